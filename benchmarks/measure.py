@@ -1,0 +1,123 @@
+"""Whole processes side by side: wall time, CPU time and peak memory of each, in alternating order."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["Program", "Runs", "Sample", "Spread", "run_once", "run_rounds"]
+
+# Linux reports KiB, macOS bytes (getrusage(2) of each).
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+@dataclass(frozen=True)
+class Program:
+    """One command to measure; `environment` is added to this process's own."""
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One run of one program; `cpu_s` and `peak_bytes` count the child processes that it waited for."""
+
+    wall_s: float
+    cpu_s: float
+    peak_bytes: int
+    output: str
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The middle and the ends of some measurements."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        return cls(statistics.median(values), min(values), max(values))
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Samples by program name; entry r of each list is from round r."""
+
+    samples: Mapping[str, Sequence[Sample]]
+
+    def spread(self, name: str, number: Callable[[Sample], float]) -> Spread:
+        return Spread.of([number(sample) for sample in self.samples[name]])
+
+    def ratio(self, name: str, other: str, number: Callable[[Sample], float]) -> Spread:
+        """`name` over `other`, each round against itself, so that a slow spell of the machine hits both."""
+        pairs = zip(self.samples[name], self.samples[other], strict=True)
+        return Spread.of([number(mine) / number(theirs) for mine, theirs in pairs])
+
+
+def run_once(program: Program) -> Sample:
+    """Runs the program to its end.
+
+    The peak is the kernel's own (`ru_maxrss` of the child). It starts at this process's size at the time of the fork,
+    so this process must stay small: it never imports torch or holds a trace.
+
+    Raises:
+        RuntimeError: the program failed; the message holds the end of what it wrote to stderr.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        start = time.perf_counter()
+        child = subprocess.Popen(
+            list(program.command), stdout=out, stderr=err, env={**os.environ, **program.environment}
+        )
+        _, status, usage = os.wait4(child.pid, 0)
+        wall_s = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        if child.returncode != 0:
+            tail = err.read().decode(errors="replace")[-4000:]
+            raise RuntimeError(f"{program.name}: exit code {child.returncode}: {' '.join(program.command)}\n{tail}")
+        output = out.read().decode(errors="replace")
+    return Sample(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT, output)
+
+
+def run_rounds(
+    programs: Sequence[Program],
+    repeats: int,
+    *,
+    warm_up: Sequence[Path] = (),
+    progress: Callable[[str], None] = lambda _: None,
+) -> Runs:
+    """Runs each program once a round, the order turned round by round, after one round that does not count.
+
+    The uncounted round fills the page cache, and the byte code of every package, for all alike; `warm_up` files are
+    read through before it.
+    """
+    for path in warm_up:
+        _read_through(path)
+    samples: dict[str, list[Sample]] = {program.name: [] for program in programs}
+    for round_number in range(-1, repeats):
+        shift = round_number % len(programs)
+        for program in [*programs[shift:], *programs[:shift]]:
+            sample = run_once(program)
+            if round_number >= 0:
+                samples[program.name].append(sample)
+            round_name = "warm-up" if round_number < 0 else f"round {round_number + 1}"
+            progress(f"{round_name}  {program.name}: {sample.wall_s:.2f} s")
+    return Runs(samples)
+
+
+def _read_through(path: Path) -> None:
+    with path.open("rb") as file:
+        while file.read(1 << 20):
+            pass

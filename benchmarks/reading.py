@@ -1,0 +1,194 @@
+"""What reading costs: from a trace to DeepScope's line table, beside HTA's parse and torch-tb-profiler's load.
+
+Whole processes, cold: each starts anew and keeps no cache; the file is in the page cache for all alike. Three
+questions: a recorded trace of 62 MB, one of over 400 MB made from it, and whether the time grows as the file does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from machine import describe_machine, describe_python
+from measure import Program, Runs, Sample, Spread, run_once, run_rounds
+from results import Goal, Result
+
+_HERE = Path(__file__).resolve().parent
+_DEFAULT_TRACE = _HERE.parents[1] / "shared" / "traces" / "tracelens-xdit_sd_3.5-profile_trace_rank_0.json.gz"
+_LABELS = {"deepscope": "deepscope report", "hta": "HTA parse", "tb": "torch-tb-profiler load"}
+
+
+def wall(sample: Sample) -> float:
+    return sample.wall_s
+
+
+def peak(sample: Sample) -> float:
+    return sample.peak_bytes
+
+
+def programs(python: str, trace: Path, cache: Path) -> dict[str, Program]:
+    """The three readers of one trace."""
+    report = [python, "-m", "deepscope", "report", str(trace), "--no-cache", "--format", "json"]
+    readers = _HERE / "programs"
+    return {
+        "deepscope": Program("deepscope", report, {"DEEPSCOPE_CACHE_DIR": str(cache)}),
+        "hta": Program("hta", [python, str(readers / "hta_parse.py"), str(trace)]),
+        "tb": Program("tb", [python, str(readers / "tb_profiler_load.py"), str(trace)]),
+    }
+
+
+def grow(python: str, source: Path, target: Path, copies: int) -> Path:
+    """Writes the larger trace in a process of its own, so that this one stays small."""
+    command = [python, str(_HERE / "larger_trace.py"), str(source), str(target), "--copies", str(copies)]
+    run_once(Program("larger_trace", command))
+    return target
+
+
+def progress(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def check_copies(reports: dict[int, dict[str, Any]]) -> None:
+    """The report of k copies must hold k times the device time of one, all of it at a line or at none.
+
+    Raises:
+        RuntimeError: it does not, so that the time taken would mean nothing.
+    """
+    for copies, report in reports.items():
+        total = report["totals"]["device_ns"]
+        placed = sum(line["self_device_ns"] for line in report["lines"]) + report["no_line"]["self_device_ns"]
+        expected = copies * reports[1]["totals"]["device_ns"] if 1 in reports else total
+        if total <= 0 or placed != total or total != expected:
+            raise RuntimeError(f"{copies} copies: {total} ns of device time, {placed} placed, {expected} expected")
+
+
+def comparison_rows(runs: Runs, megabytes: float) -> list[list[str]]:
+    rows = [["", "wall s", "low to high", "CPU s", "peak MB", "MB/s"]]
+    for name in runs.samples:
+        time = runs.spread(name, wall)
+        rows.append(
+            [
+                _LABELS[name],
+                f"{time.median:.2f}",
+                f"{time.low:.2f} to {time.high:.2f}",
+                f"{runs.spread(name, lambda sample: sample.cpu_s).median:.2f}",
+                f"{runs.spread(name, peak).median / 1e6:.0f}",
+                f"{megabytes / time.median:.0f}",
+            ]
+        )
+    return rows
+
+
+def comparison_goals(title: str, runs: Runs, times_faster: float) -> list[Goal]:
+    goals = []
+    for other in ("hta", "tb"):
+        if other in runs.samples:
+            goals += [
+                Goal(
+                    f"{title}: times faster than {_LABELS[other]}",
+                    runs.ratio(other, "deepscope", wall),
+                    at_least=times_faster,
+                ),
+                Goal(f"{title}: peak memory / {_LABELS[other]}'s", runs.ratio("deepscope", other, peak), at_most=0.5),
+            ]
+    return goals
+
+
+def marginal_growth(sizes: list[float], times: list[list[float]]) -> Spread:
+    """CPU time for each further MB at the large end over that at the small end, round by round; 1 is linear.
+
+    `times` holds a list of rounds a size. Differences of times are free of the start-up.
+    """
+    small = [(later - earlier) / (sizes[1] - sizes[0]) for earlier, later in zip(times[0], times[1], strict=True)]
+    large = [(later - earlier) / (sizes[-1] - sizes[-2]) for earlier, later in zip(times[-2], times[-1], strict=True)]
+    return Spread.of([end / begin for begin, end in zip(small, large, strict=True)])
+
+
+def compare(result: Result, options: argparse.Namespace, folder: Path, source: Path) -> None:
+    """Both sizes, each beside the other tools, in each form asked for."""
+    large_copies = max(1, math.ceil(options.large_mb * 1e6 / options.source_bytes))
+    for copies, times_faster in [(1, 6.0), (large_copies, 10.0)]:
+        for form in options.forms.split(","):
+            trace = grow(options.python, source, folder / f"x{copies}.{form}", copies)
+            plain_mb = copies * options.source_bytes / 1e6
+            title = f"{plain_mb:.0f} MB as {form}"
+            readers = programs(options.python, trace, folder)
+            runs = run_rounds(list(readers.values()), options.repeats, warm_up=[trace], progress=progress)
+            check_copies({copies: json.loads(runs.samples["deepscope"][0].output)})
+            result.tables[f"{title}; medians of {options.repeats}"] = comparison_rows(runs, plain_mb)
+            result.goals += comparison_goals(title, runs, times_faster)
+            result.add_runs(title, runs)
+            trace.unlink()
+
+
+def measure_growth(result: Result, options: argparse.Namespace, folder: Path, source: Path) -> None:
+    """DeepScope alone on 1, 2, 4, … copies."""
+    counts = [int(count) for count in options.growth.split(",")]
+    traces = {count: grow(options.python, source, folder / f"x{count}.json", count) for count in counts}
+    readers = {count: programs(options.python, trace, folder)["deepscope"] for count, trace in traces.items()}
+    named = [Program(str(count), reader.command, reader.environment) for count, reader in readers.items()]
+    runs = run_rounds(named, options.repeats, warm_up=list(traces.values()), progress=progress)
+    check_copies({count: json.loads(runs.samples[str(count)][0].output) for count in counts})
+
+    sizes = [traces[count].stat().st_size / 1e6 for count in counts]
+    rows = [["copies", "MB", "wall s", "CPU s", "CPU ms per MB", "peak MB", "peak / size"]]
+    for count, size in zip(counts, sizes, strict=True):
+        time = runs.spread(str(count), wall).median
+        memory = runs.spread(str(count), peak).median / 1e6
+        cpu = runs.spread(str(count), lambda sample: sample.cpu_s).median
+        cells = [f"{size:.0f}", f"{time:.2f}", f"{cpu:.2f}", f"{1e3 * cpu / size:.1f}"]
+        rows.append([str(count), *cells, f"{memory:.0f}", f"{memory / size:.2f}"])
+    result.tables[f"growth of deepscope report; medians of {options.repeats}"] = rows
+
+    times = [[sample.cpu_s for sample in runs.samples[str(count)]] for count in counts]
+    growth = marginal_growth(sizes, times)
+    memory_ratio = runs.spread(str(counts[-1]), lambda sample: sample.peak_bytes / (sizes[-1] * 1e6))
+    result.goals.append(Goal("growth: CPU time a further MB, last step of size / first", growth, at_most=1.1))
+    result.goals.append(Goal("growth: peak memory / size of the JSON, largest", memory_ratio, at_most=2.5))
+    result.add_runs("growth", runs)
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=5, help="rounds that count, after one that does not (default 5)")
+    parser.add_argument("--python", default=sys.executable, help="interpreter to measure (default this one)")
+    parser.add_argument("--json", type=Path, help="also write every measurement here")
+    parser.add_argument("--trace", type=Path, default=_DEFAULT_TRACE, help="recorded trace to read and to grow")
+    parser.add_argument(
+        "--large-mb", type=float, default=400, help="least size of the large trace, uncompressed (default 400)"
+    )
+    parser.add_argument("--forms", default="json.gz", help="how traces lie on disk: json.gz, json or both with a comma")
+    parser.add_argument("--growth", default="1,2,4,8", help="copies for the growth (default 1,2,4,8)")
+    parser.add_argument("--only", choices=["compare", "growth"], help="only this part")
+    parser.add_argument("--work", type=Path, help="folder for the made traces (default the system's temporary one)")
+    options = parser.parse_args()
+    if not options.trace.is_file():
+        parser.error(f"no trace at {options.trace}; name one with --trace")
+    return options
+
+
+def main() -> None:
+    options = parse_options()
+    settings = {key: getattr(options, key) for key in ("repeats", "large_mb", "forms", "growth")}
+    settings["trace"] = options.trace.name
+    result = Result("reading", describe_machine(), describe_python(options.python), settings, [], {}, {})
+    with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-", dir=options.work) as name:
+        folder = Path(name)
+        one = grow(options.python, options.trace, folder / "one.json", 1)
+        options.source_bytes = one.stat().st_size
+        if options.only != "growth":
+            compare(result, options, folder, options.trace)
+        if options.only != "compare":
+            measure_growth(result, options, folder, options.trace)
+    result.print()
+    if options.json:
+        result.write_json(options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""What recording costs: the same Lightning run without a profiler, with PyTorchProfiler, and with DeepScope.
+
+Two models: a transformer whose step is mostly arithmetic, and a tiny network whose step is mostly Python. Each run is a
+process of its own; the order turns from round to round; ratios compare runs of one round. Ratios of steps are of CPU
+time: with one thread and an idle machine that is their wall time (the tables show both), and other work does not
+disturb it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from fits import PROFILERS, Fit, Plan, Round, median_ms, run_rounds, spread
+from machine import describe_machine, describe_python
+from results import Goal, Result
+
+
+def active_ratio(over: str, under: str) -> Callable[[Round], float]:
+    """Median active step of one over that of the other; without a profiler, the steps that the first one recorded."""
+
+    def ratio(fits: Round) -> float:
+        steps = fits[over].active
+        below = fits[under].active or steps
+        return median_ms(fits[over].step_cpu_ms, steps) / median_ms(fits[under].step_cpu_ms, below)
+
+    return ratio
+
+
+def outside_ratio(fits: Round) -> float:
+    """Steps outside DeepScope's window over the same steps of the run without a profiler."""
+    steps = fits["deep"].outside
+    return median_ms(fits["deep"].step_cpu_ms, steps) / median_ms(fits["none"].step_cpu_ms, steps)
+
+
+def added_ratio(number: Callable[[Fit], float]) -> Callable[[Round], float]:
+    """Time that DeepScope adds to the run without a profiler, over the time that PyTorchProfiler with stacks adds."""
+    return lambda fits: (
+        (number(fits["deep"]) - number(fits["none"])) / (number(fits["torch-stacks"]) - number(fits["none"]))
+    )
+
+
+def transformer_goals(rounds: list[Round]) -> list[Goal]:
+    fit_time = spread(rounds, added_ratio(lambda fit: fit.fit_s))
+    process_time = spread(rounds, added_ratio(lambda fit: fit.sample.wall_s))
+    cpu_time = spread(rounds, added_ratio(lambda fit: fit.sample.cpu_s))
+    return [
+        Goal("transformer: fit time added, DeepScope / with_stack", fit_time, at_most=0.1),
+        Goal("transformer: process time added, DeepScope / with_stack", process_time, at_most=0.1),
+        Goal("transformer: CPU time added, all processes, DeepScope / with_stack", cpu_time),
+        Goal(
+            "transformer: active step, DeepScope / with_stack",
+            spread(rounds, active_ratio("deep", "torch-stacks")),
+            at_most=1.0,
+        ),
+        Goal("transformer: active step, DeepScope / no profiler", spread(rounds, active_ratio("deep", "none"))),
+        Goal("transformer: step outside the window, DeepScope / none", spread(rounds, outside_ratio), at_most=1.01),
+    ]
+
+
+def tiny_goals(rounds: list[Round], python: tuple[int, int]) -> list[Goal]:
+    has_monitoring = python >= (3, 12)
+    with_stack = spread(rounds, active_ratio("deep", "torch-stacks"))
+    without = spread(rounds, active_ratio("deep", "torch"))
+    return [
+        Goal("tiny: active step, DeepScope / with_stack", with_stack, at_most=None if has_monitoring else 1.25),
+        Goal("tiny: active step, DeepScope / torch without stacks", without, at_most=1.1 if has_monitoring else None),
+        Goal("tiny: step outside the window, DeepScope / none", spread(rounds, outside_ratio), at_most=1.01),
+    ]
+
+
+def table(rounds: list[Round]) -> list[list[str]]:
+    """A row a profiler, medians of the rounds; without a profiler the active steps are those that DeepScope records."""
+    rows = [["", "process s", "CPU s", "fit s", "active step ms", "its CPU ms", "other step ms", "peak MB", "trace MB"]]
+    for profiler, label in PROFILERS.items():
+        fits = [fits[profiler] for fits in rounds]
+        active = [fit.active or round_["deep"].active for fit, round_ in zip(fits, rounds, strict=True)]
+        outside = [round_["deep"].outside for round_ in rounds]
+        numbers = [
+            [fit.sample.wall_s for fit in fits],
+            [fit.sample.cpu_s for fit in fits],
+            [fit.fit_s for fit in fits],
+            [median_ms(fit.step_ms, steps) for fit, steps in zip(fits, active, strict=True)],
+            [median_ms(fit.step_cpu_ms, steps) for fit, steps in zip(fits, active, strict=True)],
+            [median_ms(fit.step_ms, steps) for fit, steps in zip(fits, outside, strict=True)],
+            [fit.sample.peak_bytes / 1e6 for fit in fits],
+            [fit.trace_bytes / 1e6 for fit in fits],
+        ]
+        formats = ["{:.2f}", "{:.2f}", "{:.2f}", "{:.3f}", "{:.3f}", "{:.3f}", "{:.0f}", "{:.1f}"]
+        rows.append([label, *(form.format(statistics.median(n)) for form, n in zip(formats, numbers, strict=True))])
+    return rows
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=5, help="rounds that count, after one that does not (default 5)")
+    parser.add_argument("--python", default=sys.executable, help="interpreter to measure (default this one)")
+    parser.add_argument("--json", type=Path, help="also write every measurement here")
+    parser.add_argument("--model", choices=["transformer", "tiny"], action="append", help="only this one")
+    parser.add_argument("--steps", type=int, default=60, help="steps of the transformer (default 60)")
+    parser.add_argument("--active", type=int, default=20, help="of them recorded (default 20)")
+    parser.add_argument("--tiny-steps", type=int, default=300, help="steps of the tiny model (default 300)")
+    parser.add_argument("--tiny-active", type=int, default=60, help="of them recorded (default 60)")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        help="of torch's arithmetic, 0 for its default (default 1, so that no barrier waits for a core)",
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse_options()
+    versions = describe_python(options.python)
+    major, minor = (versions["python"] or "").split(".")[:2]
+    plans = [
+        Plan("transformer", options.steps, options.active, options.threads),
+        Plan("tiny", options.tiny_steps, options.tiny_active, options.threads),
+    ]
+    settings = {"repeats": options.repeats, "plans": [asdict(plan) for plan in plans]}
+    result = Result("recording", describe_machine(), versions, settings, [], {}, {})
+    for plan in plans:
+        if options.model and plan.model not in options.model:
+            continue
+        rounds = run_rounds(options.python, plan, options.repeats, lambda text: print(text, file=sys.stderr))
+        tiny = plan.model == "tiny"
+        result.goals += tiny_goals(rounds, (int(major), int(minor))) if tiny else transformer_goals(rounds)
+        title = f"{plan.model}: {plan.steps} steps, {plan.active} of them recorded; medians of {options.repeats}"
+        result.tables[title] = table(rounds)
+        result.samples[plan.model] = [{name: asdict(fit) for name, fit in fits.items()} for fits in rounds]
+    for samples in result.samples.values():
+        for fits in samples:
+            for fit in fits.values():
+                del fit["sample"]["output"]
+    result.print()
+    if options.json:
+        result.write_json(options.json)
+
+
+if __name__ == "__main__":
+    main()

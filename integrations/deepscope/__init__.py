@@ -1,0 +1,76 @@
+"""DeepScope: device time at the line of your PyTorch code that costs it.
+
+    with deepscope.profile("runs/exp1", wait=1, warmup=1, active=3) as prof:
+        for batch in prof.iterate(loader):
+            ...
+
+Names are imported when they are first used: `import deepscope` needs neither torch nor NumPy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from deepscope.errors import DeepScopeError
+
+if TYPE_CHECKING:
+    from deepscope.capture.notices import RecordingWarning as RecordingWarning
+    from deepscope.capture.options import RecordingOptions as RecordingOptions
+    from deepscope.capture.recorder import Recorder as Recorder
+    from deepscope.capture.session import callback as callback
+    from deepscope.capture.session import profile as profile
+    from deepscope.lightning import DeepProfiler as DeepProfiler
+    from deepscope.store import load_profile as load_profile
+    from deepscope.store.profile import Profile as Profile
+    from deepscope.trace.read import read_trace as read_trace
+
+_HOMES = {
+    "DeepProfiler": "deepscope.lightning",
+    "Profile": "deepscope.store.profile",
+    "Recorder": "deepscope.capture.recorder",
+    "RecordingOptions": "deepscope.capture.options",
+    "RecordingWarning": "deepscope.capture.notices",
+    "callback": "deepscope.capture.session",
+    "load_profile": "deepscope.store",
+    "profile": "deepscope.capture.session",
+    "read_trace": "deepscope.trace.read",
+}
+
+_EXTRAS = {"torch": "torch", "lightning": "lightning", "pytorch_lightning": "lightning"}
+
+__all__ = [
+    "DeepProfiler",
+    "DeepScopeError",
+    "Profile",
+    "Recorder",
+    "RecordingOptions",
+    "RecordingWarning",
+    "__version__",
+    "callback",
+    "load_profile",
+    "profile",
+    "read_trace",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("deepscope")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'deepscope' has no attribute {name!r}")
+    try:
+        value = getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRAS:
+            raise
+        from deepscope.errors import MissingExtraError
+
+        raise MissingExtraError(package, _EXTRAS[package]) from error
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

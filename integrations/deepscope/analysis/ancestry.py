@@ -1,0 +1,82 @@
+"""Walks along "parent" pointers for all events at once, by pointer doubling: logarithmic in the depth."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from deepscope.trace.model import Int64
+
+__all__ = ["depth", "nearest", "nearest_to", "pick", "position_in"]
+
+
+def nearest(up: Int64, marked: npt.NDArray[np.bool_]) -> Int64:
+    """The first marked node on the way up from each node, the node itself included; -1 for none.
+
+    Args:
+        up: shape (n,); the next node on the way, -1 at the top. Must be free of cycles; nodes on one lead to -1.
+        marked: shape (n,).
+    """
+    n = len(up)
+    marks = np.flatnonzero(marked)
+    if not len(marks):
+        return np.full(n, -1, np.int64)
+    pointer = np.append(up, n)
+    pointer[pointer < 0] = n
+    pointer[marks] = marks
+    final = np.append(marked, True)
+    active = np.flatnonzero(~final[pointer])
+    for _ in range(n.bit_length() + 1):
+        if not len(active):
+            break
+        pointer[active] = pointer[pointer[active]]
+        active = active[~final[pointer[active]]]
+    pointer[active] = n
+    pointer[pointer == n] = -1
+    return pointer[:n]
+
+
+_CLIMB = 96
+"""Steps that are climbed one by one before pointer doubling takes over."""
+
+
+def nearest_to(nodes: Int64, up: Int64, marked: npt.NDArray[np.bool_]) -> Int64:
+    """`nearest` for a few nodes of many (-1 stays -1); shape of `nodes`."""
+    found: Int64 = nodes.copy()
+    active = np.flatnonzero(found >= 0)
+    active = active[~marked[found[active]]]
+    for _ in range(_CLIMB):
+        if not len(active):
+            return found
+        above = up[found[active]]
+        found[active] = above
+        active = active[(above >= 0) & ~marked[above]]
+    found[active] = nearest(up, marked)[found[active]]
+    return found
+
+
+def pick(table: Int64, index: Int64) -> Int64:
+    """`table[index]`, with -1 where `index` is -1."""
+    if not len(table):
+        return np.full(len(index), -1, np.int64)
+    return np.where(index < 0, -1, table[index])
+
+
+def position_in(nodes: Int64, wanted: Int64, among: int) -> Int64:
+    """Position of each wanted index in `nodes`, -1 for what is not there; all indexes lie below `among`."""
+    position = np.full(among, -1, np.int64)
+    position[nodes] = np.arange(len(nodes))
+    return pick(position, wanted)
+
+
+def depth(up: Int64) -> Int64:
+    """How many nodes lie above each one; shape (n,)."""
+    n = len(up)
+    pointer = np.append(np.where(up < 0, n, up), n)
+    distance = np.append(np.where(up < 0, 0, 1), 0)
+    for _ in range(n.bit_length() + 1):
+        if (pointer == n).all():
+            break
+        distance = distance + distance[pointer]
+        pointer = pointer[pointer]
+    return distance[:n]

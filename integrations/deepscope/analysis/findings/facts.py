@@ -1,0 +1,99 @@
+"""What several rules ask of an analysis, worked out once and only when asked."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from deepscope.analysis.findings.gaps import Gaps, find_gaps
+from deepscope.analysis.findings.waits_by_cause import CausedWaits, caused_waits
+from deepscope.analysis.idle import Timeline, timeline
+from deepscope.analysis.intervals import Intervals
+from deepscope.analysis.phases import PHASES
+from deepscope.analysis.result import Analysis
+from deepscope.analysis.selection import Mask, by_line
+from deepscope.trace.arrays import distinct_values
+from deepscope.trace.model import Int64, Kind
+
+__all__ = ["Facts"]
+
+
+class Facts:
+    """An analysis, with the questions of the rules."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.attribution = analysis.attribution
+        self.lines = len(self.attribution.scopes.locations)
+        self.wall_ns = analysis.window.total_ns
+        self.steps = int(analysis.extent.holds(self.attribution.steps.spans.start).sum())
+        """Steps within the extent, 0 where none are marked."""
+        self.has_device = self.attribution.work.metric == "device"
+
+    def per_step(self, count: float) -> float:
+        """Of one step, to one decimal; without steps of the whole."""
+        return round(count / max(self.steps, 1), 1)
+
+    @cached_property
+    def devices(self) -> int:
+        """How many devices do work in the trace, at least 1."""
+        return max(len(self.attribution.busy), 1)
+
+    @cached_property
+    def all_waits(self) -> CausedWaits:
+        """The waits of the training thread in the whole trace."""
+        return caused_waits(self.attribution)
+
+    @cached_property
+    def waits(self) -> CausedWaits:
+        """Those that begin within the window."""
+        return self.all_waits.choose(self.analysis.window.locate(self.all_waits.start) >= 0)
+
+    @cached_property
+    def gaps(self) -> Gaps:
+        """The device's idle time by cause."""
+        return find_gaps(self.attribution, self.analysis.phases, self.analysis.window, self.waits)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """The line of the training thread at each instant of the window."""
+        return self.analysis.timeline or timeline(self.attribution, self.analysis.window)
+
+    @cached_property
+    def loading(self) -> Intervals:
+        """When the training thread was loading data, within the window."""
+        phases = self.analysis.phases
+        chosen = phases.phase == PHASES.index("data")
+        return Intervals(phases.spans.start[chosen], phases.spans.end[chosen]).intersection(self.analysis.window)
+
+    def by_line_of_cpu(self, stretches: Intervals) -> Int64:
+        """Stretches of time by the line that the training thread was on; shape (lines + 1,)."""
+        line = self.timeline
+        return by_line(line.location, self.lines, stretches.overlap_ns(line.start, line.end))
+
+    def recurs(self, location: Int64, ts: Int64) -> Mask:
+        """At which lines something happens again and again in the whole trace; shape (lines + 1,).
+
+        That is in at least half of the steps; where fewer than two are marked, before and after some kernel in the
+        window. What happens once, while a model is set up or a recording ends, is nobody's bottleneck.
+
+        Args:
+            location: the line of each happening in the whole trace, -1 for none; shape (k,).
+            ts: its time; shape (k,).
+        """
+        steps = self.attribution.steps
+        if len(steps) > 1:
+            turn, enough = steps.of(ts), max(-(-len(steps) // 2), 2)
+        else:
+            inside = self.analysis.window.locate(ts) >= 0
+            turn, enough = np.where(inside, np.searchsorted(self._launches, ts), -1), 2
+        known = turn >= 0
+        width = int(turn.max(initial=0)) + 1
+        pairs = distinct_values((location[known] + 1) * width + turn[known])
+        return by_line(pairs // width - 1, self.lines) >= enough
+
+    @cached_property
+    def _launches(self) -> Int64:
+        work = self.attribution.work
+        return np.sort(work.launch_ns[work.kind == Kind.KERNEL])

@@ -1,0 +1,97 @@
+"""DS006: products of float32 matrices on ordinary units of a device that has faster ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from deepscope.analysis.device_peaks import peak_of
+from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.found import Found, Rule
+from deepscope.analysis.selection import by_line, distinct
+from deepscope.trace.model import Int64, Kind, Trace
+
+__all__ = ["RULE", "is_float32_product"]
+
+WORTH = 0.02
+"""Share of the wall time that would be saved, from which on a line is named."""
+AMPERE = 8
+"""The major compute capability from which on there are TF32 and bfloat16."""
+
+# Products on tensor cores say so in their names (`tensorop`, `s1688gemm`, `tf32f32`); these are what cuBLAS, cuDNN and
+# CUTLASS call those that do without: `ampere_sgemm_128x64_tn`, `cutlass_80_simt_sgemm_…`, `…_scudnn_…`.
+_FLOAT32_PRODUCT = re.compile(r"sgemm|scudnn|f32f32_f32f32_f32|convolve_sgemm")
+_OTHERWISE = re.compile(r"tensorop|tf32|bf16")
+
+
+def is_float32_product(kernel: str) -> bool:
+    """Whether a kernel of NVIDIA's libraries multiplies float32 matrices (or convolves) without tensor cores."""
+    return _FLOAT32_PRODUCT.search(kernel) is not None and _OTHERWISE.search(kernel) is None
+
+
+_REMEDY = (
+    'Call `torch.set_float32_matmul_precision("high")` at the start, or train in mixed precision '
+    "(`torch.autocast` with bfloat16)."
+)
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    trace, work = facts.attribution.trace, facts.attribution.work
+    device, has_tensor_cores = _device(trace)
+    if not facts.has_device or not has_tensor_cores:
+        return
+    rows = _products(facts)
+    if not len(rows):
+        return
+    peak = peak_of(device)
+    rate = 1 - peak.float32 / peak.best_for_float32 if peak else 0.5
+    location = facts.attribution.work_location[rows]
+    duration = by_line(location, facts.lines, work.duration_ns[rows])
+    count = by_line(location, facts.lines)
+    # Where the device is behind the CPU, its work outlasts the window: then the wall time is all the device's.
+    whole = int(work.duration_ns[facts.analysis.counted].sum())
+    rate_of_wall = rate * min(1.0, facts.wall_ns * facts.devices / max(whole, 1))
+    saving = (duration * rate_of_wall).astype(np.int64) // facts.devices
+    for line in np.flatnonzero(saving >= max(WORTH * facts.wall_ns, 1)).tolist():
+        yield Found(
+            location=line if line < facts.lines else -1,
+            message="float32 products run without tensor cores, which would do them in TF32 or bfloat16",
+            evidence={
+                "float32_products_ns": int(duration[line]),
+                "kernels": int(count[line]),
+                "faster_by": round(1 / (1 - rate), 1),
+            },
+            saving_ns=int(saving[line]),
+            remedy=_REMEDY,
+        )
+
+
+def _products(facts: Facts) -> Int64:
+    trace, work = facts.attribution.trace, facts.attribution.work
+    kernels = np.flatnonzero(facts.analysis.counted & (work.kind == Kind.KERNEL))
+    names = trace.events.name[work.event[kernels]]
+    table = np.zeros(len(trace.strings) + 1, np.bool_)
+    for name in distinct(names, len(trace.strings)):
+        table[name] = is_float32_product(trace.strings[name])
+    return np.asarray(kernels[table[names]])
+
+
+def _device(trace: Trace) -> tuple[str, bool]:
+    """The device's name, and whether it is NVIDIA's Ampere or later."""
+    listed = trace.metadata.get("deviceProperties")
+    first = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], dict) else {}
+    own = (trace.deepscope or {}).get("device")
+    name = str(first.get("name") or (own.get("name") if isinstance(own, dict) else "") or "")
+    major = first.get("computeMajor")
+    is_amd = "AMD" in name or "Instinct" in name or "Radeon" in name
+    if is_amd:
+        return name, False
+    if isinstance(major, int):
+        return name, major >= AMPERE
+    peak = peak_of(name)
+    return name, peak is not None and peak.bfloat16 is not None
+
+
+RULE = Rule("DS006", "float32 products without tensor cores", _find)

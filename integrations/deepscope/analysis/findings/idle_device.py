@@ -1,0 +1,36 @@
+"""DS005: the device is idle for long while the CPU is busy on one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.found import Found, Rule
+
+__all__ = ["RULE"]
+
+WORTH = 0.03
+"""Share of the wall time that the device is idle because of a line, from which on it is named."""
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    if not facts.has_device or not facts.lines:
+        return
+    rest = facts.gaps.rest
+    if sum(gap.total_ns for gap in rest) < WORTH * facts.wall_ns * facts.devices:
+        return
+    idle = sum((facts.by_line_of_cpu(gap) for gap in rest), np.zeros(facts.lines + 1, np.int64))
+    saving = idle // facts.devices
+    for line in np.flatnonzero(saving[:-1] >= max(WORTH * facts.wall_ns, 1)).tolist():
+        yield Found(
+            location=line,
+            message="the device has nothing to do while the CPU is on this line",
+            evidence={"device_idle_ns": int(idle[line])},
+            saving_ns=int(saving[line]),
+            remedy="Take this work off the training thread: to the device, to the loader's workers, out of the loop.",
+        )
+
+
+RULE = Rule("DS005", "Idle device", _find)

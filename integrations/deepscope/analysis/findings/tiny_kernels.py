@@ -1,0 +1,52 @@
+"""DS004: kernels so short that the CPU cannot launch them as fast as the device runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.found import Found, Rule
+from deepscope.analysis.selection import by_line
+from deepscope.trace.model import Kind
+
+__all__ = ["RULE"]
+
+WORTH = 0.01
+"""Share of the wall time in gaps before a line's kernels, from which on it is named."""
+MANY = 10
+"""Kernels a step (without steps: in all) from which on a line counts as launching many."""
+TINY_NS = 20_000
+"""A longer kernel, on average, leaves the CPU time to launch the next one."""
+
+
+def _find(facts: Facts) -> Iterator[Found]:
+    if not facts.has_device:
+        return
+    work = facts.attribution.work
+    kernels = facts.analysis.counted & (work.kind == Kind.KERNEL) & ~work.collective
+    location = facts.attribution.work_location[kernels]
+    count = by_line(location, facts.lines)
+    duration = by_line(location, facts.lines, work.duration_ns[kernels])
+    many = (count >= MANY * max(facts.steps, 1)) & (duration <= TINY_NS * count)
+    if not many.any():
+        return
+    gaps = facts.gaps.launch
+    saving = gaps // facts.devices
+    for line in np.flatnonzero(many & (saving >= max(WORTH * facts.wall_ns, 1))).tolist():
+        yield Found(
+            location=line if line < facts.lines else -1,
+            message="the device runs these kernels faster than the CPU launches them, and is idle before each",
+            evidence={
+                "kernels": int(count[line]),
+                "kernels_per_step": facts.per_step(int(count[line])),
+                "kernel_mean_us": round(float(duration[line] / count[line]) / 1000, 2),
+                "idle_before_ns": int(gaps[line]),
+            },
+            saving_ns=int(saving[line]),
+            remedy="Launch fewer: `torch.compile`, CUDA graphs, `fused=True` in the optimizer, larger batches.",
+        )
+
+
+RULE = Rule("DS004", "Many tiny kernels", _find)

@@ -1,0 +1,130 @@
+"""Each wait of the training thread for the device, with what made it wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from deepscope.analysis.ancestry import pick
+from deepscope.analysis.attribution import Attribution
+from deepscope.analysis.lines import copy_direction
+from deepscope.analysis.selection import Mask, distinct
+from deepscope.trace.model import Int64, Kind
+
+__all__ = ["CausedWaits", "WaitCause", "caused_waits"]
+
+
+class WaitCause(IntEnum):
+    """What a program did that waits."""
+
+    VALUE = 1
+    """A number was read from the device: `.item()`, `float()`, `bool()`, `print`."""
+    SHAPE = 2
+    """A result's shape depends on values: boolean indexing, `nonzero`, `unique`."""
+    COPY_OUT = 3
+    """A tensor was brought to the host: `.cpu()`, `.numpy()`, `.tolist()`."""
+    COPY_IN = 4
+    """A tensor was taken to the device by a copy that blocks."""
+    EXPLICIT = 5
+    """The program asked to wait: `torch.cuda.synchronize()`."""
+    OTHER = 6
+
+
+_BY_OPERATOR = {
+    "aten::_local_scalar_dense": WaitCause.VALUE,
+    "aten::item": WaitCause.VALUE,
+    "aten::is_nonzero": WaitCause.VALUE,
+    "aten::equal": WaitCause.VALUE,
+    "aten::nonzero": WaitCause.SHAPE,
+    "aten::masked_select": WaitCause.SHAPE,
+    "aten::_unique2": WaitCause.SHAPE,
+    "aten::unique_dim": WaitCause.SHAPE,
+    "aten::unique_consecutive": WaitCause.SHAPE,
+    "aten::repeat_interleave": WaitCause.SHAPE,
+    "aten::bincount": WaitCause.SHAPE,
+}
+_COPY = "aten::copy_"
+
+
+@dataclass(frozen=True, slots=True)
+class CausedWaits:
+    """Waits, none within another, in order of time; arrays of shape (k,)."""
+
+    start: Int64
+    end: Int64
+    location: Int64
+    """Index of the line, -1 for none."""
+    cause: Int64
+    """A `WaitCause`."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def choose(self, rows: Mask) -> CausedWaits:
+        """Those of some rows; `rows` has shape (k,)."""
+        return CausedWaits(self.start[rows], self.end[rows], self.location[rows], self.cause[rows])
+
+
+def caused_waits(attribution: Attribution) -> CausedWaits:
+    """The waits of the training thread in the whole trace."""
+    events = attribution.trace.events
+    found = attribution.waits[events.thread[attribution.waits] == attribution.training_thread]
+    found = _outermost(events.start_ns[found], events.end_ns[found], found)
+    cause, copy = _climb(attribution, found)
+    if (copy >= 0).any():
+        inward = _copies_inward(attribution)
+        of_copy = np.where(np.isin(copy, inward), WaitCause.COPY_IN, WaitCause.COPY_OUT)
+        cause = np.where((cause == WaitCause.OTHER) & (copy >= 0), of_copy, cause)
+    return CausedWaits(events.start_ns[found], events.end_ns[found], attribution.location[found], cause)
+
+
+def _outermost(start: Int64, end: Int64, events: Int64) -> Int64:
+    """Events of one thread in order of time, without those inside another (a stream's wait inside `.item()`)."""
+    order = np.lexsort((-end, start))
+    end = end[order]
+    inside = (
+        np.concatenate(([False], end[1:] <= np.maximum.accumulate(end)[:-1])) if len(end) else np.zeros(0, np.bool_)
+    )
+    return np.asarray(events[order[~inside]])
+
+
+def _copies_inward(attribution: Attribution) -> Int64:
+    """The `aten::copy_`s that copy from the host to the device (positions among the operators)."""
+    trace, work = attribution.trace, attribution.work
+    rows = np.flatnonzero(work.kind == Kind.MEMCPY)
+    names = trace.events.name[work.event[rows]]
+    inward = np.zeros(len(trace.strings), np.bool_)
+    for name in distinct(names, len(trace.strings)):
+        inward[name] = copy_direction(trace.strings[name]) == "h2d"
+    _, copy = _climb(attribution, work.node[rows[inward[names]]])
+    return copy[copy >= 0]
+
+
+def _climb(attribution: Attribution, nodes: Int64) -> tuple[Int64, Int64]:
+    """The way up from CPU events (-1 for none) through the operators around them.
+
+    Returns the innermost known cause, and the innermost `aten::copy_` (position among the operators, -1 for none), both
+    of shape (k,).
+    """
+    operators = attribution.operators
+    at = pick(operators.around, nodes)
+    cause = np.where(at < 0, WaitCause.EXPLICIT, WaitCause.OTHER).astype(np.int64)
+    copy = np.full(len(nodes), -1, np.int64)
+    while (at >= 0).any():
+        of_name, is_copy = _known(attribution, at)
+        cause = np.where((cause == WaitCause.OTHER) & (of_name > 0), of_name, cause)
+        copy = np.where((copy < 0) & is_copy, at, copy)
+        at = pick(operators.caller, at)
+    return cause, copy
+
+
+def _known(attribution: Attribution, at: Int64) -> tuple[Int64, Mask]:
+    """What operators (positions, -1 for none) are by their names: a cause or 0, and whether `aten::copy_`."""
+    strings = attribution.trace.strings
+    name = attribution.trace.events.name[attribution.operators.nodes[at]]
+    texts, inverse = np.unique(name, return_inverse=True)
+    causes = np.array([_BY_OPERATOR.get(strings[text], 0) for text in texts.tolist()], np.int64)
+    copies = np.array([strings[text] == _COPY for text in texts.tolist()], np.bool_)
+    return np.where(at < 0, 0, causes[inverse]), (at >= 0) & copies[inverse]

@@ -1,0 +1,97 @@
+"""Algebra of half-open time intervals `[start, end)` in exact integer nanoseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from deepscope.trace.model import Int64
+
+__all__ = ["Intervals", "grouped_union_ns", "union"]
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Disjoint intervals in ascending order, none of them empty; both arrays have shape (k,)."""
+
+    start: Int64
+    end: Int64
+
+    @property
+    def total_ns(self) -> int:
+        """Their length together."""
+        return int((self.end - self.start).sum())
+
+    def covered_before(self, ts: Int64) -> Int64:
+        """How many covered nanoseconds lie before each instant; `ts` and the result have shape (q,)."""
+        if not len(self.start):
+            return np.zeros(len(ts), np.int64)
+        before = np.concatenate(([0], np.cumsum(self.end - self.start)))
+        i = np.searchsorted(self.start, ts, side="right")
+        inside = np.minimum(ts, self.end[i - 1]) - self.start[i - 1]
+        return np.where(i > 0, before[i - 1] + inside, 0)
+
+    def overlap_ns(self, start: Int64, end: Int64) -> Int64:
+        """Covered nanoseconds within each interval `[start, end)` asked for; shape (q,)."""
+        return self.covered_before(np.maximum(start, end)) - self.covered_before(start)
+
+    def locate(self, ts: Int64) -> Int64:
+        """Index of the interval that holds each instant, -1 for none; shape (q,)."""
+        if not len(self.start):
+            return np.full(len(ts), -1, np.int64)
+        i = np.searchsorted(self.start, ts, side="right") - 1
+        return np.where((i >= 0) & (ts < self.end[i]), i, -1)
+
+    def complement(self, window: Intervals) -> Intervals:
+        """What of `window` they leave free."""
+        return _sweep(window, self, wanted=2)
+
+    def intersection(self, other: Intervals) -> Intervals:
+        """What lies in both."""
+        return _sweep(self, other, wanted=3)
+
+
+def _sweep(a: Intervals, b: Intervals, *, wanted: int) -> Intervals:
+    """The stretches where "in a" counts 2 and "in b" counts 1 and the sum is `wanted`."""
+    ts = np.concatenate((a.start, a.end, b.start, b.end))
+    step = np.repeat(np.array([2, -2, 1, -1]), [len(a.start), len(a.end), len(b.start), len(b.end)])
+    order = np.argsort(ts, kind="stable")
+    ts = ts[order]
+    state = np.cumsum(step[order])
+    hit = np.flatnonzero((state[:-1] == wanted) & (ts[1:] > ts[:-1])) if len(ts) else np.zeros(0, np.int64)
+    return union(ts[hit], ts[hit + 1])
+
+
+def union(start: Int64, end: Int64) -> Intervals:
+    """The union of any intervals, in any order; touching ones become one, empty ones vanish."""
+    real = end > start
+    if not real.all():
+        start, end = start[real], end[real]
+    if not len(start):
+        return Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    order = np.argsort(start, kind="stable")
+    start = start[order]
+    reach = np.maximum.accumulate(end[order])
+    first = np.flatnonzero(np.concatenate(([True], start[1:] > reach[:-1])))
+    last = np.concatenate((first[1:] - 1, [len(start) - 1]))
+    return Intervals(start[first], reach[last])
+
+
+def grouped_union_ns(start: Int64, end: Int64, group: npt.NDArray[np.integer]) -> tuple[Int64, Int64]:
+    """Length of the union of the intervals of each group.
+
+    Returns the groups that occur, ascending, and the length of each; both of shape (g,).
+    """
+    groups, inverse = np.unique(group, return_inverse=True)
+    if not len(groups):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    # One sweep serves all groups when each has a stretch of the axis to itself.
+    origin = int(start.min())
+    span = int(end.max()) - origin + 1
+    shift = inverse.astype(np.int64) * span - origin
+    whole = union(start + shift, end + shift)
+    lengths = np.zeros(len(groups), np.int64)
+    np.add.at(lengths, whole.start // span, whole.end - whole.start)
+    return groups.astype(np.int64), lengths

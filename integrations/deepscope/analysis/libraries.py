@@ -1,0 +1,158 @@
+"""Where below a user's line the time goes inside installed packages, and what would open them up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepscope.analysis.ancestry import nearest_to, pick
+from deepscope.analysis.attribution import Attribution
+from deepscope.analysis.extent import WHOLE, Extent
+from deepscope.analysis.frames import Owner, frame_of, owner_of_file, python_module_of_file
+from deepscope.analysis.ranking import largest, largest_named
+from deepscope.analysis.selection import by_line, distinct, of_kind
+from deepscope.trace.model import Int32, Int64, Kind
+
+__all__ = ["HotLibrary", "hot_libraries"]
+
+_KEEP = 3
+_LIBRARY = Owner.LIBRARY
+_OPTIMIZER = re.compile(r"^Optimizer\.step#(\w+)\.step$")
+_TORCH_FILE = re.compile(r"(?:^|/)torch/(?:nn|optim|distributed|utils/checkpoint|amp)")
+# Every module call passes through these; they never are the answer.
+_WRAPPERS = frozenset({"wrapper", "inner", "_fn", "__call__", "decorate_context", "_wrapped", "wrapped", "<lambda>"})
+_PLUMBING = re.compile(r"torch/nn/modules/module\.py$|torch/optim/optimizer\.py$|torch/utils/_contextlib\.py$")
+
+
+@dataclass(frozen=True, slots=True)
+class HotLibrary:
+    """A function of an installed package and its cost to a line; `operator` indexes `Trace.strings`, -1 none."""
+
+    module: str
+    function: str
+    operator: int
+    device_ns: int
+
+    @property
+    def include(self) -> str:
+        """The `include=` pattern that opens up the package's folder that holds the module."""
+        package = self.module.rpartition(".")[0]
+        return f"{package or self.module}.*"
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Events that stand for library functions: indexes into `names` by event, -1 for others; torch's are apart."""
+
+    names: list[tuple[str, str]]
+    function: Int64
+    torch: Int64
+
+
+def hot_libraries(attribution: Attribution, operator: Int64, extent: Extent = WHOLE) -> dict[int, list[HotLibrary]]:
+    """For each line that spends most of its own device time in installed packages: where, largest first.
+
+    The innermost function of a package other than torch is named; only where there is none, torch's own.
+
+    Args:
+        attribution: of the trace.
+        operator: the operator that launched each piece of work, -1 for none; shape (w,).
+        extent: the part of the trace that counts.
+    """
+    places = _find_places(attribution)
+    if not places.names:
+        return {}
+    work = attribution.work
+    function = _function_of_work(attribution, places)
+    known = (function >= 0) & extent.holds(work.launch_ns)
+    lines = len(attribution.scopes.locations)
+    counted = extent.holds(work.launch_ns)
+    whole = by_line(attribution.work_location[counted], lines, work.duration_ns[counted])
+    inside = by_line(attribution.work_location[known], lines, work.duration_ns[known])
+    hot = np.append(inside[:lines] * 2 > whole[:lines], False)
+    chosen = known & hot[attribution.work_location]
+    location, function, duration = attribution.work_location[chosen], function[chosen], work.duration_ns[chosen]
+    launched_by = operator[chosen]
+    operator_name = np.where(launched_by < 0, -1, attribution.trace.events.name[launched_by]).astype(np.int64)
+    width = len(places.names)
+    main = {
+        share.group: share.member
+        for share in largest_named(location * width + function, operator_name, duration, 1, attribution.trace.strings)
+    }
+    result: dict[int, list[HotLibrary]] = {}
+    for share in largest(location, function, duration, _KEEP):
+        module, name = places.names[share.member]
+        found = HotLibrary(module, name, main.get(share.group * width + share.member, -1), share.total)
+        result.setdefault(share.group, []).append(found)
+    return result
+
+
+def _function_of_work(attribution: Attribution, places: _Places) -> Int64:
+    """The library function between each piece of work and the line that owns it, -1 for none; shape (w,)."""
+    marks = attribution.scopes.marks
+    result = np.full(len(attribution.work), -1, np.int64)
+    for table in (places.torch, places.function):
+        if not (table >= 0).any():
+            continue
+        at = nearest_to(attribution.work.node, attribution.calls.up, marks | (table >= 0))
+        found = pick(np.where(marks, -1, table), at)
+        result = np.where(found >= 0, found, result)
+    return result
+
+
+def _find_places(attribution: Attribution) -> _Places:
+    trace = attribution.trace
+    index: dict[tuple[str, str], int] = {}
+    n = len(trace.events)
+    function, torch = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+
+    def mark(
+        rows: np.ndarray[tuple[int], np.dtype[np.bool_]],
+        column: Int32,
+        known: dict[int, tuple[str, str, bool]],
+        size: int,
+    ) -> None:
+        """Give the rows their functions by what is known of each value; the flag says that it is torch's."""
+        tables = np.full((2, size + 1), -1, np.int64)
+        for value, (module, name, is_torch) in known.items():
+            tables[int(is_torch), value] = index.setdefault((module, name), len(index))
+        for table, target in zip(tables, (function, torch), strict=True):
+            target[rows] = np.maximum(target[rows], table[column[rows]])
+
+    modules = of_kind(trace, Kind.MODULE_SCOPE)
+    scopes = distinct(trace.events.scope[modules], len(trace.scopes))
+    mark(modules, trace.events.scope, {s: k for s in scopes if (k := _of_scope(attribution, s))}, len(trace.scopes))
+    for kind, judge in ((Kind.PYTHON_FUNCTION, _of_frame), (Kind.ANNOTATION, _of_annotation)):
+        rows = of_kind(trace, kind)
+        names = distinct(trace.events.name[rows], len(trace.strings))
+        mark(rows, trace.events.name, {s: k for s in names if (k := judge(trace.strings[s]))}, len(trace.strings))
+    return _Places(list(index), function, torch)
+
+
+def _of_scope(attribution: Attribution, index: int) -> tuple[str, str, bool] | None:
+    scope = attribution.trace.scopes[index]
+    owner = owner_of_file(scope.file) if scope.file else _owner_of_module(scope.python_module)
+    if owner == Owner.USER or not scope.python_module:
+        return None
+    return scope.python_module, f"{scope.name}.forward", scope.python_module.split(".")[0] == "torch"
+
+
+def _owner_of_module(python_module: str) -> Owner:
+    return owner_of_file(python_module.replace(".", "/") + ".py")
+
+
+def _of_frame(name: str) -> tuple[str, str, bool] | None:
+    frame = frame_of(name)
+    if frame is None or frame.function in _WRAPPERS:
+        return None
+    is_torch = _TORCH_FILE.search(frame.path) is not None and not _PLUMBING.search(frame.path)
+    if not is_torch and owner_of_file(frame.path) is not _LIBRARY:
+        return None
+    return python_module_of_file(frame.path), frame.function, is_torch
+
+
+def _of_annotation(name: str) -> tuple[str, str, bool] | None:
+    match = _OPTIMIZER.match(name)
+    return (f"torch.optim.{match[1].lower()}", f"{match[1]}.step", True) if match else None

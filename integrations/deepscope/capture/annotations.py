@@ -1,0 +1,101 @@
+"""Named spans in the trace, none of which outlives the window it was opened in."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch.profiler import record_function
+
+from deepscope.capture.lines.emit import Pair, make_pair
+from deepscope.capture.lines.entry import bury
+from deepscope.trace.scope_names import annotation_name
+
+__all__ = ["PHASES", "Annotations"]
+
+PHASES = {f"deepscope.{phase}": phase for phase in ("data", "forward", "backward", "optimizer")}
+"""Annotation → phase of training; torch itself marks data loaders, optimizers and backward nodes."""
+
+
+class Annotations:
+    """The spans that are open in one window, on the thread that opened it.
+
+    A span that is open when torch's profiler stops, and ends during a later recording, corrupts torch's heap; so
+    `close_all` ends whatever is open before the window does, and later ends of the same spans do nothing. A span is
+    noted before it is opened and forgotten after it is closed, since Ctrl-C may arrive in between.
+    """
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+        self._numbers: dict[str, int] = {}
+        self._open: list[tuple[str, Pair, list[Pair]]] = []
+        self._light: dict[str, list[Pair]] = {}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What each span is called in torch's recording → what it stands for."""
+        return {annotation_name(number): name for name, number in self._numbers.items()}
+
+    def push(self, name: str) -> None:
+        """Open a span that the devices' timelines get, too; on another thread than the window's this does nothing."""
+        if threading.get_ident() == self._thread:
+            self._enter(name, _heavy(annotation_name(self._number(name))), [])
+
+    def push_step(self, name: str) -> None:
+        """As `push`, for a name in ASCII that torch's recording is to have as it is."""
+        if threading.get_ident() == self._thread:
+            self._enter(name, _heavy(name), [])
+
+    def push_light(self, name: str) -> None:
+        """Open a span of the CPU's timeline, at a tenth of the cost: there may be dozens in a step."""
+        if threading.get_ident() == self._thread:
+            idle = self._light.get(name)
+            if idle is None:
+                idle = self._light[name] = []
+            self._enter(name, idle.pop() if idle else make_pair(annotation_name(self._number(name))), idle)
+
+    def pop(self, name: str) -> None:
+        """End the span opened last under `name`; where there is none this does nothing."""
+        if threading.get_ident() != self._thread:
+            return
+        for index in range(len(self._open) - 1, -1, -1):
+            if self._open[index][0] == name:
+                self._exit(index)
+                return
+
+    @contextmanager
+    def span(self, name: str) -> Iterator[None]:
+        """A span around a block."""
+        self.push(name)
+        try:
+            yield
+        finally:
+            self.pop(name)
+
+    def close_all(self) -> None:
+        """End every open span, the last one first."""
+        while self._open:
+            self._exit(-1)
+
+    def _number(self, name: str) -> int:
+        return self._numbers.setdefault(name, len(self._numbers))
+
+    def _enter(self, name: str, pair: Pair, idle: list[Pair]) -> None:
+        self._open.append((name, pair, idle))
+        pair[0]()
+
+    def _exit(self, index: int) -> None:
+        _, pair, idle = self._open[index]
+        try:
+            pair[1]()
+        except RuntimeError:  # Ctrl-C came between the note and the span
+            bury(pair)
+        else:
+            idle.append(pair)
+        del self._open[index]
+
+
+def _heavy(name: str) -> Pair:
+    span = record_function(name)
+    return span.__enter__, lambda: span.__exit__(None, None, None)

@@ -1,0 +1,81 @@
+"""Living beside `torch.compile`: dynamo must not compile the hooks, and what it compiled has no lines of its own.
+
+While a compiled function runs eager parts, dynamo looks at every Python function that is called, the hooks among them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from types import CodeType, ModuleType
+from typing import Any, TypeVar
+
+import torch
+
+__all__ = ["hide_modules", "is_compiled", "undisturbed"]
+
+Result = TypeVar("Result")
+
+_hidden: set[str] = set()
+
+
+def _eval_frame() -> Any:
+    return getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+
+
+def hide_modules(modules: Iterable[ModuleType]) -> None:
+    """Have dynamo run the functions of these modules as they are, those that they define within included; once each."""
+    skip = _skip_function()
+    if skip is None:
+        return
+    for module in modules:
+        if module.__name__ not in _hidden:
+            _hidden.add(module.__name__)
+            for code in _codes_of(module):
+                skip(code)
+
+
+def _skip_function() -> Callable[[CodeType], object] | None:
+    """What tells dynamo to leave a code object alone, without importing dynamo, which takes seconds."""
+    eval_frame = _eval_frame()
+    try:
+        skip = eval_frame._FrameAction.SKIP
+        strategy = eval_frame._FrameExecStrategy(skip, skip)
+        set_strategy = eval_frame.set_code_exec_strategy
+    except AttributeError:  # before 2.8
+        old: Callable[[CodeType], object] | None = getattr(eval_frame, "skip_code", None)
+        return old
+    return lambda code: set_strategy(code, strategy)
+
+
+def _codes_of(module: ModuleType) -> Iterable[CodeType]:
+    todo: list[Any] = [thing for thing in vars(module).values() if getattr(thing, "__module__", "") == module.__name__]
+    while todo:
+        thing = todo.pop()
+        if isinstance(thing, CodeType):
+            yield thing
+            todo += [constant for constant in thing.co_consts if isinstance(constant, CodeType)]
+        elif isinstance(thing, type):
+            todo += vars(thing).values()
+        else:
+            functions = (getattr(thing, name, None) for name in ("__func__", "fget", "fset", "__code__"))
+            todo += [function for function in functions if function is not None]
+
+
+def undisturbed(function: Callable[..., Result], *arguments: Any) -> Result:
+    """Call `function` with dynamo looking away, for what calls into Python's own library."""
+    swap = getattr(_eval_frame(), "set_eval_frame", None)
+    if swap is None:
+        return function(*arguments)
+    before = swap(None)
+    try:
+        return function(*arguments)
+    finally:
+        swap(before)
+
+
+def is_compiled(code: CodeType) -> bool:
+    """Whether dynamo wrote this code object; most of it then stands at the line that the function is defined on."""
+    convert = sys.modules.get("torch._dynamo.convert_frame")
+    outputs = getattr(convert, "output_codes", None)
+    return outputs is not None and hasattr(outputs, "__contains__") and code in outputs

@@ -1,0 +1,45 @@
+"""One running frame on a thread's stack, and the scopes that must outlive every recording."""
+
+from __future__ import annotations
+
+from types import CodeType
+
+from deepscope.capture.lines.emit import Pair
+from deepscope.capture.lines.table import Function, Slot
+
+__all__ = ["Entry", "Stack", "bury"]
+
+_buried: list[object] = []
+
+
+def bury(thing: object) -> None:
+    """Keep for ever what may hold an open scope: freed during a later window it corrupts torch's heap."""
+    _buried.append(thing)
+
+
+class Entry:
+    """A running frame of user code, or a module's call, with the scope that it has open.
+
+    Entries are used again, and the hooks set these by hand: a constructor would cost as much as all the rest of a call.
+    """
+
+    __slots__ = ("code", "function", "is_special", "line", "pair", "pool", "quiet", "since")
+
+    code: CodeType
+    function: Function
+    line: int
+    """The line that runs; 0 before the first, and for a module's call."""
+    pair: Pair | None
+    """The open scope; None where there is none."""
+    pool: list[Pair]
+    """Where `pair` goes when it closes."""
+    is_special: bool
+    """This frame, or one below it on the stack, is at a line past its budget: the rules of `quiet.py` apply."""
+    quiet: Slot | None
+    """The line past its budget, on trial where it has its scope; meaningful only where `is_special`."""
+    since: int
+    """`perf_counter_ns` from when on this frame has been at work in that line."""
+
+
+Stack = list[Entry]
+"""The frames of one thread, outermost first."""

@@ -1,0 +1,45 @@
+"""The two ways to learn which line runs, and the choice between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Protocol
+
+from deepscope.capture.lines.calibration import CostSamples
+from deepscope.capture.lines.modules import ModuleCalls
+from deepscope.capture.lines.monitoring import MonitoringHooks, monitoring
+from deepscope.capture.lines.stacks import Stacks
+from deepscope.capture.lines.table import Function, ScopeTable
+from deepscope.capture.lines.tracing import TracingHooks
+
+__all__ = ["Hooks", "make_hooks"]
+
+
+class Hooks(Protocol):
+    """Follows the lines of user code from `install` to `remove`, on the stacks that it was made with."""
+
+    backend: str
+
+    def install(self, frame: FrameType | None) -> str | None:
+        """Hook in; `frame` is the innermost one that runs already. Returns why not, or None."""
+
+    def remove(self) -> None:
+        """Leave nothing behind; safe to call twice."""
+
+    def adopt(self, code: CodeType) -> Function | None:
+        """The facts of a code object that is seen for the first time; None for code that gets no scopes."""
+
+
+def make_hooks(
+    table: ScopeTable,
+    stacks: Stacks,
+    modules: ModuleCalls | None,
+    costs: CostSamples,
+    fail: Callable[[Exception], None],
+) -> Hooks:
+    """The hooks of this Python, over `stacks`; `fail` is told of an exception in one of them and must not raise."""
+    make: type[MonitoringHooks] | type[TracingHooks] = MonitoringHooks if monitoring is not None else TracingHooks
+    hooks: Hooks = make(table, stacks, modules, costs, fail)
+    stacks.adopt = hooks.adopt
+    return hooks

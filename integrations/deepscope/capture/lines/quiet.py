@@ -1,0 +1,106 @@
+"""Lines past their budget: no scope for a run too short to hold an operator, one written afterwards for any other.
+
+A line that runs a hundred thousand times would swamp the trace, and yet an operator that runs in it once must be found
+at it. Torch keeps no count of operators, but time tells: under a recording each operator opens a span of its own, and
+several layers of torch stand around it. The cheapest take 1.9 times the opening of a bare scope (which is measured on
+the spot), and the hook's own work adds half of one. So a stretch of Python between two events of the hooks that is
+shorter than 1.9 times holds none.
+
+A line whose budget is spent is first put on trial: it keeps its scopes, and the stretches of its runs are timed. Where
+one in eight is long it gets another budget. Otherwise it falls quiet: its short runs leave nothing, and a long one is
+recorded when it ends, by a late span (`names.py`) that says how long before it the run began, and which callers that
+are quiet, too, stand around it. A quiet caller gets its scope after all as soon as something that it called opens one,
+so that scopes nest as the calls do.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from time import perf_counter_ns
+
+from deepscope.capture.lines.emit import Pair, make_pair
+from deepscope.capture.lines.entry import Stack
+from deepscope.capture.lines.table import Slot
+from deepscope.trace.scope_names import late_name
+
+__all__ = ["QuietLines", "Verdict"]
+
+_SHORTEST_OPERATOR = 1.9
+_TRIAL = 64
+"""Runs on trial."""
+_REVIEW = 256
+"""Quiet runs after which it is judged anew whether the line holds operators."""
+_NAMING_NS = 2_000
+"""Enough to make the span that is named after the moment at which it starts."""
+_EARLIER_NS = 600
+"""The span's own clock is read some 300 ns after ours, and the hook alone keeps twice this between two lines."""
+
+
+class Verdict(Enum):
+    """What becomes of one run of a line."""
+
+    NORMAL = auto()
+    TRIAL = auto()
+    QUIET = auto()
+
+
+class QuietLines:
+    """The judgement on lines past their budget, for one window; `dispatch_ns` is what calling a hook takes at least."""
+
+    def __init__(self, budget: int, dispatch_ns: int) -> None:
+        self._budget = budget
+        self._dispatch_ns = dispatch_ns
+        self._shortest_ns = 1 << 62
+        self._threshold_ns = 0
+
+    def judge(self, slot: Slot) -> Verdict:
+        """What becomes of a run of `slot`, whose budget is spent."""
+        slot.left = 0
+        is_due = slot.judged == _TRIAL if slot.judged <= _TRIAL else slot.judged % _REVIEW == 0
+        if is_due and slot.long * 8 >= min(slot.judged, _REVIEW):
+            slot.granted += self._budget
+            slot.left = self._budget - 1
+            slot.judged = slot.long = 0
+            return Verdict.NORMAL
+        if is_due:
+            slot.long = 0
+        slot.judged += 1
+        if slot.judged <= _TRIAL:
+            slot.granted += 1
+            return Verdict.TRIAL
+        slot.missed += 1
+        return Verdict.QUIET
+
+    def open_on_trial(self, pair: Pair) -> None:
+        """Open a scope, and learn from it what that takes on this machine."""
+        started = perf_counter_ns()
+        pair[0]()
+        self._shortest_ns = min(self._shortest_ns, perf_counter_ns() - started)
+        self._threshold_ns = int(self._shortest_ns * _SHORTEST_OPERATOR) + self._dispatch_ns
+
+    def settle(self, stack: Stack) -> None:
+        """The top frame hands over (to its next line, callee or caller): judge its stretch, record it if need be."""
+        top = stack[-1]
+        slot = top.quiet
+        if slot is None:
+            return
+        if perf_counter_ns() - top.since >= self._threshold_ns:
+            slot.long += 1
+            if top.pair is None:
+                slot.late += 1
+                self._record_late(stack, top.since)
+        top.since = perf_counter_ns()
+
+    def _record_late(self, stack: Stack, since: int) -> None:
+        quiet = [entry for entry in stack if entry.is_special and entry.pair is None]
+        scopes = [entry.quiet.id for entry in quiet if entry.quiet is not None]
+        length = perf_counter_ns() - since + _NAMING_NS
+        while True:
+            pair = make_pair(late_name(scopes, length + _EARLIER_NS))
+            if perf_counter_ns() - since <= length:
+                break
+            length += 4 * _NAMING_NS  # the thread was interrupted; its name must say how long ago the run began
+        while perf_counter_ns() - since < length:
+            pass
+        pair[0]()
+        pair[1]()

@@ -1,0 +1,168 @@
+"""The recorder of lines: hooks in for one window, and hands out what the scopes in the trace stand for."""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from deepscope.capture.lines.calibration import CostSamples
+from deepscope.capture.lines.dynamo import hide_modules
+from deepscope.capture.lines.hooks import make_hooks
+from deepscope.capture.lines.modules import ModuleCalls
+from deepscope.capture.lines.stacks import Stacks
+from deepscope.capture.lines.table import LINE, ScopeRow, ScopeTable
+from deepscope.capture.lines.user_code import UserCode
+from deepscope.capture.notices import RecordingWarning, warn
+
+__all__ = ["LineRecord", "LineRecorder"]
+
+
+@dataclass(frozen=True)
+class LineRecord:
+    """What one window's scopes stand for; an event `@ds:17` or `@dm:17` is a run of `scopes[17]`."""
+
+    scopes: list[ScopeRow] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    """User files (and cells) that ran, absolute with links resolved, in order of appearance."""
+    entries: list[int] = field(default_factory=list)
+    """Scopes opened, by scope number."""
+    account: dict[str, Any] = field(default_factory=dict)
+    """docs/trace-format.md, `lines`."""
+
+
+class LineRecorder:
+    """Line and module scopes of one window after another; `start` and `stop` are called on the training thread.
+
+    `start` comes after torch's recording has begun and `stop` before it ends: a scope that is entered or closed without
+    a recording corrupts torch's heap in a later one. Neither raises.
+    """
+
+    def __init__(self, user_code: UserCode, lines: bool = True, modules: bool = True, budget: int = 20_000) -> None:
+        self.user_code = user_code
+        self._lines = lines
+        self._modules = modules
+        self._budget = budget
+        self._window: _Window | None = None
+
+    def start(self) -> None:
+        """Open the scopes of the lines that run now and follow what runs from here on."""
+        if self._window is not None:
+            self.stop()
+        try:
+            self._window = _Window(self.user_code, self._lines, self._modules, self._budget)
+            self._window.open(sys._getframe(1))
+        except Exception as error:  # noqa: BLE001 - the run goes on without lines
+            if self._window is not None:
+                self._window.fail(error)
+
+    def stop(self) -> LineRecord:
+        """Take every hook out, close this thread's scopes and hand out the record; empty where nothing was started."""
+        window, self._window = self._window, None
+        return window.close() if window is not None else LineRecord()
+
+
+class _Window:
+    """One recording window, from `open` to `close`."""
+
+    def __init__(self, user_code: UserCode, lines: bool, modules: bool, budget: int) -> None:
+        _hide_hooks()
+        _costs.prepare()
+        # The selection without lines still needs the hooks, for modules.
+        self._table = ScopeTable(user_code if lines else _NoCode(user_code.root), budget)
+        self._module_calls = ModuleCalls(self._table) if modules else None
+        self._stacks = Stacks(self._table, self._module_calls, _costs.dispatch_ns)
+        if self._module_calls is not None:
+            self._module_calls.stacks = self._stacks
+        self._hooks = make_hooks(self._table, self._stacks, self._module_calls, _costs, self.fail)
+        self._is_hooked = False
+        self._warnings: list[str] = []
+
+    def open(self, frame: FrameType | None) -> None:
+        _open_windows.add(self)
+        refusal = self._hooks.install(frame)
+        if refusal is not None:
+            self._note(f"lines are not recorded: {refusal}")
+        else:
+            self._is_hooked = True
+
+    def close(self) -> LineRecord:
+        _open_windows.discard(self)
+        try:
+            self._hooks.remove()
+        except Exception as error:  # noqa: BLE001 - the scopes must be closed whatever happens
+            self._note("a hook could not be removed", error)
+        try:
+            if not self._stacks.end():
+                self._note("the window was closed on another thread than it was opened on; its lines may be cut short")
+            if self._module_calls is not None:
+                self._module_calls.describe()
+        except Exception as error:  # noqa: BLE001 - what was recorded is kept
+            self._note("line scopes could not be closed", error)
+        return self._record()
+
+    def fail(self, error: BaseException) -> None:
+        """Something went wrong in a hook: record no more lines; what is open is closed with the window."""
+        try:
+            self._hooks.remove()
+        except Exception as second:  # noqa: BLE001 - nothing may reach the user's code from here
+            error = second
+        self._note("line recording stopped", error)
+
+    def abandon(self) -> None:
+        """In a forked child, where nobody records: take the hooks out and close nothing."""
+        self._hooks.remove()
+        self._stacks.abandon()
+
+    def _note(self, message: str, error: BaseException | None = None) -> None:
+        detail = f": {type(error).__name__}: {error}" if error is not None else ""
+        self._warnings.append(message + detail)
+        if len(self._warnings) == 1:
+            with suppress(RecordingWarning):  # where warnings are errors; the account has it
+                warn(message, error)
+
+    def _record(self) -> LineRecord:
+        table = self._table
+        entries = [slot.opened for slot in table.slots]
+        files = dict.fromkeys(row.file for row in table.rows if row.kind == LINE)
+        account = {
+            "backend": self._hooks.backend if self._is_hooked else None,
+            "entries": sum(entries),
+            "cost_ns": _costs.entry_ns,
+            "budget": table.budget,
+            "over_budget": [[slot.id, slot.missed - slot.late] for slot in table.slots if slot.missed > slot.late],
+            "threads": self._stacks.threads,
+            "warnings": self._warnings,
+        }
+        return LineRecord(list(table.rows), list(files), entries, account)
+
+
+class _NoCode(UserCode):
+    """A selection of nothing, for a recording of modules without lines."""
+
+    def owns(self, filename: str) -> bool:  # noqa: ARG002 - the answer is the same for all
+        return False
+
+
+_costs = CostSamples()
+_open_windows: weakref.WeakSet[_Window] = weakref.WeakSet()
+
+
+def _hide_hooks() -> None:
+    package = __name__.rpartition(".")[0]
+    hide_modules([module for name, module in list(sys.modules.items()) if name.startswith(f"{package}.")])
+
+
+def _after_fork() -> None:
+    """Hooks survive a fork; the recording stays with the parent."""
+    for window in list(_open_windows):
+        window.abandon()
+    _open_windows.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

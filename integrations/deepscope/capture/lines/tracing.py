@@ -1,0 +1,269 @@
+"""Line scopes from `sys.settrace` (Python 3.10 and 3.11): a local trace function in frames of user code alone.
+
+Library code still pays for its calls, since Python calls the global trace function for each. Threads that torch starts
+itself (autograd's device threads) cannot be reached: what runs there goes to the forward line.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+from deepscope.capture.lines.calibration import CostSamples
+from deepscope.capture.lines.code_facts import is_resumed
+from deepscope.capture.lines.entry import Stack
+from deepscope.capture.lines.modules import ModuleCalls
+from deepscope.capture.lines.stacks import Stacks
+from deepscope.capture.lines.table import Function, ScopeTable
+
+__all__ = ["TracingHooks"]
+
+Trace = Callable[[FrameType, str, Any], Any]
+
+
+class TracingHooks:
+    """The hooks of one window; `install` and `remove` on the training thread."""
+
+    backend = "settrace"
+
+    def __init__(
+        self,
+        table: ScopeTable,
+        stacks: Stacks,
+        modules: ModuleCalls | None,
+        costs: CostSamples,
+        fail: Callable[[Exception], None],
+    ) -> None:
+        self._table = table
+        self._stacks = stacks
+        self._modules = modules
+        self._costs = costs
+        self._fail = fail
+        self._module_code = modules.code if modules is not None else None
+        self._all: list[Trace] = []
+        """Every trace function that is in place somewhere."""
+        self._files: list[dict[str, bool]] = []
+        self._thread_hook: Trace | None = None
+        self._is_on = False
+
+    def install(self, frame: FrameType | None) -> str | None:
+        """Hook in; `frame` is the innermost one that runs already. Returns why not, or None."""
+        holder = sys.gettrace()
+        if holder is not None:
+            name = f"{getattr(holder, '__module__', '')}.{getattr(holder, '__qualname__', type(holder).__qualname__)}"
+            return f"a debugger or coverage tool holds sys.settrace ({name.strip('.')})"
+        self._is_on = True
+        self._stacks.align(self._stacks.own, frame)
+        on_call, on_local, on_module = self._functions(self._stacks.own)
+        self._follow_running(frame, on_local, on_module)
+        if threading.gettrace() is None:
+            self._thread_hook = self._start_thread
+            threading.settrace(self._thread_hook)
+        sys.settrace(on_call)
+        return None
+
+    def remove(self) -> None:
+        """Leave nothing behind here; other threads take their hook off at their next event. Safe to call twice."""
+        self._is_on = False
+        for files in self._files:  # threads then ask again, and learn that there is nothing to do any more
+            files.clear()
+        if sys.gettrace() in self._all:
+            sys.settrace(None)
+        if self._thread_hook is not None and threading.gettrace() == self._thread_hook:
+            threading.settrace(None)
+        self._thread_hook = None
+        for innermost in sys._current_frames().values():
+            outer: FrameType | None = innermost
+            while outer is not None:
+                if outer.f_trace is not None and outer.f_trace in self._all:
+                    _let_go(outer)
+                outer = outer.f_back
+
+    def adopt(self, code: CodeType) -> Function | None:
+        """The facts of a code object that is seen for the first time; None for code that gets no scopes."""
+        if code is self._module_code or self._table.owns(code):
+            return self._table.function(code)
+        return None
+
+    def _follow_running(self, frame: FrameType | None, on_local: Trace, on_module: Trace) -> None:
+        while frame is not None:
+            if id(frame.f_code) in self._table.functions and frame.f_trace is None:
+                is_module = frame.f_code is self._module_code
+                frame.f_trace = on_module if is_module else on_local
+                frame.f_trace_lines = not is_module
+            frame = frame.f_back
+
+    def _start_thread(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """First call in a thread that was started in the window: give it functions of its own, or leave it alone."""
+        try:
+            stack = self._stacks.foreign() if self._is_on else None
+            if stack is None:
+                sys.settrace(None)
+                return None
+            on_call, _, _ = self._functions(stack)
+            sys.settrace(on_call)
+            return on_call(frame, event, arg)
+        except Exception as error:  # noqa: BLE001 - it would reach the user's code
+            self._fail(error)
+            return None
+
+    def _functions(self, stack: Stack) -> tuple[Trace, Trace, Trace]:
+        """The trace functions of one thread, closures over its stack: global, local, and local for module calls."""
+        on_local, on_module = self._local_functions(stack)
+        on_call = self._call_function(stack, self._sampled(on_local), on_local, on_module)
+        return on_call, on_local, on_module
+
+    def _call_function(self, stack: Stack, on_first: Trace, on_local: Trace, on_module: Trace) -> Trace:
+        fail, adopt, stacks, costs = self._fail, self.adopt, self._stacks, self._costs
+        functions, spare, owns = self._table.functions, stacks.spare, self._table.owns
+        enter, set_line, module_code = stacks.enter, stacks.set_line, self._module_code
+        enter_module = self._modules.enter if self._modules is not None else None
+        # Whether a file has code that gets scopes: the hash of a name is kept by Python, that of a code object is not.
+        files: dict[str, bool] = {} if module_code is None else {module_code.co_filename: True}
+        self._files.append(files)
+        local = on_local if costs.is_complete else on_first
+
+        def on_call(frame: FrameType, _event: str, _arg: Any) -> Any:
+            nonlocal local
+            try:
+                code = frame.f_code
+                wanted = files.get(code.co_filename)
+                if wanted is None:
+                    if not self._is_on:
+                        sys.settrace(None)
+                        return None
+                    wanted = files[code.co_filename] = owns(code)
+                if not wanted:
+                    return None
+                function = functions.get(id(code)) or adopt(code)
+                if function is None:
+                    return None
+                if enter_module is not None and code is module_code:
+                    frame.f_trace_lines = False
+                    enter_module(stack, function, frame)
+                    return on_module
+                if not spare or (stack and stack[-1].is_special):
+                    enter(stack, function)
+                else:
+                    entry = spare.pop()
+                    entry.code = code
+                    entry.function = function
+                    entry.line = 0
+                    entry.pair = None
+                    entry.is_special = False
+                    stack.append(entry)
+                if is_resumed(frame, function.resume_offset):
+                    set_line(stack, frame.f_lineno)
+                if local is on_first and costs.is_complete:
+                    local = on_local
+            except Exception as error:  # noqa: BLE001 - it would reach the user's code
+                fail(error)
+                return None
+            return local
+
+        self._all.append(on_call)
+        return on_call
+
+    def _sampled(self, on_local: Trace) -> Trace:
+        """`on_local` for as long as the cost of an entry is still being measured."""
+        costs = self._costs
+
+        def on_local_sampled(frame: FrameType, event: str, arg: Any) -> Any:
+            if event != "line" or costs.is_complete:
+                on_local(frame, event, arg)
+                return on_local
+            started = costs.clock()
+            on_local(frame, event, arg)
+            costs.add(costs.clock() - started)
+            return on_local_sampled
+
+        self._all.append(on_local_sampled)
+        return on_local_sampled
+
+    def _local_functions(self, stack: Stack) -> tuple[Trace, Trace]:
+        fail, new_slot, stacks = self._fail, self._table.line, self._stacks
+        run, set_line, leave = stacks.run, stacks.set_line, self._leave_function(stack)
+
+        def on_local(frame: FrameType, event: str, _arg: Any) -> Any:
+            try:
+                if event == "line":
+                    entry = stack[-1] if stack else None
+                    if entry is None or entry.code is not frame.f_code:
+                        self._lost(stack, frame)
+                        return
+                    line = frame.f_lineno
+                    if entry.line == line:
+                        return
+                    slot = entry.function.lines.get(line) or new_slot(entry.function, line)
+                    if slot is None:
+                        set_line(stack, line)
+                        return
+                    slot.left = left = slot.left - 1
+                    if left < 0 or entry.is_special:
+                        run(stack, slot, line)
+                        return
+                    pool = slot.pool
+                    pair = pool.pop() if pool else slot.pair()
+                    old = entry.pair
+                    # Side by side, so that the cost of an entry falls into the line before it.
+                    if old is not None:
+                        old[1]()
+                        entry.pool.append(old)
+                    entry.pair = pair
+                    entry.pool = pool
+                    entry.line = line
+                    pair[0]()
+                elif event == "return":
+                    leave(frame)
+            except Exception as error:  # noqa: BLE001 - it would reach the user's code
+                fail(error)
+
+        def on_module(frame: FrameType, event: str, _arg: Any) -> Any:
+            try:
+                if event == "return":
+                    leave(frame)
+            except Exception as error:  # noqa: BLE001 - it would reach the user's code
+                fail(error)
+
+        self._all += (on_local, on_module)
+        return on_local, on_module
+
+    def _leave_function(self, stack: Stack) -> Callable[[FrameType], None]:
+        spare, leave_top, leave_to = self._stacks.spare, self._stacks.leave, self._stacks.leave_to
+
+        def leave(frame: FrameType) -> None:
+            entry = stack[-1] if stack else None
+            if entry is None:
+                return
+            if entry.code is not frame.f_code:
+                leave_to(stack, frame.f_code)
+                return
+            if entry.is_special:
+                leave_top(stack)
+                return
+            pair = entry.pair
+            if pair is not None:
+                pair[1]()
+                entry.pool.append(pair)
+                entry.pair = None
+            stack.pop()
+            spare.append(entry)
+
+        return leave
+
+    def _lost(self, stack: Stack, frame: FrameType) -> None:
+        """The frame is not the top of its stack: an event was lost, or the frame has outlived the window."""
+        if self._is_on:
+            self._stacks.align(stack, frame)
+        else:
+            _let_go(frame)
+            if sys.gettrace() in self._all:
+                sys.settrace(None)
+
+
+def _let_go(frame: FrameType) -> None:
+    frame.f_trace = None
+    frame.f_trace_lines = True

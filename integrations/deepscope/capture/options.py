@@ -1,0 +1,113 @@
+"""What can be chosen about a recording, checked once, where it is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deepscope.errors import OptionError
+
+__all__ = ["SOURCE_CHOICES", "RecordingOptions"]
+
+SOURCE_CHOICES = ("text", "hash", "none")
+"""What of the user's files goes into a trace."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordingOptions:
+    """Options of a recording; `deepscope.profile` and `DeepProfiler` take them by these names.
+
+    Raises `OptionError`, which names the option and the values it takes.
+    """
+
+    wait: int = 1
+    """Steps of each cycle that pass unrecorded."""
+    warmup: int = 1
+    """Steps of each cycle with torch's tracing switched on and nothing kept."""
+    active: int = 3
+    """Steps of each cycle that are recorded; each cycle writes one file."""
+    repeat: int = 1
+    """Cycles; 0 for as many as the run has."""
+    skip_first: int = 0
+    """Steps before the first cycle."""
+    schedule: Callable[[int], Any] | None = None
+    """A function of the step number as `torch.profiler.schedule` makes it, in place of the five numbers."""
+    activities: Iterable[Any] | None = None
+    """`torch.profiler.ProfilerActivity`s; None for all that this build of torch supports."""
+    lines: bool = True
+    """Record the executing lines of user code."""
+    modules: bool = True
+    """Record the calls of `nn.Module`s, too; they hang on the same hooks, which go in for either."""
+    include: Collection[str] = ()
+    """Globs of files or names of packages that count as user code though they lie outside the project."""
+    exclude: Collection[str] = ()
+    """Globs of files that do not count as user code."""
+    root: str | Path | None = None
+    """The project's root; None to look for it upward from the running script."""
+    source: str = "text"
+    """What of the user's files goes into the trace: their `text`, a `hash` of it, or `none`."""
+    record_shapes: bool = False
+    """Record the shapes of operators' arguments, from which FLOPs follow."""
+    profile_memory: bool = False
+    with_stack: bool = False
+    """torch's own stacks; line scopes say more and cost less."""
+    with_flops: bool = False
+    """Implies `record_shapes`: torch writes no FLOPs into a trace."""
+    with_modules: bool = False
+    all_threads: bool | None = None
+    """Record threads that the user starts, too; None for where torch can, which it cannot with `profile_memory`."""
+    ranks: Collection[int] | None = None
+    """The ranks that record; None for all."""
+    on_trace_ready: Callable[[Path], Any] | None = None
+    """Called with each file once it is complete, on the thread that wrote it."""
+    compress: bool = True
+    """Write `.json.gz` rather than `.json`."""
+    experimental_config: Any = None
+    """torch's `_ExperimentalConfig`; None for DeepScope's own."""
+    execution_trace_observer: Any = None
+    acc_events: bool = False
+    """Taken so that options meant for torch's profiler can be passed on; each window writes its own file either way."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("wait", 0), ("warmup", 0), ("active", 1), ("repeat", 0), ("skip_first", 0)):
+            _check_count(name, getattr(self, name), least)
+        if self.schedule is not None and not callable(self.schedule):
+            raise OptionError(
+                f"schedule={self.schedule!r}: must be a function of the step, as torch.profiler.schedule() returns"
+            )
+        if self.source not in SOURCE_CHOICES:
+            raise OptionError(f"source={self.source!r}: must be one of {', '.join(map(repr, SOURCE_CHOICES))}")
+        for name in ("include", "exclude"):
+            _freeze_words(self, name)
+        if self.ranks is not None:
+            object.__setattr__(self, "ranks", _checked_ranks(self.ranks))
+        if self.on_trace_ready is not None and not callable(self.on_trace_ready):
+            raise OptionError(f"on_trace_ready={self.on_trace_ready!r}: must take the path of a trace")
+        if self.root is not None and not Path(self.root).is_dir():
+            raise OptionError(f"root={str(self.root)!r}: must be an existing folder")
+        if self.with_flops:
+            object.__setattr__(self, "record_shapes", True)
+        if self.activities is not None:
+            object.__setattr__(self, "activities", tuple(self.activities))
+
+
+def _check_count(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise OptionError(f"{name}={value!r}: must be an integer, {least} or more")
+
+
+def _freeze_words(options: RecordingOptions, name: str) -> None:
+    value = getattr(options, name)
+    words = (value,) if isinstance(value, str) else tuple(value)
+    if not all(isinstance(word, str) and word for word in words):
+        raise OptionError(f"{name}={value!r}: must be globs, such as ('**/models/*.py',)")
+    object.__setattr__(options, name, words)
+
+
+def _checked_ranks(ranks: Collection[int]) -> frozenset[int]:
+    numbers = {ranks} if isinstance(ranks, int) else set(ranks)
+    if not all(isinstance(rank, int) and not isinstance(rank, bool) and rank >= 0 for rank in numbers):
+        raise OptionError(f"ranks={ranks!r}: must be rank numbers, 0 or more")
+    return frozenset(numbers)

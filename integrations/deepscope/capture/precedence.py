@@ -1,0 +1,46 @@
+"""The user's own torch profiler goes first: the moment when one is about to start is the last at which ours can end.
+
+Torch has room for one recording. A second one takes the first one's place, and scopes that are open then are closed in
+memory that is gone. Torch announces a start to nobody, so the function that it begins with is wrapped: only from the
+warm-up of a window to its end.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+__all__ = ["GiveWay"]
+
+
+class GiveWay:
+    """Calls `give_way` before another profiler starts on this thread, from `watch` to `rest`; does nothing where torch
+    begins in another way."""
+
+    def __init__(self, give_way: Callable[[], None]) -> None:
+        self._give_way = give_way
+        self._thread = 0
+        self._original: Callable[..., Any] | None = None
+
+    def watch(self) -> None:
+        """From here on. To be called after our own profiler was prepared."""
+        self._thread = threading.get_ident()
+        self._original = getattr(torch.autograd.profiler, "_prepare_profiler", None)
+        if self._original is not None:
+            torch.autograd.profiler._prepare_profiler = self
+
+    def rest(self) -> None:
+        """No longer; safe to call twice."""
+        if self._original is not None and torch.autograd.profiler._prepare_profiler is self:
+            torch.autograd.profiler._prepare_profiler = self._original
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Stands in for torch's `_prepare_profiler`."""
+        assert self._original is not None
+        if threading.get_ident() == self._thread:
+            self.rest()
+            self._give_way()
+        return self._original(*args, **kwargs)

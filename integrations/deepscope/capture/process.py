@@ -1,0 +1,125 @@
+"""What is known of the recording process: rank, run, versions, device."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import uuid
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any
+
+import torch
+
+from deepscope.capture import torch_compat
+
+__all__ = [
+    "RUN_ID_VARIABLE",
+    "agreed_run_id",
+    "describe_device",
+    "find_rank",
+    "find_world_size",
+    "new_run_id",
+    "versions",
+]
+
+RUN_ID_VARIABLE = "DEEPSCOPE_RUN_ID"
+"""Processes that this one starts find the first part of their run's id here."""
+
+_RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+_WORLD_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+_runs = 0
+
+
+def find_rank() -> int:
+    """The rank by the process group, else by the launcher's variables, else 0."""
+    if _has_group():
+        return int(torch.distributed.get_rank())
+    return _from_environment(_RANK_VARIABLES, 0)
+
+
+def find_world_size() -> int:
+    """The number of ranks, found in the same way; 1 without any sign."""
+    if _has_group():
+        return int(torch.distributed.get_world_size())
+    # A rank is what makes a launch distributed: an interactive SLURM shell has tasks and no process that takes part.
+    return _from_environment(_WORLD_VARIABLES, 1) if "RANK" in os.environ else 1
+
+
+def _has_group() -> bool:
+    return bool(torch.distributed.is_available() and torch.distributed.is_initialized())
+
+
+def _from_environment(names: tuple[str, ...], default: int) -> int:
+    for name in names[:1] if "RANK" in os.environ else names:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return default
+
+
+def new_run_id() -> str:
+    """The id of a run that begins now: the n-th of this process.
+
+    Processes started by this one, and those of one launcher, that come to their n-th run as well get the same.
+    """
+    global _runs
+    _runs += 1
+    return f"{_launch_id()}-{_runs}"
+
+
+def _launch_id() -> str:
+    environment = os.environ
+    elastic = environment.get("TORCHELASTIC_RUN_ID", "")
+    if RUN_ID_VARIABLE in environment:
+        return environment[RUN_ID_VARIABLE]
+    if elastic not in ("", "none"):
+        return f"{elastic}-{environment.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+    made = uuid.uuid4().hex[:12]
+    environment[RUN_ID_VARIABLE] = made
+    return made
+
+
+def agreed_run_id(proposal: str) -> str:
+    """The id that all ranks use: the one that the first of them proposed for its run of the same number."""
+    return torch_compat.agreed_value(f"deepscope/run/{proposal.rpartition('-')[2]}", proposal)
+
+
+def versions(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Of Python, torch and what the caller knows besides."""
+    found = {"python": platform.python_version(), "torch": str(torch.__version__)}
+    for package in ("lightning", "pytorch_lightning"):
+        if package in sys.modules:
+            found["lightning"] = str(getattr(sys.modules[package], "__version__", "")) or metadata.version(package)
+            break
+    return found | dict(more or {})
+
+
+def describe_device() -> dict[str, Any]:
+    """Type, name and count of the devices in use: cuda (HIP, too), xpu, mps, another back end, or cpu.
+
+    A back end that nothing has used yet is left alone: asking for a name would take memory on its device.
+    """
+    for kind in ("cuda", "xpu", "mtia", "hpu", "npu"):
+        module = getattr(torch, kind, None)
+        try:
+            if module is not None and module.is_available() and getattr(module, "is_initialized", lambda: True)():
+                name = module.get_device_name() if hasattr(module, "get_device_name") else kind.upper()
+                return {"type": kind, "name": str(name), "count": int(module.device_count())}
+        except (RuntimeError, AssertionError, NotImplementedError):
+            continue
+    mps = getattr(torch.backends, "mps", None)
+    if mps is not None and mps.is_available():
+        return {"type": "mps", "name": f"Apple {platform.machine()}", "count": 1}
+    return {"type": "cpu", "name": _cpu_name(), "count": os.cpu_count() or 1}
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
+            for line in stream:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine() or "CPU"

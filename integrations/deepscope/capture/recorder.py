@@ -1,0 +1,351 @@
+"""The recorder: walks a plan step by step, opens and closes windows, and has each one saved."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch.profiler import ProfilerAction
+
+from deepscope.capture import naming, turns
+from deepscope.capture.annotations import PHASES
+from deepscope.capture.guard import guarded
+from deepscope.capture.header import Session, checked_metadata
+from deepscope.capture.interrupts import held_back
+from deepscope.capture.options import RecordingOptions
+from deepscope.capture.plan import Plan, is_recording
+from deepscope.capture.saver import Job, Saver
+from deepscope.capture.scopes import line_recorder, worker_clocks
+from deepscope.capture.window import BLOCK_ANNOTATION, Window
+from deepscope.capture.workers import WorkerClocks
+from deepscope.errors import RecorderError
+from deepscope.trace.rewrite import Instructions
+
+if TYPE_CHECKING:
+    from deepscope.store.profile import Profile
+
+__all__ = ["Recorder"]
+
+
+class Recorder:
+    """Records one stage of a run: `start`, `step` after each step, `stop`.
+
+    One thread drives it. Nothing that goes wrong inside (a full disk, a profiler of somebody else's) reaches the run:
+    it costs one `RecordingWarning`, and the recorder does nothing from there on. Only wrong use raises.
+
+    `folder`: where the traces go; a function is called when the first one is written. `name`: first part of the
+    files' names, else host and process. `scheduled=False` records from `start` to `stop`. `total_steps`: how many
+    steps there will be, where known; the schedule gives way so that one of them is recorded. Where it is not known
+    the first step is recorded, too, and kept in case the run ends before the schedule's own window opens.
+    `first_step`: the number that the first step has in the trace. `owner`: recorders of one owner may be open at once
+    and take turns; a recorder that starts while one of another owner is open raises `NestedProfileError`. `phases`:
+    annotation → phase of training, as it is when a window ends. `run_id`: the word that all traces of this run share.
+    `workers`: the clocks in data-loader workers, armed by the caller before a loader starts them; without it the
+    recorder arms its own when it starts.
+    """
+
+    def __init__(
+        self,
+        options: RecordingOptions,
+        *,
+        folder: Path | Callable[[], Path],
+        name: str | None = None,
+        stage: str = "",
+        rank: int | None = None,
+        world_size: int | None = None,
+        scheduled: bool = True,
+        total_steps: int | None = None,
+        first_step: int = 0,
+        versions: Mapping[str, str] | None = None,
+        phases: Mapping[str, str] = PHASES,
+        owner: object | None = None,
+        run_id: str | None = None,
+        workers: WorkerClocks | None = None,
+        announce: bool = True,
+    ) -> None:
+        self.options = options
+        self._folder = folder
+        self._plan = Plan(options, total_steps) if scheduled else None
+        self._session = Session(
+            options,
+            name=name,
+            stage=stage,
+            rank=rank,
+            world_size=world_size,
+            versions=versions,
+            phases=phases,
+            run_id=run_id,
+        )
+        self._owner = owner if owner is not None else self
+        self._saver = Saver(on_ready=options.on_trace_ready, announces=announce and self._session.is_first)
+        self._lines = line_recorder(options, self._session.user_code)
+        self._own_workers = worker_clocks(options, self._session.user_code) if workers is None else None
+        self._workers = workers if workers is not None else self._own_workers
+        self._window: Window | None = None
+        self._reserve: Window | None = None
+        self._step, self._planned_step = 0, -1
+        self._first_step = first_step
+        self._previous = ProfilerAction.NONE
+        self._state = "new"
+
+    @property
+    def _is_active(self) -> bool:
+        return self._state == "open" and self._session.is_chosen and not self._session.is_forked
+
+    @property
+    def recording(self) -> bool:
+        """Whether a window is open now."""
+        return self._window is not None and self._window.is_recording and not self._session.is_forked
+
+    @property
+    def traces(self) -> list[Path]:
+        """The files of this recorder, oldest first; complete after `wait`."""
+        return self._saver.traces
+
+    @property
+    def profile(self) -> Profile | None:
+        """The analysed result of the newest trace; None where there is none."""
+        self.wait()
+        if not self.traces:
+            return None
+        from deepscope.store import load_profile
+
+        return load_profile(self.traces[-1])
+
+    def start(self) -> None:
+        """Begin with step 0; raises `NestedProfileError` while a recorder of another owner is open."""
+        if self._state == "open":
+            return
+        turns.enter(self, self._owner)
+        self._state = "open"
+        self._session.begin()
+        self._step, self._planned_step = 0, -1
+        self._previous = ProfilerAction.NONE
+        atexit.register(self._at_exit)
+        if self._session.is_chosen:
+            try:
+                self._begin()
+            except BaseException:  # Ctrl-C; nobody will stop what they could not start
+                self.stop(complete=False)
+                raise
+
+    @guarded
+    def _begin(self) -> None:
+        if self._own_workers is not None:
+            self._own_workers.arm()  # Workers are forked when an epoch begins, long before a window may open.
+        if self._plan is None:
+            self._open(None)
+        elif self._plan.is_sure or is_recording(self._plan.action(0)) or turns.is_taken(self):
+            self._follow_plan(self._plan)
+        else:
+            self._planned_step = 0
+            self._open(0)
+            self._reserve = self._window
+
+    def expect(self, total_steps: int | None) -> None:
+        """Tell during step 0 how many steps there will be; later, or where it was known, this does nothing."""
+        if self._is_active and total_steps:
+            self._replan(total_steps)
+
+    @guarded
+    def _replan(self, total_steps: int) -> None:
+        if self._plan is None or self._plan.is_sure or self._step > 0 or self._reserve is None:
+            return
+        self._plan = Plan(self.options, total_steps)
+        self._planned_step = 0
+        self._previous = self._plan.action(0)
+        if is_recording(self._previous):
+            self._reserve = None  # It is the schedule's own window now.
+            return
+        with held_back():
+            reserve, self._window, self._reserve = self._reserve, None, None
+            self._end(reserve)
+        self._follow(self._previous)
+
+    def step(self) -> None:
+        """The step has ended and the next one begins."""
+        if self._is_active:
+            self._advance()
+
+    @guarded
+    def _advance(self) -> None:
+        self._step += 1
+        if self._plan is None:
+            if self._window is not None:
+                self._window.next_step(self._first_step + self._step)
+            return
+        if self._reserve is not None and self._window is self._reserve:
+            with held_back():
+                self._window = None
+                self._end(self._reserve)
+        self._follow_plan(self._plan)
+
+    def _follow_plan(self, plan: Plan) -> None:
+        action = plan.action(self._planned_step + 1)
+        if action is not ProfilerAction.NONE and self._window is None and turns.is_taken(self):
+            return  # Another recorder of this owner has its window open; the plan waits.
+        self._planned_step += 1
+        self._follow(action)
+
+    def _follow(self, action: ProfilerAction) -> None:
+        """Do what leads from the action before to `action`."""
+        window = self._window
+        if window is not None and window.is_recording:
+            if self._previous is ProfilerAction.RECORD_AND_SAVE or not is_recording(action):
+                self._close(window)
+            else:
+                window.next_step(self._first_step + self._step)
+        if action is ProfilerAction.WARMUP and self._window is None:
+            with held_back():
+                self._window = self._new_window()
+                self._window.prepare()
+        elif is_recording(action) and not self.recording:
+            self._open(self._step)
+        self._previous = action
+
+    def _close(self, window: Window, *, complete: bool = True) -> None:
+        with held_back():
+            self._window = self._reserve = None
+            self._end(window)
+            self._saver.save(self._exported(window, complete=complete))
+
+    @guarded
+    def _give_way(self) -> None:
+        """A torch profiler of the user's is about to start: keep what there is and make room."""
+        window = self._window
+        if window is not None and window.is_recording:
+            self._close(window, complete=False)
+        raise RecorderError(
+            "a torch profiler was started in a window, and torch has room for one; the window ends here"
+        )
+
+    def stop(self, *, complete: bool = True) -> None:
+        """End the recording, saving a window that is open; `complete=False` when an error or Ctrl-C ended the run."""
+        if self._state != "open" or self._session.is_forked:
+            return
+        self._state = "stopped"
+        atexit.unregister(self._at_exit)
+        try:
+            if self._session.is_chosen:
+                with held_back():
+                    self._finish(complete)
+        finally:
+            turns.leave(self)
+
+    @guarded
+    def _finish(self, complete: bool) -> None:
+        reserve, self._reserve = self._reserve, None
+        window, self._window = self._window, None
+        if window is not None and window.is_recording:
+            self._end(window)
+            if window is reserve or self._plan is None or window.steps:
+                reserve = None
+            other = self._exported(reserve, complete=complete) if reserve is not None else None
+            is_spare = other is not None or bool(self.traces)
+            self._saver.save(
+                self._exported(window, complete=complete, otherwise=other, skip_if_empty=is_spare and not window.steps)
+            )
+            return
+        if window is not None:
+            window.discard()
+        if reserve is not None:
+            self._saver.save(self._exported(reserve, complete=complete))
+
+    def wait(self) -> None:
+        """Return once every file is complete; warns here of what went wrong while they were written."""
+        self._saver.wait()
+        if self._state == "stopped" and self._own_workers is not None and not self._session.is_forked:
+            self._own_workers.disarm()
+
+    def annotate(self, name: str) -> AbstractContextManager[None]:
+        """A span named `name` in the trace while a window is open, otherwise nothing."""
+        spans = self._window.annotations if self._window is not None and self.recording else None
+        return spans.span(name) if spans is not None else nullcontext()
+
+    def push(self, name: str) -> None:
+        """Open a span of the CPU's timeline alone, to be ended by `pop` or with the window."""
+        if self.recording and self._window is not None and self._window.annotations is not None:
+            self._window.annotations.push_light(name)
+
+    def pop(self, name: str) -> None:
+        """End the span opened last under `name`, if it is open."""
+        if self.recording and self._window is not None and self._window.annotations is not None:
+            self._window.annotations.pop(name)
+
+    @contextmanager
+    def following(self, loader: object) -> Iterator[None]:
+        """While `loader` starts its workers: have those that it spawns timed; those that it forks are without this."""
+        given = getattr(loader, "worker_init_fn", None)
+        if self._workers is None or not getattr(loader, "num_workers", 0):
+            yield
+            return
+        setattr(loader, "worker_init_fn", self._workers.wrap_init(given))  # noqa: B010 - of any loader that has one
+        try:
+            yield
+        finally:
+            setattr(loader, "worker_init_fn", given)  # noqa: B010
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What `add_metadata` was given."""
+        return self._session.metadata
+
+    def add_metadata(self, key: str, value: Any) -> None:
+        """Put `value` into the traces from here on; raises `OptionError` unless JSON can say it."""
+        self._session.metadata[key] = checked_metadata(key, value)
+
+    def _new_window(self) -> Window:
+        return Window(self.options, self._lines, self._workers, self._give_way)
+
+    def _open(self, step: int | None) -> None:
+        with held_back():
+            window = self._window or self._new_window()
+            self._window = window
+            turns.take(self)
+            window.begin(None if step is None else self._first_step + step)
+
+    def _end(self, window: Window) -> None:
+        try:
+            window.end()
+        finally:
+            turns.release(self)
+
+    def _exported(
+        self, window: Window, *, complete: bool, otherwise: Job | None = None, skip_if_empty: bool = False
+    ) -> Job:
+        """torch's own file, and what is to be made of it."""
+        folder = Path(self._folder() if callable(self._folder) else self._folder).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        target = naming.trace_path(folder, self._session.worker, compress=self.options.compress)
+        raw = naming.raw_path(target)
+        try:
+            window.export(raw)
+        except BaseException:
+            naming.remove_raw(raw)
+            raise
+        schedule = self._plan.numbers if self._plan is not None else None
+        instructions = Instructions(
+            raw=str(raw),
+            target=str(target),
+            header=self._session.header(window, schedule=schedule, complete=complete),
+            rename={BLOCK_ANNOTATION: "ProfilerStep#0" if window.steps else None, **window.annotation_names},
+            drop_if_empty=window.step_name,
+            skip_if_empty=skip_if_empty,
+        )
+        return Job(instructions=instructions, otherwise=otherwise, worker_timings=window.worker_timings)
+
+    def _give_up(self) -> None:
+        """After an error: leave nothing installed, and do nothing from here on."""
+        window, self._window, self._reserve = self._window, None, None
+        self._state = "stopped"
+        turns.leave(self)
+        if window is not None:
+            window.discard()
+
+    def _at_exit(self) -> None:
+        if not self._session.is_forked:
+            self.stop(complete=False)
+            self.wait()

@@ -1,0 +1,235 @@
+"""`deepscope.profile`: recording of plain PyTorch, as a context manager, a decorator or by hand."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import fields
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from deepscope.capture.options import RecordingOptions
+from deepscope.capture.recorder import Recorder
+from deepscope.errors import OptionError, RecorderError
+
+if TYPE_CHECKING:
+    from deepscope.store.profile import Profile
+
+__all__ = ["Recording", "StepCallback", "callback", "profile"]
+
+DEFAULT_FOLDER = "deepscope_logs"
+
+_SCHEDULE = ("wait", "warmup", "active", "repeat", "skip_first", "schedule")
+
+Item = TypeVar("Item")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Recording:
+    """Record a block of code, or some steps of the loop in it, into `folder`.
+
+    With none of `wait`, `warmup`, `active`, `repeat`, `skip_first` and `schedule` the whole block is recorded; with any
+    of them the steps that they choose, the others having the defaults of `RecordingOptions`. `total_steps`: the number
+    of steps, where known, so that a short run is recorded, too (`iterate` finds it out from the loader). `name`: first
+    part of the files' names. All else is an option of `RecordingOptions`.
+
+    Raises `OptionError` for an option that does not exist or has a value that cannot be used, and `NestedProfileError`
+    when it starts inside another recording.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path = DEFAULT_FOLDER,
+        *,
+        wait: int | None = None,
+        warmup: int | None = None,
+        active: int | None = None,
+        repeat: int | None = None,
+        skip_first: int | None = None,
+        schedule: Callable[[int], Any] | None = None,
+        total_steps: int | None = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> None:
+        chosen = dict(zip(_SCHEDULE, (wait, warmup, active, repeat, skip_first, schedule), strict=True))
+        given = {key: value for key, value in chosen.items() if value is not None}
+        self._options = _options(given | options)
+        self._folder = Path(folder)
+        self._scheduled = bool(given)
+        self._total_steps = total_steps
+        self._name = name
+        self._recorder = self._new_recorder()
+        self._is_open = False
+
+    def _new_recorder(self) -> Recorder:
+        return Recorder(
+            self._options,
+            folder=self._folder,
+            name=self._name,
+            scheduled=self._scheduled,
+            total_steps=self._total_steps,
+        )
+
+    def start(self) -> Recording:
+        """Begin; what `with` does. Raises `NestedProfileError` inside another recording."""
+        self._recorder.start()
+        self._is_open = True
+        return self
+
+    def step(self) -> None:
+        """The step has ended and the next one begins."""
+        self._recorder.step()
+
+    def stop(self, *, complete: bool = True) -> None:
+        """End, and return once the traces are written."""
+        self._is_open = False
+        self._recorder.stop(complete=complete)
+        self._recorder.wait()
+
+    def iterate(self, loader: Iterable[Item]) -> Iterator[Item]:
+        """The items of `loader`, each one a step; the time in the loader is the phase `data`.
+
+        Starts and stops the recording where it is not open.
+        """
+        opens = not self._is_open
+        if opens:
+            self.start()
+        complete = False
+        try:
+            length = getattr(loader, "__len__", None)
+            if length is not None:
+                self._recorder.expect(_length(loader))
+            with self.annotate("deepscope.data"), self._recorder.following(loader):
+                items = iter(loader)
+            while True:
+                with self.annotate("deepscope.data"):
+                    item = next(items, _END)
+                if item is _END:
+                    break
+                yield item
+                self.step()
+            complete = True
+        finally:
+            if opens:
+                self.stop(complete=complete)
+
+    def annotate(self, name: str) -> AbstractContextManager[None]:
+        """A span in the trace; `deepscope.data`, `.forward`, `.backward` and `.optimizer` name phases."""
+        return self._recorder.annotate(name)
+
+    def add_metadata(self, key: str, value: Any) -> None:
+        """Put `value` into the traces; raises `OptionError` unless JSON can say it."""
+        self._recorder.add_metadata(key, value)
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether events are being recorded now."""
+        return self._recorder.recording
+
+    @property
+    def traces(self) -> list[Path]:
+        """The files written, oldest first."""
+        return self._recorder.traces
+
+    @property
+    def profile(self) -> Profile | None:
+        """The analysed result of the newest trace; None where there is none."""
+        return self._recorder.profile
+
+    def __enter__(self) -> Recording:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop(complete=error is None)
+
+    def __call__(self, function: Function) -> Function:
+        """`function`, each outermost call of it a recording of its own."""
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise RecorderError(f"{function.__qualname__} is a generator; use deepscope.profile with `with` inside it")
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def recorded_coroutine(*args: Any, **kwargs: Any) -> Any:
+                if self._is_open:
+                    return await function(*args, **kwargs)
+                with self._afresh():
+                    return await function(*args, **kwargs)
+
+            return recorded_coroutine  # type: ignore[return-value]  # wraps() keeps the signature, as far as it shows
+
+        @functools.wraps(function)
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            if self._is_open:
+                return function(*args, **kwargs)
+            with self._afresh():
+                return function(*args, **kwargs)
+
+        return recorded  # type: ignore[return-value]  # as above
+
+    def _afresh(self) -> Recording:
+        metadata = self._recorder.metadata
+        self._recorder = self._new_recorder()
+        for key, value in metadata.items():
+            self._recorder.add_metadata(key, value)
+        return self
+
+
+class StepCallback:
+    """A callable for loops that call something after each step, whatever they pass to it.
+
+    The recording starts at the first call, which counts as the end of step 0, and each call ends a step. Windows are
+    saved as the schedule closes them; `close`, leaving a `with` on it or the end of the process saves an open one.
+    Takes what `deepscope.profile` takes; the schedule is wait=1, warmup=1, active=3 unless given.
+    """
+
+    def __init__(self, folder: str | Path = DEFAULT_FOLDER, **options: Any) -> None:
+        if not any(options.get(key) is not None for key in _SCHEDULE):
+            options["wait"] = 1
+        self.recording = Recording(folder, **options)
+        self._state = "new"
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> None:
+        """A step has ended."""
+        if self._state == "new":
+            self.recording.start()
+            self._state = "open"
+        if self._state == "open":
+            self.recording.step()
+
+    def close(self) -> None:
+        """End the recording; calls after it do nothing."""
+        if self._state == "open":
+            self.recording.stop()
+        self._state = "closed"
+
+    def __enter__(self) -> StepCallback:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+profile = Recording
+callback = StepCallback
+
+_END: Any = object()
+
+
+def _length(loader: Any) -> int | None:
+    try:
+        return len(loader)
+    except TypeError:  # What Lightning's and torch's loaders raise over an iterable data set.
+        return None
+
+
+def _options(given: dict[str, Any]) -> RecordingOptions:
+    known = {field.name for field in fields(RecordingOptions)}
+    unknown = sorted(given.keys() - known)
+    if unknown:
+        raise OptionError(f"unknown option {unknown[0]!r}: must be one of {', '.join(sorted(known))}")
+    return RecordingOptions(**given)

@@ -1,0 +1,45 @@
+"""The user's files as they are in a trace: path, hash and text."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import tokenize
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+__all__ = ["describe_file", "describe_files"]
+
+_LARGEST_BYTES = 4 << 20
+"""Generated tables of data are no source that anybody reads; above this a file is listed with its hash alone."""
+
+
+def describe_files(paths: Iterable[str], is_users: Callable[[str], bool], source: str) -> list[dict[str, Any]]:
+    """The `files` of the `deepscope` object; a file that is not the user's is listed by its path alone."""
+    return [describe_file(path, source if is_users(path) else "none") for path in paths]
+
+
+def describe_file(path: str, source: str) -> dict[str, Any]:
+    """Path, with `source="hash"` the SHA-256 of the text in UTF-8, with `source="text"` the text as well."""
+    described: dict[str, Any] = {"path": path}
+    text = _text(path) if source != "none" else None
+    if text is not None:
+        encoded = text.encode("utf-8", "surrogatepass")
+        described["sha256"] = hashlib.sha256(encoded).hexdigest()
+        if source == "text" and len(encoded) <= _LARGEST_BYTES:
+            described["text"] = text
+    return described
+
+
+def _text(path: str) -> str | None:
+    """The text of a file, or of a notebook's cell, which only `linecache` has; None where neither is there."""
+    try:
+        with tokenize.open(path) as stream:  # in the encoding that the file declares, as Python read it
+            return stream.read()
+    except (OSError, SyntaxError, UnicodeError):
+        pass
+    cached = linecache.cache.get(path)
+    if cached is not None and len(cached) == 4 and not Path(path).exists():
+        return "".join(cached[2])
+    return None

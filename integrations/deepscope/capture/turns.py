@@ -1,0 +1,63 @@
+"""Which recorders of this process are open, and whose window is: torch has room for one."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from deepscope.errors import NestedProfileError
+
+__all__ = ["enter", "is_taken", "leave", "release", "take"]
+
+
+class _Entry(NamedTuple):
+    recorder: object
+    owner: object
+    pid: int
+
+
+_open: list[_Entry] = []
+_holder: object | None = None
+
+
+def enter(recorder: object, owner: object) -> None:
+    """Note that `recorder` is open; raises `NestedProfileError` beside one of another owner."""
+    _forget_parent_process()
+    if any(entry.owner is not owner for entry in _open):
+        raise NestedProfileError(
+            "a DeepScope recording is already open in this process; stop it before starting another "
+            "(one around the other, or deepscope.profile inside a Trainer with profiler='deep')"
+        )
+    _open.append(_Entry(recorder, owner, os.getpid()))
+
+
+def leave(recorder: object) -> None:
+    """Note that `recorder` is open no longer."""
+    _open[:] = [entry for entry in _open if entry.recorder is not recorder]
+    release(recorder)
+
+
+def is_taken(recorder: object) -> bool:
+    """Whether another recorder's window is open."""
+    return _holder is not None and _holder is not recorder
+
+
+def take(recorder: object) -> None:
+    """Note that `recorder` has its window open."""
+    global _holder
+    _holder = recorder
+
+
+def release(recorder: object) -> None:
+    """Note that `recorder` has no window open."""
+    global _holder
+    if _holder is recorder:
+        _holder = None
+
+
+def _forget_parent_process() -> None:
+    """After a fork the parent's recorders are not this process's."""
+    global _holder
+    if any(entry.pid != os.getpid() for entry in _open):
+        _open.clear()
+        _holder = None

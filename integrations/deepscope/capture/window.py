@@ -1,0 +1,188 @@
+"""One recording window: torch's profiler, the line scopes within it and the marks of its steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch.profiler import ProfilerActivity
+from torch.profiler import profile as torch_profile
+
+from deepscope.capture import notices, torch_compat
+from deepscope.capture.annotations import Annotations
+from deepscope.capture.lines import LineRecord, LineRecorder
+from deepscope.capture.options import RecordingOptions
+from deepscope.capture.precedence import GiveWay
+from deepscope.capture.workers import WorkerClocks, WorkerTiming
+from deepscope.errors import RecorderError
+
+__all__ = ["BLOCK_ANNOTATION", "Window"]
+
+BLOCK_ANNOTATION = "@dw:0"
+"""Stands for step 0 of a block without a schedule; named at export, once it is known whether the block had steps."""
+
+_TAKEN = "another torch profiler is running in this process, and torch has room for one; stop it first"
+_BROKEN_INTO = "another torch profiler was started on another thread, and torch has room for one; the window is lost"
+_NO_LINES = "lines are not recorded: their recording could not be started"
+
+
+class Window:
+    """Recording from `begin` to `end`, then `export`; what each costs the training thread is kept in `cost_ns`.
+
+    `give_way` is called when another torch profiler is about to start; it must end the window or discard it.
+    """
+
+    def __init__(
+        self,
+        options: RecordingOptions,
+        lines: LineRecorder | None,
+        workers: WorkerClocks | None = None,
+        give_way: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.line_record = LineRecord()
+        """What the scopes stand for; filled in by `end`."""
+        self.annotations: Annotations | None = None
+        self.annotation_names: dict[str, str] = {}
+        """Of torch's recording → what they stand for; filled in by `end`."""
+        self.cost_ns: dict[str, int] = {}
+        self.steps = 0
+        self.is_recording = False
+        self.step_name = ""
+        """Of the step begun last."""
+        self.worker_timings: Callable[[], list[WorkerTiming]] = list
+        """Collects what data-loader workers report of this window; set by `end`."""
+        self._lines = lines
+        self._workers = workers
+        self._profiler = _torch_profiler(options)
+        self._precedence = GiveWay(give_way)
+
+    def prepare(self) -> None:
+        """Let torch set up its tracing; the schedule's warm-up. Raises `RecorderError` beside another profiler."""
+        started = time.perf_counter_ns()
+        if torch_compat.is_taken():
+            raise RecorderError(_TAKEN)
+        self._profiler.prepare_trace()
+        self._precedence.watch()
+        self.cost_ns["prepare"] = time.perf_counter_ns() - started
+
+    def begin(self, step: int | None) -> None:
+        """Record from here on; `step` is the number of the step that begins, None for a block without steps (yet)."""
+        if "prepare" not in self.cost_ns:
+            self.prepare()
+        elif torch_compat.is_taken(self._profiler):  # one that came up since
+            raise RecorderError(_TAKEN)
+        started = time.perf_counter_ns()
+        self._profiler.start_trace()
+        self.is_recording = True
+        # Scopes may be entered only while torch records, so lines come second here and first in end().
+        if self._lines is not None:
+            self._lines.start()
+        if self._workers is not None:
+            self._workers.open_window()
+        self.annotations = Annotations()
+        self._open_step(BLOCK_ANNOTATION if step is None else f"ProfilerStep#{step}")
+        self.cost_ns["start"] = time.perf_counter_ns() - started
+
+    def next_step(self, step: int) -> None:
+        """The step before has ended and `step` begins; raises `RecorderError` where another profiler broke in."""
+        if not torch_compat.is_recording():
+            raise RecorderError(_BROKEN_INTO)
+        self._close_step()
+        self.steps += 1
+        self._open_step(f"ProfilerStep#{step}")
+
+    def end(self) -> None:
+        """Record no longer; hooks and scopes are gone whatever fails here.
+
+        Raises `RecorderError` where another torch profiler was started on another thread meanwhile: that one is left
+        as it is, and there is nothing to export.
+        """
+        started = time.perf_counter_ns()
+        annotations, self.annotations = self.annotations, None
+        with ExitStack() as last_first:
+            last_first.callback(self._stop_torch, started)
+            last_first.callback(self._precedence.rest)
+            if self._lines is not None:
+                last_first.callback(self._stop_lines, self._lines)
+            if self._workers is not None:
+                self.worker_timings = self._workers.end_window()
+            if annotations is not None:
+                annotations.close_all()
+                self.annotation_names = annotations.names
+
+    def _stop_lines(self, lines: LineRecorder) -> None:
+        record = lines.stop()
+        if not record.account:
+            record = replace(record, account={"backend": None, "warnings": [_NO_LINES]})
+            notices.warn(_NO_LINES)
+        self.line_record = record
+
+    def _stop_torch(self, started: int) -> None:
+        self.is_recording = False
+        is_another = torch_compat.thread_is_taken() and torch_compat.is_taken(self._profiler)
+        if is_another or not torch_compat.is_recording():
+            self._let_go()
+            raise RecorderError(_BROKEN_INTO)
+        self._profiler.stop_trace()
+        self.cost_ns["stop"] = time.perf_counter_ns() - started
+
+    def discard(self) -> None:
+        """Leave torch as it was before; a profiler that was prepared and never started would spoil the next one."""
+        if self.is_recording:
+            self.end()
+        elif "prepare" in self.cost_ns and "stop" not in self.cost_ns:
+            self._precedence.rest()
+            if not torch_compat.is_taken(self._profiler):
+                self._profiler.start_trace()
+                self._profiler.stop_trace()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Forget torch's profiler, so that nobody takes it for one that still records."""
+        self._profiler.profiler = None
+
+    def export(self, path: Path) -> None:
+        """Write torch's own trace, uncompressed; torch holds the GIL meanwhile, so a thread would gain nothing."""
+        started = time.perf_counter_ns()
+        self._profiler.export_chrome_trace(str(path))
+        self.cost_ns["export"] = time.perf_counter_ns() - started
+
+    def _open_step(self, name: str) -> None:
+        self.step_name = name
+        if self.annotations is not None:
+            self.annotations.push_step(name)
+
+    def _close_step(self) -> None:
+        if self.annotations is not None:
+            self.annotations.pop(self.step_name)
+
+
+def _with_cpu(activities: Iterable[Any] | None) -> list[Any] | None:
+    """The activities asked for and the CPU's, without which there are neither lines nor launches."""
+    if activities is None:
+        return None
+    given = list(activities)
+    groups = {group for item in given for group in (item if isinstance(item, dict) else (item,))}
+    return given if ProfilerActivity.CPU in groups else [ProfilerActivity.CPU, *given]
+
+
+def _torch_profiler(options: RecordingOptions) -> Any:
+    config = options.experimental_config
+    if config is None:
+        # torch drops its memory events when it records all threads.
+        all_threads = not options.profile_memory if options.all_threads is None else options.all_threads
+        config = torch_compat.experimental_config(all_threads=all_threads, with_stack=options.with_stack)
+    return torch_profile(
+        activities=_with_cpu(options.activities),
+        record_shapes=options.record_shapes,
+        profile_memory=options.profile_memory,
+        with_stack=options.with_stack,
+        with_flops=options.with_flops,
+        with_modules=options.with_modules,
+        experimental_config=config,
+        execution_trace_observer=options.execution_trace_observer,
+    )

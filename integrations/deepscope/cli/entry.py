@@ -1,0 +1,78 @@
+"""Where the command starts and ends: errors become one line and an exit code."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn, TextIO
+
+import click
+
+from deepscope.cli.group import LazyGroup
+from deepscope.errors import DeepScopeError
+
+__all__ = ["main"]
+
+INTERRUPTED = 130
+"""128 + SIGINT, as shells have it."""
+
+
+def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"deepscope {version('deepscope')}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
+def deepscope() -> None:
+    """Device time at the line of your PyTorch code that costs it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs the command line and exits.
+
+    0 is success, 1 an error that is told in one line, 2 a wrong use of the command, 130 an interruption.
+    """
+    # Without a standard stream (`>&-`, a program without a console) what goes there goes nowhere.
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Unicode shows "?" and goes on
+    sys.exit(_run(arguments))
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        code = deepscope.main(arguments, prog_name="deepscope", standalone_mode=False)
+    except click.exceptions.Abort:  # Ctrl-C, as click passes it on
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except DeepScopeError as error:
+        return _told(str(error), error.exit_code)
+    except MemoryError:
+        return _told("not enough memory for this trace", 1)
+    return code if isinstance(code, int) else 0
+
+
+def _told(message: str, code: int) -> int:
+    from deepscope.report.wording import printable
+
+    click.echo(f"deepscope: {printable(message)}", err=True)
+    return code

@@ -1,0 +1,55 @@
+"""A group of commands that are imported when they are run: `deepscope --help` reads this table alone."""
+
+from __future__ import annotations
+
+import importlib
+from typing import NamedTuple, cast
+
+import click
+
+__all__ = ["COMMANDS", "Entry", "LazyGroup"]
+
+
+class Entry(NamedTuple):
+    """Where a command is defined, and what the list of commands says of it."""
+
+    where: str
+    """`module:attribute`."""
+    summary: str
+
+
+COMMANDS = {
+    "report": Entry("deepscope.cli.report:report", "Show the lines of code that cost the device time."),
+    "export": Entry("deepscope.cli.export:export", "Write the call paths for speedscope or a flame graph."),
+    "compare": Entry("deepscope.cli.compare:compare", "Show which lines became slower or faster between two traces."),
+    "lsp": Entry("deepscope.cli.lsp:lsp", "Run the language server, for editors."),
+    "demo": Entry("deepscope.cli.demo:demo", "Train a small model with profiler='deep' and show its hot lines."),
+}
+
+
+class LazyGroup(click.Group):
+    """Looks commands up in `COMMANDS`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].where.partition(":")
+        return cast(click.Command, getattr(importlib.import_module(module), attribute))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name and name not in COMMANDS and not name.startswith("-"):
+            ctx.fail(f"no such command: {name}; there are: {', '.join(COMMANDS)}")
+        return super().resolve_command(ctx, args)

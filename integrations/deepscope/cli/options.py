@@ -1,0 +1,54 @@
+"""What the commands that read a trace have in common: their options, and loading with a bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from deepscope.cli.progress import Bar
+from deepscope.store import Profile, load_profile
+from deepscope.store.runs import newest_folder
+
+__all__ = ["FOLDERS", "load", "output_option", "reading_options"]
+
+FOLDERS = ("deepscope_logs", "lightning_logs", "runs")
+"""Where a run is looked for when no path is given."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def reading_options(command: Command) -> Command:
+    """Adds `--rank --step --stage --partial --no-cache`, passed on to `load`."""
+    options = (
+        click.option("--rank", type=click.IntRange(0), help="Only this rank; all are summed up otherwise."),
+        click.option("--step", type=int, help="Only this step (the N of ProfilerStep#N)."),
+        click.option("--stage", help="Another stage of the run: validate, test, predict, sanity_check."),
+        click.option("--partial", is_flag=True, help="Of a trace that ends early, read what is whole."),
+        click.option("--no-cache", is_flag=True, help="Read the trace itself and keep nothing."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def output_option(command: Command) -> Command:
+    """Adds `-o FILE`."""
+    return click.option("-o", "--output", metavar="FILE", help="Write to FILE in place of standard output.")(command)
+
+
+def load(
+    path: str | None, *, rank: int | None, step: int | None, stage: str | None, partial: bool, no_cache: bool
+) -> Profile:
+    """Loads with a bar on the terminal; without a path the newest run of `FOLDERS`."""
+    with Bar() as progress:
+        return load_profile(
+            newest_folder(FOLDERS) if path is None else path,
+            rank=rank,
+            step=step,
+            stage=stage,
+            partial=partial,
+            cache=not no_cache,
+            progress=progress,
+        )

@@ -1,0 +1,63 @@
+"""`deepscope report`: the lines that cost the device time."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import Any
+
+import click
+
+from deepscope.cli.options import load, output_option, reading_options
+from deepscope.cli.output import emit
+from deepscope.report.tables import TABLES, table
+from deepscope.store import Profile
+
+__all__ = ["report"]
+
+PIPED_WIDTH = 120
+ROWS = 20
+
+
+@click.command()
+@click.argument("path", required=False)
+@click.option(
+    "-n", "limit", type=click.IntRange(0), help=f"Rows to show, 0 for all.  [default: {ROWS}; json, csv: all]"
+)
+@click.option("--by", type=click.Choice(list(TABLES)), default="line", show_default=True, help="What the rows are.")
+@click.option("--sort", metavar="KEY", help="Key to sort by: self, total, forward, backward, cpu, wait, idle, …")
+@click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+@reading_options
+@output_option
+def report(
+    *, path: str | None, limit: int | None, by: str, sort: str | None, form: str, output: str | None, **reading: Any
+) -> None:
+    """Show the lines of code that cost the device time.
+
+    PATH is a trace, a folder (its newest run) or a URL; by default the newest run in deepscope_logs, lightning_logs or
+    runs.
+    """
+    table(by).check(sort)  # a wrong key is told before a long read
+    emit(_rendered(load(path, **reading), form, by=by, sort=sort, limit=limit, output=output), output)
+
+
+def _rendered(profile: Profile, form: str, *, by: str, sort: str | None, limit: int | None, output: str | None) -> str:
+    if form == "json":
+        from deepscope.report.json_report import json_report
+
+        return json_report(profile, by=by, sort=sort, limit=limit or 0) + "\n"
+    if form == "csv":
+        from deepscope.report.csv_report import csv_report
+
+        return csv_report(profile, by=by, sort=sort, limit=limit or 0)
+    from deepscope.report.style import wants_color
+    from deepscope.report.text import text_report
+
+    return text_report(
+        profile,
+        by=by,
+        sort=sort,
+        limit=ROWS if limit is None else limit,
+        width=shutil.get_terminal_size((PIPED_WIDTH, 0)).columns,
+        color=output is None and wants_color(sys.stdout),
+    )

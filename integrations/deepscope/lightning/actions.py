@@ -1,0 +1,126 @@
+"""What Lightning's action names mean: where a batch or a stage begins and ends, and which phase of a step it is.
+
+Lightning reports what it does to the profiler by name: `run_training_batch`, `[LightningModule]Net.on_train_batch_end`,
+`[Strategy]DDPStrategy.backward`, `[_TrainingEpochLoop].train_dataloader_next`. The part after the last dot is the hook.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["PHASES", "Action", "Loop", "Mark", "annotation_name", "classify"]
+
+
+class Loop(Enum):
+    """Lightning's loops; the sanity check runs in the same one as validation."""
+
+    TRAIN = "train"
+    VALIDATE = "validate"
+    TEST = "test"
+    PREDICT = "predict"
+
+
+class Mark(Enum):
+    """What an action says about the progress of its loop."""
+
+    NONE = 0
+    ENTER = 1
+    """At its start the loop takes over from another one."""
+    BATCH_START = 2
+    """At its start the next batch begins, unless it has begun already."""
+    BATCH_END = 3
+    """At its stop all work on the batch is done."""
+    EPOCH_END = 4
+    """At its stop the epoch's batches are done."""
+    LOOP_END = 5
+    """At its start the loop has run all of its batches."""
+    EXCEPTION = 6
+    """At its start an exception is ending the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action name, understood."""
+
+    mark: Mark
+    loop: Loop | None
+    annotation: str | None
+    """The name of its annotation in the trace; None for an action that encloses whole steps."""
+    phase: str | None
+    """The phase of the time inside it and outside nested actions with a phase; None takes its parent's."""
+
+
+_MARKS = {
+    "on_exception": (Mark.EXCEPTION, None),
+    "run_training_epoch": (Mark.EPOCH_END, Loop.TRAIN),
+    "train_dataloader_next": (Mark.BATCH_START, Loop.TRAIN),
+    "on_train_batch_start": (Mark.BATCH_START, Loop.TRAIN),
+    "on_train_batch_end": (Mark.BATCH_END, Loop.TRAIN),
+    "on_train_end": (Mark.LOOP_END, Loop.TRAIN),
+    # The first signs of a validation within fit, on any version of Lightning 2.
+    "on_validation_model_zero_grad": (Mark.ENTER, Loop.VALIDATE),
+    "on_validation_model_eval": (Mark.ENTER, Loop.VALIDATE),
+    "on_validation_start": (Mark.ENTER, Loop.VALIDATE),
+    "val_next": (Mark.BATCH_START, Loop.VALIDATE),
+    "on_validation_batch_start": (Mark.BATCH_START, Loop.VALIDATE),
+    "on_validation_batch_end": (Mark.BATCH_END, Loop.VALIDATE),
+    "on_validation_epoch_end": (Mark.LOOP_END, Loop.VALIDATE),
+    "test_next": (Mark.BATCH_START, Loop.TEST),
+    "on_test_batch_start": (Mark.BATCH_START, Loop.TEST),
+    "on_test_batch_end": (Mark.BATCH_END, Loop.TEST),
+    "on_test_epoch_end": (Mark.LOOP_END, Loop.TEST),
+    "predict_next": (Mark.BATCH_START, Loop.PREDICT),
+    "on_predict_batch_start": (Mark.BATCH_START, Loop.PREDICT),
+    "on_predict_batch_end": (Mark.BATCH_END, Loop.PREDICT),
+    "on_predict_epoch_end": (Mark.LOOP_END, Loop.PREDICT),
+}
+
+_DATA, _FORWARD, _BACKWARD, _OPTIMIZER, _OTHER = PHASES = ("data", "forward", "backward", "optimizer", "other")
+
+_HOOK_PHASES = {
+    **dict.fromkeys(("train_dataloader_next", "val_next", "test_next", "predict_next"), _DATA),
+    **dict.fromkeys(
+        ("on_before_batch_transfer", "batch_to_device", "transfer_batch_to_device", "on_after_batch_transfer"), _DATA
+    ),
+    **dict.fromkeys(("training_step", "validation_step", "test_step", "predict_step"), _FORWARD),
+    "backward": _BACKWARD,
+    # It encloses the closure, so training_step and backward too: they are nested and have phases of their own.
+    "optimizer_step": _OPTIMIZER,
+    **dict.fromkeys(
+        (
+            "on_before_zero_grad",
+            "optimizer_zero_grad",
+            "on_before_optimizer_step",
+            "configure_gradient_clipping",
+            "lr_scheduler_step",
+        ),
+        _OPTIMIZER,
+    ),
+    "save_checkpoint": _OTHER,
+}
+
+_ENCLOSING_STEPS = frozenset({"run_training_epoch"})
+
+
+def classify(action_name: str) -> Action:
+    """Understand an action name; an unknown one has no mark and no phase."""
+    hook = action_name.rsplit(".", 1)[-1]
+    mark, loop = _MARKS.get(hook, (Mark.NONE, None))
+    if mark is Mark.BATCH_END and not action_name.startswith("[LightningModule]"):
+        mark = Mark.NONE  # callbacks' hooks come first, the module's own is the last
+    return Action(
+        mark=mark,
+        loop=loop,
+        annotation=None if hook in _ENCLOSING_STEPS else annotation_name(action_name),
+        phase=_HOOK_PHASES.get(hook, _OTHER if action_name.startswith("[Callback]") else None),
+    )
+
+
+def annotation_name(action_name: str) -> str:
+    """The name in the trace: as `PyTorchProfiler` writes it, without what Kineto's export cannot carry.
+
+    A non-ASCII letter turns the whole name into `unknown` there, and a quote makes the file invalid JSON.
+    """
+    plain = action_name.encode("ascii", "backslashreplace").decode("ascii")
+    return "[pl][profile]" + plain.replace("\\", "/").replace('"', "'")

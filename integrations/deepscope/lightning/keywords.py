@@ -1,0 +1,118 @@
+"""What users of Lightning's `PyTorchProfiler` pass, turned into DeepScope's own options or into a clear message."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deepscope.capture.options import RecordingOptions
+from deepscope.errors import OptionError
+from deepscope.report.tables import table
+
+__all__ = ["OPTION_NAMES", "Choices", "choose"]
+
+_DEFAULT_ROWS = 20
+OPTION_NAMES = frozenset(field.name for field in dataclasses.fields(RecordingOptions))
+
+_WITHOUT_EFFECT = {
+    "export_to_chrome": "a trace is always written",
+    "table_kwargs": "the summary is DeepScope's own table",
+    "export_to_flame_graph": "the trace holds the stacks: deepscope report, or the flame graph in the editor",
+    "metric": "it belongs to export_to_flame_graph",
+    "use_cpu": "choose with activities=",
+    "use_cuda": "choose with activities=",
+}
+"""Options of `PyTorchProfiler` that change nothing here, with what to do in their place."""
+
+_TORCH_SORT_KEYS = {
+    "self_device_time_total": "self",
+    "device_time_total": "total",
+    "device_time": "total",
+    "self_cpu_time_total": "cpu",
+    "cpu_time_total": "total-cpu",
+    "cpu_time": "total-cpu",
+    "cpu_memory_usage": "memory",
+    "device_memory_usage": "memory",
+    "self_cpu_memory_usage": "memory",
+    "self_device_memory_usage": "memory",
+    "count": "calls",
+}
+"""`PyTorchProfiler`'s keys (each with `cuda` for `device`, too) and what the hot lines have for them."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a `DeepProfiler` was told."""
+
+    recording: RecordingOptions
+    dirpath: str | None
+    filename: str | None
+    rows: int | None
+    """Rows of the summary's table; None for all."""
+    sort: str | None
+    """Number by which the summary's table is sorted; None for the report's own choice."""
+
+
+def choose(dirpath: str | Path | None, filename: str | None, keywords: Mapping[str, Any]) -> Choices:
+    """Check everything at once; raises `OptionError` naming the option and what to pass in its place."""
+    given = dict(keywords)
+    rows = given.pop("row_limit", _DEFAULT_ROWS)
+    sort = given.pop("sort_by_key", None)
+    if given.pop("emit_nvtx", False):
+        raise OptionError("emit_nvtx=True: marks for NVIDIA's own profilers are made by Lightning's PyTorchProfiler")
+    # Grouping by shapes needs them recorded; PyTorchProfiler leaves that second switch to the user.
+    given["record_shapes"] = bool(given.get("record_shapes")) or bool(given.pop("group_by_input_shapes", False))
+    if "record_module_names" in given:
+        given["modules"] = given.pop("record_module_names")
+    _drop_what_has_no_effect(given)
+    folder = None if dirpath is None else str(dirpath)
+    if (handler := _tensorboard_handler(given.get("on_trace_ready"))) is not None:
+        given["on_trace_ready"] = None
+        folder, filename = folder or handler[0], filename or handler[1]
+    if folder is not None and "://" in folder:
+        raise OptionError(f"dirpath={folder!r}: traces are recorded to a local folder; copy them from there")
+    if unknown := sorted(given.keys() - OPTION_NAMES):
+        raise OptionError(f"{', '.join(unknown)}: no such option; there are {', '.join(sorted(OPTION_NAMES))}")
+    return Choices(
+        recording=RecordingOptions(**given), dirpath=folder, filename=filename, rows=_rows(rows), sort=_sort(sort)
+    )
+
+
+def _drop_what_has_no_effect(given: dict[str, Any]) -> None:
+    for name, reason in _WITHOUT_EFFECT.items():
+        value = given.pop(name, None)
+        if value is not None and not (name == "export_to_chrome" and value):
+            warnings.warn(f"DeepProfiler: {name}={value!r} has no effect here: {reason}", UserWarning, stacklevel=5)
+
+
+def _tensorboard_handler(handler: Any) -> tuple[str, str | None] | None:
+    """Folder and worker of a `torch.profiler.tensorboard_trace_handler`: DeepScope writes that layout by itself."""
+    if getattr(handler, "__qualname__", "") != "tensorboard_trace_handler.<locals>.handler_fn":
+        return None
+    cells = dict(zip(handler.__code__.co_freevars, handler.__closure__ or (), strict=False))
+    try:
+        folder, worker = cells["dir_name"].cell_contents, cells["worker_name"].cell_contents
+    except (KeyError, ValueError):
+        return None
+    return str(folder), worker
+
+
+def _rows(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < -1:
+        raise OptionError(f"row_limit={value!r}: must be a number of rows, or -1 for all")
+    return None if value == -1 else value
+
+
+def _sort(key: str | None) -> str | None:
+    """A key of the report's, from that or from `PyTorchProfiler`'s: `self_cuda_time_total` is `self`."""
+    if key is None:
+        return None
+    words = _TORCH_SORT_KEYS.get(key.replace("cuda", "device"), key)
+    if words not in table("line").sort_keys:
+        known = ", ".join((*_TORCH_SORT_KEYS, *table("line").sort_keys))
+        raise OptionError(f"sort_by_key={key!r}: no such key; there are: {known}")
+    return words

@@ -1,0 +1,296 @@
+"""`DeepProfiler` without its base class: what it does on Lightning's calls, whichever package Lightning is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from deepscope.capture.notices import warn
+from deepscope.capture.options import RecordingOptions
+from deepscope.capture.recorder import Recorder
+from deepscope.capture.scopes import user_code, worker_clocks
+from deepscope.capture.workers import WorkerClocks
+from deepscope.errors import RecorderError
+from deepscope.lightning.actions import Action, Loop, Mark, classify
+from deepscope.lightning.keywords import OPTION_NAMES, choose
+from deepscope.lightning.lengths import batches_of
+from deepscope.lightning.runs import Run, run_of
+from deepscope.lightning.stages import Stage, StageRecorder, StageWindows
+from deepscope.lightning.summary import summarize
+
+if TYPE_CHECKING:
+
+    class _LightningProfiler:
+        """What is used of Lightning's `Profiler`, which comes in two packages."""
+
+        dirpath: str | Path | None
+        filename: str | None
+        _stage: str | None
+
+        def __init__(self, dirpath: str | Path | None = None, filename: str | None = None) -> None: ...
+        def setup(self, stage: str, local_rank: int | None = None, log_dir: str | None = None) -> None: ...
+        def teardown(self, stage: str | None) -> None: ...
+
+else:
+    _LightningProfiler = object
+
+__all__ = ["DeepProfiling"]
+
+_STAGES = {
+    Loop.TRAIN: Stage.FIT,
+    Loop.VALIDATE: Stage.VALIDATE,
+    Loop.TEST: Stage.TEST,
+    Loop.PREDICT: Stage.PREDICT,
+}
+
+
+class DeepProfiling(_LightningProfiler):
+    """`Trainer(profiler=DeepProfiler(...))`: the lines of your code that cost the device time, for every stage.
+
+    Args:
+        dirpath: where the traces go; the logger's folder by default, else `deepscope_logs` in the Trainer's
+            `default_root_dir` (the working directory unless set).
+        filename: first part of the traces' names. As with Lightning's own profilers the summary then goes to
+            `<dirpath>/<stage>-<filename>.txt` rather than to the terminal.
+        wait: batches of each cycle that pass unrecorded.
+        warmup: batches of each cycle with torch's tracing switched on and nothing kept.
+        active: batches of each cycle that are recorded; each cycle writes one file.
+        repeat: cycles in each stage; 0 for as many as it has.
+        skip_first: batches before the first cycle.
+        schedule: as `torch.profiler.schedule` makes it, in place of these five numbers.
+        activities: `torch.profiler.ProfilerActivity`s; by default all that this torch supports.
+        lines: record the executing lines of user code.
+        include: globs of files, or names of packages, that count as user code though they lie outside the project.
+        exclude: globs of files that do not count as user code.
+        record_shapes, profile_memory, with_stack, with_flops, with_modules: as `torch.profiler.profile` has them.
+        ranks: the ranks that record; by default all.
+        on_trace_ready: called with the path of each trace once it is complete.
+        **profiler_kwargs: every other field of `deepscope.capture.options.RecordingOptions`, and what Lightning's
+            `PyTorchProfiler` takes (docs/lightning.md says what becomes of it).
+
+    Raises:
+        OptionError: an option has a value that cannot be used.
+    """
+
+    _lightning_module: Any = None
+    """Set by the Trainer, a weak proxy."""
+
+    def __init__(
+        self,
+        dirpath: str | Path | None = None,
+        filename: str | None = None,
+        *,
+        wait: int = 1,
+        warmup: int = 1,
+        active: int = 3,
+        repeat: int = 1,
+        skip_first: int = 0,
+        schedule: Callable[[int], Any] | None = None,
+        activities: Iterable[Any] | None = None,
+        lines: bool = True,
+        include: Iterable[str] = (),
+        exclude: Iterable[str] = (),
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        ranks: Iterable[int] | None = None,
+        on_trace_ready: Callable[[Path], Any] | None = None,
+        **profiler_kwargs: Any,
+    ) -> None:
+        keywords = {name: value for name, value in locals().items() if name in OPTION_NAMES}
+        super().__init__()  # first, for Lightning's __del__ runs even where an option is refused
+        self._run: Run | None = None
+        self._windows: dict[Stage, StageWindows] = {}
+        self._current: StageWindows | None = None
+        self._workers: WorkerClocks | None = None
+        self._actions: dict[str, Action] = {}
+        self._phases: dict[str, str] = {}
+        """Annotation → phase, of the actions seen so far; the windows' traces list them."""
+        self._choices = choose(dirpath, filename, keywords | profiler_kwargs)
+        self.dirpath, self.filename = self._choices.dirpath, self._choices.filename
+
+    @property
+    def options(self) -> RecordingOptions:
+        """What is recorded, and when."""
+        return self._choices.recording
+
+    @property
+    def traces(self) -> list[Path]:
+        """The files that this process wrote in the newest run, by stage, oldest first; complete after the run."""
+        recorders = [recorder for windows in self._windows.values() for recorder in windows.recorders]
+        return [path for recorder in recorders for path in recorder.traces]
+
+    def setup(self, stage: str, local_rank: int | None = None, log_dir: str | None = None) -> None:
+        """A Trainer begins to fit, validate, test or predict."""
+        self._finish(complete=False)  # a run before this one that ended without a word
+        self._windows = {}
+        trainer = self._lightning_module.trainer if self._lightning_module is not None else None
+        self._run = run_of(trainer, log_dir)
+        # Loaders start their workers before the first batch is asked for, and so before there is a recorder.
+        self._workers = worker_clocks(self.options, user_code(self.options))
+        if self._workers is not None:
+            self._workers.arm()
+        # Not what an earlier run was told: one profiler may serve Trainers with different loggers.
+        self.dirpath = self._choices.dirpath or str(self._run.folder)
+        super().setup(stage=stage, local_rank=local_rank, log_dir=log_dir)
+
+    def start(self, action_name: str) -> None:
+        """Lightning begins an action."""
+        action = self._actions.get(action_name) or self._understand(action_name)
+        if action.mark is not Mark.NONE:
+            self._before(action)
+        if self._current is not None and action.annotation is not None:
+            self._current.push(action.annotation)
+
+    def stop(self, action_name: str) -> None:
+        """Lightning is done with an action."""
+        action = self._actions.get(action_name) or self._understand(action_name)
+        current = self._current
+        if current is None:
+            return
+        if action.annotation is not None:
+            current.pop(action.annotation)
+        if action.mark is Mark.BATCH_END:
+            current.end_batch()
+        elif action.mark is Mark.EPOCH_END:
+            current.end_epoch()
+
+    def profile(self, action_name: str) -> _Profiled:
+        """The action as a context; an exception that leaves one of Lightning's own ends the window and saves it."""
+        return _Profiled(self, action_name)
+
+    def fail(self, action_name: str, error: BaseException) -> None:
+        """An exception leaves an action: save what was recorded before it can get lost."""
+        is_lightnings_own = action_name.startswith(("[", "run_training_"))
+        is_signal = isinstance(error, (StopIteration, GeneratorExit))
+        if self._current is not None and is_lightnings_own and not is_signal:
+            self._current.suspend(complete=False)
+            self._current.wait()
+        if action_name == "run_training_epoch":
+            self._dismiss_workers()  # the outermost action of fit, and Lightning tears nothing down after an exception
+
+    def summary(self) -> str:
+        """The hot lines and the phases of the stage that the Trainer ran; "" where another rank prints them."""
+        self._finish(complete=True)
+        if self._run is None or not (self._run.rank == 0 or self.filename):
+            return ""
+        main = getattr(self._stage, "value", self._stage) or ""
+        return summarize(self._windows, main=main, rows=self._choices.rows, sort=self._choices.sort)
+
+    def teardown(self, stage: str | None) -> None:
+        """The run is over; what is still open was interrupted."""
+        if getattr(self, "_windows", None):
+            self._finish(complete=False)
+        self._dismiss_workers()
+        super().teardown(stage=stage)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what belongs to a run in this process: a copy, or one in a spawned process, starts afresh."""
+        live = dict.fromkeys(("_run", "_current", "_workers", "_lightning_module", "_write_stream", "_output_file"))
+        return self.__dict__ | live | {"_windows": {}}
+
+    def _understand(self, action_name: str) -> Action:
+        action = self._actions[action_name] = classify(action_name)
+        if action.annotation is not None and action.phase is not None:
+            self._phases[action.annotation] = action.phase
+        return action
+
+    def _before(self, action: Action) -> None:
+        if action.mark is Mark.EXCEPTION:
+            self._finish(complete=False)
+            self._dismiss_workers()
+        elif action.loop is not None and action.mark is not Mark.BATCH_END and action.mark is not Mark.EPOCH_END:
+            if action.mark is Mark.LOOP_END:
+                self._leave(action.loop)
+            else:
+                self._enter(action.loop, begins_batch=action.mark is Mark.BATCH_START)
+
+    def _enter(self, loop: Loop, *, begins_batch: bool) -> None:
+        stage = self._stage_of(loop)
+        windows = self._windows.get(stage)
+        if self._current is not windows and self._current is not None:
+            self._current.suspend()
+            self._current = None
+        if not begins_batch or self._run is None:
+            return
+        if windows is None:
+            windows = self._windows[stage] = self._new_windows(stage)
+        self._current = windows
+        try:
+            windows.begin_batch()
+        except RecorderError as error:
+            warn(f"{stage.value} is not recorded: {error}")
+            self._run, self._current = None, None
+
+    def _leave(self, loop: Loop) -> None:
+        if self._current is not None and self._current is self._windows.get(self._stage_of(loop)):
+            self._current.suspend()
+            self._current = None
+
+    def _finish(self, *, complete: bool) -> None:
+        if self._current is not None:
+            self._current.suspend(complete=complete)
+            self._current = None
+        for windows in self._windows.values():
+            windows.wait()
+
+    def _dismiss_workers(self) -> None:
+        workers, self._workers = getattr(self, "_workers", None), None
+        if workers is not None:
+            workers.disarm()
+
+    def _stage_of(self, loop: Loop) -> Stage:
+        if loop is Loop.VALIDATE and self._run is not None and getattr(self._run.trainer, "sanity_checking", False):
+            return Stage.SANITY_CHECK
+        return _STAGES[loop]
+
+    def _new_windows(self, stage: Stage) -> StageWindows:
+        run = self._run
+        assert run is not None
+        return StageWindows(
+            self.options, partial(self._new_recorder, run, stage), total_batches=batches_of(run.trainer, stage)
+        )
+
+    def _new_recorder(
+        self, run: Run, stage: Stage, options: RecordingOptions, total: int | None, first_step: int
+    ) -> StageRecorder:
+        return Recorder(
+            options,
+            folder=Path(self.dirpath or run.folder),
+            name=self.filename,
+            stage=stage.value,
+            rank=run.rank,
+            world_size=run.world_size,
+            total_steps=total,
+            first_step=first_step,
+            owner=self,
+            phases=self._phases,
+            run_id=run.id,
+            workers=self._workers,
+        )
+
+
+class _Profiled:
+    """`with profiler.profile(action)`; a class, for it is entered some thirty times a batch."""
+
+    __slots__ = ("_action_name", "_profiler")
+
+    def __init__(self, profiler: DeepProfiling, action_name: str) -> None:
+        self._profiler = profiler
+        self._action_name = action_name
+
+    def __enter__(self) -> str:
+        self._profiler.start(self._action_name)
+        return self._action_name
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._profiler.fail(self._action_name, error)
+        self._profiler.stop(self._action_name)

@@ -1,0 +1,99 @@
+"""The hook behind `Trainer(profiler="deep")`: entry points that teach Lightning the name before it looks it up.
+
+Lightning keeps the names of its profilers in a dict local to `trainer.setup._init_profiler` and offers no registry. It
+does call the entry-point group `<package>.callbacks_factory` in every `Trainer()`, before that look-up, so that is
+where the function is wrapped. This module runs in every `Trainer()` of every user, wanted or not: it imports nothing
+heavy, and whatever goes wrong in it costs one warning.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import logging
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["NAME", "register_lightning", "register_pytorch_lightning"]
+
+NAME = "deep"
+"""What stands in `Trainer(profiler=…)`, in any case."""
+
+_MARK = "__deepscope__"
+_PROFILER_MODULES = {
+    "lightning.pytorch": "deepscope.lightning.for_lightning",
+    "pytorch_lightning": "deepscope.lightning.for_pytorch_lightning",
+}
+_failed: set[str] = set()
+
+InitProfiler = Callable[[Any, Any], None]
+
+
+def register_lightning() -> list[Any]:
+    """Teach `lightning.pytorch` the name; the callbacks that Lightning asked for are none."""
+    _register("lightning.pytorch")
+    return []
+
+
+def register_pytorch_lightning() -> list[Any]:
+    """Teach `pytorch_lightning` the name; the callbacks that Lightning asked for are none."""
+    _register("pytorch_lightning")
+    return []
+
+
+def _register(package: str) -> None:
+    if package in _failed:
+        return
+    try:
+        setup: Any = importlib.import_module(f"{package}.trainer.setup")
+        original: InitProfiler = setup._init_profiler
+        if not hasattr(original, _MARK):
+            setup._init_profiler = _wrap(original, package)
+    except Exception as error:  # noqa: BLE001  a Trainer() that does not ask for us must not fail because of us
+        _failed.add(package)
+        _warn(
+            f'DeepScope cannot offer Trainer(profiler="{NAME}") with this version of {package} ({error!r}); '
+            "pass profiler=deepscope.lightning.DeepProfiler() in its place"
+        )
+
+
+def _wrap(original: InitProfiler, package: str) -> InitProfiler:
+    @functools.wraps(original)
+    def init_profiler(trainer: Any, profiler: Any = None) -> None:
+        if not isinstance(profiler, str):
+            original(trainer, profiler)
+        elif profiler.lower() == NAME and (made := _make_profiler(package)) is not None:
+            original(trainer, made)
+        else:
+            _init_by_name(original, trainer, profiler)
+
+    setattr(init_profiler, _MARK, True)
+    return init_profiler
+
+
+def _make_profiler(package: str) -> Any | None:
+    try:
+        return importlib.import_module(_PROFILER_MODULES[package]).DeepProfiler()
+    except Exception as error:  # noqa: BLE001  Lightning's own error about the unknown name follows
+        _warn(f'DeepScope cannot serve Trainer(profiler="{NAME}") with this version of {package}: {error!r}')
+        return None
+
+
+def _init_by_name(original: InitProfiler, trainer: Any, profiler: str) -> None:
+    try:
+        original(trainer, profiler)
+    except Exception as error:
+        # Lightning's MisconfigurationException: "… it can only be one of ['simple', …]".
+        message = str(error)
+        if profiler.lower() != NAME and message.endswith("']"):
+            error.args = (f"{message[:-1]}, '{NAME}']",)
+        raise
+
+
+def _warn(message: str) -> None:
+    try:
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    except RuntimeWarning:
+        # Under `-W error` it would otherwise break every Trainer() of a user who never asked for us.
+        logging.getLogger("deepscope").warning(message)

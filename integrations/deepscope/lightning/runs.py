@@ -1,0 +1,53 @@
+"""One run of a Trainer, from its setup to its end: who we are among the ranks, and where the traces go."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deepscope.capture import process
+
+__all__ = ["DEFAULT_FOLDER", "Run", "run_of"]
+
+DEFAULT_FOLDER = "deepscope_logs"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What does not change from a run's setup to its end."""
+
+    trainer: Any
+    """A weak proxy; None where the profiler is used without a Trainer."""
+    id: str
+    """The same on all ranks, and for all stages of the run."""
+    rank: int
+    world_size: int
+    folder: Path
+    """Where traces go unless the user said so."""
+
+
+def run_of(trainer: Any, log_dir: str | None) -> Run:
+    """The run that `trainer` begins; `log_dir` as Lightning passes it to `Profiler.setup`.
+
+    To be called once a run on every rank, as Lightning does: the ranks agree on an id by counting their runs.
+    """
+    return Run(
+        trainer=trainer if trainer is None else weakref.proxy(trainer),
+        id=process.new_run_id(),
+        rank=int(getattr(trainer, "global_rank", 0)),
+        world_size=int(getattr(trainer, "world_size", 1)),
+        folder=_folder(trainer, log_dir),
+    )
+
+
+def _folder(trainer: Any, log_dir: str | None) -> Path:
+    """The logger's folder; without a logger `log_dir` is the folder of the whole project, so a folder in it.
+
+    A folder that is a URL (`s3://…`) cannot be recorded to.
+    """
+    if log_dir and getattr(trainer, "loggers", None) and "://" not in str(log_dir):
+        return Path(log_dir)
+    root = str(getattr(trainer, "default_root_dir", None) or ".")
+    return Path(DEFAULT_FOLDER) if "://" in root else Path(root) / DEFAULT_FOLDER

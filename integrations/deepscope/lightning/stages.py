@@ -1,0 +1,164 @@
+"""The windows of one stage of a Trainer, counted in that stage's own batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch.profiler import ProfilerAction
+
+from deepscope.capture.options import RecordingOptions
+from deepscope.capture.plan import Plan, is_recording
+
+__all__ = ["MakeRecorder", "Stage", "StageRecorder", "StageWindows"]
+
+
+class Stage(Enum):
+    """What a Trainer runs; the value stands in the trace and in its file's name."""
+
+    FIT = "fit"
+    SANITY_CHECK = "sanity_check"
+    VALIDATE = "validate"
+    TEST = "test"
+    PREDICT = "predict"
+
+
+class StageRecorder(Protocol):
+    """What is needed of `deepscope.capture.recorder.Recorder`."""
+
+    @property
+    def recording(self) -> bool: ...
+    @property
+    def traces(self) -> list[Path]: ...
+    @property
+    def profile(self) -> Any: ...
+    def start(self) -> None: ...
+    def step(self) -> None: ...
+    def stop(self, *, complete: bool = True) -> None: ...
+    def wait(self) -> None: ...
+    def push(self, name: str) -> None: ...
+    def pop(self, name: str) -> None: ...
+
+
+MakeRecorder = Callable[[RecordingOptions, "int | None", int], StageRecorder]
+"""Makes a recorder for these options, this many steps (None: unknown) and from this number of step on."""
+
+_ENDLESS = 1 << 62
+
+
+class StageWindows:
+    """Follows the schedule of one stage while other stages come in between.
+
+    torch has room for one recording at a time. When another stage takes over, `suspend` ends this stage's window with
+    the batches that it has, and with it the cycle of the schedule; when this stage goes on, so does its schedule, with
+    the next cycle or from the waiting batch that it had come to. So a batch of one stage is never a step of another
+    one, no window spans two stages, and no cycle yields two files.
+    """
+
+    def __init__(self, options: RecordingOptions, make_recorder: MakeRecorder, total_batches: int | None) -> None:
+        self.options = options
+        self.batches = 0
+        """How far the schedule has come: batches done, and those of a cycle that another stage cut short."""
+        self.recorders: list[StageRecorder] = []
+        """One for each stretch that was not interrupted by another stage, oldest first."""
+        self._begun = 0
+        """Batches that the stage has come to; the numbers of its steps."""
+        self._plan = Plan(options, total_batches)
+        self._total = total_batches
+        self._make_recorder = make_recorder
+        self._recorder: StageRecorder | None = None
+        self._in_batch = False
+        self._batch_done = False
+
+    @property
+    def recording(self) -> bool:
+        """Whether a window is open now."""
+        return self._recorder is not None and self._recorder.recording
+
+    @property
+    def finished(self) -> bool:
+        """Whether the schedule has no window left; never so for a caller's own schedule or `repeat=0`."""
+        numbers = self._plan.numbers
+        if numbers is None or not numbers["repeat"]:
+            return False
+        cycle = numbers["wait"] + numbers["warmup"] + numbers["active"]
+        return self.batches >= numbers["skip_first"] + numbers["repeat"] * cycle
+
+    def begin_batch(self) -> None:
+        """The next batch begins; called again within the same batch this does nothing."""
+        if self._batch_done:
+            self._advance()
+        if self._in_batch:
+            return
+        self._in_batch = True
+        if self._recorder is None and not self.finished:
+            self._open()
+        self._begun += 1
+
+    def end_batch(self) -> None:
+        """The batch's work is done; what follows until the next batch begins still belongs to its step."""
+        self._batch_done = self._in_batch
+
+    def end_epoch(self) -> None:
+        """The epoch has no more batches; a window that this batch fills ends here, before the work between epochs."""
+        if self._batch_done and self._plan.action(self.batches) is ProfilerAction.RECORD_AND_SAVE:
+            self._advance()
+
+    def suspend(self, *, complete: bool = True) -> None:
+        """Another stage takes over, or the run ends; a window that is open is saved with what it has."""
+        if self._in_batch:
+            self._count_batch(cut_short=True)
+        self._close(complete=complete)
+
+    def wait(self) -> None:
+        """Return once every file is complete."""
+        for recorder in self.recorders:
+            recorder.wait()
+
+    def push(self, name: str) -> None:
+        """Open an annotation in the window."""
+        if self._recorder is not None:
+            self._recorder.push(name)
+
+    def pop(self, name: str) -> None:
+        """End an annotation; nothing happens where the window it stood in has ended."""
+        if self._recorder is not None:
+            self._recorder.pop(name)
+
+    def _advance(self) -> None:
+        self._count_batch()
+        if self.finished:
+            self._close(complete=True)
+        elif self._recorder is not None:
+            self._recorder.step()
+
+    def _count_batch(self, *, cut_short: bool = False) -> None:
+        self._in_batch = self._batch_done = False
+        has_window = is_recording(self._plan.action(self.batches))
+        self.batches += 1
+        numbers = self._plan.numbers
+        if cut_short and has_window and numbers is not None:
+            cycle = numbers["wait"] + numbers["warmup"] + numbers["active"]
+            self.batches += (numbers["skip_first"] - self.batches) % cycle
+
+    def _open(self) -> None:
+        done = self.batches
+        if done:
+            plan = self._plan
+            options = replace(self.options, schedule=lambda step: plan.action(step + done))
+            # A length that is known keeps the recorder from recording a first batch in reserve, as it would for a run
+            # that may end before its first window.
+            total = _ENDLESS if self._total is None else max(self._total - done, 1)
+            self._recorder = self._make_recorder(options, total, self._begun)
+        else:
+            self._recorder = self._make_recorder(self.options, self._total, self._begun)
+        self.recorders.append(self._recorder)
+        self._recorder.start()
+
+    def _close(self, *, complete: bool) -> None:
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.stop(complete=complete)

@@ -1,0 +1,242 @@
+"""The columns of each table of the text report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from deepscope.report.layout import Column, cut_end, cut_start
+from deepscope.report.places import Sources, short_path
+from deepscope.report.style import Styles
+from deepscope.report.wording import bytes_text, count_text, printable, share_text, time_text
+from deepscope.store.profile import Function, Kernel, Line, Module, Numbers, Operator, Phase, Profile, Step
+
+__all__ = ["columns"]
+
+NO_LINE = "(no user line)"
+SHOWN = ("self_device_ns", "wait_ns", "idle_ns", "self_cpu_ns", "launches")
+"""The work without a line gets a row when it has one of these."""
+WHERE_WIDTH = 16
+WHERE_SHARE = 0.2
+SOURCE_WIDTH = 24
+SOURCE_SHARE = 0.3
+"""Of the width: below it the place, or the source text, is worth more than another number."""
+
+
+class _Rest(Numbers):
+    """The rows that the limit left out, and what reached no line: a row with numbers and a name in place of a line."""
+
+    name: str
+
+
+def columns(
+    by: str, rows: Sequence[Any], rest: Sequence[Any], profile: Profile, *, width: int, styles: Styles
+) -> list[Column]:
+    """The columns of a table.
+
+    Args:
+        by: the word of `--by`.
+        rows: what is shown.
+        rest: the rows that the limit left out; tables of lines and functions sum them up in a last row.
+        profile: where they come from.
+        width: of the whole table, in terminal cells.
+        styles: how shares are coloured.
+    """
+    makers: dict[str, Callable[..., list[Column]]] = {
+        "operator": _operators,
+        "kernel": _kernels,
+        "module": _modules,
+        "phase": _phases,
+    }
+    if by in makers:
+        return makers[by](rows, profile, styles)
+    if by == "step":
+        return _steps(rows, profile)
+    return _lines(rows, rest, profile, width, styles)
+
+
+def _lines(
+    rows: Sequence[Line | Function], rest: Sequence[Numbers], profile: Profile, width: int, styles: Styles
+) -> list[Column]:
+    shown: list[Any] = [*rows]
+    if rest:
+        shown.append(_summed_up(f"({len(rest):,} more)", rest))
+    if any(getattr(profile.no_line, name) for name in SHOWN):
+        shown.append(_summed_up(NO_LINE, [profile.no_line]))
+    sources = Sources(profile)
+    root = profile.trace.project_root
+    where = Column(
+        "line" if rows and isinstance(rows[0], Line) else "defined at",
+        [
+            row.name if isinstance(row, _Rest) else f"{printable(short_path(row.file, root))}:{row.line}"
+            for row in shown
+        ],
+        right=False,
+        min_width=max(WHERE_WIDTH, int(WHERE_SHARE * width)),
+        cut=cut_start,
+    )
+    numbers = [*_number_columns(shown, profile, styles), _ranks(shown)]
+    functions = ["" if isinstance(row, _Rest) else printable(row.function) for row in shown]
+    if not any(isinstance(row, Line) for row in rows):
+        return [*numbers, where, Column("function", functions, right=False, min_width=12, cut=cut_end)]
+    least = max(SOURCE_WIDTH, int(SOURCE_SHARE * width))
+    source = Column("source", [_source(row, sources) for row in shown], right=False, min_width=least, cut=cut_end)
+    marks = Column("", _marks(shown), right=False)
+    if any(isinstance(row, Line) and row.exact for row in rows):
+        named = Column("function", functions, rank=20, right=False, min_width=12, cut=cut_end)
+        return [*numbers, where, marks, named, source]
+    return [*numbers, where, marks, source]  # the function is the source here
+
+
+def _summed_up(name: str, rows: Sequence[Numbers]) -> _Rest:
+    sums = {field: sum(getattr(row, field) for row in rows) for field in Numbers.__struct_fields__}
+    if len(rows) > 1:
+        sums["total_device_ns"] = sums["total_cpu_ns"] = 0  # totals overlap: their sum means nothing
+    return _Rest(name=name, **sums)
+
+
+def _source(row: Any, sources: Sources) -> str:
+    if isinstance(row, Line):
+        # A function's first line says little (it may be a decorator): its name says what the numbers are of.
+        return printable(sources.text(row)) if row.exact else _definition(row)
+    return ""
+
+
+def _definition(line: Line) -> str:
+    name = printable(line.function)
+    return name if name.startswith("<") else f"def {name}"  # <module>, <lambda>
+
+
+def _marks(rows: Sequence[Any]) -> list[str]:
+    lines = [row for row in rows if isinstance(row, Line)]
+    mixed = len({line.exact for line in lines}) > 1
+    marks = []
+    for row in rows:
+        is_line = isinstance(row, Line)
+        function_level = "~" if is_line and mixed and not row.exact else ""
+        marks.append(function_level + ("c" if is_line and row.in_compiled_region else ""))
+    return marks
+
+
+def _number_columns(rows: Sequence[Numbers], profile: Profile, styles: Styles) -> list[Column]:
+    """Numbers in their order on the screen; the ranks say which leave first on a narrow one."""
+    per_step = max(1, profile.totals.steps) * max(1, profile.totals.ranks)
+    device = profile.metric == "device"
+    has_backward = any(row.backward_device_ns for row in rows)
+    forward = [row.self_device_ns - row.backward_device_ns if has_backward else 0 for row in rows]
+    return [
+        _share([row.self_device_ns for row in rows], profile.totals.busy_ns, styles),
+        _times("self", [row.self_device_ns for row in rows]),
+        _times("/step", [row.self_device_ns / per_step if per_step > 1 else 0 for row in rows], rank=7),
+        _times("total", [row.total_device_ns for row in rows], rank=9),
+        _times("forward", forward, rank=4),
+        _times("backward", [row.backward_device_ns for row in rows], rank=1),
+        _times("wait", [row.wait_ns for row in rows], rank=2),
+        _times("idle", [row.idle_ns for row in rows], rank=3),
+        _times("python", [0 if device else row.python_ns for row in rows], rank=2),
+        _times("CPU", [row.self_cpu_ns for row in rows], rank=5 if device else 10),
+        _counts("calls", [row.calls for row in rows], rank=6),
+        _counts("launches", [row.launches for row in rows], rank=8),
+        _times("comms", [row.collective_exposed_ns for row in rows], rank=10),
+        Column("memory", [bytes_text(row.bytes_allocated) for row in rows], rank=11),
+        _counts("FLOPs", [row.flops for row in rows], rank=12),
+    ]
+
+
+def _ranks(rows: Sequence[Any]) -> Column:
+    """Self time on the fastest and the slowest rank, which merged profiles know."""
+    spreads = [row.spread if isinstance(row, Line) else None for row in rows]
+    texts = [
+        f"{time_text(one.min_ns) or 0} to {time_text(one.max_ns)}" if one and one.max_ns else "" for one in spreads
+    ]
+    return Column("a rank", texts, rank=6)
+
+
+def _operators(rows: Sequence[Operator], profile: Profile, styles: Styles) -> list[Column]:
+    device = profile.metric == "device"  # without one the CPU's times are the columns before
+    return [
+        _share([row.self_device_ns for row in rows], profile.totals.busy_ns, styles),
+        _times("self", [row.self_device_ns for row in rows]),
+        _times("total", [row.total_device_ns for row in rows], rank=1),
+        _times("CPU", [row.self_cpu_ns if device else 0 for row in rows], rank=2),
+        _times("total CPU", [row.total_cpu_ns if device else 0 for row in rows], rank=4),
+        _counts("calls", [row.calls for row in rows], rank=3),
+        _counts("FLOPs", [row.flops for row in rows], rank=5),
+        _names("operator", [row.name for row in rows]),
+    ]
+
+
+def _kernels(rows: Sequence[Kernel], profile: Profile, styles: Styles) -> list[Column]:
+    return [
+        _share([row.device_ns for row in rows], profile.totals.busy_ns, styles),
+        _times("device", [row.device_ns for row in rows]),
+        _counts("calls", [row.calls for row in rows], rank=1),
+        _times("mean", [row.mean_ns for row in rows], rank=2),
+        _times("max", [row.max_ns for row in rows], rank=3),
+        Column("kind", [row.kind for row in rows], rank=4, right=False),
+        _names("kernel", [row.name for row in rows]),
+        Column(
+            "launched by", [printable(row.operator) for row in rows], rank=5, right=False, min_width=12, cut=cut_end
+        ),
+    ]
+
+
+def _modules(rows: Sequence[Module], profile: Profile, styles: Styles) -> list[Column]:
+    numbers = _number_columns(rows, profile, styles)
+    classes = _names("class", [row.class_name for row in rows], min_width=10)
+    if all(row.path == row.class_name for row in rows):
+        return [*numbers, classes]  # the trace has no paths
+    paths = Column("module", [printable(row.path) for row in rows], right=False, min_width=WHERE_WIDTH, cut=cut_start)
+    return [*numbers, paths, classes]
+
+
+def _steps(rows: Sequence[Step], profile: Profile) -> list[Column]:
+    ranks = max(1, profile.totals.ranks)
+    device = profile.metric == "device"
+    names = list(dict.fromkeys(name for row in rows for name in row.phases))
+    return [
+        Column("step", [str(row.number) for row in rows]),
+        _times("time", [row.duration_ns / ranks for row in rows]),
+        Column("busy", [share_text(row.busy_ns, row.busy_ns + row.idle_ns) if device else "" for row in rows], rank=1),
+        _times("device" if device else "operators", [row.device_ns / ranks for row in rows], rank=2),
+        _times("idle", [row.idle_ns / ranks for row in rows], rank=3),
+        _times("wait", [row.wait_ns / ranks for row in rows], rank=4),
+        Column("slowest rank", [f"{row.spread.max_rank}" if row.spread else "" for row in rows], rank=5),
+        *(
+            _times(printable(name), [row.phases.get(name, 0) / ranks for row in rows], rank=6 + place)
+            for place, name in enumerate(names)
+        ),
+    ]
+
+
+def _phases(rows: Sequence[Phase], profile: Profile, styles: Styles) -> list[Column]:
+    wall = sum(phase.wall_ns for phase in profile.phases)
+    per_step = max(1, profile.totals.steps) * max(1, profile.totals.ranks)
+    return [
+        _share([row.wall_ns for row in rows], wall, styles),
+        _times("time", [row.wall_ns for row in rows]),
+        _times("/step", [row.wall_ns / per_step if per_step > 1 else 0 for row in rows], rank=1),
+        _times("device" if profile.metric == "device" else "operators", [row.device_ns for row in rows], rank=2),
+        _counts("calls", [row.calls for row in rows], rank=3),
+        _names("phase", [row.name for row in rows]),
+    ]
+
+
+def _share(values: Sequence[int], whole: int, styles: Styles) -> Column:
+    heat = [
+        styles.hot if whole and value >= whole / 5 else styles.warm if whole and value >= whole / 20 else None
+        for value in values
+    ]
+    return Column("share", [share_text(value, whole) for value in values], styles=heat)
+
+
+def _times(title: str, values: Sequence[float], rank: int = 0) -> Column:
+    return Column(title, [time_text(value) for value in values], rank=rank)
+
+
+def _counts(title: str, values: Sequence[int], rank: int = 0) -> Column:
+    return Column(title, [count_text(value) for value in values], rank=rank)
+
+
+def _names(title: str, names: Sequence[str], min_width: int = WHERE_WIDTH) -> Column:
+    return Column(title, [printable(name) for name in names], right=False, min_width=min_width, cut=cut_end)

@@ -1,0 +1,55 @@
+"""Findings under the table of the text report: what and how much, then what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deepscope.report.places import short_path
+from deepscope.report.wording import bytes_text, count_text, printable, share_text, time_text
+from deepscope.store.profile import Finding, Profile
+
+__all__ = ["findings_entries"]
+
+SHOWN = 5
+
+
+def findings_entries(profile: Profile) -> Iterator[tuple[str, str]]:
+    """Two entries a finding, the largest saving first, each a title and its printable text."""
+    found = sorted(profile.findings, key=lambda one: -one.saving_ns)
+    for finding in found[:SHOWN]:
+        yield (
+            printable(finding.code),
+            printable(f"{_place(finding, profile)}{finding.title}: {_figures(finding, profile)}"),
+        )
+        yield "", printable(finding.remedy.text)
+    if len(found) > SHOWN:
+        yield "more", f"{len(found) - SHOWN:,} more findings (--format json has them all)"
+
+
+def _place(finding: Finding, profile: Profile) -> str:
+    if not finding.file:
+        return ""
+    return f"{short_path(finding.file, profile.trace.project_root)}:{finding.line} "
+
+
+def _figures(finding: Finding, profile: Profile) -> str:
+    totals = profile.totals
+    figures = ", ".join(_figure(name, value) for name, value in finding.evidence.items())
+    if not finding.saving_ns:
+        return figures
+    steps = max(totals.steps, 1) * max(totals.ranks, 1)
+    of_step = " a step" if totals.steps else ""
+    share = share_text(finding.saving_ns, totals.wall_ns)
+    return f"{figures}; could save {time_text(finding.saving_ns / steps)}{of_step} ({share})"
+
+
+def _figure(name: str, value: float | str) -> str:
+    """A figure with its unit, which ends its name."""
+    if isinstance(value, str):
+        return f"{name.replace('_', ' ')} {value}"
+    for ending, text in (("_ns", time_text), ("_us", lambda us: time_text(us * 1000)), ("_bytes", bytes_text)):
+        if name.endswith(ending):
+            return f"{name.removesuffix(ending).replace('_', ' ')} {text(value) or '0'}"
+    if isinstance(value, int):
+        return f"{name.replace('_', ' ')} {count_text(value) or '0'}"
+    return f"{name.replace('_', ' ')} {value:g}"

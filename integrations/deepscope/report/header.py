@@ -1,0 +1,120 @@
+"""The head of the text report: what was recorded, on what, and how busy the device was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deepscope.report.places import short_path
+from deepscope.report.wording import printable, share_text, time_text
+from deepscope.store.profile import Profile
+
+__all__ = ["header"]
+
+DOT = " · "
+
+
+def header(profile: Profile) -> Iterator[tuple[str, str]]:
+    """Entries of the head, each a title and its printable text."""
+    yield "trace", _trace(profile)
+    if run := _run(profile):
+        yield "run", run
+    yield "device", _device(profile)
+    yield "time", _time(profile)
+    if len(profile.phases) > 1:
+        yield "phases", _phases(profile)
+    if profile.metric == "cpu_self":
+        yield "metric", "CPU only: this trace has no device work; self times are the operators' own time on the CPU"
+    if len(profile.lines) > 1:
+        yield "order", _order(profile)
+
+
+def _order(profile: Profile) -> str:
+    beside = "the device's idle time they are blamed for" if profile.metric == "device" else "Python's"
+    return f"lines by their cost: their self time and {beside}"
+
+
+def _trace(profile: Profile) -> str:
+    info = profile.trace
+    path = printable(short_path(info.path))
+    files = f" and {len(info.paths) - 1} more" if len(info.paths) > 1 else ""
+    return path + files
+
+
+def _run(profile: Profile) -> str:
+    info = profile.trace
+    parts = []
+    if info.stage:
+        parts.append(f"stage {info.stage}")
+    if info.window:
+        parts.append(f"window {info.window}")
+    if profile.step is not None:
+        parts.append(f"step {profile.step} alone")
+    if info.recorded_at:
+        parts.append(f"recorded {info.recorded_at}")
+    if info.git_commit:
+        parts.append(f"commit {info.git_commit[:10]}{' (changed)' if info.git_dirty else ''}")
+    if info.torch:
+        parts.append(f"torch {info.torch}")
+    if info.also_recorded:
+        parts.append(f"also recorded: {', '.join(info.also_recorded)} (--stage)")
+    return printable(DOT.join(parts))
+
+
+def _device(profile: Profile) -> str:
+    info = profile.trace
+    count = f" ({info.device_count} of them)" if info.device_count > 1 and profile.metric == "device" else ""
+    parts = [(info.device or ("CPU" if profile.metric == "cpu_self" else "unnamed device")) + count]
+    if len(info.ranks) > 1:
+        parts.append(f"ranks {ranges(info.ranks)} of {info.world_size}, summed up")
+    elif info.ranks and info.world_size > 1:
+        parts.append(f"rank {info.ranks[0]} of {info.world_size}")
+    return printable(DOT.join(parts))
+
+
+def _time(profile: Profile) -> str:
+    totals = profile.totals
+    ranks = max(1, totals.ranks)
+    parts = []
+    if totals.steps:
+        numbers = f" ({ranges([step.number for step in profile.steps])})" if profile.steps else ""
+        parts.append(f"{totals.steps} {'step' if totals.steps == 1 else 'steps'}{numbers}")
+        parts.append(f"{time_text(totals.wall_ns / totals.steps / ranks) or '0'} a step{_range(profile, ranks)}")
+    else:
+        parts.append(f"{time_text(totals.wall_ns / ranks) or '0'}, no steps marked")
+    if profile.metric == "device":
+        whole = totals.busy_ns + totals.idle_ns
+        busy = share_text(totals.busy_ns, whole) or "0%"
+        parts.append(f"device busy {busy}, idle {share_text(totals.idle_ns, whole) or '0%'}")
+    # Of the steps: what is waited for outside them, or on several threads at once, is no part of their time.
+    waiting = sum(step.wait_ns for step in profile.steps) if profile.steps else totals.wait_ns
+    if 0 < waiting <= totals.wall_ns:
+        parts.append(f"CPU waiting {share_text(waiting, totals.wall_ns)}")
+    elif waiting:
+        parts.append(f"CPU threads waiting {time_text(waiting)}")
+    return DOT.join(parts)
+
+
+def _range(profile: Profile, ranks: int) -> str:
+    durations = [step.duration_ns / ranks for step in profile.steps]
+    if len(durations) < 2:
+        return ""
+    return f" ({time_text(min(durations)) or '0'} to {time_text(max(durations)) or '0'})"
+
+
+def _phases(profile: Profile) -> str:
+    wall = sum(phase.wall_ns for phase in profile.phases)
+    return DOT.join(
+        f"{printable(phase.name)} {share_text(phase.wall_ns, wall) or '0%'}"
+        for phase in sorted(profile.phases, key=lambda phase: -phase.wall_ns)
+    )
+
+
+def ranges(numbers: list[int]) -> str:
+    """Numbers with runs drawn together: `0-3, 7`."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

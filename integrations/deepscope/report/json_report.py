@@ -1,0 +1,63 @@
+"""The report as JSON: the contract that docs/report.md describes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from deepscope.report.tables import table
+from deepscope.store.profile import Line, Profile, RankSpread, Step, Top
+
+__all__ = ["REPORT_FORMAT", "json_report", "report_object"]
+
+REPORT_FORMAT = 1
+"""Raised when a key changes its meaning or goes; new keys may come at any time."""
+
+
+def json_report(profile: Profile, *, by: str = "line", sort: str | None = None, limit: int = 0) -> str:
+    """The report as JSON text, in ASCII: a hostile name cannot reach the terminal as an escape sequence."""
+    return json.dumps(report_object(profile, by=by, sort=sort, limit=limit), indent=1)
+
+
+def report_object(profile: Profile, *, by: str = "line", sort: str | None = None, limit: int = 0) -> dict[str, Any]:
+    """The report as dicts and lists.
+
+    `lines` is always there, by `self_device_ns`; `sort` and `limit` are for the table of `by`, which stands under its
+    own key.
+
+    Raises:
+        OptionError: no such `by` or `sort`.
+    """
+    chosen = table(by)
+    lines = table("line").rows(profile, sort="self")
+    rows = chosen.rows(profile, sort=sort or ("self" if by == "line" else None), limit=limit)
+    report: dict[str, Any] = {
+        "format": REPORT_FORMAT,
+        "metric": profile.metric,
+        "step": profile.step,
+        "trace": _plain(profile.trace),
+        "totals": _plain(profile.totals),
+        "resolved": {**_plain(profile.resolved), "ratio": profile.resolved.ratio},
+        "lines": [_plain(line) for line in lines],
+        "no_line": _plain(profile.no_line),
+        "findings": [_plain(finding) for finding in profile.findings],
+    }
+    report[chosen.key] = [_plain(row) for row in rows]
+    return report
+
+
+def _plain(record: msgspec.Struct) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(record)
+    # What is kept as arrays in the cache has names in the report.
+    if isinstance(record, Line):
+        plain["top_operators"] = [_named(top) for top in record.top_operators]
+        plain["top_kernels"] = [_named(top) for top in record.top_kernels]
+    if isinstance(record, (Line, Step)):
+        plain["spread"] = None if record.spread is None else _named(record.spread)
+    return plain
+
+
+def _named(record: Top | RankSpread) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__struct_fields__}

@@ -1,0 +1,122 @@
+"""A table fitted to a width: columns leave in the order of their rank, texts are cut where they can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+__all__ = ["Column", "cut_end", "cut_start", "render"]
+
+GAP = "  "
+ELLIPSIS = "…"
+
+Style = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of printable texts.
+
+    `rank` 0 always stands; of the others the lowest rank leaves last. A column with `min_width` may be cut down to it,
+    the others stand whole or not at all.
+    """
+
+    title: str
+    cells: Sequence[str]
+    rank: int = 0
+    right: bool = True
+    min_width: int = 0
+    cut: Callable[[str, int], str] | None = None
+    styles: Sequence[Style | None] | None = None
+    """One a cell, applied after all measuring; None leaves a cell plain."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no cell says anything."""
+        return not any(self.cells)
+
+    @property
+    def natural_width(self) -> int:
+        """Width in terminal cells at which nothing is cut."""
+        return max(cell_len(self.title), *map(cell_len, self.cells), 0)
+
+    @property
+    def least_width(self) -> int:
+        """Width below which the column has to leave."""
+        return min(self.natural_width, self.min_width) if self.min_width else self.natural_width
+
+
+def render(columns: Sequence[Column], width: int, *, title_style: Style | None = None) -> list[str]:
+    """The lines of the table, its titles first, none wider than `width` (but for columns that always stand)."""
+    chosen = _fit([column for column in columns if not column.is_empty], width)
+    widths = _widths(chosen, width)
+    titles = GAP.join(_cell(column, column.title, size) for column, size in zip(chosen, widths, strict=True)).rstrip()
+    lines = [title_style(titles) if title_style else titles]
+    rows = len(chosen[0].cells) if chosen else 0
+    for row in range(rows):
+        cells = []
+        for column, size in zip(chosen, widths, strict=True):
+            text = _cell(column, column.cells[row], size)
+            style = column.styles[row] if column.styles else None
+            cells.append(style(text) if style else text)
+        lines.append(GAP.join(cells).rstrip())
+    return lines
+
+
+def cut_end(text: str, width: int) -> str:
+    """The text with its end cut off to `width` cells: `return self.fc(x…`."""
+    if cell_len(text) <= width:
+        return text
+    kept = ""
+    size = 0
+    for character in text:
+        size += cell_len(character)
+        if size > width - 1:
+            break
+        kept += character
+    return kept + ELLIPSIS
+
+
+def cut_start(text: str, width: int) -> str:
+    """The text with its start cut off, at a `/` if one is near: `…/nn/model.py:42`."""
+    if cell_len(text) <= width:
+        return text
+    kept = cut_end(text[::-1], width)[-2::-1]
+    slash = kept.find("/")
+    return ELLIPSIS + (kept[slash:] if 0 <= slash <= len(kept) // 2 else kept)
+
+
+def _fit(columns: Sequence[Column], width: int) -> list[Column]:
+    left = width - sum(column.least_width + len(GAP) for column in columns if not column.rank) + len(GAP)
+    kept = set()
+    for column in sorted((column for column in columns if column.rank), key=lambda column: column.rank):
+        need = column.least_width + len(GAP)
+        if need <= left:
+            left -= need
+            kept.add(id(column))
+    return [column for column in columns if not column.rank or id(column) in kept]
+
+
+def _widths(columns: Sequence[Column], width: int) -> list[int]:
+    """What the whole columns leave is shared out among those that can be cut, evenly until one has all it wants."""
+    widths = [column.least_width for column in columns]
+    left = width - sum(widths) - len(GAP) * (len(columns) - 1)
+    while left > 0:
+        wanting = [place for place, column in enumerate(columns) if widths[place] < column.natural_width]
+        if not wanting:
+            break
+        for place in wanting:
+            share = max(1, left // len(wanting))
+            more = min(share, columns[place].natural_width - widths[place], left)
+            widths[place] += more
+            left -= more
+    return widths
+
+
+def _cell(column: Column, text: str, width: int) -> str:
+    if cell_len(text) > width:
+        text = (column.cut or cut_end)(text, width)
+    blank = " " * (width - cell_len(text))
+    return blank + text if column.right else text + blank

@@ -1,0 +1,63 @@
+"""Where a line stands, worded for people: short paths, and the source text that ran."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from deepscope.store.profile import Line, Profile
+
+__all__ = ["Sources", "short_path"]
+
+_INSTALLED = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
+
+
+def short_path(path: str, root: str = "") -> str:
+    """A path relative to the recorded project root, else to the current folder, else to the installed packages."""
+    if root and (inner := _below(path, root)):
+        return inner
+    with suppress(OSError):  # the current folder may have been removed
+        # Compared as text, with the trace's own separators.
+        if inner := _below(path, os.getcwd()):  # noqa: PTH109
+            return inner
+    return _INSTALLED.sub("", path)
+
+
+def _below(path: str, root: str) -> str:
+    root = root.rstrip("/\\")
+    if path.startswith(root) and path[len(root) : len(root) + 1] in {"/", "\\"}:
+        return path[len(root) + 1 :]
+    return ""
+
+
+class Sources:
+    """Source texts as they ran: from the trace, else from the file itself when its hash is the recorded one."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._files = profile.files
+        self._lines: dict[str, list[str]] = {}
+
+    def text(self, line: Line) -> str:
+        """The source line without its indentation; "" where what ran is not known for certain."""
+        if line.text is not None:
+            return line.text.strip()
+        texts = self._lines.get(line.file)
+        if texts is None:
+            texts = self._lines[line.file] = self._read(line.file).splitlines()
+        return texts[line.line - 1].strip() if 0 < line.line <= len(texts) else ""
+
+    def _read(self, path: str) -> str:
+        recorded = self._files.get(path)
+        if recorded is None:
+            return ""
+        if recorded.text is not None:
+            return recorded.text
+        try:
+            content = Path(path).read_bytes()
+        except (OSError, ValueError):
+            return ""
+        same = hashlib.sha256(content).hexdigest() == recorded.sha256
+        return content.decode("utf-8", "replace") if same else ""

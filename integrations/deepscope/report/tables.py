@@ -1,0 +1,142 @@
+"""The tables that can be asked for with `--by`: their rows, chosen, sorted and limited."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from deepscope.errors import OptionError
+from deepscope.store.profile import Function, Kernel, Line, Module, Numbers, Operator, Phase, Profile, Step
+
+__all__ = ["TABLES", "Table", "table"]
+
+_SHORT = {
+    "cost": "cost_ns",
+    "self": "self_device_ns",
+    "total": "total_device_ns",
+    "backward": "backward_device_ns",
+    "python": "python_ns",
+    "cpu": "self_cpu_ns",
+    "total-cpu": "total_cpu_ns",
+    "wait": "wait_ns",
+    "idle": "idle_ns",
+    "memory": "bytes_allocated",
+    "peak": "peak_bytes",
+    "collective": "collective_ns",
+    "worker-cpu": "worker_cpu_ns",
+    "device": "device_ns",
+    "busy": "busy_ns",
+    "mean": "mean_ns",
+    "max": "max_ns",
+    "wall": "wall_ns",
+    "duration": "duration_ns",
+    "start": "start_ns",
+}
+_ASCENDING = {"location", "name", "number", "start_ns"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One of the tables of a profile."""
+
+    by: str
+    key: str
+    """Its name in JSON and in `Profile`."""
+    sort: str
+    """A field, or a key that is computed."""
+    fields: tuple[str, ...]
+    """Fields that it can be sorted by."""
+    scalars: tuple[str, ...]
+    """Fields that are a number, a text or a flag."""
+    computed: dict[str, Callable[[Any], Any]]
+
+    @property
+    def sort_keys(self) -> dict[str, str]:
+        """Short words and the fields they stand for, then the fields themselves."""
+        short = {word: name for word, name in _SHORT.items() if name in self.fields}
+        return short | {name: name for name in (*self.fields, *self.computed)}
+
+    def rows(self, profile: Profile, *, sort: str | None = None, limit: int = 0) -> list[Any]:
+        """The rows, largest first by `sort` (a name or number: smallest first); `limit` 0 gives all.
+
+        Raises:
+            OptionError: there is no such key; the message lists those there are.
+        """
+        rows: Sequence[Any] = getattr(profile, self.key)
+        name = self._field(sort)
+        value = self.computed.get(name) or (lambda row: getattr(row, name))
+        ordered = sorted(rows, key=value, reverse=name not in _ASCENDING)
+        return ordered[:limit] if limit else ordered
+
+    def check(self, sort: str | None) -> None:
+        """Raises OptionError where `rows` would for this key."""
+        self._field(sort)
+
+    def _field(self, sort: str | None) -> str:
+        if sort is None:
+            return self.sort
+        keys = self.sort_keys
+        name = keys.get(sort, keys.get(sort.replace("-", "_")))
+        if name is None:
+            words = [word for word in keys if word in _SHORT or not word.endswith("_ns")]
+            raise OptionError(f"--sort {sort}: no such key for --by {self.by}; there are: {', '.join(words)}")
+        return name
+
+
+def _typed(record: type[msgspec.Struct], *types: str) -> tuple[str, ...]:
+    """Fields of these types, by their annotations as written: resolving them would cost start-up time."""
+    annotations: dict[str, str] = {}
+    for base in reversed(record.__mro__):
+        annotations |= inspect.get_annotations(base)
+    # A `Literal[…]` counts as the text that it is.
+    plain = {name: "str" if words.startswith("Literal[") else words for name, words in annotations.items()}
+    return tuple(name for name in record.__struct_fields__ if plain[name] in types)
+
+
+def _forward(row: Numbers) -> int:
+    return row.self_device_ns - row.backward_device_ns
+
+
+def _make() -> dict[str, Table]:
+    place: dict[str, Callable[[Any], Any]] = {"forward": _forward, "location": lambda row: (row.file, row.line)}
+    name: dict[str, Callable[[Any], Any]] = {"name": lambda row: row.name}
+    path: dict[str, Callable[[Any], Any]] = {"forward": _forward, "name": lambda row: (row.path, row.class_name)}
+    entries: list[tuple[str, str, str, type[msgspec.Struct], dict[str, Callable[[Any], Any]]]] = [
+        ("line", "lines", "cost_ns", Line, place),
+        ("function", "functions", "cost_ns", Function, place),
+        ("operator", "operators", "self_device_ns", Operator, name),
+        ("kernel", "kernels", "device_ns", Kernel, name),
+        ("module", "modules", "self_device_ns", Module, path),
+        ("step", "steps", "number", Step, {}),
+        ("phase", "phases", "wall_ns", Phase, name),
+    ]
+    return {
+        by: Table(
+            by=by,
+            key=key,
+            sort=sort,
+            fields=_typed(record, "int"),
+            scalars=_typed(record, "int", "str", "bool", "str | None"),
+            computed=computed,
+        )
+        for by, key, sort, record, computed in entries
+    }
+
+
+TABLES = _make()
+"""By the word of `--by`."""
+
+
+def table(by: str) -> Table:
+    """The table of a word of `--by`.
+
+    Raises:
+        OptionError: there is none; the message lists those there are.
+    """
+    if by not in TABLES:
+        raise OptionError(f"--by {by}: no such table; there are: {', '.join(TABLES)}")
+    return TABLES[by]

@@ -1,0 +1,86 @@
+"""The report as text: a head, a table fitted to the width, and a foot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.cells import cell_len
+
+from deepscope.report.columns import columns
+from deepscope.report.findings import findings_entries
+from deepscope.report.footer import footer
+from deepscope.report.header import header
+from deepscope.report.layout import render
+from deepscope.report.style import Styles
+from deepscope.report.tables import table
+from deepscope.store.profile import Profile
+
+__all__ = ["entries_text", "text_report"]
+
+MIN_WIDTH = 40
+
+
+def text_report(
+    profile: Profile,
+    *,
+    by: str = "line",
+    sort: str | None = None,
+    limit: int = 20,
+    width: int = 80,
+    color: bool = False,
+) -> str:
+    """The report for a terminal `width` cells wide, ending in a newline.
+
+    Args:
+        profile: what is reported.
+        by: line, function, operator, kernel, module, step or phase.
+        sort: a key of the table; None for its own.
+        limit: rows shown; 0 shows all.
+        width: in terminal cells.
+        color: with escape sequences of a terminal.
+
+    Raises:
+        OptionError: no such `by` or `sort`.
+    """
+    instead = by == "line" and not profile.lines
+    if instead:
+        by, sort = "operator", None
+    styles = Styles(color)
+    width = max(MIN_WIDTH, width)
+    rows = table(by).rows(profile, sort=sort)
+    shown, rest = (rows[:limit], rows[limit:]) if limit else (rows, [])
+    head = list(header(profile))
+    if instead:
+        head.append(("lines", "none: recorded without Python frames, so these are its operators; see also --by kernel"))
+    lines = list(entries_text(head, width, styles))
+    fitted = render(columns(by, shown, rest, profile, width=width, styles=styles), width, title_style=styles.title)
+    lines += ["", *(fitted if len(fitted) > 1 else [f"no {table(by).key} in this trace"]), ""]
+    if by == "line" or instead:
+        found = list(entries_text(findings_entries(profile), width, styles))
+        lines += [*found, ""] if found else []
+    lines += entries_text(footer(profile, by, shown, len(rest)), width, styles)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def entries_text(entries: Iterable[tuple[str, str]], width: int, styles: Styles) -> Iterator[str]:
+    """Titles at the left, texts wrapped beside them; a title that comes again is not repeated."""
+    listed = list(entries)
+    indent = max((len(title) for title, _ in listed), default=0) + 2
+    last = ""
+    for title, text in listed:
+        name = "" if title == last else title
+        last = title
+        for part in _wrapped(text, width - indent):
+            yield styles.title(name) + " " * (indent - len(name)) + part
+            name = ""
+
+
+def _wrapped(text: str, width: int) -> Iterator[str]:
+    line = ""
+    for word in text.split(" "):
+        if line and cell_len(line) + 1 + cell_len(word) > width:
+            yield line
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    yield line

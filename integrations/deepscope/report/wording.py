@@ -1,0 +1,70 @@
+"""How numbers and foreign text are worded: units, shares, and names made safe to print."""
+
+from __future__ import annotations
+
+__all__ = ["bytes_text", "count_text", "printable", "share_text", "time_text"]
+
+_TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
+_BYTE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+_COUNT_UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"))
+
+
+def time_text(duration_ns: float) -> str:
+    """Nanoseconds in three digits: `12.3ms`; "" for 0."""
+    return _scaled(duration_ns, _TIME_UNITS)
+
+
+def bytes_text(size_bytes: float) -> str:
+    """Bytes in three digits: `1.50MiB`; "" for 0."""
+    return _scaled(size_bytes, _BYTE_UNITS)
+
+
+def count_text(count: int) -> str:
+    """A count: `12,345`, from a million on `1.23M`; "" for 0."""
+    if abs(count) >= 10**6:
+        return _scaled(count, _COUNT_UNITS)
+    return f"{count:,}" if count else ""
+
+
+def share_text(part: float, whole: float) -> str:
+    """A part in percent with one decimal: `12.3%`; "" for 0, `<0.1%` for what would read as 0."""
+    if not part or not whole:
+        return ""
+    percent = 100 * part / whole
+    return "<0.1%" if 0 < percent < 0.05 else f"{percent:.1f}%"
+
+
+def printable(text: str) -> str:
+    """Text from a trace on one line, with nothing in it that a terminal obeys.
+
+    Control characters, escape sequences, marks that turn the writing direction and lone surrogates become visible
+    escapes (`\\x1b`, `\\u202e`); tabs and the various blanks become a space.
+    """
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else _escaped(character) for character in text)
+
+
+def _escaped(character: str) -> str:
+    if character == "\t" or (character.isspace() and character not in "\n\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"):
+        return " "
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _scaled(value: float, units: tuple[tuple[int, str], ...]) -> str:
+    if not value:
+        return ""
+    for size, unit in units:
+        # 999.6 would read as 1000: it goes to the larger unit.
+        if abs(value) >= size * 0.9995 or size == units[-1][0]:
+            return _three_digits(value / size) + unit
+    raise AssertionError("the last unit takes everything")
+
+
+def _three_digits(value: float) -> str:
+    if value == int(value) and abs(value) < 1000:
+        return f"{value:.0f}"
+    size = abs(value)
+    if size < 9.995:
+        return f"{value:.2f}"
+    return f"{value:.1f}" if size < 99.95 else f"{value:.0f}"

@@ -1,0 +1,130 @@
+"""Profiles kept in the user's cache folder, so that a trace is read once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from deepscope.store.files import TraceFile
+from deepscope.store.profile import PROFILE_FORMAT, Profile
+
+__all__ = ["LIMIT_BYTES", "cache_folder", "load", "save"]
+
+LIMIT_BYTES = 512 << 20
+"""Profiles beyond this are removed, those unused for longest first."""
+
+_MAGIC = b"deepscope profile\n"
+_DIGEST_BYTES = 16
+
+
+def cache_folder() -> Path:
+    """`$DEEPSCOPE_CACHE_DIR`, else the operating system's cache folder for DeepScope."""
+    chosen = os.environ.get("DEEPSCOPE_CACHE_DIR")
+    if chosen:
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("deepscope", appauthor=False))
+
+
+def load(file: TraceFile, *, step: int | None, partial: bool) -> Profile | None:
+    """The profile that this very code made of this very file (path, size and time); None where none is whole."""
+    try:
+        path = _path(file, step=step, partial=partial)
+        content = path.read_bytes()
+    except (OSError, RuntimeError):  # RuntimeError: no home folder
+        return None
+    head = len(_MAGIC) + _DIGEST_BYTES
+    body = memoryview(content)[head:]
+    if not content.startswith(_MAGIC) or content[len(_MAGIC) : head] != _digest(body):
+        return None
+    try:
+        profile = msgspec.msgpack.decode(body, type=Profile)
+    except msgspec.MsgspecError:
+        return None
+    with suppress(OSError):
+        os.utime(path)
+    return profile
+
+
+def save(file: TraceFile, profile: Profile, *, step: int | None, partial: bool) -> None:
+    """Keeps a profile; a cache that cannot be written is no error, since it only saves time."""
+    with suppress(OSError, RuntimeError):
+        path = _path(file, step=step, partial=partial)
+        body = msgspec.msgpack.encode(profile)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write(path, _MAGIC + _digest(body) + body)
+        prune(path.parent)
+
+
+def prune(folder: Path, limit_bytes: int = LIMIT_BYTES) -> None:
+    """Removes the profiles unused for longest until the rest fits into `limit_bytes`."""
+    kept = []
+    for path in folder.glob("*.msgpack"):
+        with suppress(OSError):
+            status = path.stat()
+            kept.append((status.st_mtime_ns, status.st_size, path))
+    size = sum(size for _, size, _ in kept)
+    for _, size_bytes, path in sorted(kept):
+        if size <= limit_bytes:
+            return
+        with suppress(OSError):
+            path.unlink()
+        size -= size_bytes
+
+
+def _path(file: TraceFile, *, step: int | None, partial: bool) -> Path:
+    """The cache file's name holds all that the profile depends on: the trace, the options and the code that made it."""
+    words = (file.path, file.size_bytes, file.mtime_ns, file.token, step, partial, PROFILE_FORMAT, code_fingerprint())
+    return (
+        cache_folder()
+        / "profiles"
+        / (_digest("\0".join(map(str, words)).encode("utf-8", "surrogateescape")).hex() + ".msgpack")
+    )
+
+
+def code_fingerprint() -> str:
+    """Names the code that makes profiles: after an update, or an edit in a checkout, older profiles are unused.
+
+    Sizes and times of the modules are compared, which costs a tenth of reading the installed version from its metadata.
+    """
+    package = Path(__file__).resolve().parent.parent
+    try:
+        entries = [entry for part in ("trace", "analysis", "store") for entry in _modules(package / part)]
+    except OSError:  # imported from an archive
+        from importlib.metadata import version
+
+        return version("deepscope")
+    return _digest(repr(sorted(entries)).encode()).hex()
+
+
+def _modules(folder: Path) -> Iterable[tuple[str, int, int]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                status = entry.stat()
+                yield f"{folder.name}/{entry.name}", status.st_size, status.st_mtime_ns
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes under another name first: a reader never sees half a profile."""
+    import tempfile  # with all of `random`, for those who write alone
+
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        Path(temporary).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+def _digest(content: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()

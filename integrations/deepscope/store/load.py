@@ -1,0 +1,118 @@
+"""From a path to a Profile: what to read, from the cache or from the trace, ranks merged."""
+
+from __future__ import annotations
+
+import os
+
+from deepscope.errors import OptionError
+from deepscope.store.files import TraceFile
+from deepscope.store.merge import merge_profiles
+from deepscope.store.profile import Profile
+from deepscope.store.read import Progress, cached_profile, read_profile
+from deepscope.store.runs import select
+
+__all__ = ["Progress", "load_profile"]
+
+
+def load_profile(
+    path: str | os.PathLike[str],
+    *,
+    step: int | None = None,
+    rank: int | None = None,
+    stage: str | None = None,
+    partial: bool = False,
+    cache: bool = True,
+    progress: Progress | None = None,
+) -> Profile:
+    """The profile of a trace, or of the newest run in a folder with all its ranks merged.
+
+    Args:
+        path: a trace, a folder or an fsspec URL of one.
+        step: only this `ProfilerStep#N`.
+        rank: only this rank.
+        stage: this stage of the run in place of the training stage.
+        partial: of a trace that ends early, read what is whole.
+        cache: keep the profile in the user's cache folder and take it from there.
+        progress: called with bytes done and bytes in all, over all files.
+
+    Raises:
+        NoTraceError: nothing is there, or no trace.
+        NotATraceError: the file is empty or no trace.
+        TruncatedTraceError: it ends early, and `partial` is not set.
+        TraceError: it cannot be read.
+        OptionError: it has no such step, rank or stage; the message lists those that it has.
+    """
+    selection = select(os.fspath(path), rank=rank, stage=stage)
+    profiles = _load(selection.files, step=step, partial=partial, cache=cache, progress=progress)
+    _check(profiles, rank=rank, stage=stage, step=step)
+    profile = merge_profiles(profiles)
+    profile.trace.also_recorded = list(selection.also_recorded)
+    return profile
+
+
+def _load(
+    files: tuple[TraceFile, ...], *, step: int | None, partial: bool, cache: bool, progress: Progress | None
+) -> list[Profile]:
+    """The profiles of the files: kept ones from the cache, the rest read, at once where that is worth it."""
+    account = _Bytes(progress, files)
+    found: dict[int, Profile] = {}
+    for index, file in enumerate(files):
+        kept = cached_profile(file, step=step, partial=partial, cache=cache)
+        if kept is not None:
+            found[index] = kept
+            account.told(index, file.size_bytes)
+    missing = [index for index in range(len(files)) if index not in found]
+    if len(missing) > 1:
+        from deepscope.store.pool import read_in_processes, workers_for
+
+        unread = [files[index] for index in missing]
+        workers = workers_for(unread)
+        if workers > 1:
+            read = read_in_processes(
+                unread,
+                workers=workers,
+                step=step,
+                partial=partial,
+                cache=cache,
+                told=lambda place, done: account.told(missing[place], done),
+            )
+            found |= {index: one for index, one in zip(missing, read, strict=True) if one is not None}
+    for index in missing:
+        if index not in found:
+            found[index] = read_profile(
+                files[index], step=step, partial=partial, cache=cache, progress=account.of_file(index)
+            )
+            account.told(index, files[index].size_bytes)
+    return [found[index] for index in range(len(files))]
+
+
+class _Bytes:
+    """Adds up the progress of several files."""
+
+    def __init__(self, progress: Progress | None, files: tuple[TraceFile, ...]) -> None:
+        self._progress = progress
+        self._done = [0] * len(files)
+        self._total = sum(file.size_bytes for file in files)
+
+    def told(self, index: int, done: int) -> None:
+        """So many bytes of a file are done."""
+        self._done[index] = done
+        if self._progress is not None:
+            self._progress(sum(self._done), self._total)
+
+    def of_file(self, index: int) -> Progress | None:
+        """The callback for reading one file; None where nobody wants to know."""
+        return None if self._progress is None else lambda done, _: self.told(index, done)
+
+
+def _check(profiles: list[Profile], *, rank: int | None, stage: str | None, step: int | None) -> None:
+    """A file's name may say less than the trace in it, so what was asked for is checked against the traces too."""
+    info = profiles[0].trace
+    if rank is not None and info.ranks and rank not in info.ranks:
+        raise OptionError(f"--rank {rank}: no trace of this rank; there are: {', '.join(map(str, info.ranks))}")
+    if stage is not None and info.stage != stage:
+        raise OptionError(f"--stage {stage}: {info.path} was recorded in stage {info.stage or '(none named)'}")
+    if step is not None and all(profile.step is None for profile in profiles):
+        numbers = sorted({one.number for profile in profiles for one in profile.steps})
+        listed = ", ".join(map(str, numbers)) or "none"
+        raise OptionError(f"--step {step}: no such step; there are: {listed}")

@@ -1,0 +1,109 @@
+"""What a trace's name and first bytes say of its run, stage, window and rank, without reading the trace."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass
+
+from deepscope.errors import DeepScopeError
+from deepscope.store.files import TraceFile, open_file
+
+__all__ = ["Peek", "peek"]
+
+HEAD_BYTES = 1 << 16
+"""Of the text: enough for `deviceProperties` of eight devices and `distributedInfo`, which torch writes first."""
+
+_SUFFIX = re.compile(r"(?:\.pt)?(?:\.trace)?\.json(?:\.gz)?$")
+_STAGES = frozenset({"fit", "validate", "test", "predict", "sanity_check"})
+_RANK_PART = re.compile(r"rank(\d+)$")
+_RANK_WORD = re.compile(r"rank[-_]?(\d+)", re.IGNORECASE)
+_TRACE_KEYS = re.compile(rb'"(?:traceEvents|schemaVersion|deviceProperties|deepscope)"\s*:')
+_BARE_EVENTS = re.compile(rb'\s*\[\s*\{[^{}]*"(?:ph|ts)"\s*:')
+_DISTRIBUTED = re.compile(rb'"distributedInfo"\s*:\s*\{([^{}\[\]]*)')
+_DEEPSCOPE = re.compile(rb'"deepscope"\s*:\s*\{')
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """What is known of a trace before it is read; the trace itself has the last word."""
+
+    looks_like_trace: bool
+    worker: str
+    """The name without time, rank and stage."""
+    run_id: str = ""
+    stage: str = ""
+    window: int | None = None
+    rank: int | None = None
+    world_size: int = 1
+
+    @property
+    def worker_pattern(self) -> str:
+        """The worker's name without its digits: the same for hosts and process ids of one run."""
+        return re.sub(r"\d+", "#", self.worker)
+
+
+def peek(file: TraceFile) -> Peek:
+    """Reads the name and the first 64 KiB of text; a file that cannot be read looks like no trace."""
+    worker, stage, rank = parse_name(file.name)
+    head = _head(file)
+    looks = bool(_TRACE_KEYS.search(head) or _BARE_EVENTS.match(head))
+    own = _DEEPSCOPE.search(head)
+    words = head[own.end() :] if own else b""
+    distributed = _DISTRIBUTED.search(head)
+    group = distributed[1] if distributed else b""
+    recorded_rank = _number(group, b"rank")
+    if recorded_rank is None:
+        recorded_rank = _number(words, b"rank")
+    size = _number(group, b"world_size") or _number(words, b"world_size")
+    return Peek(
+        looks_like_trace=looks,
+        worker=worker,
+        run_id=_word(words, b"run_id"),
+        stage=stage or _word(words, b"stage"),
+        window=_number(words, b"window"),
+        rank=recorded_rank if recorded_rank is not None else rank,
+        world_size=size or 1,
+    )
+
+
+def parse_name(name: str) -> tuple[str, str, int | None]:
+    """Takes a file name apart: worker, stage ("" where it names none) and rank.
+
+    DeepScope's names are `<worker>.<stage>.rank<R>.<ns>.pt.trace.json.gz`; in others any `rank<R>`, `rank-<R>` or
+    `rank_<R>` is taken for the rank.
+    """
+    parts = _SUFFIX.sub("", name).split(".")
+    if len(parts) > 1 and parts[-1].isdigit() and len(parts[-1]) >= 10:
+        parts.pop()
+    rank = None
+    if len(parts) > 1 and (match := _RANK_PART.match(parts[-1])):
+        rank = int(match[1])
+        parts.pop()
+    stage = parts.pop() if len(parts) > 1 and parts[-1] in _STAGES else ""
+    worker = ".".join(parts)
+    if rank is None and (match := _RANK_WORD.search(worker)):
+        rank = int(match[1])
+        worker = worker[: match.start(1)] + "*" + worker[match.end(1) :]
+    return worker, stage, rank
+
+
+def _head(file: TraceFile) -> bytes:
+    try:
+        with open_file(file) as stream:
+            raw: bytes = stream.read(HEAD_BYTES)
+        if raw[:2] == b"\x1f\x8b":
+            return zlib.decompressobj(wbits=31).decompress(raw, HEAD_BYTES)
+    except (OSError, zlib.error, DeepScopeError):
+        return b""
+    return raw
+
+
+def _number(text: bytes, key: bytes) -> int | None:
+    match = re.search(rb'"' + key + rb'"\s*:\s*(\d{1,9})\b', text)
+    return int(match[1]) if match else None
+
+
+def _word(text: bytes, key: bytes) -> str:
+    match = re.search(rb'"' + key + rb'"\s*:\s*"([^"\\]{1,200})"', text)
+    return match[1].decode("utf-8", "replace") if match else ""

@@ -1,0 +1,38 @@
+"""One trace file to its Profile, from the cache or from the trace itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from deepscope.store.files import TraceFile
+from deepscope.store.profile import Profile
+
+__all__ = ["Progress", "cached_profile", "read_profile"]
+
+Progress = Callable[[int, int], None]
+"""Called with bytes done and bytes in all."""
+
+
+def cached_profile(file: TraceFile, *, step: int | None, partial: bool, cache: bool) -> Profile | None:
+    """The profile that the cache has of a file; None where it has none or is not to be asked."""
+    if not cache:
+        return None
+    from deepscope.store.cache import load
+
+    return load(file, step=step, partial=partial)
+
+
+def read_profile(
+    file: TraceFile, *, step: int | None, partial: bool, cache: bool, progress: Progress | None = None
+) -> Profile:
+    """Reads and analyses a trace, and keeps the profile in the cache if that is wanted."""
+    # NumPy and the reader are not paid for where the cache has the answer.
+    from deepscope.store.build import build_profile
+    from deepscope.trace.read import read_trace
+
+    profile = build_profile(read_trace(file.path, partial=partial, progress=progress), step=step)
+    if cache:
+        from deepscope.store.cache import save
+
+        save(file, profile, step=step, partial=partial)
+    return profile

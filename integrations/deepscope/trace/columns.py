@@ -1,0 +1,332 @@
+"""Events gathered into columns, piece by piece, so that no Python object stays for each of them."""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deepscope.trace.decode import (
+    Args,
+    Buffer,
+    DeviceArgs,
+    Event,
+    OperatorArgs,
+    RuntimeArgs,
+    ScopeArgs,
+    counter_values,
+    decode_args,
+    exact_times,
+    nanoseconds,
+)
+from deepscope.trace.model import CounterEvents, Flows, Int32, Int64, MemoryEvents
+
+__all__ = ["QUEUE_OFFSET", "Columns", "Table", "as_int"]
+
+Array = npt.NDArray[Any]
+
+# Which arrows are kept, and in which table; `ac2g` and `async` say no more than the correlation does.
+_ARGUED = frozenset("MiI")
+"""Phases, other than complete events, whose arguments are read here."""
+_ABSENT = Args()
+_FLOWS = {"fwdbwd": "flows", "forward_backward": "flows", "HostToDevice": "launch_arrows"}
+QUEUE_OFFSET = 1 << 61
+"""Added to the `correlation_id` of torch_npu's enqueue and dequeue: CANN's connections are numbered apart from them."""
+
+
+class Table(defaultdict[Any, int]):
+    """Value → index, in order of first sight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.default_factory = self.__len__
+
+
+def as_int(value: object) -> int:
+    """An id, whatever its type: words become a hash, numbers beyond 64 bits wrap, -1 for nothing."""
+    if isinstance(value, str):
+        is_number = len(value) < 40 and value.lstrip("-").isdecimal()
+        value = int(value) if is_number else zlib.crc32(value.encode("utf-8", "replace"))
+    elif isinstance(value, float):
+        value = int(value) if abs(value) < 2.0**63 else -1
+    if not isinstance(value, int):
+        return -1
+    if not -(2**63) <= value < 2**64:
+        return -1
+    return int(value) if value < 2**63 else int(value) - 2**64
+
+
+def _ints(values: list[Any]) -> Int64:
+    if not values:
+        return np.zeros(0, np.int64)
+    with suppress(ValueError):  # lists of different lengths among them
+        array = np.array(values)
+        if array.dtype == np.int64 and array.ndim == 1:
+            return array
+    return np.fromiter(map(as_int, values), np.int64, len(values))
+
+
+class Columns:
+    """Gathers pieces (`add`) and yields each table once at the end."""
+
+    def __init__(self) -> None:
+        self.strings = Table()
+        self.threads = Table()
+        self.process_names: dict[Any, str] = {}
+        self.thread_names: dict[tuple[Any, Any], str] = {}
+        self.count = 0
+        self._begun: dict[tuple[Any, Any], list[tuple[Event, int]]] = defaultdict(list)
+        self._pairs: list[tuple[Event, int, int]] = []
+        self._places = Table()
+        self._place_codes: list[tuple[int, int]] = []
+        self._raw_texts = Table()
+        self._raw_codes: list[int] = []
+        self._parts: dict[str, list[Array]] = defaultdict(list)
+        self._sparse: dict[str, list[tuple[Int64, Array]]] = defaultdict(list)
+
+    def add(self, events: list[Event], text: Buffer) -> None:
+        """Take the events of one piece; `text` is the JSON array that they were decoded from."""
+        complete = [e for e in events if e.ph == "X"]
+        others = [e for e in events if e.ph != "X"] if len(complete) < len(events) else []
+        starts = nanoseconds([e.ts for e in complete])
+        durations = nanoseconds([e.dur if e.dur is not None else 0 for e in complete])
+        instants = nanoseconds([e.ts if e.ts is not None else 0 for e in others])
+        if starts is None or durations is None or instants is None:
+            starts, durations, good = exact_times(text)
+            is_complete = np.array([e.ph == "X" for e in events], np.bool_)
+            instants = starts[~is_complete]
+            keep = is_complete & good
+            complete = [e for e, kept in zip(events, keep.tolist(), strict=True) if kept]
+            starts, durations = starts[keep], durations[keep]
+        self._add_complete(complete, starts, durations)
+        if others:
+            self._add_others(others, instants.tolist(), text)
+
+    def _add_complete(self, events: list[Event], starts: Int64, durations: Int64) -> None:
+        strings, places = self.strings, self._places
+        parts = self._parts
+        parts["start_ns"].append(starts)
+        # Older recorders wrote negative durations for events that the clock's adjustment turned round.
+        parts["duration_ns"].append(np.maximum(durations, 0))
+        parts["name"].append(np.array([strings[e.name] for e in events], np.int32))
+        # One look-up for the three: there are few combinations.
+        place = np.array([places[e.cat, e.pid, e.tid] for e in events], np.int32)
+        for category, pid, tid in list(places)[len(self._place_codes) :]:
+            self._place_codes.append((strings[category], self.threads[pid, tid]))
+        codes = np.array(self._place_codes, np.int32).reshape(-1, 2)[place]
+        categories = codes[:, 0]
+        parts["category"].append(categories)
+        parts["thread"].append(codes[:, 1])
+        words = list(strings)
+        for code in np.flatnonzero(np.bincount(categories)).tolist():
+            kind = _ARGUMENTS.get(words[code], Args)
+            if kind is not None:
+                rows = np.flatnonzero(categories == code)
+                args = decode_args([events[i] for i in rows.tolist()], kind)
+                self._add_args(_FIELDS[kind], args, rows + self.count)
+        self.count += len(events)
+
+    def _add_args(self, fields: tuple[str, ...], args: list[Any], rows: Int64) -> None:
+        for field in fields:
+            values = _READERS[field](args)
+            if field in _TEXT_FIELDS:
+                self._put_texts(field, values, rows)
+            else:
+                column = _ints(values)
+                if (column != -1).any():
+                    self._sparse[field].append((rows, column))
+
+    def _put_texts(self, field: str, values: list[Any], rows: Int64) -> None:
+        known = [i for i, text in enumerate(values) if text]
+        if not known:
+            return
+        if field == "call_stack":
+            strings = self.strings
+            codes = [strings[text if isinstance(text := values[i], str) else str(text)] for i in known]
+        else:
+            texts = self._raw_texts
+            codes = [texts[bytes(values[i])] for i in known]
+        self._sparse[field].append((rows[known], np.array(codes, np.int32)))
+
+    def _add_others(self, events: list[Event], times: list[int], text: Buffer) -> None:
+        flows: dict[str, list[tuple[int, int, int, int]]] = {table: [] for table in _FLOWS.values()}
+        memory: list[tuple[int, ...]] = []
+        counters: list[tuple[int, int]] = []
+        arguments = iter(decode_args([e for e in events if e.ph in _ARGUED], Args))
+        for event, time in zip(events, times, strict=True):
+            phase = event.ph
+            args = next(arguments) if phase in _ARGUED else _ABSENT
+            if phase in ("B", "E"):
+                self._begin_or_end(event, time)
+            elif phase in ("s", "f"):
+                if (table := _FLOWS.get(event.cat)) is not None:
+                    flows[table].append((as_int(event.id), phase == "s", time, self.threads[event.pid, event.tid]))
+            elif phase == "M":
+                self._add_metadata(event, args)
+            elif phase == "C":
+                counters.append((time, self.strings[event.name]))
+            elif phase in ("i", "I") and event.name == "[memory]" and event.args:
+                values = (args.address, args.memory_bytes, args.total_allocated, args.device_type, args.device_id)
+                memory.append((time, self.threads[event.pid, event.tid], *map(as_int, values)))
+        for table, rows in flows.items():
+            if rows:
+                self._parts[table].append(np.array(rows, np.int64))
+        if memory:
+            self._parts["memory"].append(np.array(memory, np.int64))
+        if counters:
+            self._add_counters(counters, text)
+        self._add_pairs()
+
+    def _begin_or_end(self, event: Event, time: int) -> None:
+        """Chrome's other way to write a complete event: `ph: B`, then `ph: E` on the same thread."""
+        begun = self._begun[event.pid, event.tid]
+        if event.ph == "B":
+            begun.append((event, time))
+        elif begun:
+            first, start = begun.pop()
+            first.args = first.args or event.args
+            self._pairs.append((first, start, time))
+
+    def _add_pairs(self) -> None:
+        if self._pairs:
+            events, starts, ends = zip(*self._pairs, strict=True)
+            self._pairs.clear()
+            start = np.array(starts, np.int64)
+            self._add_complete(list(events), start, np.array(ends, np.int64) - start)
+
+    def _add_counters(self, events: list[tuple[int, int]], text: Buffer) -> None:
+        rows = [
+            (ts, name, self.strings[series], value)
+            for (ts, name), samples in zip(events, counter_values(text), strict=True)
+            for series, value in samples.items()
+        ]
+        self._parts["counter_keys"].append(np.array([row[:3] for row in rows], np.int64).reshape(-1, 3))
+        self._parts["counter_values"].append(np.array([row[3] for row in rows], np.float64))
+
+    def _add_metadata(self, event: Event, args: Args) -> None:
+        if not isinstance(args.name, str):
+            return
+        if event.name == "process_name":
+            self.process_names[event.pid] = args.name
+        elif event.name == "thread_name":
+            self.thread_names[event.pid, event.tid] = args.name
+
+    # --- the tables
+
+    def column(self, name: str, dtype: npt.DTypeLike = np.int64) -> Array:
+        """One column that every complete event has; its parts are let go."""
+        parts = self._parts.pop(name, [])
+        return np.concatenate(parts) if parts else np.zeros(0, dtype)
+
+    def argument(self, name: str, dtype: npt.DTypeLike = np.int64) -> Array:
+        """One column that some events have, -1 for the others; its parts are let go."""
+        column = np.full(self.count, -1, dtype)
+        for alias in (*_ALIASES.get(name, ()), name):
+            for rows, values in self._sparse.pop(alias, []):
+                column[rows] = np.where(values != -1, values, column[rows])
+        return column
+
+    def raw_texts(self, name: str) -> Int32:
+        """A column of JSON texts, as indices into `strings`; all strings must be in before the first call."""
+        if not self._raw_codes:
+            self._raw_codes = [self.strings[text.decode("utf-8", "replace")] for text in self._raw_texts]
+        codes = np.array([*self._raw_codes, -1], np.int32)
+        result: Int32 = codes[self.argument(name, np.int32)]
+        return result
+
+    def flows(self) -> Flows:
+        """The forward-to-backward arrows."""
+        return self._flows("flows")
+
+    def launch_arrows(self) -> Flows:
+        """Ascend's arrows from calls to work."""
+        return self._flows("launch_arrows")
+
+    def _flows(self, table: str) -> Flows:
+        rows = self._table(table, 4)
+        return Flows(id=rows[:, 0], is_start=rows[:, 1] == 1, ts_ns=rows[:, 2], thread=rows[:, 3].astype(np.int32))
+
+    def memory(self) -> MemoryEvents:
+        """The allocations and releases."""
+        rows = self._table("memory", 7)
+        return MemoryEvents(
+            ts_ns=rows[:, 0],
+            thread=rows[:, 1].astype(np.int32),
+            address=rows[:, 2],
+            size_bytes=rows[:, 3],
+            total_allocated_bytes=rows[:, 4],
+            device_type=rows[:, 5].astype(np.int32),
+            device_id=rows[:, 6].astype(np.int32),
+        )
+
+    def counters(self) -> CounterEvents:
+        """The counters' samples."""
+        rows = self._table("counter_keys", 3)
+        return CounterEvents(
+            ts_ns=rows[:, 0],
+            name=rows[:, 1].astype(np.int32),
+            series=rows[:, 2].astype(np.int32),
+            value=self.column("counter_values", np.float64),
+        )
+
+    def _table(self, name: str, width: int) -> Int64:
+        parts = self._parts.pop(name, [])
+        table: Int64 = np.ascontiguousarray(np.concatenate(parts) if parts else np.zeros((0, width), np.int64))
+        return table
+
+
+_READERS: dict[str, Callable[[list[Any]], list[Any]]] = {
+    "correlation": lambda args: [a.correlation for a in args],
+    "connection_id": lambda args: [a.connection_id for a in args],
+    "correlation_id": lambda args: [a.correlation_id for a in args],
+    "external_id": lambda args: [a.external_id for a in args],
+    "old_external_id": lambda args: [a.old_external_id for a in args],
+    "sequence": lambda args: [a.sequence for a in args],
+    "fwd_thread": lambda args: [a.fwd_thread for a in args],
+    "device": lambda args: [a.device for a in args],
+    "stream": lambda args: [a.stream for a in args],
+    "npu_stream": lambda args: [a.npu_stream for a in args],
+    "size_bytes": lambda args: [a.size_bytes for a in args],
+    "mtia_size": lambda args: [a.mtia_size for a in args],
+    "flops": lambda args: [a.flops for a in args],
+    "scope": lambda args: [a.scope for a in args],
+    "call_stack": lambda args: [a.call_stack for a in args],
+    "shapes": lambda args: [a.shapes for a in args],
+    "old_shapes": lambda args: [a.old_shapes for a in args],
+    "dtypes": lambda args: [a.dtypes for a in args],
+    "concrete": lambda args: [a.concrete for a in args],
+}
+_TEXT_FIELDS = frozenset({"call_stack", "shapes", "old_shapes", "dtypes", "concrete"})
+
+# What today's recorders write for the commonest categories (None: nothing that is read); all else is searched for every
+# field.
+_ARGUMENTS: dict[str, type[Any] | None] = {
+    "cpu_op": OperatorArgs,
+    "user_annotation": OperatorArgs,
+    "python_function": None,
+    "python_line": ScopeArgs,
+    "python_module": ScopeArgs,
+    "cuda_runtime": RuntimeArgs,
+    "cuda_driver": RuntimeArgs,
+    "kernel": DeviceArgs,
+    "gpu_memcpy": DeviceArgs,
+    "gpu_memset": DeviceArgs,
+}
+_FIELDS: dict[type[Any], tuple[str, ...]] = {
+    kind: tuple(field for field in kind.__struct_fields__ if field in _READERS)
+    for kind in (Args, OperatorArgs, RuntimeArgs, DeviceArgs, ScopeArgs)
+}
+
+# Other recorders' names of a field: read where the field itself is not there.
+_ALIASES = {
+    "correlation": ("connection_id",),
+    "external_id": ("old_external_id",),
+    "stream": ("npu_stream",),
+    "size_bytes": ("mtia_size",),
+    "shapes": ("old_shapes",),
+}

@@ -1,0 +1,188 @@
+"""A trace in memory: columns of NumPy arrays, one row an event, times in integer nanoseconds.
+
+Strings stand once in `Trace.strings` and are named by index, -1 for "none". All lines are 1-based.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["CounterEvents", "Events", "Flows", "Int32", "Int64", "Kind", "MemoryEvents", "Scope", "Thread", "Trace"]
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+class Kind(IntEnum):
+    """What an event is, whatever name its recorder gave the category; the order is the nesting order at equal times."""
+
+    ANNOTATION = 0
+    """`user_annotation`: `record_function` spans, `ProfilerStep#N`, the data loader's and the optimizer's own."""
+    PYTHON_FUNCTION = 1
+    """A frame of torch's own `with_stack` recording."""
+    LINE_SCOPE = 2
+    """One run of one user line, recorded by DeepScope (category `python_line`)."""
+    MODULE_SCOPE = 3
+    """One call of an `nn.Module`, recorded by DeepScope (category `python_module`)."""
+    OPERATOR = 4
+    """`cpu_op` and its older and other names."""
+    RUNTIME = 5
+    """A call of the device's runtime or driver on the CPU: launches, copies, synchronisation."""
+    KERNEL = 6
+    """Device work: a kernel, collectives included."""
+    MEMCPY = 7
+    """Device work: a copy."""
+    MEMSET = 8
+    """Device work: a fill."""
+    DEVICE_SPAN = 9
+    """A span on a device that encloses work (`gpu_user_annotation`, `cuda_sync`, …): never counted as device time."""
+    OTHER = 10
+    """Anything else: profiler overhead, trace spans, unknown categories."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """Where events stand: `pid` and `tid` as the file has them (words too), with the names that metadata gives."""
+
+    pid: int | str
+    tid: int | str
+    process_name: str = ""
+    name: str = ""
+    is_device: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a `python_line` or `python_module` event stands for.
+
+    `file` is absolute as recorded ("" for a module scope whose class has no file); `line` the executing line (for a
+    module scope the first line of `forward`); `name` the function's qualified name, or `Class` of the module.
+    """
+
+    file: str
+    line: int
+    name: str
+    first_line: int = 0
+    path: str = ""
+    """Module scopes: the module's dotted path in its root (`encoder.layers.3.linear1`)."""
+    python_module: str = ""
+    """Module scopes: the Python module that defines the class (`torch.nn.modules.linear`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Complete events (`ph: X`), in file order; every array has shape (n,)."""
+
+    start_ns: Int64
+    duration_ns: Int64
+    kind: npt.NDArray[np.uint8]
+    name: Int32
+    """Index into `Trace.strings`."""
+    category: Int32
+    """Index into `Trace.strings`: the category as written."""
+    thread: Int32
+    """Index into `Trace.threads`."""
+    correlation: Int64
+    """Joins device work to the runtime call that launched it; -1 none."""
+    external_id: Int64
+    sequence: Int64
+    """Autograd's sequence number; -1 none."""
+    fwd_thread: Int64
+    """`Fwd thread id`; -1 none (0 on forward operators)."""
+    device: Int32
+    """Device index of device work; -1 none."""
+    stream: Int64
+    """Stream of device work (a hash where the file has words); -1 none."""
+    call_stack: Int32
+    """Index into `Trace.strings`: `path(line): function;…`, innermost first; -1 none."""
+    size_bytes: Int64
+    """Bytes of a copy or fill; -1 none."""
+    flops: Int64
+    """FLOPs as torch wrote them (`with_flops`); -1 none."""
+    shapes: Int32
+    """Index into `Trace.strings`: the JSON text of `Input Dims`; -1 none."""
+    dtypes: Int32
+    """Index into `Trace.strings`: the JSON text of `Input type`; -1 none."""
+    concrete: Int32
+    """Index into `Trace.strings`: the JSON text of `Concrete Inputs` (numbers, flags and lists as words); -1 none."""
+    scope: Int32
+    """Index into `Trace.scopes` for LINE_SCOPE and MODULE_SCOPE; -1 for others."""
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def end_ns(self) -> Int64:
+        """Ends, exclusive; shape (n,)."""
+        return self.start_ns + self.duration_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """Flow events (`ph: s` and `f`) of the categories `fwdbwd` and its older names; arrays of shape (n,)."""
+
+    id: Int64
+    is_start: npt.NDArray[np.bool_]
+    ts_ns: Int64
+    thread: Int32
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEvents:
+    """`[memory]` instants: one allocation (`size_bytes` > 0) or release (< 0) each; arrays of shape (n,)."""
+
+    ts_ns: Int64
+    thread: Int32
+    address: Int64
+    size_bytes: Int64
+    total_allocated_bytes: Int64
+    """-1 where the file does not say."""
+    device_type: Int32
+    """torch's DeviceType: 0 CPU, 1 CUDA (HIP too), 12 XPU, …"""
+    device_id: Int32
+
+
+@dataclass(frozen=True, slots=True)
+class CounterEvents:
+    """Counter samples (`ph: C`), one row a series value; arrays of shape (n,)."""
+
+    ts_ns: Int64
+    name: Int32
+    series: Int32
+    value: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One trace file: one process, one rank, one window."""
+
+    path: str
+    strings: list[str]
+    threads: list[Thread]
+    events: Events
+    flows: Flows
+    memory: MemoryEvents
+    counters: CounterEvents
+    scopes: list[Scope] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """Top-level keys of the file other than the events: `deviceProperties`, `distributedInfo`, `deepscope`, …"""
+    base_ns: int = 0
+    """`baseTimeNanoseconds`: add it to a time to get nanoseconds since the epoch."""
+    truncated: bool = False
+    """The file ended early and what was whole has been read."""
+
+    @property
+    def deepscope(self) -> dict[str, Any] | None:
+        """The `deepscope` object that DeepScope's recorder wrote, if any (docs/trace-format.md)."""
+        value = self.metadata.get("deepscope")
+        return value if isinstance(value, dict) else None
+
+    @property
+    def has_line_scopes(self) -> bool:
+        """Whether lines in this trace are exact."""
+        return bool((self.events.kind == Kind.LINE_SCOPE).any())

@@ -1,0 +1,190 @@
+"""What the recorders' words mean: categories, runtime calls, collectives, frames."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from deepscope.trace.model import Kind
+
+__all__ = [
+    "STEP_PREFIX",
+    "Frame",
+    "is_backward_node",
+    "is_backward_root",
+    "is_collective",
+    "is_launch",
+    "is_sync",
+    "is_sync_operator",
+    "kind_of",
+    "parse_call_stack",
+    "parse_frame",
+]
+
+STEP_PREFIX = "ProfilerStep#"
+
+# libkineto/src/ActivityType.cpp, its first release's names (Operator, Runtime, …), torch_npu's and DeepScope's own.
+_KINDS: dict[str, Kind] = {
+    "user_annotation": Kind.ANNOTATION,
+    "python_function": Kind.PYTHON_FUNCTION,
+    "python": Kind.PYTHON_FUNCTION,
+    "python_line": Kind.LINE_SCOPE,
+    "python_module": Kind.MODULE_SCOPE,
+    "cpu_op": Kind.OPERATOR,
+    "operator": Kind.OPERATOR,
+    "runtime": Kind.RUNTIME,
+    "enqueue": Kind.RUNTIME,
+    "dequeue": Kind.RUNTIME,
+    "kernel": Kind.KERNEL,
+    "hpu_op": Kind.KERNEL,
+    "mtia_ccp_events": Kind.KERNEL,
+    "memcpy": Kind.MEMCPY,
+    "gpu_memcpy": Kind.MEMCPY,
+    "memset": Kind.MEMSET,
+    "gpu_memset": Kind.MEMSET,
+    "gpu_user_annotation": Kind.DEVICE_SPAN,
+    "cuda_sync": Kind.DEVICE_SPAN,
+    "cuda_event": Kind.DEVICE_SPAN,
+    "cuda_profiler_range": Kind.DEVICE_SPAN,
+    "collective_comm": Kind.DEVICE_SPAN,
+    "overhead": Kind.OTHER,
+    "trace": Kind.OTHER,
+}
+
+# `cuda_runtime`, `cuda_driver`, `hip_runtime`, `xpu_driver`, `privateuse1_runtime`, `mtia_runtime`, `glow_runtime`, …
+_RUNTIME_SUFFIXES = ("_runtime", "_driver")
+
+# The oldest recorder put annotations among the operators; torch's own are known by these names.
+_ANNOTATION_NAMES = (STEP_PREFIX, "enumerate(DataLoader)#", "Optimizer.step#", "Optimizer.zero_grad#")
+
+# msprof writes no categories; the process says what its rows are.
+_ASCEND_PROCESSES: dict[str, Kind] = {
+    "Ascend Hardware": Kind.KERNEL,
+    "CANN": Kind.RUNTIME,
+    "HCCL": Kind.DEVICE_SPAN,
+    "Communication": Kind.DEVICE_SPAN,
+    "Overlap Analysis": Kind.OTHER,
+}
+
+_ASCEND_WAITS = re.compile(r"EVENT_WAIT|EVENT_RECORD|EVENT_RESET|NOTIFY_WAIT|NOTIFY_RECORD", re.IGNORECASE)
+_MTIA_WAITS = frozenset({"event_wait", "event_record"})
+
+
+def kind_of(category: str, name: str, process_name: str = "") -> Kind:
+    """Kind of a complete event by its category as written, its name and the name that metadata gives its process."""
+    kind = _KINDS.get(category) or _KINDS.get(category.lower())
+    if kind is None:
+        if category.lower().endswith(_RUNTIME_SUFFIXES):
+            return Kind.RUNTIME
+        return _ascend_kind(name, process_name) if not category else Kind.OTHER
+    if kind is Kind.OPERATOR and name.startswith(_ANNOTATION_NAMES):
+        return Kind.ANNOTATION
+    if category == "mtia_ccp_events":
+        return _mtia_kind(name)
+    return kind
+
+
+def _ascend_kind(name: str, process_name: str) -> Kind:
+    kind = _ASCEND_PROCESSES.get(process_name, Kind.OTHER)
+    if kind is not Kind.KERNEL:
+        return kind
+    if _ASCEND_WAITS.search(name):
+        return Kind.DEVICE_SPAN
+    upper = name.upper()
+    if upper.startswith("MEMCPY") or upper == "SDMA":
+        return Kind.MEMCPY
+    return Kind.MEMSET if upper.startswith("MEMSET") else Kind.KERNEL
+
+
+def _mtia_kind(name: str) -> Kind:
+    if name in _MTIA_WAITS:
+        return Kind.DEVICE_SPAN
+    return Kind.MEMCPY if name == "dma_request" else Kind.KERNEL
+
+
+_LIBRARIES = ("nccl", "rccl", "msccl", "hccl", "hcom_", "oneccl", "c10d::", "gloo:")
+_KINDS_OF_COLLECTIVE = re.compile(
+    r"(?:^|[^a-z])(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device_reduce)"
+)
+
+
+def is_collective(name: str) -> bool:
+    """Whether a kernel (or operator) moves data between ranks: NCCL, RCCL, MSCCL, HCCL, oneCCL, custom all-reduces."""
+    # Names of kernels run to thousands of letters: what most lack is looked for first.
+    name = name.lower()
+    if any(word in name for word in _LIBRARIES):
+        return True
+    return ("all" in name or "reduce" in name) and _KINDS_OF_COLLECTIVE.search(name) is not None
+
+
+_SYNC_CALL = re.compile(
+    r"""
+    (?:cuda|hip|musa|cu)(?:Stream|Device|Event|Thread|Ctx)Synchronize\w*
+    | (?:cuda|hip|musa|cu)Memcpy(?!\w*Async)\w*
+    | ze\w*HostSynchronize | zeCommandQueueSynchronize | (?:ur|pi)(?:QueueFinish|EventWait|EventsWait)
+    | (?:AscendCL@)?aclrt(?:Synchronize(?!\w*Async)\w*|Memcpy)
+    | synchronize(?:Stream|Device|Event)?
+    """,
+    re.VERBOSE,
+)
+
+_SYNC_OPERATORS = frozenset({"aten::_local_scalar_dense"})
+
+_LAUNCH_CALL = re.compile(r"launch|memcpy|memset|enqueue|runFunction|submit|execute", re.IGNORECASE)
+
+
+def is_sync(name: str) -> bool:
+    """Whether a runtime or driver call holds its CPU thread until the device is done (CUDA, HIP, XPU, Ascend, MTIA)."""
+    return _SYNC_CALL.fullmatch(name) is not None
+
+
+def is_sync_operator(name: str) -> bool:
+    """Whether an operator waits for the device by its nature: what `.item()` calls."""
+    return name in _SYNC_OPERATORS
+
+
+def is_launch(name: str) -> bool:
+    """Whether a runtime or driver call hands work to the device: a kernel, a graph, a copy or a fill."""
+    return _LAUNCH_CALL.search(name) is not None
+
+
+_EVALUATE = "autograd::engine::evaluate_function: "
+# Generated nodes (`MmBackward0`), Python functions' (`MyFunctionBackward`), and those that the engine names itself.
+_NODE = re.compile(r"(?!aclnn)(?:[\w.<>]+Backwards?\d*|torch::autograd::.+)$")
+
+
+def is_backward_root(name: str) -> bool:
+    """Whether autograd's engine opened this span: everything below it is backward work."""
+    return name.startswith(_EVALUATE)
+
+
+def is_backward_node(name: str) -> bool:
+    """Whether this is an autograd node (`MmBackward0`, `torch::autograd::AccumulateGrad`), not the engine's span."""
+    return _NODE.match(name) is not None
+
+
+class Frame(NamedTuple):
+    """A Python frame as a name tells it; `line` is 1-based."""
+
+    path: str
+    line: int
+    function: str
+
+
+# The function's part may hold parentheses and colons, the path of Windows a colon, so the *first* `(digits): ` divides.
+_FRAME = re.compile(r"^(?P<path>.+?)\((?P<line>\d+)\): (?P<function>.*)$", re.DOTALL)
+
+
+def parse_frame(name: str) -> Frame | None:
+    """`path(12): function` taken apart; None for `<built-in …>`, `nn.Module: Linear_0` and all else."""
+    if "): " not in name:
+        return None
+    match = _FRAME.match(name)
+    if match is None or len(match["line"]) > 9:
+        return None
+    return Frame(match["path"], int(match["line"]), match["function"])
+
+
+def parse_call_stack(text: str) -> list[Frame]:
+    """Frames of a `Call stack` argument, innermost first as written; what is no frame (`<backward>`) is left out."""
+    return [frame for part in text.split(";") if (frame := parse_frame(part.strip())) is not None]

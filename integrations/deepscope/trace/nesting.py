@@ -1,0 +1,123 @@
+"""Which event stands in which: the innermost interval open at the start of another, for whole columns at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from deepscope.trace.arrays import distinct_values
+from deepscope.trace.model import Int64
+
+__all__ = ["innermost", "parents"]
+
+Ints = npt.NDArray[np.signedinteger] | npt.NDArray[np.unsignedinteger]
+
+
+def parents(start_ns: Int64, end_ns: Int64, group: Ints, *, rank: Ints | None = None) -> Int64:
+    """Index of the innermost event of the same group that is open when each event starts; -1 for none. Shape (n,).
+
+    As a stack has it: events enter by start, the longer first, then the lower `rank`, then in the given order, and
+    leave once a later one starts at or after their end. So an event that ends after its parent still has that parent,
+    and an event without duration lies in whatever is open at its instant but never has children.
+    """
+    intervals = _Intervals.of(start_ns, end_ns, group, rank)
+    result = np.full(len(start_ns), -1, np.int64)
+    result[intervals.order] = _pick(intervals.order, intervals.parent)
+    empty = np.flatnonzero(end_ns <= start_ns)
+    if len(empty):
+        result[empty] = intervals.at(start_ns[empty], group[empty])
+    return result
+
+
+def innermost(
+    query_ns: Int64,
+    query_group: Ints,
+    start_ns: Int64,
+    end_ns: Int64,
+    group: Ints,
+    *,
+    rank: Ints | None = None,
+) -> Int64:
+    """Index of the innermost interval [start, end) of the query's group around each instant; -1 for none.
+
+    Innermost is the one that entered last, in the order that `parents` describes. The shape is the query's.
+    """
+    return _Intervals.of(start_ns, end_ns, group, rank).at(query_ns, query_group)
+
+
+@dataclass(frozen=True)
+class _Intervals:
+    """Intervals of positive length in stack order; `parent` is a position in that order."""
+
+    order: Int64
+    start: Int64
+    end: Int64
+    group: Int64
+    parent: Int64
+
+    @classmethod
+    def of(cls, start_ns: Int64, end_ns: Int64, group: Ints, rank: Ints | None) -> _Intervals:
+        keep = np.flatnonzero(end_ns > start_ns)
+        start, end, groups = start_ns[keep], end_ns[keep], group[keep].astype(np.int64)
+        keys = [-end, start, groups]
+        if rank is not None:
+            keys.insert(0, rank[keep].astype(np.int64))
+        order = np.lexsort(keys)
+        start, end, groups = start[order], end[order], groups[order]
+        return cls(keep[order], start, end, groups, _nest(start, end, groups))
+
+    def at(self, query_ns: Int64, query_group: Ints) -> Int64:
+        """Original index of the innermost interval around each instant."""
+        found = np.full(len(query_ns), -1, np.int64)
+        if not len(self.order) or not len(query_ns):
+            return found
+        groups = query_group.astype(np.int64)
+        last = _last_started(self.start, self.group, query_ns, groups)
+        inside = np.flatnonzero(last >= 0)
+        at = last[inside]
+        # What has ended by then gives way to its parent: all that started in between had ended before it.
+        while len(inside):
+            is_open = self.end[at] > query_ns[inside]
+            found[inside[is_open]] = self.order[at[is_open]]
+            inside, at = inside[~is_open], self.parent[at[~is_open]]
+            inside, at = inside[at >= 0], at[at >= 0]
+        return found
+
+
+def _last_started(start: Int64, group: Int64, query_ns: Int64, query_group: Int64) -> Int64:
+    """Position of the last interval of the group with start <= query; -1 for none. Sorted by (group, start)."""
+    last = np.full(len(query_ns), -1, np.int64)
+    low = np.searchsorted(group, query_group, "left")
+    high = np.searchsorted(group, query_group, "right")
+    for number in distinct_values(low[low < high]).tolist():
+        rows = np.flatnonzero((low == number) & (low < high))
+        segment = start[number : high[rows[0]]]
+        position = np.searchsorted(segment, query_ns[rows], "right") - 1
+        last[rows] = np.where(position >= 0, position + number, -1)
+    return last
+
+
+def _nest(start: Int64, end: Int64, group: Int64) -> Int64:
+    """Parents of intervals that stand in stack order, as positions.
+
+    The parent is the last one before that is still open. Each guess starts at the one just before. A guess that has
+    ended gives way to its own guess: whatever lies between the two had ended when the first began, so nothing open is
+    skipped, final or not; and as guesses leap over guesses, rows of siblings are crossed in a logarithmic number of
+    rounds.
+    """
+    guess = np.arange(-1, len(start) - 1)
+    guess[1:][group[1:] != group[:-1]] = -1
+    active = np.flatnonzero(guess >= 0)
+    while len(active):
+        at = guess[active]
+        active = active[end[at] <= start[active]]
+        guess[active] = guess[guess[active]]
+        active = active[guess[active] >= 0]
+    return guess
+
+
+def _pick(values: Int64, at: Int64) -> Int64:
+    """`values[at]`, -1 where `at` is."""
+    return np.where(at >= 0, values[np.maximum(at, 0)], -1) if len(values) else at

@@ -1,0 +1,194 @@
+"""Any Kineto trace, from torch 1.8 on and from any device, into columns."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deepscope.errors import NotATraceError, TruncatedTraceError
+from deepscope.trace.ascend import CANN, connect, home_threads
+from deepscope.trace.columns import QUEUE_OFFSET, Columns, as_int
+from deepscope.trace.model import Events, Int32, Int64, Kind, Thread, Trace
+from deepscope.trace.names import kind_of
+from deepscope.trace.pieces import Pieces
+from deepscope.trace.scopes import resolve_scopes
+from deepscope.trace.source import Progress, Source
+
+__all__ = ["read_trace"]
+
+
+def read_trace(path: str | os.PathLike[str], *, partial: bool = False, progress: Progress | None = None) -> Trace:
+    """Read a trace from a local path or any URL that fsspec knows; gzip is told by its content.
+
+    With `partial`, a file that ends early or is damaged yields the events before that place, and `truncated` is set.
+    Raises `NoTraceError`, `NotATraceError`, `TruncatedTraceError`, or `MissingExtraError` for a URL's reader.
+    """
+    name = os.fspath(path)
+    source = Source(name, progress)
+    columns = Columns()
+    try:
+        with _no_collection(), closing(iter(source)) as chunks:
+            pieces = Pieces(chunks, name)
+            for piece in pieces:
+                columns.add(piece.events, piece.text)
+    except NotATraceError:
+        if not source.damage:
+            raise
+        raise TruncatedTraceError(_describe(name, source.damage, "is no trace as far as it goes", 0)) from None
+    damage = source.damage or pieces.damage
+    if damage and not partial:
+        raise TruncatedTraceError(_describe(name, source.damage, pieces.damage, pieces.read_events))
+    return _trace(name, columns, pieces.metadata, truncated=bool(damage))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Nothing made while decoding can form a cycle; the collector would only walk it again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _describe(path: str, source_damage: str, damage: str, count: int) -> str:
+    cause = source_damage or "disk full while recording?"
+    where = damage or f"ends behind event {count:,}, the last"
+    advice = (
+        f"read the {count:,} events before it with --partial" if count else "nothing in it can be read; record it again"
+    )
+    return f"{path}: {where} ({cause}); {advice}"
+
+
+def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: bool) -> Trace:
+    threads = list(columns.threads)
+    process_names = [columns.process_names.get(pid, "") for pid, _ in threads]
+    strings = columns.strings
+    category = columns.column("category", np.int32)
+    name = columns.column("name", np.int32)
+    thread = columns.column("thread", np.int32)
+    kind = _kinds(category, name, thread, list(strings), process_names)
+    used = np.bincount(thread[kind <= Kind.RUNTIME], minlength=len(threads)) > 0
+    home = home_threads(threads, process_names, used)
+    thread = home[thread] if len(home) else thread
+    is_device = (kind >= Kind.KERNEL) & (kind <= Kind.DEVICE_SPAN)
+    correlation = columns.argument("correlation")
+    queue = columns.argument("correlation_id")
+    np.copyto(correlation, queue + QUEUE_OFFSET, where=(queue >= 0) & (correlation < 0))
+    shapes, dtypes, concrete = (columns.raw_texts(name) for name in ("shapes", "dtypes", "concrete"))
+    texts = list(strings)
+    scopes, scope = resolve_scopes(metadata.get("deepscope"), kind, columns.argument("scope"), name, texts)
+    device, stream = _devices(columns, thread, threads, is_device)
+    start, duration = columns.column("start_ns"), columns.column("duration_ns")
+    if CANN in process_names:
+        arrows = columns.launch_arrows()
+        connect(
+            replace(arrows, thread=home[arrows.thread]),
+            start_ns=start,
+            end_ns=start + duration,
+            thread=thread,
+            kind=kind,
+            correlation=correlation,
+        )
+    events = Events(
+        start_ns=start,
+        duration_ns=duration,
+        kind=kind,
+        name=name,
+        category=category,
+        thread=thread,
+        correlation=correlation,
+        external_id=columns.argument("external_id"),
+        sequence=columns.argument("sequence"),
+        fwd_thread=columns.argument("fwd_thread"),
+        device=device,
+        stream=stream,
+        call_stack=columns.argument("call_stack", np.int32),
+        size_bytes=columns.argument("size_bytes"),
+        flops=columns.argument("flops"),
+        shapes=shapes,
+        dtypes=dtypes,
+        concrete=concrete,
+        scope=scope,
+    )
+    return Trace(
+        path=path,
+        strings=texts,
+        threads=_threads(columns, process_names, thread, is_device),
+        events=events,
+        flows=columns.flows(),
+        memory=columns.memory(),
+        counters=columns.counters(),
+        scopes=scopes,
+        metadata=metadata,
+        base_ns=_base_ns(metadata),
+        truncated=truncated,
+    )
+
+
+def _base_ns(metadata: dict[str, Any]) -> int:
+    value = metadata.get("baseTimeNanoseconds")
+    return value if isinstance(value, int) else 0
+
+
+def _kinds(
+    category: Int32, name: Int32, thread: Int32, strings: list[str], process_names: list[str]
+) -> npt.NDArray[np.uint8]:
+    """Kinds by category; where the category does not settle it, once for each distinct category, name and process."""
+    table = np.zeros(len(strings) + 1, np.uint8)
+    by_name = np.zeros(len(strings) + 1, np.bool_)
+    for code in np.flatnonzero(np.bincount(category)).tolist():
+        word = strings[code]
+        table[code] = kind_of(word, "")
+        by_name[code] = table[code] == Kind.OPERATOR or word in ("", "mtia_ccp_events")
+    kind = table[category]
+    rows = np.flatnonzero(by_name[category])
+    if len(rows):
+        keys = (category[rows].astype(np.int64) * len(strings) + name[rows]) * len(process_names) + thread[rows]
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        found = [
+            kind_of(strings[category[row]], strings[name[row]], process_names[thread[row]])
+            for row in rows[first].tolist()
+        ]
+        kind[rows] = np.array(found, np.uint8)[inverse]
+    return kind
+
+
+def _devices(
+    columns: Columns, thread: Int32, threads: list[tuple[Any, Any]], is_device: npt.NDArray[np.bool_]
+) -> tuple[Int32, Int64]:
+    """Device and stream of device events, by their arguments, else by the process and thread that they stand on."""
+    device = columns.argument("device")
+    stream = columns.argument("stream")
+    if threads:
+        pids = np.array([as_int(pid) for pid, _ in threads], np.int64)
+        tids = np.array([as_int(tid) for _, tid in threads], np.int64)
+        device = np.where(is_device, np.where(device >= 0, device, pids[thread]), -1)
+        stream = np.where(is_device, np.where(stream >= 0, stream, tids[thread]), -1)
+    return device.astype(np.int32), stream
+
+
+def _threads(
+    columns: Columns, process_names: list[str], thread: Int32, is_device: npt.NDArray[np.bool_]
+) -> list[Thread]:
+    count = len(columns.threads)
+    on_device = np.bincount(thread[is_device], minlength=count) > 0
+    on_cpu = np.bincount(thread[~is_device], minlength=count) > 0
+    device = (on_device & ~on_cpu).tolist()
+    return [
+        Thread(_word(pid), _word(tid), process_names[i], columns.thread_names.get((pid, tid), ""), device[i])
+        for i, (pid, tid) in enumerate(columns.threads)
+    ]
+
+
+def _word(value: Any) -> int | str:
+    return value if isinstance(value, (int, str)) else "" if value is None else str(value)

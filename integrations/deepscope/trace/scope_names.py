@@ -1,0 +1,73 @@
+"""The names under which scopes stand in torch's own recording, and how to read them back.
+
+| name | stands for |
+|---|---|
+| `@ds:17` | a run of scope 17, a line |
+| `@dm:17` | a call of scope 17, a module |
+| `@da:3` | annotation 3 of the window, by whatever name |
+| `@dl:14,17:1843` | runs of lines 14 and, within it, 17, from 1,843 ns before the span's start to its start |
+
+They are short and ASCII: Kineto's writer makes `unknown` of a name with other letters, and a broken file of one with
+quotes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+__all__ = [
+    "LATE",
+    "LINE",
+    "MODULE",
+    "ScopeEvent",
+    "annotation_name",
+    "late_name",
+    "line_name",
+    "module_name",
+    "parse_name",
+]
+
+LINE, MODULE, LATE = "@ds:", "@dm:", "@dl:"
+
+
+class ScopeEvent(NamedTuple):
+    """What an event of torch's recording says about scopes."""
+
+    scopes: tuple[int, ...]
+    """Scope numbers, outermost first; more than one for late spans only. Each gets an event of its own."""
+    began_ns: int = 0
+    """Late spans: the runs began this long before the event does, and ended where it begins; else 0."""
+
+
+def line_name(scope: int) -> str:
+    """The name of a line's scope."""
+    return f"{LINE}{scope}"
+
+
+def module_name(scope: int) -> str:
+    """The name of a module's scope."""
+    return f"{MODULE}{scope}"
+
+
+def annotation_name(number: int) -> str:
+    """The name of an annotation's span."""
+    return f"@da:{number}"
+
+
+def late_name(scopes: Iterable[int], began_ns: int) -> str:
+    """The name of a late span for lines that ran nested, outermost first."""
+    return f"{LATE}{','.join(map(str, scopes))}:{began_ns}"
+
+
+def parse_name(name: str) -> ScopeEvent | None:
+    """What an event of that name says; None for a name that is not a scope's."""
+    if name.startswith((LINE, MODULE)):
+        number = name[len(LINE) :]
+        return ScopeEvent((int(number),)) if number.isdecimal() else None
+    if name.startswith(LATE):
+        scopes, _, began = name[len(LATE) :].partition(":")
+        numbers = scopes.split(",")
+        if began.isdecimal() and all(number.isdecimal() for number in numbers):
+            return ScopeEvent(tuple(map(int, numbers)), int(began))
+    return None

@@ -1,0 +1,56 @@
+"""Another profile to compare with: each line's partner in it, found by the text that ran."""
+
+from __future__ import annotations
+
+from deepscope.store.profile import Line
+from deepscope_lsp.engine.path_map import PathMap
+from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex
+from deepscope_lsp.remap import split_lines
+from deepscope_lsp.remap.diff import match_lines
+
+__all__ = ["Baseline"]
+
+Partners = tuple[FileIndex, "dict[int, int] | None"]
+"""The older file, and current line → its line there (None: the same numbers)."""
+
+
+class Baseline:
+    """An older profile beside the current one."""
+
+    def __init__(self, index: ProfileIndex, current: ProfileIndex) -> None:
+        self.index = index
+        self._current = current
+        root = current.profile.trace.project_root
+        self._paths = PathMap(
+            files={path: index.profile.files.get(path) for path in index.files},
+            project_root=index.profile.trace.project_root,
+            roots=[root] if root else [],
+        )
+        self._partners: dict[str, Partners | None] = {}
+
+    def line(self, file: str, line: int) -> Line | None:
+        """The older record of a line of the current profile; None where it was not measured."""
+        if file not in self._partners:
+            self._partners[file] = self._find_partners(file)
+        found = self._partners[file]
+        if found is None:
+            return None
+        old_file, lines = found
+        return old_file.lines.get(line if lines is None else lines.get(line, 0))
+
+    def own_ns(self, file: str, line: int) -> float:
+        """Own device time per step and rank that the line had; 0 where it was not measured."""
+        old = self.line(file, line)
+        return 0.0 if old is None else self.index.measure.per_step(old.self_device_ns)
+
+    def _find_partners(self, file: str) -> Partners | None:
+        new = self._current.profile.files.get(file)
+        lines = split_lines(new.text) if new is not None and new.text is not None else []
+        recorded = self._paths.match(file, lines).recorded
+        if recorded is None:
+            return None
+        old = self.index.profile.files.get(recorded)
+        if old is None or old.text is None or not lines:
+            return self.index.files[recorded], None
+        origin = match_lines(split_lines(old.text), lines)
+        return self.index.files[recorded], {place: home + 1 for place, home in enumerate(origin, 1) if home >= 0}

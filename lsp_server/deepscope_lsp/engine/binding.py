@@ -1,0 +1,119 @@
+"""A recorded file and the buffer that it is now: which line shows which number."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from deepscope.store.profile import Line, Profile, SourceFile
+from deepscope_lsp.engine.annotation import Mark
+from deepscope_lsp.engine.buffer import Buffer, Splice
+from deepscope_lsp.engine.likeness import is_same_text
+from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex
+from deepscope_lsp.remap import LineMap, split_lines
+
+__all__ = ["Binding", "Shown", "bind"]
+
+READ_LIMIT_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One measured line as it stands in the buffer."""
+
+    line: int
+    """In the buffer, from 1."""
+    record: Line
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A document's place in a profile."""
+
+    index: ProfileIndex
+    file: FileIndex
+    map: LineMap
+    mark: Mark
+    """Of all numbers of the file."""
+    recorded_lines: tuple[str, ...]
+
+    def spliced(self, splice: Splice) -> None:
+        """Follows an edit of the buffer."""
+        self.map.spliced(splice.start, splice.removed, splice.inserted)
+
+    def shown_between(self, first: int, last: int, *, with_changed: bool) -> list[Shown]:
+        """The measured lines from `first` to `last`, in order."""
+        shown = list(self._unchanged_between(first, last))
+        if with_changed:
+            for line, home in self.map.changed_between(first, last).items():
+                if (record := self.file.lines.get(home)) is not None:
+                    shown.append(Shown(line, record, Mark.EDITED))
+            shown.sort(key=lambda one: one.line)
+        return shown
+
+    def shown_at(self, line: int, *, with_changed: bool) -> Shown | None:
+        """What is measured of one line."""
+        found = self.shown_between(line, line, with_changed=with_changed)
+        return found[0] if found else None
+
+    def _unchanged_between(self, first: int, last: int) -> Iterator[Shown]:
+        for line in range(first, last + 1):
+            home = self.map.recorded_line(line)
+            if home is not None and (record := self.file.lines.get(home)) is not None:
+                yield Shown(line, record, self.mark)
+
+
+def bind(index: ProfileIndex, recorded: str, buffer: Buffer, path: str | None) -> Binding:
+    """Joins a buffer to a recorded file.
+
+    Where the trace has no text, the file on disk stands for it, unless its hash says otherwise or it was written after
+    the trace: then every number is marked.
+    """
+    source = index.profile.files.get(recorded)
+    if source is not None and source.text is not None:
+        lines, mark = split_lines(source.text), Mark.NONE
+    else:
+        on_disk = _lines_on_disk(path)
+        lines = list(buffer.lines) if on_disk is None else on_disk
+        mark = Mark.NONE if _is_verified(index.profile, source, lines, path) else Mark.UNVERIFIED
+    file = index.files[recorded]
+    return Binding(index, file, LineMap(lines, buffer.lines), mark, tuple(lines))
+
+
+def _is_verified(profile: Profile, source: SourceFile | None, lines: list[str], path: str | None) -> bool:
+    if source is not None and source.sha256:
+        return is_same_text(source, lines)
+    recorded_at = _recorded_at(profile)
+    if path is None or recorded_at is None:
+        return False
+    try:
+        return Path(path).stat().st_mtime <= recorded_at
+    except (OSError, ValueError):
+        return False
+
+
+def _recorded_at(profile: Profile) -> float | None:
+    """Seconds since the epoch; the trace's own time, else that of its file."""
+    try:
+        return datetime.fromisoformat(profile.trace.recorded_at.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        pass
+    try:
+        return os.stat(profile.trace.path).st_mtime  # noqa: PTH116 - may be a URL
+    except (OSError, ValueError):
+        return None
+
+
+def _lines_on_disk(path: str | None) -> list[str] | None:
+    if path is None:
+        return None
+    try:
+        if os.path.getsize(path) > READ_LIMIT_BYTES:  # noqa: PTH202 - as above
+            return None
+        return split_lines(Path(path).read_bytes().decode("utf-8", "replace"))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,54 @@
+"""The text of an open document, line by line, edited in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deepscope_lsp.remap import split_lines
+
+__all__ = ["Buffer", "Splice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """An edit as whole lines: from line `start` on, `removed` became the `inserted` lines that stand there now."""
+
+    start: int
+    removed: list[str]
+    inserted: int
+
+
+class Buffer:
+    """Lines of a text; a line counts from 1, a column is a number of code points from 0."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = split_lines(text)
+
+    def set_text(self, text: str) -> Splice:
+        """Replaces everything; only what differs counts as changed."""
+        removed = self.lines[:]
+        self.lines[:] = split_lines(text)
+        return Splice(1, removed, len(self.lines))
+
+    def replace(self, start: tuple[int, int], end: tuple[int, int], text: str) -> Splice:
+        """Replaces the text between two (line, column) places; places outside the text are taken to its nearest end."""
+        first, first_column = self._clamp(*start)
+        last, last_column = self._clamp(*end)
+        last, last_column = max((last, last_column), (first, first_column))
+        fresh = split_lines(text)
+        fresh[0] = self.lines[first - 1][:first_column] + fresh[0]
+        fresh[-1] += self.lines[last - 1][last_column:]
+        removed = self.lines[first - 1 : last]
+        self.lines[first - 1 : last] = fresh
+        return Splice(first, removed, len(fresh))
+
+    def line(self, number: int) -> str:
+        """The text of a line; "" outside the text."""
+        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+    def _clamp(self, line: int, column: int) -> tuple[int, int]:
+        if line > len(self.lines):
+            return len(self.lines), len(self.lines[-1])
+        if line < 1:
+            return 1, 0
+        return line, min(max(column, 0), len(self.lines[line - 1]))

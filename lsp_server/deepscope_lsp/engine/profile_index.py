@@ -1,0 +1,172 @@
+"""A profile by file and line: what was measured there, who calls it, whom it calls."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+
+from deepscope.store.profile import CallNode, Function, Line, Numbers, Profile
+from deepscope_lsp.engine.measure import Measure
+
+__all__ = ["Call", "FileIndex", "ProfileIndex", "merged", "subtree_ns"]
+
+
+_SUMMED = tuple(name for name in Numbers.__struct_fields__ if not name.startswith("total_"))
+NO_LINE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One caller or callee of a line, with the device and CPU time of the calls between them."""
+
+    line: Line
+    device_ns: int
+    cpu_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndex:
+    """The measured lines and functions of one recorded file, by line (from 1)."""
+
+    path: str
+    lines: dict[int, Line]
+    functions: dict[int, Function]
+
+
+class ProfileIndex:
+    """A profile made ready for questions about places in it."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.measure = Measure.of(profile)
+        by_place: dict[str, dict[int, list[Line]]] = defaultdict(lambda: defaultdict(list))
+        for line in profile.lines:
+            by_place[line.file][line.line].append(line)
+        functions: dict[str, dict[int, Function]] = defaultdict(dict)
+        for function in profile.functions:
+            functions[function.file][function.line] = function
+        self.files: dict[str, FileIndex] = {
+            path: FileIndex(
+                path=path,
+                lines={number: merged(lines) for number, lines in by_place.get(path, {}).items()},
+                functions=functions.get(path, {}),
+            )
+            for path in {**by_place, **functions, **profile.files}
+        }
+
+    @cached_property
+    def by_name(self) -> dict[str, list[Function]]:
+        """Functions by the last part of their name, the one with the most time first."""
+        found: dict[str, list[Function]] = defaultdict(list)
+        for function in sorted(self.profile.functions, key=lambda one: -one.total_device_ns):
+            found[function.function.rsplit(".", 1)[-1]].append(function)
+        return dict(found)
+
+    def callers(self, file: str, line: int) -> list[Call]:
+        """Lines that call the function in which this line stands, on paths through this line; most time first."""
+        return self._calls(file, line, up=True)
+
+    def callers_of_function(self, file: str, line: int) -> list[Call]:
+        """Lines that call the function defined at a line, whichever of its lines ran; most time first."""
+        function = next((one for one in self.profile.functions if (one.file, one.line) == (file, line)), None)
+        if function is None:
+            return []
+        sums: dict[tuple[str, int], Call] = {}
+        for record in self.profile.lines:
+            if (record.file, record.function) != (file, function.function):
+                continue
+            for call in self.callers(file, record.line):
+                key = call.line.file, call.line.line
+                before = sums.get(key, Call(call.line, 0, 0))
+                sums[key] = Call(call.line, before.device_ns + call.device_ns, before.cpu_ns + call.cpu_ns)
+        return sorted(sums.values(), key=lambda call: (-call.device_ns, -call.cpu_ns))
+
+    def callees(self, file: str, line: int) -> list[Call]:
+        """Lines reached from this line directly; most time first."""
+        return self._calls(file, line, up=False)
+
+    def hot_path(self, file: str, line: int) -> list[Line]:
+        """The lines on the most expensive call path through a line, outermost first."""
+        tree, totals = self.profile.call_tree, self._subtree_ns
+        places = self._nodes.get((file, line), [])
+        if not places:
+            return []
+        place = max(places, key=lambda one: totals[one][0])
+        path = []
+        above = place
+        while above >= 0:
+            path.append(tree[above].line)
+            above = tree[above].parent
+        path.reverse()
+        while children := self._children.get(place):
+            place = max(children, key=lambda one: totals[one][0])
+            path.append(tree[place].line)
+        return [self.profile.lines[index] for index in path if index != NO_LINE]
+
+    def _calls(self, file: str, line: int, *, up: bool) -> list[Call]:
+        tree = self.profile.call_tree
+        sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+        for place in self._nodes.get((file, line), ()):
+            pairs = [(tree[place].parent, place)] if up else [(child, child) for child in self._children.get(place, ())]
+            for other, counted in pairs:
+                if other >= 0 and tree[other].line != NO_LINE:
+                    device_ns, cpu_ns = self._subtree_ns[counted]
+                    total = sums[tree[other].line]
+                    total[0] += device_ns
+                    total[1] += cpu_ns
+        calls = [Call(self.profile.lines[index], device_ns, cpu_ns) for index, (device_ns, cpu_ns) in sums.items()]
+        return sorted(calls, key=lambda call: (-call.device_ns, -call.cpu_ns))
+
+    @cached_property
+    def _nodes(self) -> dict[tuple[str, int], list[int]]:
+        found: dict[tuple[str, int], list[int]] = defaultdict(list)
+        lines = self.profile.lines
+        for place, node in enumerate(self.profile.call_tree):
+            if node.line != NO_LINE:
+                line = lines[node.line]
+                found[line.file, line.line].append(place)
+        return dict(found)
+
+    @cached_property
+    def _children(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        for place, node in enumerate(self.profile.call_tree):
+            found[node.parent].append(place)
+        return dict(found)
+
+    @cached_property
+    def _subtree_ns(self) -> list[tuple[int, int]]:
+        return subtree_ns(self.profile.call_tree)
+
+
+def subtree_ns(tree: Sequence[CallNode]) -> list[tuple[int, int]]:
+    """Device and CPU time of each node with all below it; a parent stands before its children."""
+    sums = [[node.self_device_ns, node.self_cpu_ns] for node in tree]
+    for place in range(len(tree) - 1, -1, -1):
+        parent = tree[place].parent
+        if 0 <= parent < place:
+            sums[parent][0] += sums[place][0]
+            sums[parent][1] += sums[place][1]
+    return [(device_ns, cpu_ns) for device_ns, cpu_ns in sums]
+
+
+def merged(lines: Sequence[Line]) -> Line:
+    """Records of one line in several functions (a comprehension, a lambda) as one; the largest gives the words."""
+    if len(lines) == 1:
+        return lines[0]
+    first = max(lines, key=lambda line: (line.self_device_ns, line.self_cpu_ns))
+    sums = {name: sum(getattr(line, name) for line in lines) for name in _SUMMED}
+    totals = {
+        "total_device_ns": _joint(sums["self_device_ns"], (line.total_device_ns for line in lines)),
+        "total_cpu_ns": _joint(sums["self_cpu_ns"], (line.total_cpu_ns for line in lines)),
+    }
+    return msgspec.structs.replace(first, **sums, **totals)
+
+
+def _joint(self_ns: int, totals: Iterable[int]) -> int:
+    """A line calls its own comprehension, so the totals overlap: at least each of them and all own time."""
+    return max(self_ns, *totals)

@@ -1,0 +1,51 @@
+"""Paths as some machine wrote them, compared part by part whatever system they come from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import PurePosixPath, PureWindowsPath
+
+__all__ = ["RecordedPath", "parts_of"]
+
+_WINDOWS = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPath:
+    """The parts of a path, the root first; compared without case where Windows wrote it."""
+
+    parts: tuple[str, ...]
+    is_windows: bool
+
+    @property
+    def folded(self) -> tuple[str, ...]:
+        """The parts as they are compared."""
+        return tuple(part.casefold() for part in self.parts) if self.is_windows else self.parts
+
+    def below(self, root: RecordedPath) -> tuple[str, ...] | None:
+        """The parts after `root`; None if it is not above this path."""
+        size = len(root.parts)
+        return self.parts[size:] if size and self.folded[:size] == root.folded else None
+
+    def common_suffix(self, other: RecordedPath) -> int:
+        """How many parts both end with."""
+        if self.is_windows or other.is_windows:
+            mine, others = [[part.casefold() for part in path.parts] for path in (self, other)]
+        else:
+            mine, others = list(self.parts), list(other.parts)
+        count = 0
+        for one, two in zip(reversed(mine), reversed(others), strict=False):
+            if one != two:
+                break
+            count += 1
+        return count
+
+
+@lru_cache(maxsize=4096)
+def parts_of(path: str) -> RecordedPath:
+    """A path taken apart: `C:\\…`, `C:/…` and `\\\\host\\…` are Windows's, all others POSIX's."""
+    if _WINDOWS.match(path):
+        return RecordedPath(PureWindowsPath(path).parts, is_windows=True)
+    return RecordedPath(PurePosixPath(path).parts, is_windows=False)

@@ -1,0 +1,52 @@
+"""What is remembered of a workspace folder between two starts: path mappings, the chosen trace, hidden findings."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from deepscope.store.cache import cache_folder
+
+__all__ = ["Memory", "Remembered"]
+
+
+class Memory(msgspec.Struct, kw_only=True):
+    """The file's content."""
+
+    root: str = ""
+    path_mappings: dict[str, str] = {}
+    trace: str = ""
+    """The trace or folder that was picked; "" for the newest."""
+    baseline: str = ""
+    hidden: list[str] = []
+    """Hidden findings: `code` or `code:path`."""
+
+
+class Remembered:
+    """One workspace folder's memory, in the user's cache folder; losing it costs a question."""
+
+    def __init__(self, root: str) -> None:
+        digest = hashlib.blake2b(os.fsencode(root), digest_size=12).hexdigest()
+        self._path = cache_folder() / "editor" / f"{digest}.json"
+        self.memory = self._read(root)
+
+    def save(self) -> None:
+        """Writes what is in `memory`; a folder that cannot be written is no error."""
+        with suppress(OSError):
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=self._path.parent, suffix=".tmp")
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(msgspec.json.format(msgspec.json.encode(self.memory)))
+            Path(temporary).replace(self._path)
+
+    def _read(self, root: str) -> Memory:
+        try:
+            memory = msgspec.json.decode(self._path.read_bytes(), type=Memory)
+        except (OSError, msgspec.MsgspecError):
+            return Memory(root=root)
+        return memory if memory.root == root else Memory(root=root)

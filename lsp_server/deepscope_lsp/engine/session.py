@@ -1,0 +1,183 @@
+"""All that is open: workspace folders, documents and which profile each document shows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from deepscope.store.profile import Finding
+from deepscope_lsp.engine.annotation import Mark
+from deepscope_lsp.engine.binding import Binding, bind
+from deepscope_lsp.engine.buffer import Buffer, Splice
+from deepscope_lsp.engine.hover import HoverContext, Locate
+from deepscope_lsp.engine.path_map import FileMatch
+from deepscope_lsp.engine.project import Project
+from deepscope_lsp.engine.recorded_path import parts_of
+from deepscope_lsp.engine.remembered import Remembered
+from deepscope_lsp.engine.settings import Settings
+
+__all__ = ["Document", "Question", "Session"]
+
+
+@dataclass
+class Document:
+    """One open text."""
+
+    uri: str
+    path: str | None
+    """None for a cell of a notebook."""
+    buffer: Buffer
+    version: int | None = None
+    project: Project | None = None
+    """The one whose profile is shown in it."""
+    binding: Binding | None = None
+
+    def apply(self, splice: Splice) -> None:
+        """Follows an edit that the buffer has seen."""
+        if self.binding is not None:
+            self.binding.spliced(splice)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A document that may be one of several recorded files."""
+
+    document: Document
+    project: Project
+    candidates: tuple[str, ...]
+
+
+@dataclass
+class Session:
+    """The state of one connection; `to_uri` is the editor's way to name a file."""
+
+    to_uri: Callable[[str], str]
+    settings: Settings = field(default_factory=Settings)
+    projects: list[Project] = field(default_factory=list)
+    documents: dict[str, Document] = field(default_factory=dict)
+
+    @property
+    def roots(self) -> list[str]:
+        """The workspace folders."""
+        return [project.root for project in self.projects if project.root]
+
+    def set_roots(self, roots: Sequence[str]) -> None:
+        """Keeps what is known of folders that stay; with no folder at all, one project without one stands for it."""
+        known = {project.root: project for project in self.projects}
+        wanted = list(dict.fromkeys(roots)) or [""]
+        self.projects = [known.get(root) or Project(root, Remembered(root)) for root in wanted]
+
+    def open(self, document: Document) -> Question | None:
+        """Takes a document in and finds out which recorded file it is; a question where two fare alike."""
+        self.documents[document.uri] = document
+        return self.rebind(document)
+
+    def rebind(self, document: Document) -> Question | None:
+        """Finds anew what a document shows."""
+        document.binding = document.project = None
+        question = None
+        for project in self._by_nearness(document.path):
+            match = self._match(project, document)
+            if match.recorded is not None:
+                self.bind(project, document, match.recorded)
+                return None
+            if match.candidates and question is None:
+                question = Question(document, project, match.candidates)
+        return question
+
+    def bind(self, project: Project, document: Document, recorded: str) -> None:
+        """Shows a recorded file's numbers in a document."""
+        assert project.index is not None
+        assert project.paths is not None
+        document.project = project
+        document.binding = bind(project.index, recorded, document.buffer, document.path)
+        if document.path is not None:
+            project.learn(project.paths.bind(recorded, document.path))
+
+    def rebind_all(self) -> list[Question]:
+        """After a profile, a folder or a mapping has changed; open questions are answered."""
+        questions = [self.rebind(document) for document in self.documents.values()]
+        return [question for question in questions if question is not None]
+
+    def locate(self, project: Project) -> Locate:
+        """Where a recorded line stands now: URI and line."""
+
+        def place(recorded: str, line: int) -> tuple[str, int] | None:
+            for document in self.documents.values():
+                binding = document.binding
+                if document.project is project and binding is not None and binding.file.path == recorded:
+                    return document.uri, binding.map.near(line)
+            path = project.paths.local(recorded) if project.paths is not None else None
+            return None if path is None or not os.path.isabs(path) else (self.to_uri(path), line)  # noqa: PTH117
+
+        return place
+
+    def hover_context(self, document: Document, mark: Mark, findings: Sequence[Finding] = ()) -> HoverContext | None:
+        """What hovers over a document say beside the numbers."""
+        project, binding = document.project, document.binding
+        if project is None or binding is None:
+            return None
+        return HoverContext(
+            index=binding.index,
+            locate=self.locate(project),
+            baseline=project.baseline,
+            mark=mark,
+            text_words=_text_words(binding),
+            findings=findings,
+        )
+
+    def findings(self, document: Document) -> Iterator[tuple[int, Finding]]:
+        """The findings of a document that are not hidden, with the line where each stands now, its text unchanged."""
+        project, binding = document.project, document.binding
+        if project is None or binding is None or binding.mark is not Mark.NONE:
+            return
+        for finding in binding.index.profile.findings:
+            if finding.file == binding.file.path and not self.is_hidden(project, finding.code, finding.file):
+                line = binding.map.line_of(finding.line)
+                if line is not None:
+                    yield line, finding
+
+    def is_hidden(self, project: Project, code: str, file: str) -> bool:
+        """Whether a code is hidden everywhere or in this file."""
+        hidden = (*self.settings.diagnostics_hide, *project.remembered.memory.hidden)
+        return code in hidden or any(_hides(entry, code, file) for entry in hidden)
+
+    def main_project(self) -> Project | None:
+        """The one to ask about when nobody says which: the first that shows a profile."""
+        return next((project for project in self.projects if project.index is not None), None)
+
+    def _by_nearness(self, path: str | None) -> list[Project]:
+        """Projects that show a profile: the folder that the file is in first, then the others."""
+        shown = [project for project in self.projects if project.index is not None]
+        if path is None:
+            return shown
+        inside = [
+            project for project in shown if project.root and parts_of(path).below(parts_of(project.root)) is not None
+        ]
+        inside.sort(key=lambda project: -len(project.root))
+        return inside + [project for project in shown if project not in inside]
+
+    def _match(self, project: Project, document: Document) -> FileMatch:
+        assert project.paths is not None
+        return project.paths.match(document.path, document.buffer.lines)
+
+
+def _text_words(binding: Binding) -> str:
+    if binding.mark is not Mark.NONE:
+        return "the trace has no text of this file, and it may have changed since"
+    if binding.map.is_unchanged:
+        return "the text is what ran"
+    edited = sum(1 for line in binding.file.lines if binding.map.line_of(line) is None)
+    return (
+        f"{edited} of {len(binding.file.lines)} measured lines edited since" if edited else "measured lines unchanged"
+    )
+
+
+def _hides(entry: str, code: str, file: str) -> bool:
+    """`code:end/of/path.py` hides a code in the files whose path ends so."""
+    name, separator, end = entry.partition(":")
+    if not separator or name != code:
+        return False
+    wanted = parts_of(end)
+    return parts_of(file).common_suffix(wanted) >= len(wanted.parts)

@@ -1,0 +1,41 @@
+"""All measured lines of a document as data, for editors that draw them in their own way (a gutter, say)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deepscope_lsp.engine.annotation import annotate
+from deepscope_lsp.engine.answers import numbers_object
+
+if TYPE_CHECKING:
+    from deepscope_lsp.engine.session import Document
+    from deepscope_lsp.server import DeepScopeServer
+
+__all__ = ["measured_lines"]
+
+
+def measured_lines(server: DeepScopeServer, document: Document) -> list[dict[str, Any]]:
+    """One object a measured line: `line` as it stands now, `recordedLine`, `label`, `share`, `mark`, numbers."""
+    binding = document.binding
+    if binding is None:
+        return []
+    with_changed = server.session.settings.changed_lines == "mark"
+    measure = binding.index.measure
+    found = []
+    for shown in binding.shown_between(1, len(document.buffer.lines), with_changed=with_changed):
+        note = annotate(shown.record, measure)
+        found.append(
+            {
+                "line": shown.line,
+                "recordedLine": shown.record.line,
+                "function": shown.record.function,
+                "label": note.label,
+                "tooltip": note.tooltip,
+                "share": measure.share(shown.record.self_device_ns),
+                "totalShare": measure.share(shown.record.total_device_ns),
+                "weight": note.weight,
+                "mark": shown.mark.value,
+                "numbers": numbers_object(shown.record),
+            }
+        )
+    return found

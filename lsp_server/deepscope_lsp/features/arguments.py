@@ -1,0 +1,103 @@
+"""What each command takes: one object, checked before anything is done."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from deepscope_lsp.engine.answers import FlameMetric
+
+__all__ = [
+    "CallPathsArgument",
+    "FlameArgument",
+    "HideArgument",
+    "HotLinesArgument",
+    "HotModulesArgument",
+    "ListArgument",
+    "PathArgument",
+    "PlaceArgument",
+    "ResolveArgument",
+    "UriArgument",
+    "Where",
+]
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+
+
+class Where(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which workspace folder; without it the first that shows a profile."""
+
+    root: str | None = None
+    """URI of a workspace folder."""
+
+
+class HotLinesArgument(Where, kw_only=True):
+    """`deepscope.hotLines`."""
+
+    limit: Count = 50
+    uri: str | None = None
+    """Only the lines of this open document."""
+
+
+class CallPathsArgument(Where, kw_only=True, rename="camel"):
+    """`deepscope.callPaths`; paths below `minShare` are left out."""
+
+    min_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.001
+
+
+class HotModulesArgument(Where, kw_only=True):
+    """`deepscope.modules`."""
+
+    limit: Count = 50
+
+
+class FlameArgument(Where, kw_only=True):
+    """`deepscope.flamegraph`."""
+
+    metric: FlameMetric = "device"
+    rank: int | None = None
+    """One rank alone; null for all together."""
+
+
+class ResolveArgument(Where, kw_only=True):
+    """`deepscope.resolvePath`; `path` as a trace or a dashboard names it."""
+
+    path: str
+    line: Annotated[int, msgspec.Meta(ge=1)] = 1
+
+
+class ListArgument(Where, kw_only=True):
+    """`deepscope.listTraces`."""
+
+    limit: Count = 200
+
+
+class PathArgument(Where, kw_only=True):
+    """`deepscope.selectTrace` and `setBaseline`."""
+
+    path: str | None = None
+    """A trace, a folder or an fsspec URL; null for the newest (or, for the baseline, what is shown now)."""
+
+
+class PlaceArgument(Where, kw_only=True):
+    """`deepscope.callers` and `showCallers`."""
+
+    file: str | None = None
+    """As recorded."""
+    uri: str | None = None
+    """An open document, in place of `file`; `line` is then a line of its text now."""
+    line: Annotated[int, msgspec.Meta(ge=1)]
+
+
+class HideArgument(Where, kw_only=True):
+    """`deepscope.hideFinding`; without `file` everywhere."""
+
+    code: str
+    file: str | None = None
+
+
+class UriArgument(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`deepscope.annotations`."""
+
+    uri: str

@@ -1,0 +1,75 @@
+"""Who calls a line: as data, and as a choice that any editor can show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+from deepscope.report.places import short_path
+from deepscope.report.wording import printable
+from deepscope_lsp.engine import wording
+
+if TYPE_CHECKING:
+    from deepscope_lsp.engine.profile_index import ProfileIndex
+    from deepscope_lsp.engine.project import Project
+    from deepscope_lsp.server import DeepScopeServer
+
+__all__ = ["callers", "show_callers"]
+
+SHOWN = 8
+
+
+def callers(
+    server: DeepScopeServer, project: Project, index: ProfileIndex, file: str, line: int
+) -> list[dict[str, Any]]:
+    """The lines that call the function of a line, the one with the most time first.
+
+    A function's first line runs when it is defined, so for it the callers of all its lines are given.
+    """
+    locate = server.session.locate(project)
+    calls = index.callers(file, line) or index.callers_of_function(file, line)
+    answers = []
+    for call in calls:
+        found = locate(call.line.file, call.line.line)
+        answers.append(
+            {
+                "function": call.line.function,
+                "file": call.line.file,
+                "shortFile": short_path(call.line.file, index.profile.trace.project_root),
+                "line": call.line.line,
+                "uri": found[0] if found else None,
+                "currentLine": found[1] if found else None,
+                "deviceNs": call.device_ns,
+                "cpuNs": call.cpu_ns,
+                "label": wording.duration(index.measure.per_step(call.device_ns or call.cpu_ns)),
+            }
+        )
+    return answers
+
+
+async def show_callers(server: DeepScopeServer, found: list[dict[str, Any]]) -> None:
+    """Asks which caller to go to, and goes there where the editor can be told to."""
+    if not found:
+        server.window_show_message(
+            types.ShowMessageParams(types.MessageType.Info, "DeepScope: no caller was recorded.")
+        )
+        return
+    by_title = {_title(one): one for one in found[:SHOWN]}
+    chosen = await server.window_show_message_request_async(
+        types.ShowMessageRequestParams(
+            types.MessageType.Info, "Called from:", [types.MessageActionItem(title) for title in by_title]
+        )
+    )
+    target = by_title.get(chosen.title) if chosen is not None else None
+    window = server.client_capabilities.window
+    if target is None or target["uri"] is None or window is None or window.show_document is None:
+        return
+    place = types.Position(target["currentLine"] - 1, 0)
+    await server.window_show_document_async(
+        types.ShowDocumentParams(target["uri"], take_focus=True, selection=types.Range(place, place))
+    )
+
+
+def _title(caller: dict[str, Any]) -> str:
+    return printable(f"{caller['function']} {caller['shortFile']}:{caller['line']} {caller['label']}")

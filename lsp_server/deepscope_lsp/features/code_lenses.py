@@ -1,0 +1,81 @@
+"""Code lenses: totals over functions and classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from deepscope_lsp.engine import wording
+from deepscope_lsp.engine.annotation import Mark, total_words
+from deepscope_lsp.engine.outline import Definition, outline
+from deepscope_lsp.features.names import SHOW_CALLERS
+from deepscope_lsp.positions import whole_line
+
+if TYPE_CHECKING:
+    from deepscope.store.profile import Function
+    from deepscope_lsp.engine.binding import Binding
+    from deepscope_lsp.engine.session import Document
+    from deepscope_lsp.server import DeepScopeServer
+
+__all__ = ["register"]
+
+
+def register(server: DeepScopeServer) -> None:
+    """Registers `textDocument/codeLens`."""
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
+    def code_lens(params: types.CodeLensParams) -> list[types.CodeLens]:
+        document = server.document(params.text_document.uri)
+        if document is None or document.binding is None or not server.session.settings.code_lens_enabled:
+            return []
+        return list(_lenses(server, document, document.binding))
+
+
+def _lenses(server: DeepScopeServer, document: Document, binding: Binding) -> Iterator[types.CodeLens]:
+    measure = binding.index.measure
+    threshold = server.session.settings.code_lens_threshold
+    mark = "" if binding.mark is Mark.NONE else f" ({binding.mark.value})"
+    seen = set()
+    for function in binding.file.functions.values():
+        line = binding.map.line_of(function.line)
+        if line is None or measure.share(function.total_device_ns) < threshold:
+            continue
+        seen.add(function.line)
+        edited = mark or (" (edited)" if _is_edited(binding, function) else "")
+        yield _lens(server, document, line, total_words(function, measure) + edited, function)
+    for definition, own_ns in _classes(binding):
+        line = binding.map.line_of(definition.line)
+        if line is None or definition.line in seen or measure.share(own_ns) < threshold:
+            continue
+        prefix = "" if measure.is_device else "CPU "
+        time, share = wording.duration(measure.per_step(own_ns)), wording.share(measure.share(own_ns))
+        yield _lens(server, document, line, f"{prefix}{time} · {share} in its methods{mark}", None)
+
+
+def _lens(
+    server: DeepScopeServer, document: Document, line: int, title: str, function: Function | None
+) -> types.CodeLens:
+    region = whole_line(line, document.buffer.line(line), server.units)
+    arguments = [{"file": function.file, "line": function.line}] if function is not None else None
+    # Without a command a lens is words alone; some editors need an empty one to show it.
+    command = types.Command(title, SHOW_CALLERS if function is not None else "", arguments=arguments)
+    return types.CodeLens(region, command=command)
+
+
+def _is_edited(binding: Binding, function: Function) -> bool:
+    return any(
+        record.function == function.function and binding.map.line_of(line) is None
+        for line, record in binding.file.lines.items()
+    )
+
+
+def _classes(binding: Binding) -> Iterator[tuple[Definition, int]]:
+    """Classes with the own time of their methods and what is defined in those; totals would count calls twice."""
+    functions = binding.file.functions.values()
+    for definition in outline(binding.recorded_lines):
+        if definition.is_class:
+            own_ns = sum(one.self_device_ns for one in functions if one.function.startswith(f"{definition.name}."))
+            if own_ns:
+                yield definition, own_ns

@@ -1,0 +1,293 @@
+"""Commands by `workspace/executeCommand`; each takes one optional object, described in docs/lsp.md."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+
+from deepscope.errors import DeepScopeError, NoTraceError
+from deepscope.store.files import is_url
+from deepscope_lsp.engine.answers import call_paths, flame_graph, hot_lines, hot_modules
+from deepscope_lsp.engine.discovery import TraceStamp, find_stamps, resolve_places
+from deepscope_lsp.engine.findings import finding_words
+from deepscope_lsp.engine.loading import Loader
+from deepscope_lsp.engine.named_places import resolve_place
+from deepscope_lsp.engine.profile_index import ProfileIndex
+from deepscope_lsp.engine.trace_list import describe
+from deepscope_lsp.features import loading
+from deepscope_lsp.features.annotations import measured_lines
+from deepscope_lsp.features.arguments import (
+    CallPathsArgument,
+    FlameArgument,
+    HideArgument,
+    HotLinesArgument,
+    HotModulesArgument,
+    ListArgument,
+    PathArgument,
+    PlaceArgument,
+    ResolveArgument,
+    UriArgument,
+    Where,
+)
+from deepscope_lsp.features.callers import callers, show_callers
+from deepscope_lsp.features.names import HIDE_FINDING, SHOW_CALLERS
+from deepscope_lsp.features.refreshing import refresh, status_object, tell_status
+
+if TYPE_CHECKING:
+    from deepscope_lsp.engine.project import Project
+    from deepscope_lsp.server import DeepScopeServer
+
+__all__ = ["register"]
+
+Argument = TypeVar("Argument", bound=msgspec.Struct)
+
+
+def register(server: DeepScopeServer) -> None:
+    """Registers the commands."""
+    commands = Commands(server)
+
+    def add(name: str, kind: type[Argument], run: Callable[[Argument], Awaitable[Any]]) -> None:
+        @server.command(name)
+        async def command(*arguments: Any) -> Any:
+            try:
+                argument = msgspec.convert(arguments[0] if arguments and arguments[0] is not None else {}, kind)
+                return await run(argument)
+            except msgspec.ValidationError as error:
+                raise JsonRpcInvalidParams(f"{name}: {error}") from error
+            except DeepScopeError as error:
+                raise JsonRpcException(f"{error}", code=REQUEST_FAILED) from error
+
+    add("deepscope.hotLines", HotLinesArgument, commands.hot_lines)
+    add("deepscope.callPaths", CallPathsArgument, commands.call_paths)
+    add("deepscope.flamegraph", FlameArgument, commands.flamegraph)
+    add("deepscope.modules", HotModulesArgument, commands.modules)
+    add("deepscope.findings", Where, commands.findings)
+    add("deepscope.resolvePath", ResolveArgument, commands.resolve_path)
+    add("deepscope.callers", PlaceArgument, commands.callers)
+    add(SHOW_CALLERS, PlaceArgument, commands.show_callers)
+    add("deepscope.annotations", UriArgument, commands.annotations)
+    add("deepscope.listTraces", ListArgument, commands.list_traces)
+    add("deepscope.selectTrace", PathArgument, commands.select_trace)
+    add("deepscope.setBaseline", PathArgument, commands.set_baseline)
+    add("deepscope.clearBaseline", Where, commands.clear_baseline)
+    add("deepscope.reload", Where, commands.reload)
+    add("deepscope.status", Where, commands.status)
+    add(HIDE_FINDING, HideArgument, commands.hide_finding)
+    add("deepscope.unhideFindings", Where, commands.unhide_findings)
+
+
+REQUEST_FAILED = -32803
+"""The protocol's RequestFailed: a request that was understood and cannot be met."""
+
+
+class Commands:
+    """What each command does."""
+
+    def __init__(self, server: DeepScopeServer) -> None:
+        self._server = server
+
+    async def hot_lines(self, argument: HotLinesArgument) -> dict[str, Any]:
+        """The hottest lines of the trace, or of one open document."""
+        project, index = self._shown(argument)
+        files = None
+        if argument.uri is not None:
+            document = self._server.document(argument.uri)
+            if document is None or document.binding is None or document.project is None:
+                return {"metric": index.profile.metric, "lines": []}
+            project, index = document.project, document.binding.index
+            files = {document.binding.file.path}
+        lines = hot_lines(index, self._server.session.locate(project), limit=argument.limit, files=files)
+        return {"metric": index.profile.metric, "stepWords": index.measure.step_words, "lines": lines}
+
+    async def call_paths(self, argument: CallPathsArgument) -> dict[str, Any]:
+        """The call tree with own and total times."""
+        project, index = self._shown(argument)
+        roots = call_paths(index, self._server.session.locate(project), min_share=argument.min_share)
+        return {"metric": index.profile.metric, "roots": roots}
+
+    async def flamegraph(self, argument: FlameArgument) -> dict[str, Any]:
+        """Frames and the tree of their times."""
+        project, index = self._shown(argument)
+        if argument.rank is not None and index.profile.trace.ranks != [argument.rank]:
+            index = await self._of_rank(index, argument.rank)
+        graph = flame_graph(index, self._server.session.locate(project), metric=argument.metric)
+        return {**graph, "rank": argument.rank}
+
+    async def modules(self, argument: HotModulesArgument) -> dict[str, Any]:
+        """The modules with the most device time."""
+        _, index = self._shown(argument)
+        modules = hot_modules(index, limit=argument.limit)
+        return {"metric": index.profile.metric, "stepWords": index.measure.step_words, "modules": modules}
+
+    async def findings(self, argument: Where) -> list[dict[str, Any]]:
+        """All findings that are not hidden, the largest saving first, also those of no line."""
+        project, index = self._shown(argument)
+        locate = self._server.session.locate(project)
+        answers = []
+        for finding in index.profile.findings:
+            if not self._server.session.is_hidden(project, finding.code, finding.file):
+                found = locate(finding.file, finding.line) if finding.file else None
+                place = {"uri": found[0] if found else None, "currentLine": found[1] if found else None}
+                words = {"words": finding_words(finding, index.measure)}
+                answers.append({**msgspec.to_builtins(finding), **place, **words})
+        return answers
+
+    async def resolve_path(self, argument: ResolveArgument) -> dict[str, Any] | None:
+        """Where a path stands here that a trace or a dashboard names."""
+        found = resolve_place(self._server.session, self._project(argument), argument.path, argument.line)
+        return None if found is None else {"uri": found[0], "line": found[1], "known": found[2]}
+
+    async def callers(self, argument: PlaceArgument) -> list[dict[str, Any]]:
+        """Who calls a line's function."""
+        project, index, file, line = self._place(argument)
+        return callers(self._server, project, index, file, line)
+
+    async def show_callers(self, argument: PlaceArgument) -> list[dict[str, Any]]:
+        """The same, and the user picks one to go to."""
+        project, index, file, line = self._place(argument)
+        found = callers(self._server, project, index, file, line)
+        self._server.start(show_callers(self._server, found))
+        return found
+
+    async def annotations(self, argument: UriArgument) -> list[dict[str, Any]]:
+        """All measured lines of an open document as they stand now."""
+        document = self._server.document(argument.uri)
+        return [] if document is None else measured_lines(self._server, document)
+
+    async def list_traces(self, argument: ListArgument) -> list[dict[str, Any]]:
+        """The traces in the configured places, the newest first."""
+        loop = asyncio.get_running_loop()
+        projects = [self._project(argument)] if argument.root is not None else self._server.session.projects
+        listed: list[tuple[TraceStamp, Project]] = []
+        for project in projects:
+            entries = self._server.session.settings.traces
+            places = await loop.run_in_executor(None, resolve_places, entries, project.root)
+            stamps = await loop.run_in_executor(None, find_stamps, places)
+            listed.extend((stamp, project) for stamp in stamps)
+        listed.sort(key=lambda pair: -pair[0].time_ns)
+        shown = listed[: argument.limit]
+        told = await loop.run_in_executor(None, lambda: [describe(stamp) for stamp, _ in shown])
+        return [{**words, "selected": _is_shown(*pair)} for words, pair in zip(told, shown, strict=True)]
+
+    async def select_trace(self, argument: PathArgument) -> dict[str, Any]:
+        """Shows a trace of the user's choice from now on, or the newest again."""
+        project = self._project(argument)
+        before = project.remembered.memory.trace
+        project.remembered.memory.trace = self._absolute(project, argument.path) if argument.path else ""
+        try:
+            await self._server.watcher.load_newest(project)
+        except DeepScopeError:
+            project.remembered.memory.trace = before
+            raise
+        project.remembered.save()
+        return status_object(self._server, project, "ready")
+
+    async def reload(self, argument: Where) -> dict[str, Any]:
+        """Looks for traces now and loads what is to be shown."""
+        project = self._project(argument)
+        await self._server.watcher.load_newest(project)
+        return status_object(self._server, project, "ready")
+
+    async def set_baseline(self, argument: PathArgument) -> dict[str, Any]:
+        """Compares with another trace, or with what is shown now once a newer trace is there."""
+        project, index = self._shown(argument)
+        if argument.path is None:
+            project.compare_with(index.profile)
+        else:
+            request = loading.request_for(self._server, self._absolute(project, argument.path))
+            project.compare_with(await loading.load(self._server, project, request))
+        self._changed(project)
+        return status_object(self._server, project, "ready")
+
+    async def clear_baseline(self, argument: Where) -> None:
+        """Compares no longer."""
+        project = self._project(argument)
+        project.compare_with(None)
+        self._changed(project)
+
+    async def status(self, argument: Where) -> dict[str, Any]:
+        """What is shown now."""
+        project = self._project(argument)
+        state = "loading" if project.loader is not None else "ready" if project.index is not None else "none"
+        return status_object(self._server, project, "error" if project.error else state, project.error)
+
+    async def hide_finding(self, argument: HideArgument) -> None:
+        """Hides a diagnostic's code in a file or everywhere; remembered for the workspace folder."""
+        project = self._project(argument)
+        entry = argument.code
+        if argument.file is not None:
+            entry += ":" + "/".join(_tail(argument.file))
+        memory = project.remembered.memory
+        if entry not in memory.hidden:
+            memory.hidden.append(entry)
+            project.remembered.save()
+        refresh(self._server)
+
+    async def unhide_findings(self, argument: Where) -> list[str]:
+        """Shows everything again; answers what was hidden."""
+        project = self._project(argument)
+        hidden, project.remembered.memory.hidden = project.remembered.memory.hidden, []
+        project.remembered.save()
+        refresh(self._server)
+        return hidden
+
+    async def _of_rank(self, index: ProfileIndex, rank: int) -> ProfileIndex:
+        info = index.profile.trace
+        if rank not in info.ranks:
+            raise NoTraceError(
+                f"rank {rank}: not in this run; it has: {', '.join(map(str, info.ranks)) or 'none named'}"
+            )
+        path = dict(zip(info.ranks, info.paths or [info.path], strict=False)).get(rank, info.path)
+        loader = Loader(loading.request_for(self._server, path))
+        return ProfileIndex(await asyncio.get_running_loop().run_in_executor(None, loader.load))
+
+    def _changed(self, project: Project) -> None:
+        refresh(self._server)
+        tell_status(self._server, project, "ready")
+
+    def _project(self, argument: Where) -> Project:
+        session = self._server.session
+        if argument.root is not None:
+            for project in session.projects:
+                if project.root and session.to_uri(project.root) == argument.root.rstrip("/"):
+                    return project
+            raise NoTraceError(f"{argument.root}: no such workspace folder is open")
+        return session.main_project() or session.projects[0]
+
+    def _shown(self, argument: Where) -> tuple[Project, ProfileIndex]:
+        project = self._project(argument)
+        if project.index is None:
+            raise NoTraceError(
+                project.error or "no trace is loaded; record one or choose one with deepscope.selectTrace"
+            )
+        return project, project.index
+
+    def _place(self, argument: PlaceArgument) -> tuple[Project, ProfileIndex, str, int]:
+        if argument.uri is not None:
+            document = self._server.document(argument.uri)
+            if document is None or document.binding is None or document.project is None:
+                raise NoTraceError(f"{argument.uri}: not open, or not in the trace")
+            home = document.binding.map.recorded_line(argument.line)
+            return document.project, document.binding.index, document.binding.file.path, home or 0
+        project, index = self._shown(argument)
+        return project, index, argument.file or "", argument.line
+
+    def _absolute(self, project: Project, path: str) -> str:
+        if is_url(path):
+            return path
+        return os.path.normpath(os.path.join(project.root, os.path.expanduser(path)))  # noqa: PTH111, PTH118
+
+
+def _is_shown(stamp: TraceStamp, project: Project) -> bool:
+    shown = project.index.profile.trace if project.index is not None else None
+    return shown is not None and stamp.path in (shown.paths or [shown.path])
+
+
+def _tail(file: str) -> list[str]:
+    """The last two parts of a path: enough to name a file, and free of what another machine calls its folders."""
+    return [part for part in file.replace("\\", "/").split("/") if part][-2:]

@@ -1,0 +1,185 @@
+"""Diagnostics: hot lines and findings, pulled by editors that pull and pushed to the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from deepscope_lsp.documentation import page_uri
+from deepscope_lsp.engine import wording
+from deepscope_lsp.engine.annotation import Mark, annotate
+from deepscope_lsp.engine.findings import finding_words
+from deepscope_lsp.features.names import HOT_LINE, SOURCE
+from deepscope_lsp.positions import whole_line
+
+if TYPE_CHECKING:
+    from deepscope.store.profile import Finding
+    from deepscope_lsp.engine.binding import Binding, Shown
+    from deepscope_lsp.engine.session import Document
+    from deepscope_lsp.server import DeepScopeServer
+
+__all__ = ["clear", "diagnose", "publish", "publish_soon", "register"]
+
+CALLERS = 4
+PUSH_DELAY_SECONDS = 0.2
+"""After an edit, for editors that are pushed to: not at every keystroke."""
+
+SEVERITIES = {
+    "warning": types.DiagnosticSeverity.Warning,
+    "info": types.DiagnosticSeverity.Information,
+    "hint": types.DiagnosticSeverity.Hint,
+}
+
+
+def register(server: DeepScopeServer) -> None:
+    """Registers `textDocument/diagnostic`."""
+
+    @server.feature(
+        types.TEXT_DOCUMENT_DIAGNOSTIC,
+        types.DiagnosticOptions(inter_file_dependencies=False, workspace_diagnostics=False, identifier="deepscope"),
+    )
+    def pull(params: types.DocumentDiagnosticParams) -> types.RelatedFullDocumentDiagnosticReport:
+        document = server.document(params.text_document.uri)
+        items = [] if document is None else diagnose(server, document)
+        return types.RelatedFullDocumentDiagnosticReport(items)
+
+
+def publish(server: DeepScopeServer, document: Document) -> None:
+    """Pushes a document's diagnostics to an editor that does not pull them."""
+    if not _pulls(server):
+        _push(server, document.uri, diagnose(server, document), document.version)
+
+
+def publish_soon(server: DeepScopeServer, document: Document) -> None:
+    """Pushes after the typing has stopped for a moment."""
+    if _pulls(server) or document.binding is None:
+        return
+    version = document.version
+
+    def when_quiet() -> None:
+        if server.document(document.uri) is document and document.version == version:
+            publish(server, document)
+
+    asyncio.get_running_loop().call_later(PUSH_DELAY_SECONDS, when_quiet)
+
+
+def clear(server: DeepScopeServer, document: Document) -> None:
+    """Takes a closed document's diagnostics back."""
+    if not _pulls(server) and document.binding is not None:
+        _push(server, document.uri, [], None)
+
+
+def diagnose(server: DeepScopeServer, document: Document) -> list[types.Diagnostic]:
+    """The diagnostics of a document, on lines whose text is the measured one alone."""
+    binding = document.binding
+    if binding is None or document.project is None:
+        return []
+    settings = server.session.settings
+    found: list[types.Diagnostic] = []
+    if settings.diagnostics_findings:
+        found.extend(_from_finding(server, document, line, one) for line, one in server.session.findings(document))
+    if settings.diagnostics_hot_lines and not server.session.is_hidden(document.project, HOT_LINE, binding.file.path):
+        found.extend(_hot_lines(server, document, binding))
+    return sorted(found, key=lambda one: (one.range.start.line, str(one.code)))
+
+
+def _hot_lines(server: DeepScopeServer, document: Document, binding: Binding) -> Iterator[types.Diagnostic]:
+    for record in binding.file.lines.values():
+        severity = _severity(server, binding.index.measure.share(record.self_device_ns))
+        line = binding.map.line_of(record.line) if severity is not None else None
+        if line is None or binding.mark is not Mark.NONE:
+            continue
+        shown = binding.shown_at(line, with_changed=False)
+        if shown is not None:
+            yield _hot_line(server, document, binding, shown, severity)
+
+
+def _hot_line(
+    server: DeepScopeServer,
+    document: Document,
+    binding: Binding,
+    shown: Shown,
+    severity: types.DiagnosticSeverity | None,
+) -> types.Diagnostic:
+    measure, record = binding.index.measure, shown.record
+    whose = "device" if measure.is_device else "operators'"
+    note = annotate(record, measure)
+    return types.Diagnostic(
+        range=whole_line(shown.line, document.buffer.line(shown.line), server.units),
+        severity=severity,
+        code=HOT_LINE,
+        code_description=_description(HOT_LINE, ""),
+        source=SOURCE,
+        message=(
+            f"Hot line: {wording.share(measure.share(record.self_device_ns))} of the {whose} time, "
+            f"{wording.duration(measure.per_step(record.self_device_ns))} {measure.step_words}: {note.parts}"
+        ),
+        related_information=_callers(server, document, record.file, record.line),
+        data={"code": HOT_LINE, "file": record.file, "line": record.line},
+    )
+
+
+def _from_finding(server: DeepScopeServer, document: Document, line: int, finding: Finding) -> types.Diagnostic:
+    binding = document.binding
+    assert binding is not None
+    return types.Diagnostic(
+        range=whole_line(line, document.buffer.line(line), server.units),
+        severity=SEVERITIES.get(finding.severity, types.DiagnosticSeverity.Information),
+        code=finding.code,
+        code_description=_description(finding.code, finding.doc),
+        source=SOURCE,
+        message=finding_words(finding, binding.index.measure),
+        related_information=_callers(server, document, finding.file, finding.line),
+        data={"code": finding.code, "file": finding.file, "line": finding.line},
+    )
+
+
+def _callers(
+    server: DeepScopeServer, document: Document, file: str, line: int
+) -> list[types.DiagnosticRelatedInformation]:
+    binding, project = document.binding, document.project
+    assert binding is not None
+    assert project is not None
+    locate = server.session.locate(project)
+    related = []
+    for call in binding.index.callers(file, line)[:CALLERS]:
+        found = locate(call.line.file, call.line.line)
+        if found is not None:
+            duration = wording.duration(binding.index.measure.per_step(call.device_ns or call.cpu_ns))
+            place = types.Position(found[1] - 1, 0)
+            related.append(
+                types.DiagnosticRelatedInformation(
+                    types.Location(found[0], types.Range(place, place)),
+                    f"called from {call.line.function}, {duration}",
+                )
+            )
+    return related
+
+
+def _severity(server: DeepScopeServer, share: float) -> types.DiagnosticSeverity | None:
+    settings = server.session.settings
+    for limit, severity in (
+        (settings.diagnostics_warning_share, types.DiagnosticSeverity.Warning),
+        (settings.diagnostics_information_share, types.DiagnosticSeverity.Information),
+        (settings.diagnostics_hint_share, types.DiagnosticSeverity.Hint),
+    ):
+        if share >= limit > 0:
+            return severity
+    return None
+
+
+def _description(code: str, doc: str) -> types.CodeDescription | None:
+    uri = page_uri(code, doc)
+    return None if uri is None else types.CodeDescription(uri)
+
+
+def _pulls(server: DeepScopeServer) -> bool:
+    capabilities = server.client_capabilities.text_document
+    return capabilities is not None and capabilities.diagnostic is not None
+
+
+def _push(server: DeepScopeServer, uri: str, items: list[types.Diagnostic], version: int | None) -> None:
+    server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, items, version))

@@ -1,0 +1,142 @@
+"""Start, settings and workspace folders."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from deepscope_lsp.engine.discovery import TRACE_SUFFIXES
+from deepscope_lsp.engine.settings import read_settings
+from deepscope_lsp.features import questions
+from deepscope_lsp.features.refreshing import refresh
+from deepscope_lsp.positions import Units
+from deepscope_lsp.uris import to_path
+
+if TYPE_CHECKING:
+    from deepscope_lsp.server import DeepScopeServer
+
+__all__ = ["register"]
+
+SECTION = "deepscope"
+RELOADING = ("traces", "trace", "stage", "rank", "step", "partial", "watch_enabled", "watch_poll_seconds")
+
+
+def register(server: DeepScopeServer) -> None:
+    """Registers `initialize`, `initialized`, `didChangeConfiguration`, `didChangeWorkspaceFolders`."""
+    configuration = Configuration(server)
+
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        folders = [folder.uri for folder in params.workspace_folders or ()]
+        if not folders and params.root_uri:
+            folders = [params.root_uri]
+        roots = [path for uri in folders if (path := to_path(uri)) is not None]
+        if not roots and params.root_path:
+            roots = [params.root_path]
+        server.session.set_roots(roots)
+        configuration.options = params.initialization_options
+
+    @server.feature(types.INITIALIZED)
+    def initialized(_: types.InitializedParams) -> None:
+        server.units = Units(server.server_capabilities.position_encoding)
+        server.start(_begin(server, configuration))
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    def did_change_configuration(params: types.DidChangeConfigurationParams) -> None:
+        server.start(configuration.change(params.settings))
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    def did_change_workspace_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
+        removed = {to_path(folder.uri) for folder in params.event.removed}
+        added = [path for folder in params.event.added if (path := to_path(folder.uri)) is not None]
+        session = server.session
+        session.set_roots([root for root in session.roots if root not in removed] + added)
+        for project in session.projects:
+            project.map_paths(session.settings, session.roots)
+        for question in session.rebind_all():
+            questions.ask(server, question)
+        refresh(server)
+        server.watcher.look()
+
+
+class Configuration:
+    """The settings, from `initializationOptions` and then from the editor's configuration."""
+
+    def __init__(self, server: DeepScopeServer) -> None:
+        self._server = server
+        self.options: object = None
+
+    async def change(self, pushed: object) -> None:
+        """Takes changed settings in: asked for where the editor can be asked, else as it pushed them."""
+        self.apply(await self.pull() if self.can_pull else pushed)
+
+    @property
+    def can_pull(self) -> bool:
+        """Whether the editor answers `workspace/configuration`."""
+        workspace = self._server.client_capabilities.workspace
+        return workspace is not None and bool(workspace.configuration)
+
+    async def pull(self) -> object:
+        """The editor's settings; None where it has none."""
+        items = [types.ConfigurationItem(section=SECTION)]
+        with contextlib.suppress(JsonRpcException):
+            answers = await self._server.workspace_configuration_async(types.ConfigurationParams(items))
+            return answers[0] if answers else None
+        return None
+
+    def apply(self, given: object) -> None:
+        """Makes settings the current ones; bad values are named, each once."""
+        server, session = self._server, self._server.session
+        before = session.settings
+        session.settings, problems = read_settings(self.options, given)
+        for problem in problems:
+            server.say(types.MessageType.Warning, f"DeepScope: {problem}")
+        if session.settings.path_mappings != before.path_mappings:
+            for project in session.projects:
+                project.map_paths(session.settings, session.roots)
+            for question in session.rebind_all():
+                questions.ask(server, question)
+        if any(getattr(session.settings, name) != getattr(before, name) for name in RELOADING):
+            for project in session.projects:
+                project.stamps = ()
+            server.watcher.look()
+        if session.settings != before:
+            refresh(server)
+
+
+async def _begin(server: DeepScopeServer, configuration: Configuration) -> None:
+    configuration.apply(await configuration.pull() if configuration.can_pull else None)
+    await _register_dynamically(server)
+    await server.watcher.run()
+
+
+async def _register_dynamically(server: DeepScopeServer) -> None:
+    workspace = server.client_capabilities.workspace
+    if workspace is None:
+        return
+    registrations = []
+    if workspace.did_change_configuration is not None and workspace.did_change_configuration.dynamic_registration:
+        registrations.append(
+            types.Registration(
+                "deepscope-configuration",
+                types.WORKSPACE_DID_CHANGE_CONFIGURATION,
+                types.DidChangeConfigurationRegistrationOptions(section=SECTION),
+            )
+        )
+    if workspace.did_change_watched_files is not None and workspace.did_change_watched_files.dynamic_registration:
+        watchers = [types.FileSystemWatcher(f"**/*{suffix}") for suffix in TRACE_SUFFIXES]
+        registrations.append(
+            types.Registration(
+                "deepscope-traces",
+                types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
+                types.DidChangeWatchedFilesRegistrationOptions(watchers),
+            )
+        )
+    if not registrations:
+        return
+    with contextlib.suppress(JsonRpcException):
+        await server.client_register_capability_async(types.RegistrationParams(registrations))
+        server.watcher.editor_watches = any(one.id == "deepscope-traces" for one in registrations)

@@ -1,0 +1,11 @@
+"""Names that go over the wire."""
+
+from __future__ import annotations
+
+__all__ = ["HIDE_FINDING", "HOT_LINE", "SHOW_CALLERS", "SOURCE"]
+
+SOURCE = "DeepScope"
+HOT_LINE = "hot-line"
+"""The code of the diagnostics on hot lines; findings have codes of their own."""
+SHOW_CALLERS = "deepscope.showCallers"
+HIDE_FINDING = "deepscope.hideFinding"

@@ -1,0 +1,47 @@
+"""Questions to the user: which recorded file an open one is, when that cannot be told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from deepscope_lsp.features import refreshing
+
+if TYPE_CHECKING:
+    from deepscope_lsp.engine.session import Question
+    from deepscope_lsp.server import DeepScopeServer
+
+__all__ = ["ask"]
+
+NONE_OF_THEM = "None of them"
+SHOWN_CANDIDATES = 6
+
+
+def ask(server: DeepScopeServer, question: Question) -> None:
+    """Asks once per file and profile, beside the message loop."""
+    path = question.document.path
+    if path is None or path in question.project.asked:
+        return
+    question.project.asked.add(path)
+    server.start(_ask(server, question, path))
+
+
+async def _ask(server: DeepScopeServer, question: Question, path: str) -> None:
+    titles = [*question.candidates[:SHOWN_CANDIDATES], NONE_OF_THEM]
+    chosen = await server.window_show_message_request_async(
+        types.ShowMessageRequestParams(
+            types.MessageType.Info,
+            f"{path} may be one of several files in the DeepScope trace. Which one is it?",
+            [types.MessageActionItem(title) for title in titles],
+        )
+    )
+    document, project = question.document, question.project
+    is_current = server.document(document.uri) is document and document.binding is None and project.index is not None
+    if chosen is None or chosen.title not in question.candidates or not is_current:
+        return
+    if project.index is None or chosen.title not in project.index.files:
+        return
+    server.session.bind(project, document, chosen.title)
+    project.learn({chosen.title: path})
+    refreshing.refresh(server)

@@ -1,0 +1,65 @@
+"""Open, edit and close texts; each edit moves the recorded lines with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from deepscope_lsp.engine.buffer import Buffer
+from deepscope_lsp.engine.session import Document
+from deepscope_lsp.features import diagnostics, questions
+from deepscope_lsp.positions import apply_change
+from deepscope_lsp.uris import to_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepscope_lsp.server import DeepScopeServer
+
+__all__ = ["close_text", "edit_text", "open_text", "register"]
+
+
+def register(server: DeepScopeServer) -> None:
+    """Registers `textDocument/didOpen`, `didChange`, `didClose`."""
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def did_open(params: types.DidOpenTextDocumentParams) -> None:
+        item = params.text_document
+        open_text(server, item.uri, item.text, item.version)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def did_change(params: types.DidChangeTextDocumentParams) -> None:
+        edit_text(server, params.text_document.uri, params.content_changes, params.text_document.version)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def did_close(params: types.DidCloseTextDocumentParams) -> None:
+        close_text(server, params.text_document.uri)
+
+
+def open_text(server: DeepScopeServer, uri: str, text: str, version: int | None) -> None:
+    """Takes a text in; asks where it may be one of several recorded files."""
+    question = server.session.open(Document(uri, to_path(uri), Buffer(text), version))
+    if question is not None:
+        questions.ask(server, question)
+    diagnostics.publish(server, server.session.documents[uri])
+
+
+def edit_text(
+    server: DeepScopeServer, uri: str, changes: Sequence[types.TextDocumentContentChangeEvent], version: int | None
+) -> None:
+    """Applies edits in their order."""
+    document = server.document(uri)
+    if document is None:
+        return
+    for change in changes:
+        document.apply(apply_change(document.buffer, change, server.units))
+    document.version = version
+    diagnostics.publish_soon(server, document)
+
+
+def close_text(server: DeepScopeServer, uri: str) -> None:
+    """Forgets a text."""
+    document = server.session.documents.pop(uri, None)
+    if document is not None:
+        diagnostics.clear(server, document)

@@ -1,0 +1,112 @@
+"""Which line of one text is which line of another, in order: trimmed ends, anchors, then common blocks.
+
+The anchors are those of patience diff (https://bramcohen.livejournal.com/73318.html): a line that stands once in both
+texts is the same line, and the longest rising sequence of such lines splits the texts into smaller pairs. Where no
+single line stands once, runs of two and of four lines are tried before difflib's longest common blocks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Hashable, Sequence
+from difflib import SequenceMatcher
+from itertools import pairwise
+
+__all__ = ["match_lines"]
+
+UNMATCHED = -1
+
+RUN_LENGTHS = (1, 2, 4)
+
+BLOCK_LIMIT = 250_000
+"""Pairs of lines up to which common blocks are looked for: the search is quadratic in texts that repeat themselves."""
+
+
+def match_lines(old: Sequence[str], new: Sequence[str]) -> list[int]:
+    """For each line of `new` the index of the line of `old` that it is, or -1; the indices rise."""
+    origin = [UNMATCHED] * len(new)
+    waiting = [(0, len(old), 0, len(new))]
+    while waiting:
+        old_start, old_end, new_start, new_end = waiting.pop()
+        while old_start < old_end and new_start < new_end and old[old_start] == new[new_start]:
+            origin[new_start] = old_start
+            old_start, new_start = old_start + 1, new_start + 1
+        while old_start < old_end and new_start < new_end and old[old_end - 1] == new[new_end - 1]:
+            old_end, new_end = old_end - 1, new_end - 1
+            origin[new_end] = old_end
+        if old_start == old_end or new_start == new_end:
+            continue
+        part = old[old_start:old_end], new[new_start:new_end]
+        anchors = [(old_start + left, new_start + right) for left, right in _anchors(*part)]
+        if not anchors:
+            for left, right, size in _blocks(*part):
+                for place in range(size):
+                    origin[new_start + right + place] = old_start + left + place
+            continue
+        ends = [(old_start - 1, new_start - 1), *anchors, (old_end, new_end)]
+        for left, right in anchors:
+            origin[right] = left
+        waiting.extend((before[0] + 1, after[0], before[1] + 1, after[1]) for before, after in pairwise(ends))
+    return origin
+
+
+def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    for length in RUN_LENGTHS:
+        pairs = _once_in_both(_runs(old, length), _runs(new, length))
+        if pairs:
+            return _rising(pairs)
+    return []
+
+
+def _runs(lines: Sequence[str], length: int) -> Sequence[Hashable]:
+    if length == 1:
+        return lines
+    return list(zip(*(lines[shift:] for shift in range(length)), strict=False))
+
+
+def _once_in_both(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """Pairs of places of what stands once in each, in the order of `new`."""
+    old_places, new_places = _places_of_single(old), _places_of_single(new)
+    pairs = []
+    for entry, place in new_places.items():
+        partner = old_places.get(entry, UNMATCHED)
+        if place >= 0 and partner >= 0:
+            pairs.append((partner, place))
+    return pairs
+
+
+def _places_of_single(entries: Sequence[Hashable]) -> dict[Hashable, int]:
+    """Entry → its place; -1 for what stands more than once."""
+    places: dict[Hashable, int] = {}
+    for place, entry in enumerate(entries):
+        places[entry] = UNMATCHED if entry in places else place
+    return places
+
+
+def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest subsequence in which the old places rise too (patience sorting, O(n log n))."""
+    tops: list[int] = []
+    top_pairs: list[int] = []
+    before: list[int] = []
+    for index, (old, _) in enumerate(pairs):
+        pile = bisect_left(tops, old)
+        before.append(top_pairs[pile - 1] if pile else UNMATCHED)
+        if pile == len(tops):
+            tops.append(old)
+            top_pairs.append(index)
+        else:
+            tops[pile] = old
+            top_pairs[pile] = index
+    chosen = []
+    index = top_pairs[-1]
+    while index >= 0:
+        chosen.append(pairs[index])
+        index = before[index]
+    return chosen[::-1]
+
+
+def _blocks(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int]]:
+    if len(old) * len(new) > BLOCK_LIMIT:
+        return []
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    return [(block.a, block.b, block.size) for block in matcher.get_matching_blocks() if block.size]

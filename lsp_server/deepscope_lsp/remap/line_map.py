@@ -1,0 +1,225 @@
+"""Where each recorded line stands in a text that is being edited, kept current edit by edit.
+
+An edit says itself which lines stayed the same, so a line outside it keeps its partner whatever else looks like it. The
+lines that an edit brings are compared with the recorded lines lost around that place (undo brings them back), then with
+all that are lost (cut and paste). Most keystrokes bring no line that was recorded and cost no comparison at all.
+
+Invariant: a line has a partner only where both texts are equal, and no partner is shared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from deepscope_lsp.remap.changed import pair_changed
+from deepscope_lsp.remap.diff import UNMATCHED, match_lines
+from deepscope_lsp.remap.moves import Sides, find_moves
+from deepscope_lsp.remap.text_lines import is_meaningful
+
+__all__ = ["LineMap"]
+
+
+class LineMap:
+    """Partners of recorded lines in `lines`, a list that its owner edits; lines count from 1.
+
+    Args:
+        recorded: the text that ran, line by line.
+        lines: the text now. After each edit of this list the owner calls `spliced`.
+    """
+
+    def __init__(self, recorded: Sequence[str], lines: list[str]) -> None:
+        self._recorded = list(recorded)
+        self._lines = lines
+        self._recorded_counts = Counter(self._recorded)
+        self._known_places: dict[int, int] | None = None
+        self._start_over()
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the text is the recorded one."""
+        return not self._lost and len(self._lines) == len(self._recorded)
+
+    def recorded_line(self, line: int) -> int | None:
+        """The recorded line that stands at `line` with its text unchanged; None where there is none."""
+        if not 0 < line <= len(self._origin):
+            return None
+        home = self._origin[line - 1]
+        return None if home == UNMATCHED else home + 1
+
+    def line_of(self, recorded: int) -> int | None:
+        """Where a recorded line stands now with its text unchanged; None if it does not."""
+        return self._places.get(recorded)
+
+    def changed_between(self, first: int, last: int) -> dict[int, int]:
+        """For the lines from `first` to `last`: line now → the recorded line that it was before it was edited."""
+        found: dict[int, int] = {}
+        if not self._lost:
+            return found
+        place, end = max(0, first - 1), min(last, len(self._origin))
+        while place < end:
+            if self._origin[place] != UNMATCHED:
+                place += 1
+                continue
+            gap = self._gap(place)
+            homes = self._lost_between(gap.start, gap.stop)
+            texts = tuple(self._recorded[home] for home in homes)
+            for left, right in pair_changed(texts, tuple(self._lines[gap.start : gap.stop])):
+                if first <= (line := gap.start + right + 1) <= last:
+                    found[line] = homes[left] + 1
+            place = gap.stop
+        return found
+
+    def near(self, recorded: int) -> int:
+        """Where to look for a recorded line: its own place, else as far below the nearest one above as it was."""
+        above = recorded
+        while above > 0 and (line := self.line_of(above)) is None:
+            above -= 1
+        if above == recorded or not above:
+            return self.line_of(recorded) or 1
+        line = self._places[above]
+        steps = recorded - above
+        while steps and line < len(self._origin) and self._origin[line] == UNMATCHED:
+            line, steps = line + 1, steps - 1
+        return line
+
+    def spliced(self, start: int, removed: Sequence[str], inserted: int) -> None:
+        """Follows an edit: from line `start` on, `removed` was replaced by the `inserted` lines that stand there."""
+        first = start - 1
+        before = self._origin[first : first + len(removed)]
+        now = self._lines[first : first + inserted]
+        head = _common(removed, now)
+        tail = _common(removed[head:][::-1], now[head:][::-1])
+        gone, come = slice(head, len(removed) - tail), slice(head, inserted - tail)
+        fresh = now[come]
+        self._origin[first + head : first + len(removed) - tail] = [UNMATCHED] * len(fresh)
+        self._known_places = None
+        lost = self._take_out(removed[gone], before[gone])
+        self._counts.update(fresh)
+        self._loose.update(fresh)
+        if len(self._lines) == len(self._recorded) and self._lines == self._recorded:
+            self._start_over()
+            return
+        if not any(text in self._lost for text in fresh) and not any(self._loose[text] for text in lost):
+            return
+        self._match_around(first + head, first + head + len(fresh))
+        self._match_moved([*fresh, *lost])
+
+    def _start_over(self) -> None:
+        origin = match_lines(self._recorded, self._lines)
+        self._origin = origin
+        known = set(origin)
+        self._lost: dict[str, set[int]] = {}
+        for index, text in enumerate(self._recorded):
+            if index not in known:
+                self._lost.setdefault(text, set()).add(index)
+        self._counts = Counter(self._lines)
+        self._loose = Counter(text for text, home in zip(self._lines, origin, strict=True) if home == UNMATCHED)
+        self._known_places = None
+        if self._lost and self._loose:
+            self._match_moved(list(self._lost))
+
+    @property
+    def _places(self) -> dict[int, int]:
+        if self._known_places is None:
+            self._known_places = {home + 1: place for place, home in enumerate(self._origin, 1) if home != UNMATCHED}
+        return self._known_places
+
+    def _take_out(self, texts: Sequence[str], homes: Sequence[int]) -> list[str]:
+        """Forgets removed lines; answers the texts of the recorded lines that have lost their partner."""
+        lost = []
+        for text, home in zip(texts, homes, strict=True):
+            _take_one(self._counts, text)
+            if home == UNMATCHED:
+                _take_one(self._loose, text)
+            else:
+                self._lost.setdefault(text, set()).add(home)
+                lost.append(text)
+        return lost
+
+    def _match_around(self, start: int, end: int) -> None:
+        """Compares the lines without a partner around [start, end) with the recorded ones lost at that place."""
+        while start > 0 and self._origin[start - 1] == UNMATCHED:
+            start -= 1
+        while end < len(self._origin) and self._origin[end] == UNMATCHED:
+            end += 1
+        homes = self._lost_between(start, end)
+        origin = match_lines([self._recorded[home] for home in homes], self._lines[start:end])
+        for place, index in enumerate(origin, start):
+            if index != UNMATCHED:
+                self._join(homes[index], place)
+
+    def _lost_between(self, start: int, end: int) -> list[int]:
+        """The recorded lines lost right after the partner before `start` and right before the partner at `end`."""
+        before = self._origin[start - 1] if start else -1
+        after = self._origin[end] if end < len(self._origin) else len(self._recorded)
+        first = before + 1
+        while first < len(self._recorded) and self._is_lost(first):
+            first += 1
+        last = after - 1
+        while last >= 0 and self._is_lost(last):
+            last -= 1
+        following, leading = range(before + 1, first), range(last + 1, after)
+        return list(following) if following == leading else list(dict.fromkeys([*following, *leading]))
+
+    def _is_lost(self, home: int) -> bool:
+        return home in self._lost.get(self._recorded[home], ())
+
+    def _match_moved(self, candidates: Sequence[str]) -> None:
+        texts = [text for text in dict.fromkeys(candidates) if self._names_one_pair(text)]
+        if not texts:
+            return
+        starts = [(next(iter(self._lost[text])), self._loose_place(text)) for text in texts]
+        sides = Sides(
+            self._recorded,
+            self._lines,
+            is_lost=self._is_lost,
+            is_loose=lambda place: self._origin[place] == UNMATCHED,
+            stands_once=lambda text: self._counts[text] == 1 and self._recorded_counts[text] == 1,
+        )
+        for home, place in find_moves(sides, starts):
+            self._join(home, place)
+
+    def _names_one_pair(self, text: str) -> bool:
+        return self._loose[text] == 1 and len(self._lost.get(text, ())) == 1 and is_meaningful(text)
+
+    def _loose_place(self, text: str) -> int:
+        place = self._lines.index(text)
+        while self._origin[place] != UNMATCHED:
+            place = self._lines.index(text, place + 1)
+        return place
+
+    def _join(self, home: int, place: int) -> None:
+        text = self._recorded[home]
+        homes = self._lost[text]
+        homes.remove(home)
+        if not homes:
+            del self._lost[text]
+        _take_one(self._loose, text)
+        self._origin[place] = home
+
+    def _gap(self, place: int) -> range:
+        """The indices around one without a partner that have none either."""
+        start, end = place, place + 1
+        while start > 0 and self._origin[start - 1] == UNMATCHED:
+            start -= 1
+        while end < len(self._origin) and self._origin[end] == UNMATCHED:
+            end += 1
+        return range(start, end)
+
+
+def _take_one(counts: Counter[str], text: str) -> None:
+    """Counts one less; a count of nothing is not kept, or every keystroke would leave its line behind."""
+    counts[text] -= 1
+    if not counts[text]:
+        del counts[text]
+
+
+def _common(left: Sequence[str], right: Sequence[str]) -> int:
+    """How many lines both begin with."""
+    count = 0
+    for one, other in zip(left, right, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count

@@ -1,0 +1,97 @@
+"""The server: one session, and the features registered on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+from pygls.exceptions import FeatureRequestError
+from pygls.lsp.server import LanguageServer
+
+from deepscope_lsp.engine.session import Document, Session
+from deepscope_lsp.positions import Units
+from deepscope_lsp.protocol import DocumentProtocol
+from deepscope_lsp.uris import to_uri
+
+if TYPE_CHECKING:
+    from deepscope_lsp.features.watching import Watcher
+
+__all__ = ["DeepScopeServer", "create_server"]
+
+log = logging.getLogger("deepscope_lsp")
+
+NOTEBOOKS = types.NotebookDocumentSyncOptions(
+    notebook_selector=[
+        types.NotebookDocumentFilterWithNotebook(
+            notebook="jupyter-notebook", cells=[types.NotebookCellLanguage(language="python")]
+        )
+    ]
+)
+
+
+class DeepScopeServer(LanguageServer):
+    """A pygls server with this package's session."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "deepscope",
+            _version(),
+            notebook_document_sync=NOTEBOOKS,
+            protocol_cls=DocumentProtocol,
+        )
+        self.session = Session(to_uri)
+        self.units = Units()
+        self.watcher: Watcher
+        """Set when its feature is registered."""
+        self._said: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def document(self, uri: str) -> Document | None:
+        """An open document; None where the editor asks about one that it has not opened."""
+        return self.session.documents.get(uri)
+
+    def say(self, kind: types.MessageType, message: str) -> None:
+        """Shows a message once in the life of the connection, and logs it every time."""
+        self.window_log_message(types.LogMessageParams(kind, message))
+        if message not in self._said:
+            self._said.add(message)
+            self.window_show_message(types.ShowMessageParams(kind, message))
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs work beside the message loop; what it raises is logged."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """What fails is logged: it is not the user's to mend. A request is answered with its error."""
+        if source is FeatureRequestError:
+            return
+        log.error("%s: %s", getattr(source, "__name__", source), error)
+        self.window_log_message(types.LogMessageParams(types.MessageType.Error, f"{type(error).__name__}: {error}"))
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("background work failed", exc_info=error)
+            self.window_log_message(types.LogMessageParams(types.MessageType.Error, f"{type(error).__name__}: {error}"))
+
+
+def create_server() -> DeepScopeServer:
+    """A server with all its features, not yet started."""
+    from deepscope_lsp.features import register_all
+
+    server = DeepScopeServer()
+    register_all(server)
+    return server
+
+
+def _version() -> str:
+    try:
+        return version("deepscope")
+    except PackageNotFoundError:
+        return "unknown"

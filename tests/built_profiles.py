@@ -1,0 +1,180 @@
+"""Profiles built by hand, whose every number is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deepscope.store.profile import (
+    CallNode,
+    Edit,
+    Finding,
+    Function,
+    Kernel,
+    Library,
+    Line,
+    Module,
+    Numbers,
+    Operator,
+    Phase,
+    Profile,
+    Remedy,
+    Resolved,
+    SourceFile,
+    Step,
+    Top,
+    Totals,
+    TraceInfo,
+)
+
+ROOT = "/home/ada/project"
+MODEL = f"{ROOT}/nets/model.py"
+TRAIN = f"{ROOT}/train.py"
+MS = 1_000_000
+
+_TRAIN_TEXT = """import torch
+for batch in loader:
+    loss = net(batch).mean()
+    loss.backward()
+    total += loss.item()
+"""
+
+
+def line(file: str, number: int, function: str, self_ns: int, **numbers: Any) -> Line:
+    """An exact line with this device time, all of it forward unless said."""
+    numbers.setdefault("total_device_ns", self_ns)
+    numbers.setdefault("exact", True)
+    numbers.setdefault("cost_ns", self_ns + numbers.get("idle_ns", 0) + numbers.get("python_ns", 0))
+    return Line(file=file, line=number, function=function, self_device_ns=self_ns, **numbers)
+
+
+def finding(code: str, title: str, file: str, number: int, saving_ns: int, evidence: Any, remedy: Remedy) -> Finding:
+    """A finding at a line."""
+    return Finding(code=code, title=title, severity="warning", file=file, line=number, message=title.lower(),
+                   evidence=evidence, saving_ns=saving_ns, remedy=remedy, doc=f"docs/findings/{code}.md")  # fmt: skip
+
+
+def training() -> Profile:
+    """A training run of two steps on a GPU: 100 ms of device time, 90 ms at five lines, 10 ms at none."""
+    lines = [
+        line(
+            MODEL, 42, "Net.forward", 50 * MS, backward_device_ns=30 * MS, self_cpu_ns=4 * MS, total_cpu_ns=6 * MS,
+            launches=1200, calls=24, operators=72, bytes_allocated=3 << 20, idle_ns=MS, flops=2 * 10**12,
+            text="        x = self.attention(x, mask=mask) + self.feed_forward(self.norm(x))\n",
+            top_operators=[Top("aten::addmm", 30 * MS, 48)], top_kernels=[Top("sgemm_128x64", 28 * MS, 48)],
+            libraries=[
+                Library("transformers.models.gpt2.modeling_gpt2", "GPT2Attention.forward", "aten::addmm", 40 * MS,
+                        "*/transformers/models/gpt2/*")
+            ],
+        ),
+        line(MODEL, 17, "Net.embed", 20 * MS, backward_device_ns=5 * MS, self_cpu_ns=2 * MS, total_cpu_ns=2 * MS,
+             launches=12, calls=2, operators=4, in_compiled_region=True, text="    return self.table[tokens]"),
+        line(TRAIN, 5, "main", 12 * MS, self_cpu_ns=9 * MS, total_cpu_ns=9 * MS, wait_ns=8 * MS, idle_ns=14 * MS,
+             launches=2, calls=2, operators=2, d2h_ns=12 * MS, d2h_bytes=8),
+        line(f"{ROOT}/nets/漢字.py", 7, "数える", 8 * MS, self_cpu_ns=MS, total_cpu_ns=MS, launches=4, calls=2,
+             operators=2, text="数 = 文字列の長さ(入力) + 全部を数えるための長い名前の関数(引数)  # 漢字"),
+        line(f"{ROOT}/data.py", 9, "Data.__getitem__", 0, exact=False, worker_cpu_ns=700 * MS, self_cpu_ns=3 * MS,
+             total_cpu_ns=3 * MS, calls=64),
+    ]  # fmt: skip
+    return Profile(
+        metric="device",
+        trace=TraceInfo(
+            path=f"{ROOT}/deepscope_logs/ada_17.fit.rank0.1712195495519689047.pt.trace.json.gz",
+            ranks=[0], device="NVIDIA H100 80GB HBM3", device_count=8, hostname="ada",
+            recorded_at="2026-01-02T03:04:05+01:00", stage="fit", project_root=ROOT, git_commit="0123456789abcdef",
+            git_dirty=True, python="3.13.0", torch="2.13.0", lightning="2.6.6", deepscope="0.1.0",
+            line_source="scopes", warnings=["2 threads started by the program were not recorded"],
+            recording={"entries": 5200}, also_recorded=["validate", "sanity_check"],
+        ),
+        totals=Totals(device_ns=100 * MS, busy_ns=80 * MS, idle_ns=20 * MS, wall_ns=100 * MS, wait_ns=8 * MS, steps=2,
+                      launches=1218, operators=80, recording_ns=MS, worker_cpu_ns=700 * MS),
+        lines=lines,
+        no_line=Numbers(self_device_ns=10 * MS, total_device_ns=10 * MS, self_cpu_ns=MS, total_cpu_ns=MS,
+                        idle_ns=5 * MS, launches=6),
+        resolved=Resolved(line_ns=90 * MS, none_ns=10 * MS),
+        functions=[
+            Function(file=MODEL, line=38, function="Net.forward", exact=True, self_device_ns=50 * MS,
+                     total_device_ns=70 * MS, backward_device_ns=30 * MS, self_cpu_ns=4 * MS, calls=24,
+                     cost_ns=50 * MS),
+            Function(file=TRAIN, line=1, function="main", exact=True, self_device_ns=12 * MS, total_device_ns=90 * MS,
+                     self_cpu_ns=9 * MS, wait_ns=8 * MS, calls=1, cost_ns=12 * MS),
+        ],
+        modules=[Module(path="net.attention", class_name="Attention", self_device_ns=40 * MS, total_device_ns=40 * MS)],
+        operators=[
+            Operator(name="aten::addmm", calls=48, self_device_ns=60 * MS, total_device_ns=60 * MS, self_cpu_ns=2 * MS,
+                     total_cpu_ns=3 * MS, flops=2 * 10**12),
+            Operator(name="aten::item", calls=2, self_device_ns=12 * MS, total_device_ns=12 * MS, self_cpu_ns=MS,
+                     total_cpu_ns=9 * MS),
+        ],
+        kernels=[
+            Kernel(name="void sgemm_128x64<float, 4>(float const*)", kind="kernel", calls=48, device_ns=60 * MS,
+                   mean_ns=1_250_000, max_ns=3 * MS, operator="aten::addmm"),
+            Kernel(name="Memcpy DtoH (Device -> Pageable)", kind="memcpy", calls=2, device_ns=12 * MS, mean_ns=6 * MS,
+                   max_ns=7 * MS, operator="aten::item"),
+        ],
+        steps=[
+            Step(number=2, start_ns=0, duration_ns=55 * MS, device_ns=52 * MS, busy_ns=42 * MS, idle_ns=13 * MS,
+                 wait_ns=5 * MS, phases={"data": 15 * MS, "forward": 20 * MS, "backward": 20 * MS}),
+            Step(number=3, start_ns=55 * MS, duration_ns=45 * MS, device_ns=48 * MS, busy_ns=38 * MS, idle_ns=7 * MS,
+                 wait_ns=3 * MS, phases={"data": 5 * MS, "forward": 20 * MS, "backward": 20 * MS}),
+        ],
+        phases=[
+            Phase(name="data", wall_ns=20 * MS, device_ns=0, calls=2),
+            Phase(name="forward", wall_ns=40 * MS, device_ns=55 * MS, calls=2),
+            Phase(name="backward", wall_ns=40 * MS, device_ns=45 * MS, calls=2),
+        ],
+        call_tree=[
+            CallNode(-1, 2, 12 * MS, 9 * MS, 0),
+            CallNode(0, 0, 50 * MS, 4 * MS, 30 * MS),
+            CallNode(0, 1, 20 * MS, 2 * MS, 5 * MS),
+            CallNode(1, 3, 8 * MS, MS, 0),
+            CallNode(-1, -1, 10 * MS, MS, 0),
+        ],
+        findings=[
+            finding("DS001", "Device synchronisation in the hot loop", TRAIN, 5, 14 * MS,
+                    {"wait_ns": 8 * MS, "waits": 2, "waits_per_step": 1.0, "device_idle_after_ns": 14 * MS},
+                    Remedy("Keep the value on the device, and read it every hundred steps.",
+                           [Edit(5, ".item()", ".detach()")])),
+            finding("DS004", "Many tiny kernels", MODEL, 42, MS, {"kernels": 1200, "kernel_mean_us": 41.67},
+                    Remedy("Launch fewer.")),
+        ],
+        files={TRAIN: SourceFile(text=_TRAIN_TEXT)},
+    )  # fmt: skip
+
+
+def cpu_only() -> Profile:
+    """A CPU-only recording by functions: no device, no line scopes."""
+    return Profile(
+        metric="cpu_self",
+        trace=TraceInfo(path=f"{ROOT}/old.json", device="CPU", line_source="frames"),
+        totals=Totals(
+            device_ns=4 * MS, busy_ns=4 * MS, idle_ns=0, wall_ns=6 * MS, wait_ns=0, steps=0, launches=0, operators=3
+        ),
+        lines=[
+            line("torch/nn/modules/linear.py", 113, "forward", 3 * MS, exact=False, self_cpu_ns=3 * MS, calls=3),
+            line(TRAIN, 2, "main", MS, exact=False, self_cpu_ns=MS, calls=1),
+        ],
+        no_line=Numbers(),
+        resolved=Resolved(function_ns=4 * MS),
+    )  # fmt: skip
+
+
+def hostile() -> Profile:
+    """Names in it try to steer the terminal, the spreadsheet and the table."""
+    evil = "\x1b]0;owned\x07\x1b[2J\r\n\u202egnp.exe\x9b31m\ud800\u200b"
+    return Profile(
+        metric="device",
+        trace=TraceInfo(path=f"/tmp/{evil}.json", device=evil, stage=evil, warnings=[evil], line_source="scopes"),
+        totals=Totals(device_ns=3, busy_ns=3, idle_ns=0, wall_ns=3, wait_ns=0, steps=0, launches=1, operators=1),
+        lines=[
+            line(f"/tmp/{evil}.py", 1, evil, 2, text=evil),
+            line("=cmd|' /C calc'!A0", 2, "@SUM(1)", 1, text="\t-1+1"),
+        ],
+        no_line=Numbers(),
+        resolved=Resolved(line_ns=3),
+        operators=[Operator(name=evil, calls=1, self_device_ns=3, total_device_ns=3, self_cpu_ns=0, total_cpu_ns=0)],
+        kernels=[Kernel(name=evil, kind="kernel", calls=1, device_ns=3, mean_ns=3, max_ns=3, operator=evil)],
+        modules=[Module(path=evil, class_name=evil, self_device_ns=3)],
+        functions=[Function(file=evil, line=1, function=evil, self_device_ns=3)],
+        phases=[Phase(name=evil, wall_ns=3, device_ns=3)],
+        findings=[finding(evil, evil, f"/tmp/{evil}.py", 1, 1, {evil: 1, "operator": evil}, Remedy(evil))],
+    )  # fmt: skip

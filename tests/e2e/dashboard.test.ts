@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { stubCharts } from "./support/charts";
+import { PROGRAM } from "./support/recorded";
+import { Workbench } from "./support/workbench";
+
+describe("the dashboard", () => {
+  let bench: Workbench;
+
+  beforeAll(async () => {
+    bench = await Workbench.open({ folder: inject("project"), extensions: inject("extensions") });
+    await stubCharts(bench.page);
+    await bench.openFile(PROGRAM);
+    await bench.traceShown();
+  });
+  afterAll(() => bench.close());
+
+  const showDashboard = (): Promise<void> => bench.showTab("DeepScope Dashboard");
+
+  /** What torch-tb-profiler's own page says when a frame is clicked. */
+  async function say(message: { filename: string; line: unknown }): Promise<void> {
+    const profiler = bench.webview().frameLocator("#board").frameLocator("iframe");
+    await profiler.locator("body").evaluate((_, said) => window.parent.parent.postMessage(said, "*"), message);
+  }
+
+  it("shows torch-tb-profiler, and a click on a call frame opens the executing line", async () => {
+    await bench.run("DeepScope: Open Dashboard");
+    const profiler = bench.webview().frameLocator("#board").frameLocator("iframe");
+    await profiler.getByText("Overview").first().waitFor({ timeout: 90_000 });
+    await bench.screenshot("dashboard");
+    await profiler.getByText("Overview").first().click();
+    await profiler.getByText("Operator", { exact: true }).last().click();
+    await profiler.locator("button").first().click(); // folds the drawer, which lies over the table
+    // Operators without a stack have it greyed out.
+    await profiler.locator("button:enabled").filter({ hasText: "View CallStack" }).first().click();
+    await profiler.getByText("View call frames").first().click();
+    await bench.screenshot("call-frames");
+    const frame = profiler.getByText(new RegExp(`${PROGRAM}\\(\\d+\\)`)).first();
+    const words = await frame.innerText();
+    const line = Number(/(?:\(|line\s*|:)(\d+)/.exec(words)?.[1]);
+    await frame.click();
+    await bench.atLine(line);
+  });
+
+  it("opens the first line of a file, which is line 0 there, and a relative path through the server's mapping", async () => {
+    await bench.showTab(PROGRAM);
+    await bench.goToLine(3);
+    await showDashboard();
+    await say({ filename: PROGRAM, line: 0 });
+    await bench.atLine(1);
+  });
+
+  it("opens a file outside the workspace only after asking", async () => {
+    await showDashboard();
+    await say({ filename: "/etc/hostname", line: 0 });
+    const dialog = bench.page.locator(".monaco-dialog-box").filter({ hasText: "outside this workspace" });
+    await dialog.waitFor();
+    await bench.screenshot("outside");
+    await bench.page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "hidden" });
+    await say({ filename: "../../../../../../etc/hostname", line: 0 });
+    await bench.notification("was not found here").first().waitFor();
+    expect(await bench.page.locator(".tab").filter({ hasText: "hostname" }).count()).toBe(0);
+  });
+
+  it("hears TensorBoard alone, and no message of another shape", async () => {
+    await bench.showTab(PROGRAM);
+    await bench.goToLine(3);
+    await showDashboard();
+    await say({ filename: PROGRAM, line: "9" });
+    await say({ filename: PROGRAM, line: -2 });
+    // The page itself, and the workbench: behind code-server's proxy it even shares TensorBoard's origin.
+    await bench.webview().locator("body").evaluate((_, filename) => window.postMessage({ filename, line: 8 }, "*"), PROGRAM);
+    await bench.page.locator("iframe.webview.ready:visible").evaluate((frame, filename) => {
+      (frame as HTMLIFrameElement).contentWindow?.frames[0]?.postMessage({ filename, line: 8 }, "*");
+    }, PROGRAM);
+    // What TensorBoard says after them is the first that is heard.
+    await say({ filename: PROGRAM, line: 20 });
+    await bench.atLine(21);
+    const heard = bench.editor.extensionLog().match(/dashboard: .*:\d+/g) ?? [];
+    expect(heard.filter((line) => line.endsWith(":9"))).toEqual([]);
+  });
+
+  it("ends TensorBoard with its panel", async () => {
+    expect(bench.editor.processes("dashboard.py").length).toBe(1);
+    await bench.page.locator(".tab").filter({ hasText: "DeepScope Dashboard" }).getByRole("button", { name: /Close/ }).click();
+    await expect.poll(() => bench.editor.processes("dashboard.py").length, { timeout: 20_000 }).toBe(0);
+  });
+});

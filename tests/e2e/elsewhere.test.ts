@@ -1,0 +1,40 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { moveRecorded } from "./support/doctored";
+import { copyProject, hottestOf, PROGRAM, report, scratch, TRACES, traces, type Report } from "./support/recorded";
+import { Workbench } from "./support/workbench";
+
+describe("a trace recorded on another machine", () => {
+  const own = scratch();
+  const project = join(own.path, "here");
+  let bench: Workbench;
+  let recorded: Report;
+
+  beforeAll(async () => {
+    copyProject(inject("project"), project);
+    const [trace] = traces(project);
+    moveRecorded(trace!, inject("project"), "/home/train/elsewhere");
+    recorded = report(join(project, TRACES));
+    bench = await Workbench.open({ folder: project, extensions: inject("extensions") });
+    await bench.openFile(PROGRAM);
+    await bench.traceShown();
+  });
+  afterAll(async () => {
+    await bench.close();
+    own.remove();
+  });
+
+  it("shows its numbers on the same text under another path, and its rows open it", async () => {
+    const hottest = hottestOf(recorded);
+    expect(hottest.file).toBe(`/home/train/elsewhere/${PROGRAM}`);
+    const code = readFileSync(join(project, PROGRAM), "utf8").split("\n")[hottest.line - 1]!.trim();
+    await bench.goToLine(hottest.line);
+    expect(await bench.hint(code)).toMatch(/^CPU [\d.]+ \w+ · \d+ %$/);
+    await bench.goToLine(1);
+    await bench.showDeepScope();
+    await bench.rows("Hot Lines").first().click();
+    await bench.atLine(hottest.line);
+    await bench.screenshot("elsewhere");
+  });
+});

@@ -1,0 +1,97 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { hottestOf, PROGRAM, report, TRACES, type Report } from "./support/recorded";
+import { barOf } from "./support/bars";
+import { Workbench } from "./support/workbench";
+
+describe("a recorded run in the editor", () => {
+  let bench: Workbench;
+  let recorded: Report;
+  let source: string[];
+
+  beforeAll(async () => {
+    const project = inject("project");
+    recorded = report(join(project, TRACES));
+    source = readFileSync(join(project, PROGRAM), "utf8").split("\n");
+    bench = await Workbench.open({ folder: project, extensions: inject("extensions") });
+    await bench.openFile(PROGRAM);
+    await bench.traceShown();
+  });
+  afterAll(() => bench.close());
+
+  it("shows each hot line's time per step and share, as the report says", async () => {
+    const hottest = hottestOf(recorded);
+    const code = source[hottest.line - 1]!.trim();
+    await bench.goToLine(hottest.line);
+    const words = await bench.hint(code);
+    await bench.screenshot("hints");
+    const [, amount, unit, percent] = /^CPU ([\d.]+) (ns|µs|ms|s) · ([\d.]+) %/.exec(words) ?? [];
+    const scale = { ns: 1, "µs": 1e3, ms: 1e6, s: 1e9 }[unit as "ms"];
+    const perStep = hottest.self_device_ns / recorded.totals.steps;
+    expect(Math.abs(Number(amount) * scale - perStep) / perStep).toBeLessThan(0.006); // three digits
+    expect(Number(percent)).toBeCloseTo((100 * hottest.self_device_ns) / recorded.totals.busy_ns, -0.5);
+  });
+
+  it("shows the table of numbers when hovering over a hot line", async () => {
+    const hottest = hottestOf(recorded);
+    const code = source[hottest.line - 1]!.trim();
+    await bench.goToLine(hottest.line);
+    await bench.codeLine(code).locator("span > span").filter({ hasText: "return" }).first().hover();
+    const hover = bench.page.locator(".monaco-hover:visible").filter({ hasText: "backward" });
+    await hover.waitFor();
+    await bench.screenshot("hover");
+    expect(await hover.innerText()).toMatch(/forward/);
+    await bench.page.keyboard.press("Escape");
+  });
+
+  it("lists hot lines among the problems, with their evidence", async () => {
+    await bench.run("Problems: Focus on Problems View");
+    const row = bench.page.locator(".markers-panel .monaco-list-row").filter({ hasText: "Hot line:" }).first();
+    await row.waitFor();
+    await bench.screenshot("problems");
+    expect(await row.innerText()).toMatch(/Hot line: \d+ % of the operators' time/);
+    await bench.run("View: Hide Panel");
+  });
+
+  it("draws heat: marks in the gutter and a bar as wide as the line's share", async () => {
+    const hottest = hottestOf(recorded);
+    const code = source[hottest.line - 1]!.trim();
+    await bench.goToLine(hottest.line);
+    const share = hottest.self_device_ns / recorded.totals.busy_ns;
+    const line = bench.codeLine(code);
+    const width = () => line.evaluate(barOf).then((bar) => bar.width);
+    await expect.poll(width, { timeout: 10_000 }).toBeCloseTo(Math.round(120 * share), -0.5);
+    expect(await bench.page.locator(".editor-instance .glyph-margin-widgets .cgmr").count()).toBeGreaterThan(2);
+
+    await bench.run("DeepScope: Toggle Heat");
+    await expect.poll(width, { timeout: 10_000 }).toBe(0);
+    expect(await bench.hint(code)).toContain("CPU"); // the hint stays
+    await bench.run("DeepScope: Toggle Heat");
+    await expect.poll(width, { timeout: 10_000 }).toBeGreaterThan(0);
+  });
+
+  it("moves a hint with its line when text is typed above, and back by undo", async () => {
+    const hottest = hottestOf(recorded);
+    const code = source[hottest.line - 1]!.trim();
+    const before = await bench.hint(code);
+    await bench.goToLine(2);
+    await bench.page.keyboard.type("# one\n# two\n");
+    await bench.goToLine(hottest.line + 2);
+    expect(await bench.hint(code)).toBe(before);
+
+    await bench.page.keyboard.press("End");
+    await bench.page.keyboard.type("  # edited");
+    await bench.codeLine(code).filter({ hasText: /\(edited\)/ }).waitFor();
+    await bench.status.filter({ hasText: "text changed since" }).waitFor();
+    await bench.screenshot("edited");
+
+    for (let undone = 0; undone < 12 && (await bench.page.locator(".tab.active.dirty").count()) > 0; undone += 1) {
+      await bench.page.keyboard.press("Control+Z");
+    }
+    await bench.page.locator(".tab.active:not(.dirty)").waitFor();
+    await bench.goToLine(hottest.line);
+    await expect.poll(() => bench.hint(code)).toBe(before);
+    await bench.status.filter({ hasNotText: "text changed since" }).waitFor();
+  });
+});

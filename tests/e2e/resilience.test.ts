@@ -1,0 +1,95 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, inject, it } from "vitest";
+import { hottestOf, PROGRAM, report, scratch, TRACES } from "./support/recorded";
+import { PYTHON } from "./support/surroundings";
+import { Workbench } from "./support/workbench";
+
+describe("the extension", () => {
+  let bench: Workbench | undefined;
+  afterEach(async () => {
+    await bench?.close();
+    bench = undefined;
+  });
+
+  it("has the server back after it was killed, with its numbers", async () => {
+    bench = await Workbench.open({ folder: inject("project"), extensions: inject("extensions") });
+    await bench.openFile(PROGRAM);
+    await bench.traceShown();
+    const [before] = bench.editor.processes("deepscope_lsp");
+    process.kill(before!, "SIGKILL");
+    await expect.poll(() => bench!.editor.processes("deepscope_lsp").filter((pid) => pid !== before).length, { timeout: 30_000 }).toBe(1);
+    await bench.traceShown();
+    const hottest = hottestOf(report(join(inject("project"), TRACES)));
+    const code = readFileSync(join(inject("project"), PROGRAM), "utf8").split("\n")[hottest.line - 1]!.trim();
+    await bench.goToLine(hottest.line);
+    expect(await bench.hint(code)).toContain("%");
+    expect(bench.editor.extensionLog()).toContain("starting it again");
+  });
+
+  it("gives up on a server that keeps dying, with one message and its logs", async () => {
+    bench = await Workbench.open({ folder: inject("project"), extensions: inject("extensions") });
+    await bench.openFile(PROGRAM);
+    await bench.traceShown();
+    const gone = new Set<number>();
+    const message = bench.notification(/language server stopped \d times/);
+    await expect
+      .poll(
+        async () => {
+          for (const pid of bench!.editor.processes("deepscope_lsp")) {
+            if (!gone.has(pid)) {
+              gone.add(pid);
+              process.kill(pid, "SIGKILL");
+            }
+          }
+          return message.count();
+        },
+        { timeout: 60_000 },
+      )
+      .toBe(1);
+    await bench.screenshot("gave-up");
+    expect(await bench.page.locator(".notification-toast").count()).toBe(1);
+    await message.getByRole("button", { name: "Show Logs" }).click();
+    await bench.page.locator(".pane-body.output-view, .output-view").first().waitFor();
+  });
+
+  it("offers to install where the interpreter has no DeepScope, and installs nothing unasked", async () => {
+    const own = scratch();
+    try {
+      execFileSync(PYTHON, ["-m", "venv", "--without-pip", join(own.path, "bare")]);
+      const python = join(own.path, "bare", "bin", "python");
+      bench = await Workbench.open({ folder: inject("project"), extensions: inject("extensions"), settings: { "deepscope.interpreter": python } });
+      await bench.openFile(PROGRAM);
+      const message = bench.notification(`DeepScope is not installed in ${python}`);
+      await message.waitFor({ timeout: 60_000 });
+      await bench.screenshot("not-installed");
+      await message.getByRole("button", { name: "Install…" }).click();
+      const choices = bench.page.locator(".quick-input-list .monaco-list-row");
+      await choices.filter({ hasText: "pip install" }).first().waitFor();
+      await bench.screenshot("install-choice");
+      expect(await choices.first().innerText()).toContain(`${python} -m pip install --upgrade deepscope[lsp,dashboard]`);
+      await bench.page.keyboard.press("Escape");
+      expect(bench.editor.processes("pip")).toEqual([]);
+    } finally {
+      own.remove();
+    }
+  });
+
+  it("starts nothing of a restricted workspace, and says so", async () => {
+    bench = await Workbench.open({
+      folder: inject("project"),
+      extensions: inject("extensions"),
+      isRestricted: true,
+      settings: { "deepscope.interpreter": "", "security.workspace.trust.startupPrompt": "never" },
+    });
+    await bench.openFile(PROGRAM);
+    await bench.status.filter({ hasText: "restricted" }).waitFor({ timeout: 60_000 });
+    await bench.showDeepScope();
+    await bench.page.getByText(/This workspace is restricted/).first().waitFor();
+    await bench.screenshot("restricted");
+    expect(bench.editor.processes("deepscope_lsp")).toEqual([]);
+    expect(bench.editor.processes("probe.py")).toEqual([]);
+    expect(bench.editor.extensionLog()).toContain("restricted workspace: no interpreter is started");
+  });
+});

@@ -1,0 +1,44 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { scratch, traces } from "./support/recorded";
+import { Workbench } from "./support/workbench";
+
+const PROGRAM = `import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 10))
+optimizer = torch.optim.AdamW(model.parameters())
+
+for _ in range(8):
+    logits = model(torch.randn(512, 256))
+    loss = nn.functional.cross_entropy(logits, torch.randint(0, 10, (512,)))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+`;
+
+describe("Run with DeepScope", () => {
+  const own = scratch();
+  let bench: Workbench;
+
+  beforeAll(async () => {
+    writeFileSync(join(own.path, "plain.py"), PROGRAM);
+    bench = await Workbench.open({ folder: own.path, extensions: inject("extensions") });
+    await bench.openFile("plain.py");
+    await bench.status.filter({ hasText: "no trace" }).waitFor({ timeout: 60_000 });
+  });
+  afterAll(async () => {
+    await bench.close();
+    own.remove();
+  });
+
+  it("records a plain program as it is, and tells its hottest line", async () => {
+    await bench.run("DeepScope: Run Python File with DeepScope");
+    await bench.notification(/plain\.py:\d+ took \d+(\.\d)? %/).waitFor({ timeout: 120_000 });
+    await bench.screenshot("run");
+    expect(traces(own.path).length).toBe(1);
+    await bench.goToLine(8);
+    expect(await bench.hint("logits = model(torch.randn(512, 256))")).toContain("%");
+  });
+});

@@ -1,0 +1,74 @@
+/** A real run, recorded once for all tests, and what the command line says of it. */
+
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PYTHON } from "./surroundings";
+
+export const PROGRAM = "train_transformer.py";
+export const TRACES = "deepscope_logs";
+
+/** One line of `deepscope report --format json`. */
+export interface ReportLine {
+  readonly file: string;
+  readonly line: number;
+  readonly function: string;
+  readonly self_device_ns: number;
+  readonly total_device_ns: number;
+}
+
+export interface Report {
+  readonly metric: string;
+  readonly totals: { readonly busy_ns: number; readonly device_ns: number; readonly steps: number };
+  readonly lines: readonly ReportLine[];
+}
+
+/** Trains the demo's model with `Trainer(profiler="deep")` in a folder. */
+export function record(folder: string, steps = 8): void {
+  mkdirSync(folder, { recursive: true });
+  execFileSync(PYTHON, ["-m", "deepscope", "demo", "--folder", folder, "--steps", String(steps), "--batch-size", "8"], {
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+}
+
+export function report(path: string): Report {
+  return JSON.parse(execFileSync(PYTHON, ["-m", "deepscope", "report", path, "--format", "json", "-n", "1000"], { encoding: "utf8" })) as Report;
+}
+
+/** The line with the most time of its own. */
+export function hottestOf(report: Report): ReportLine {
+  const [first, ...others] = report.lines;
+  if (first === undefined) {
+    throw new Error("the report has no line");
+  }
+  return others.reduce((best, line) => (line.self_device_ns > best.self_device_ns ? line : best), first);
+}
+
+/** The trace files of a project, the oldest first. */
+export function traces(project: string): string[] {
+  const folder = join(project, TRACES);
+  return readdirSync(folder)
+    .filter((name) => name.endsWith(".pt.trace.json.gz"))
+    .sort((one, other) => stamp(one) - stamp(other))
+    .map((name) => join(folder, name));
+}
+
+function stamp(name: string): number {
+  return Number(/\.(\d{10,})\.pt\./.exec(name)?.[1] ?? 0);
+}
+
+/** A new folder below the system's temporary one, and its removal. */
+export function scratch(): { readonly path: string; readonly remove: () => void } {
+  const path = mkdtempSync(join(tmpdir(), "deepscope-e2e-"));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 5 }) };
+}
+
+/** A copy of a recorded project under another path: its trace then comes from elsewhere. */
+export function copyProject(from: string, to: string): string {
+  cpSync(from, to, { recursive: true, filter: (source) => !source.includes("__pycache__") });
+  if (!existsSync(join(to, PROGRAM))) {
+    throw new Error(`${from} holds no ${PROGRAM}`);
+  }
+  return to;
+}

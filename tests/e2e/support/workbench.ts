@@ -1,0 +1,141 @@
+/** What a person does in the editor and sees there, by the page of a real browser. */
+
+import { join } from "node:path";
+import { chromium, type Browser, type FrameLocator, type Locator, type Page } from "playwright-core";
+import { Editor, type EditorOptions } from "./editor";
+import { CHROMIUM, OUTPUT } from "./surroundings";
+
+const FLAGS = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+export class Workbench {
+  private constructor(
+    readonly editor: Editor,
+    private readonly browser: Browser,
+    readonly page: Page,
+  ) {}
+
+  static async open(options: EditorOptions): Promise<Workbench> {
+    const editor = await Editor.start(options);
+    const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+    const context = await browser.newContext({ viewport: { width: 1500, height: 900 } });
+    const page = await context.newPage();
+    await page.goto(editor.url);
+    await page.locator(".monaco-workbench .statusbar").waitFor({ timeout: 60_000 });
+    return new Workbench(editor, browser, page);
+  }
+
+  async close(): Promise<void> {
+    await this.browser.close();
+    this.editor.end();
+  }
+
+  async screenshot(name: string): Promise<void> {
+    await this.page.screenshot({ path: join(OUTPUT, `${name}.png`) });
+  }
+
+  /** Waits until the status item names a trace. */
+  async traceShown(): Promise<void> {
+    await this.status.filter({ hasText: /fit|ago|just now/ }).waitFor({ timeout: 90_000 });
+  }
+
+  get status(): Locator {
+    return this.page.locator('[id="deepscope.deepscope.deepscope.status"], .statusbar-item[id*="deepscope.status"]').first();
+  }
+
+  /** Opens a file by its name, at a line (from 1). */
+  async openFile(name: string, line?: number): Promise<void> {
+    await this.page.keyboard.press("Control+P");
+    const input = this.page.locator(".quick-input-widget input").first();
+    await input.waitFor();
+    await input.fill(name);
+    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: name }).first().click();
+    await input.waitFor({ state: "hidden" });
+    await this.page.locator(".tab.active").filter({ hasText: name }).first().waitFor();
+    if (line !== undefined) {
+      await this.goToLine(line);
+    }
+  }
+
+  /** Brings a tab to the front, its editor focused. */
+  async showTab(name: string): Promise<void> {
+    await this.page.locator(".tab").filter({ hasText: name }).first().click();
+  }
+
+  async goToLine(line: number): Promise<void> {
+    await this.page.keyboard.press("Control+G");
+    const input = this.page.locator(".quick-input-widget input").first();
+    await input.waitFor();
+    await input.fill(`:${line}`);
+    await this.page.keyboard.press("Enter");
+    await input.waitFor({ state: "hidden" });
+    await this.atLine(line);
+  }
+
+  /** Runs a command of the palette by its title. */
+  async run(title: string): Promise<void> {
+    await this.page.keyboard.press("F1");
+    const input = this.page.locator(".quick-input-widget input").first();
+    await input.waitFor();
+    await input.fill(`>${title}`);
+    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first().click();
+  }
+
+  /** Chooses in a picker, once it is there in place of the palette. */
+  async pick(title: string, item: string): Promise<void> {
+    await this.page.locator(".quick-input-title").filter({ hasText: title }).waitFor();
+    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: item }).first().click();
+    await this.page.locator(".quick-input-widget").waitFor({ state: "hidden" });
+  }
+
+  /** Waits until the cursor stands on a line (from 1). */
+  async atLine(line: number): Promise<void> {
+    await this.page.locator("#status\\.editor\\.selection").filter({ hasText: new RegExp(`Ln ${line},`) }).waitFor({ timeout: 30_000 });
+  }
+
+  /** The line of the text editor whose code contains a text. */
+  codeLine(code: string): Locator {
+    // Monaco writes blanks as no-break spaces.
+    const pattern = escaped(code).replaceAll(" ", "[ \\u00a0]");
+    return this.page.locator(".editor-instance .view-line").filter({ hasText: new RegExp(pattern) }).first();
+  }
+
+  /** The words of the extension's hint on a line; waits until there is one. */
+  async hint(code: string, pattern = /\d (?:ns|µs|ms|s) · /): Promise<string> {
+    const line = this.codeLine(code).filter({ hasText: new RegExp(pattern.source.replaceAll(" ", "[ \\u00a0]")) });
+    await line.waitFor({ timeout: 60_000 });
+    const text = (await line.innerText()).replaceAll("\u00a0", " ");
+    return text.slice(text.indexOf(code) + code.length).trim();
+  }
+
+  async showDeepScope(): Promise<void> {
+    await this.page.locator(".activitybar .action-item").filter({ has: this.page.locator('[aria-label*="DeepScope"]') }).first().click();
+    await this.page.locator(".pane-header").filter({ hasText: "Hot Lines" }).waitFor();
+  }
+
+  /** The rows of a view in the side bar. */
+  rows(view: string): Locator {
+    return this.page.locator(".pane").filter({ has: this.page.locator(".pane-header", { hasText: view }) }).locator(".monaco-list-row");
+  }
+
+  notification(text: string | RegExp): Locator {
+    return this.page.locator(".notification-toast").filter({ hasText: text });
+  }
+
+  /** The page inside the webview of the active editor tab. */
+  webview(): FrameLocator {
+    return this.page.frameLocator("iframe.webview.ready:visible").frameLocator("#active-frame");
+  }
+}
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
+}

@@ -1,0 +1,121 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { copyProject, hottestOf, PROGRAM, record, report, scratch, TRACES, type Report } from "./support/recorded";
+import { Workbench } from "./support/workbench";
+
+describe("the views", () => {
+  const own = scratch();
+  const project = join(own.path, "views");
+  let bench: Workbench;
+  let recorded: Report;
+
+  beforeAll(async () => {
+    copyProject(inject("project"), project);
+    recorded = report(join(project, TRACES));
+    bench = await Workbench.open({ folder: project, extensions: inject("extensions") });
+    await bench.openFile(PROGRAM);
+    await bench.traceShown();
+    await bench.showDeepScope();
+  });
+  afterAll(async () => {
+    await bench.close();
+    own.remove();
+  });
+
+  it("list the hottest line first, and a click opens it", async () => {
+    const hottest = hottestOf(recorded);
+    const first = bench.rows("Hot Lines").first();
+    await first.filter({ hasText: `${PROGRAM}:${hottest.line}` }).waitFor();
+    expect(await first.innerText()).toMatch(/ · \d+ %/);
+    await bench.screenshot("hot-lines");
+    await first.click();
+    await bench.atLine(hottest.line);
+  });
+
+  it("show who calls the chosen line", async () => {
+    const hottest = hottestOf(recorded);
+    const rows = bench.rows("Call Paths");
+    await rows.filter({ hasText: "Called from" }).waitFor();
+    expect(await rows.count()).toBeGreaterThan(1);
+    expect(hottest.function).not.toBe("");
+  });
+
+  it("draw a flame graph whose frames jump to the code, and a line is found in it", async () => {
+    await bench.run("DeepScope: Open Flame Graph");
+    const graph = bench.webview();
+    const frames = graph.locator("g.frame");
+    await frames.filter({ hasText: "main" }).first().waitFor();
+    const hottest = hottestOf(recorded);
+    await graph.locator(`g.frame[name*="${PROGRAM}:${hottest.line}"]`).first().click();
+    await bench.atLine(hottest.line);
+
+    await graph.getByRole("button", { name: "Reset Zoom" }).click();
+    await graph.locator("#search").fill("attend");
+    await graph.locator("#details").filter({ hasText: /\d+ frames/ }).waitFor();
+    await graph.locator('g.frame rect[fill="#c586ff"]').first().waitFor();
+    await graph.locator("#search").fill("");
+
+    const second = hottestOf({ ...recorded, lines: recorded.lines.filter((line) => line !== hottest) });
+    await bench.showTab(PROGRAM);
+    await bench.goToLine(second.line);
+    await bench.run("DeepScope: Show in Flame Graph");
+    await graph.locator("#details").filter({ hasText: `${PROGRAM}:${second.line}` }).waitFor();
+  });
+
+  it("draw the graph for another metric", async () => {
+    const graph = bench.webview();
+    await bench.showTab("Flame Graph");
+    await graph.locator("#metric").selectOption("cpu");
+    const before = recorded.totals.device_ns;
+    const caption = graph.locator("#caption");
+    await expect.poll(async () => Math.abs(seconds(await caption.innerText()) * 1e9 - before) / before).toBeGreaterThan(0.01);
+    await graph.locator("g.frame").nth(2).waitFor();
+    await graph.locator("#metric").selectOption("device");
+    await expect.poll(async () => Math.abs(seconds(await caption.innerText()) * 1e9 - before) / before).toBeLessThan(0.01);
+    // The boxes grow to their width.
+    const whole = graph.locator("g.frame rect").first();
+    await expect.poll(async () => (await whole.boundingBox())?.width ?? 0).toBeGreaterThan(300);
+    await graph.locator("g.frame div.d3-flame-graph-label").filter({ hasText: "forward" }).first().waitFor();
+    await bench.screenshot("flame");
+  });
+
+  it("group lines by function, file and module", async () => {
+    for (const [choice, row] of [["Functions", "Block.forward"], ["Files", PROGRAM], ["Modules of the model", /Linear|blocks|head/]] as const) {
+      await bench.run("DeepScope: Group By");
+      await bench.pick("Group hot lines by", choice);
+      await bench.rows("Hot Lines").filter({ hasText: row }).first().waitFor();
+    }
+    await bench.screenshot("modules");
+    await bench.run("DeepScope: Group By");
+    await bench.pick("Group hot lines by", "Lines");
+    await bench.rows("Hot Lines").filter({ hasText: `${PROGRAM}:` }).first().waitFor();
+  });
+
+  it("tell of a new trace, and show its numbers", async () => {
+    record(project, 6);
+    const notice = bench.notification(/fit, .*steps?.*: train_transformer\.py:\d+ took \d+(\.\d)? %/);
+    await notice.waitFor({ timeout: 60_000 });
+    await bench.screenshot("notice");
+    await notice.getByRole("button", { name: "Show" }).click();
+    const hottest = hottestOf(report(join(project, TRACES)));
+    await bench.atLine(hottest.line);
+    await bench.rows("Runs").filter({ hasText: "fit" }).nth(1).waitFor();
+  });
+
+  it("compare with an older trace", async () => {
+    const older = bench.rows("Runs").filter({ hasText: "fit" }).nth(1);
+    await older.hover();
+    await older.getByRole("button", { name: /Compare with This Trace/ }).click();
+    await bench.rows("Runs").filter({ hasText: "baseline" }).waitFor();
+    const hottest = hottestOf(report(join(project, TRACES)));
+    await bench.goToLine(hottest.line);
+    await bench.page.locator(".editor-instance .view-line").filter({ hasText: /·[ \u00a0][+-][\d.]+[ \u00a0](?:µs|ms|s)[ \u00a0]\([+-]/ }).first().waitFor();
+    await bench.screenshot("baseline");
+  });
+});
+
+/** `1.38 s in steps 2–4` in seconds. */
+function seconds(caption: string): number {
+  const [, amount, unit] = /^([\d.]+) (µs|ms|s) /.exec(caption) ?? [];
+  return Number(amount) * { "µs": 1e-6, ms: 1e-3, s: 1 }[unit as "s"];
+}

@@ -1,0 +1,291 @@
+"""The command as a user runs it: whole processes, real traces, bad input."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepscope.report.tables import TABLES
+from golden import matches_golden
+from shared_traces import SHARED_TRACES, needs_shared_traces, trace_paths
+
+COMMAND = [sys.executable, "-m", "deepscope"]
+
+
+def run(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, cwd=cwd, env={**os.environ, **environment}, check=False
+    )
+
+
+def fails(*arguments: str, cwd: Path | None = None) -> str:
+    """Runs what must fail: one line on standard error, nothing on standard output, exit code 1."""
+    done = run(*arguments, cwd=cwd)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == ""
+    (message,) = done.stderr.splitlines()
+    assert message.startswith("deepscope: ")
+    assert message.isprintable()
+    return message
+
+
+def event(name: str, start: float, duration: float, **rest: Any) -> dict[str, Any]:
+    return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": start, "dur": duration, **rest}
+
+
+def trace(events: int = 50, **top: Any) -> dict[str, Any]:
+    """A CPU trace: `events` operators of 10 µs, one a step of 20 µs, below frames of a function."""
+    listed: list[dict[str, Any]] = []
+    for number in range(events):
+        start = 100.0 + 20 * number
+        listed.append(event(f"ProfilerStep#{number}", start, 20, cat="user_annotation"))
+        args = {"Python id": number + 1, "Python parent id": None}
+        listed.append(event("train.py(3): work", start + 1, 15, cat="python_function", args=args))
+        listed.append(event("aten::mm", start + 2, 10, args={"External id": number}))
+    return {"schemaVersion": 1, **top, "traceEvents": listed}
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    path = tmp_path / "work.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(trace()).encode()))
+    return path
+
+
+def test_a_trace_is_reported_as_text_json_and_csv(written: Path) -> None:
+    text = run("report", str(written)).stdout
+    assert "CPU only" in text
+    assert "train.py:3" in text
+    report = json.loads(run("report", str(written), "--format", "json").stdout)
+    assert (report["format"], report["metric"]) == (1, "cpu_self")
+    selves = sum(line["self_device_ns"] for line in report["lines"]) + report["no_line"]["self_device_ns"]
+    assert selves == report["totals"]["device_ns"] == 50 * 10_000
+    rows = list(csv.DictReader(io.StringIO(run("report", str(written), "--format", "csv").stdout)))
+    assert sum(int(row["self_device_ns"]) for row in rows) == 500_000
+
+
+def test_the_report_goes_to_a_file_when_asked(written: Path, tmp_path: Path) -> None:
+    done = run("report", str(written), "-o", str(tmp_path / "out.txt"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert "aten::mm" not in (tmp_path / "out.txt").read_text()
+    assert "train.py:3" in (tmp_path / "out.txt").read_text()
+    assert "cannot be written" in fails("report", str(written), "-o", str(tmp_path / "no" / "such" / "folder"))
+
+
+def test_without_a_path_the_newest_run_nearby_is_shown(tmp_path: Path) -> None:
+    assert "no trace in ./deepscope_logs" in fails("report", cwd=tmp_path)
+    folder = tmp_path / "lightning_logs" / "version_0"
+    folder.mkdir(parents=True)
+    (folder / "ada_1.fit.rank0.1712195495519689047.pt.trace.json").write_text(json.dumps(trace()))
+    assert "lightning_logs/version_0/ada_1.fit" in run("report", cwd=tmp_path).stdout
+
+
+def test_bad_input_is_told_in_one_line(tmp_path: Path) -> None:
+    whole = json.dumps(trace()).encode()
+    contents = {
+        "empty.json": b"",
+        "empty.json.gz": gzip.compress(b""),
+        "words.json": b"hello there",
+        "other.json": b'{"a": [1, 2, 3]}',
+        "picture.png": b"\x89PNG\r\n\x1a\n" + bytes(100),
+        "cut.json": whole[:3000],
+        "cut.json.gz": gzip.compress(os.urandom(64).hex().encode() + whole)[:-20],
+        "deep.json": b"[" * 100_000,
+        "null.json": b"null",
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+        assert name in fails("report", str(tmp_path / name)), name
+    (tmp_path / "folder").mkdir()
+    assert "no trace in this folder" in fails("report", str(tmp_path / "folder"))
+    assert "no such file or folder" in fails("report", str(tmp_path / "nothing"))
+    assert "\\x1b" in fails("report", str(tmp_path / "\x1b[31mred\n"))
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read every file")
+def test_a_trace_that_may_not_be_read_is_told(written: Path) -> None:
+    written.chmod(0)
+    assert "cannot be read" in fails("report", str(written))
+
+
+@pytest.mark.parametrize("suffix", [".json", ".json.gz"])
+def test_what_is_whole_of_a_cut_trace_can_be_read(tmp_path: Path, suffix: str) -> None:
+    text = json.dumps(trace(events=3000)).encode()
+    path = tmp_path / f"cut{suffix}"
+    path.write_bytes(text[: len(text) // 2] if suffix == ".json" else gzip.compress(text)[:-3000])
+    assert "--partial" in fails("report", str(path))
+    done = run("report", str(path), "--partial")
+    assert done.returncode == 0, done.stderr
+    assert "the trace ends early" in done.stdout
+    assert "--partial" in fails("report", str(path))  # the cache does not forget that it was cut
+
+
+def test_what_is_not_there_is_told_with_what_is(written: Path) -> None:
+    assert "there are: cost, self, total, backward" in fails("report", str(written), "--sort", "size")
+    assert "no step 99; it has 0, 1, 2" in fails("report", str(written), "--step", "99")
+    assert "--stage test" in fails("report", str(written), "--stage", "test")
+    assert "no such command" in run("reprot").stderr
+    assert run("report", "--by", "file").returncode == 2
+
+
+def test_one_step_is_a_part_of_the_whole(written: Path) -> None:
+    report = json.loads(run("report", str(written), "--step", "7", "--format", "json").stdout)
+    assert (report["step"], report["totals"]["steps"], report["totals"]["device_ns"]) == (7, 1, 10_000)
+
+
+def test_a_reader_that_stops_reading_is_no_error(written: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "report", str(written), "--by", "step", "--format", "json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 0
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_standard_stream_that_is_closed_is_no_error(written: Path, closed: str) -> None:
+    command = ["sh", "-c", f'"$@" {closed}', "sh", *COMMAND, "report", str(written), "--no-cache"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))
+
+
+def test_a_current_folder_that_is_gone_is_no_error(written: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = ["sh", "-c", 'rmdir "$PWD"; exec "$@"', "sh", *COMMAND, "report", str(written)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=gone, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ctrl_c_ends_without_a_traceback(tmp_path: Path) -> None:
+    # A reader that stands still, so that the signal comes while a trace is read.
+    program = (
+        "import os, signal, deepscope.trace.read as read\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored where the tests run in the background
+        "read.read_trace = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT) or signal.pause()\n"
+        "from deepscope.cli import main\n"
+        f"main(['report', {str(tmp_path / 'a.json')!r}])\n"
+    )
+    (tmp_path / "a.json").write_text(json.dumps(trace()))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 128 + signal.SIGINT
+    assert done.stdout + done.stderr.strip() == ""
+
+
+def on_terminal(*arguments: str, **environment: str) -> str:
+    """What the command writes where standard output and error are a terminal."""
+    main, side = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], stdout=side, stderr=side, env={**os.environ, "TERM": "xterm", **environment}
+    )
+    os.close(side)
+    seen = b""
+    while select.select([main], [], [], 60)[0]:
+        try:
+            piece = os.read(main, 65536)
+        except OSError:  # the terminal's other side is closed
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(main)
+    assert process.wait() == 0
+    return seen.decode()
+
+
+def test_colours_are_for_terminals_that_want_them(written: Path) -> None:
+    environment = dict.fromkeys(("NO_COLOR",), "")
+    assert "\x1b[1m" in on_terminal("report", str(written), **environment)
+    assert "\x1b" not in on_terminal("report", str(written), NO_COLOR="1")
+    assert "\x1b" not in on_terminal("report", str(written), TERM="dumb", **environment)
+    assert "\x1b" not in run("report", str(written)).stdout
+
+
+def test_a_terminal_without_unicode_gets_the_report_too(written: Path) -> None:
+    done = run("report", str(written), PYTHONIOENCODING="ascii", COLUMNS="60")
+    assert done.returncode == 0, done.stderr
+    assert "train.py:3" in done.stdout
+
+
+def test_the_other_commands_read_the_same_traces(written: Path, tmp_path: Path) -> None:
+    speedscope = json.loads(run("export", str(written)).stdout)
+    assert speedscope["profiles"][0]["endValue"] == 500_000
+    done = run("export", str(written), "--format", "folded", "-o", str(tmp_path / "stacks.txt"))
+    assert done.returncode == 0, done.stderr
+    weights = [int(line.rsplit(" ", 1)[1]) for line in (tmp_path / "stacks.txt").read_text().splitlines()]
+    assert sum(weights) == 500_000
+    assert "no line has changed" in run("compare", str(written), str(written)).stdout
+    assert json.loads(run("compare", str(written), str(written), "--format", "json").stdout)["format"] == 1
+
+
+def test_help_and_version_import_neither_arrays_nor_tables() -> None:
+    heavy = ("numpy", "msgspec", "rich", "fsspec", "torch", "asyncio")
+    program = (
+        "import sys\nfrom deepscope.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit as end:\n"
+        f"    print([name for name in {heavy!r} if name in sys.modules], end.code)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == "[] 0"
+    assert run("--version").stdout.startswith("deepscope ")
+    for name in ("report", "export", "compare", "demo"):
+        assert f"  {name}" in done.stdout
+
+
+@needs_shared_traces
+@pytest.mark.shared_traces
+@pytest.mark.parametrize("path", trace_paths(), ids=lambda path: path.name.removesuffix(".json.gz")[:50])
+def test_every_recorded_trace_is_reported_in_every_way(path: Path) -> None:
+    from rich.cells import cell_len
+
+    from deepscope.report.csv_report import csv_report
+    from deepscope.report.folded import folded_report
+    from deepscope.report.json_report import report_object
+    from deepscope.report.speedscope import speedscope_report
+    from deepscope.report.text import text_report
+    from deepscope.store import load_profile
+
+    profile = load_profile(path)
+    device_ns = profile.totals.device_ns
+    for by in TABLES:
+        report = report_object(profile, by=by)
+        lines = [*report["lines"], report["no_line"]]
+        assert sum(line["self_device_ns"] for line in lines) == device_ns
+        rows = list(csv.DictReader(io.StringIO(csv_report(profile, by=by))))
+        assert len(rows) == len(getattr(profile, TABLES[by].key)) + (by == "line")
+        for width in (80, 160):
+            table = text_report(profile, by=by, width=width).split("\n\n")[1]
+            assert max(map(cell_len, table.splitlines())) <= width
+    assert json.loads(speedscope_report(profile))["profiles"][0]["endValue"] == device_ns
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in folded_report(profile).splitlines()) == device_ns
+
+
+@needs_shared_traces
+@pytest.mark.shared_traces
+@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize(
+    "name",
+    ["tracelens-mi300-resnet_act_checkpoint", "torch-profiling-tutorial-dc3b0e7228dd_851.1752215573993169006",
+     "holistictraceanalysis-triton_example-triton_example", "holistictraceanalysis-rank-34.jul_15_10_52_41.1074"],
+)  # fmt: skip
+def test_recorded_traces_read_as_their_snapshots(name: str, width: int) -> None:
+    assert SHARED_TRACES is not None
+    done = run("report", f"{name}.json.gz", "-n", "8", cwd=SHARED_TRACES, COLUMNS=str(width))
+    assert done.stderr == ""
+    matches_golden(done.stdout, f"traces/{name}-{width}.txt")

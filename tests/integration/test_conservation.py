@@ -1,0 +1,175 @@
+"""What must hold of the numbers of every recorded trace there is: the parts sum to the whole, to the nanosecond."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deepscope.analysis.attribution import Attribution, attribute
+from deepscope.analysis.result import Analysis, analyse
+from deepscope.store.build import build_profile
+from deepscope.store.profile import Profile
+from deepscope.trace.model import Kind, Trace
+from deepscope.trace.read import read_trace
+from shared_traces import needs_shared_traces, trace_paths
+
+pytestmark = [needs_shared_traces, pytest.mark.shared_traces]
+
+
+# At the module's scope, so that all tests of one trace run in a row and it is read once.
+@pytest.fixture(scope="module", params=trace_paths(), ids=lambda path: path.name.removesuffix(".json.gz")[:60])
+def path(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+@lru_cache(maxsize=1)
+def read(path: Path) -> Trace:
+    return read_trace(path)
+
+
+@lru_cache(maxsize=1)
+def attributed(path: Path) -> Attribution:
+    return attribute(read(path))
+
+
+@lru_cache(maxsize=1)
+def profile_of(path: Path) -> Profile:
+    return build_profile(read(path))
+
+
+def work_ns(trace: Trace) -> int:
+    """All device time; without any, the operators' own time, found with a stack in plain Python."""
+    events = trace.events
+    device = np.isin(events.kind, (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET))
+    if device.any():
+        return int(events.duration_ns[device].sum())
+    operators = np.flatnonzero(events.kind == Kind.OPERATOR).tolist()
+    start, duration = events.start_ns.tolist(), events.duration_ns.tolist()
+    operators.sort(key=lambda i: (events.thread[i], start[i], -duration[i]))
+    inside: dict[int, int] = dict.fromkeys(operators, 0)
+    stack: list[int] = []
+    for i in operators:
+        while stack and (
+            events.thread[stack[-1]] != events.thread[i] or start[stack[-1]] + duration[stack[-1]] <= start[i]
+        ):
+            stack.pop()
+        if stack:
+            inside[stack[-1]] += duration[i]
+        stack.append(i)
+    return sum(max(duration[i] - inside[i], 0) for i in operators)
+
+
+def test_lines_and_no_line_sum_to_all_device_time(path):
+    profile = profile_of(path)
+    total = sum(line.self_device_ns for line in profile.lines) + profile.no_line.self_device_ns
+    assert total == profile.totals.device_ns == work_ns(read(path))
+
+
+def test_idle_blame_sums_to_the_idle_time(path):
+    profile = profile_of(path)
+    assert sum(line.idle_ns for line in profile.lines) + profile.no_line.idle_ns == profile.totals.idle_ns
+    devices = len(np.unique(attributed(path).work.device)) if profile.metric == "device" else 0
+    assert profile.totals.idle_ns + profile.totals.busy_ns == devices * profile.totals.wall_ns or not devices
+
+
+def test_memory_of_lines_and_no_line_sums_to_all_memory(path):
+    profile, memory = profile_of(path), read(path).memory
+    ours = memory.size_bytes[(memory.device_type == 0) == (profile.metric == "cpu_self")]
+    rows = [*profile.lines, profile.no_line]
+    assert sum(row.bytes_allocated for row in rows) == ours[ours > 0].sum()
+    assert sum(row.bytes_freed for row in rows) == -ours[ours < 0].sum()
+    assert sum(row.peak_bytes for row in rows) == profile.totals.peak_bytes
+
+
+def test_the_call_tree_functions_and_resolution_sum_to_the_same(path):
+    profile = profile_of(path)
+    rows = [*profile.functions, profile.no_line]
+    for name in ("self_device_ns", "backward_device_ns", "self_cpu_ns"):
+        expected = sum(getattr(line, name) for line in profile.lines) + getattr(profile.no_line, name)
+        assert sum(getattr(node, name) for node in profile.call_tree) == expected, name
+        assert sum(getattr(row, name) for row in rows) == expected, name
+    resolved = profile.resolved
+    assert resolved.line_ns + resolved.function_ns + resolved.module_ns + resolved.none_ns == profile.totals.device_ns
+
+
+def test_each_line_of_the_call_tree_sums_to_the_line(path):
+    profile = profile_of(path)
+    sums: dict[int, tuple[int, int, int]] = {}
+    for node in profile.call_tree:
+        assert node.parent < len(profile.call_tree)
+        before = sums.get(node.line, (0, 0, 0))
+        sums[node.line] = (
+            before[0] + node.self_device_ns,
+            before[1] + node.backward_device_ns,
+            before[2] + node.self_cpu_ns,
+        )
+    for i, line in enumerate(profile.lines):
+        assert sums.get(i, (0, 0, 0)) == (line.self_device_ns, line.backward_device_ns, line.self_cpu_ns)
+
+
+def test_totals_lie_between_self_and_the_whole(path):
+    profile = profile_of(path)
+    for line in profile.lines:
+        assert 0 <= line.backward_device_ns <= line.self_device_ns <= line.total_device_ns <= profile.totals.device_ns
+        assert 0 <= line.self_cpu_ns <= line.total_cpu_ns
+
+
+def test_every_total_is_what_the_call_tree_says(path):
+    """Recomputed by walking each node's path in plain Python."""
+    profile = profile_of(path)
+    totals = [0] * len(profile.lines)
+    for node in profile.call_tree:
+        seen, at = {node.line}, node
+        while at.parent >= 0:
+            at = profile.call_tree[at.parent]
+            seen.add(at.line)
+        for line in seen - {-1}:
+            totals[line] += node.self_device_ns
+    assert totals == [line.total_device_ns for line in profile.lines]
+
+
+def test_phases_sum_to_the_window_and_to_each_step(path):
+    profile = profile_of(path)
+    assert sum(phase.wall_ns for phase in profile.phases) == profile.totals.wall_ns
+    assert sum(phase.device_ns for phase in profile.phases) == profile.totals.device_ns
+    for step in profile.steps:
+        assert sum(step.phases.values()) == step.duration_ns
+
+
+def test_the_steps_sum_to_the_whole(path):
+    attribution = attributed(path)
+    whole = analyse(attribution)
+    numbers = np.unique(attribution.steps.number).tolist()
+    steps = [analyse(attribution, number) for number in numbers]
+    if not steps:
+        assert profile_of(path).steps == []
+        return
+    outside = attribution.work_step < 0
+    for name, values in (("self_device_ns", attribution.work.duration_ns), ("launches", None)):
+        rest = outside if values is not None else outside & (attribution.work.kind == Kind.KERNEL)
+        lost = np.zeros(len(whole.columns[name]), np.int64)
+        np.add.at(lost, attribution.work_location[rest], 1 if values is None else values[rest])
+        assert (sum(step.columns[name] for step in steps) + lost == whole.columns[name]).all(), name
+    assert (sum(step.columns["idle_ns"] for step in steps) == whole.columns["idle_ns"]).all()
+    assert sum(step.window.total_ns for step in steps) == whole.window.total_ns
+    for step in steps:
+        assert_conserves(step)
+    for name in ("calls", "wait_ns", "self_cpu_ns", "bytes_allocated", "operators", "flops"):
+        assert (sum(step.columns[name] for step in steps) <= whole.columns[name]).all(), name
+
+
+def assert_conserves(analysis: Analysis) -> None:
+    work = analysis.attribution.work
+    counted = analysis.counted
+    assert analysis.columns["self_device_ns"].sum() == work.duration_ns[counted].sum()
+    assert analysis.by_path[:, 0].sum() == work.duration_ns[counted].sum()
+    assert analysis.columns["self_cpu_ns"].sum() == analysis.by_path[:, 2].sum()
+
+
+def test_a_line_owns_what_ends_its_call_path(path):
+    attribution = attributed(path)
+    location = np.array(attribution.paths.location)
+    assert (location[attribution.work_path] == attribution.work_location).all()

@@ -1,0 +1,77 @@
+"""Findings of real recordings on the CPU, and of the same steps without the mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+import deepscope
+from deepscope.store.profile import Finding, Profile
+from recorded import TESTS
+
+STEPS = 3
+FEATURES = 1024
+
+
+class Numbers(Dataset[Any]):
+    def __init__(self, work: int) -> None:
+        self.work = work
+
+    def __len__(self) -> int:
+        return 4 * STEPS
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        total = sum(range(self.work))
+        return torch.full((FEATURES,), float(total % 7))
+
+
+def sum_one_by_one(values: torch.Tensor) -> float:
+    total = 0.0
+    for value in values:
+        total += value.item()
+    return total
+
+
+def record(folder: Path, *, work: int, scalars: int, size: int) -> Profile:
+    weight = torch.randn(size, size)
+    with deepscope.profile(folder, root=TESTS, wait=0, warmup=0, active=STEPS) as recording:
+        for batch in recording.iterate(DataLoader(Numbers(work), batch_size=4)):
+            (weight @ weight).sum()
+            sum_one_by_one(batch.flatten()[:scalars])
+    profile = recording.profile
+    assert profile is not None
+    return profile
+
+
+def at(profile: Profile, code: str) -> list[Finding]:
+    return [finding for finding in profile.findings if finding.code == code]
+
+
+@pytest.fixture(scope="module")
+def careless(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    return record(tmp_path_factory.mktemp("careless"), work=100_000, scalars=3000, size=8)
+
+
+def test_a_loop_over_scalars_is_found_at_its_line(careless: Profile):
+    (found,) = at(careless, "DS007")
+    text = Path(found.file).read_text(encoding="utf-8").splitlines()[found.line - 1]
+    assert text.strip() == "total += value.item()"
+    assert found.evidence["operators"] == STEPS * 3000
+    assert 0 < found.saving_ns < careless.totals.wall_ns
+
+
+def test_a_slow_data_set_is_found_at_its_line(careless: Profile):
+    (found,) = at(careless, "DS003")
+    text = Path(found.file).read_text(encoding="utf-8").splitlines()[found.line - 1]
+    assert text.strip() == "total = sum(range(self.work))"
+    assert found.evidence["batches"] >= STEPS
+
+
+def test_steps_that_only_multiply_have_no_tiny_operators(tmp_path: Path):
+    # What else is found goes by time, and a busy machine may hold up anything: the rules' own tests say when they fire.
+    findings = record(tmp_path, work=1, scalars=2, size=1024).findings
+    assert "DS007" not in {found.code for found in findings}

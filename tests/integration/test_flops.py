@@ -1,0 +1,109 @@
+"""FLOPs of real runs, exactly those that torch's own FlopCounterMode counts for the same code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
+
+import deepscope
+from deepscope.capture.options import RecordingOptions
+from deepscope.store.build import build_profile
+from deepscope.trace.read import read_trace
+from recorded import TESTS
+
+_CPU_ATTENTION = {
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: lambda *shapes, **_: sdpa_flop_count(*shapes[:3]),
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: (
+        lambda *shapes, **_: sdpa_backward_flop_count(*shapes[:4])
+    ),
+}
+"""FlopCounterMode does not know the CPU's fused attention, which does the same products."""
+
+
+def products() -> None:
+    a, b = torch.randn(6, 8, requires_grad=True), torch.randn(8, 5, requires_grad=True)
+    batches = torch.randn(3, 6, 8, requires_grad=True)
+    (a @ b).sum().backward()
+    (batches @ b).sum().backward()
+    torch.bmm(batches, batches.mT).sum().backward()
+    torch.baddbmm(torch.randn(3, 6, 6), batches, batches.mT).sum().backward()
+    torch.addmm(torch.randn(6, 5), a, b).sum().backward()
+    torch.einsum("bij,bkj->bik", batches, batches).sum().backward()
+    nn.Linear(8, 4)(batches).square().sum().backward()
+
+
+def convolutions() -> None:
+    x = torch.randn(2, 4, 9, 9, requires_grad=True)
+    layers: list[nn.Module] = [
+        nn.Conv2d(4, 8, 3, stride=2, padding=1, groups=2),
+        nn.Conv2d(4, 6, (3, 2), dilation=(2, 1), bias=False),
+        nn.Conv2d(4, 4, 3, padding="same", groups=4),
+        nn.ConvTranspose2d(4, 6, 3, stride=2, output_padding=1),
+        nn.ConvTranspose2d(4, 8, 3, groups=2, padding=1),
+    ]
+    for layer in layers:
+        layer(x).square().sum().backward()
+        layer(x.detach()).square().sum().backward()  # the gradient of the input is not wanted
+    nn.Conv1d(4, 5, 3)(torch.randn(2, 4, 9)).sum().backward()
+    nn.Conv3d(4, 5, 3)(torch.randn(2, 4, 9, 8, 7)).sum().backward()
+
+
+def fused_attention() -> None:
+    query = torch.randn(2, 4, 16, 8, requires_grad=True)
+    key = torch.randn(2, 4, 32, 8, requires_grad=True)
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        functional.scaled_dot_product_attention(query, key, key).square().sum().backward()
+        functional.scaled_dot_product_attention(query, query, query, is_causal=True).sum().backward()
+
+
+def plain_attention() -> None:
+    query = torch.randn(2, 4, 16, 8, requires_grad=True)
+    with sdpa_kernel(SDPBackend.MATH):
+        functional.scaled_dot_product_attention(query, query, query).square().sum().backward()
+
+
+def transformer() -> None:
+    layer = nn.TransformerEncoderLayer(16, 4, dim_feedforward=32, batch_first=True)
+    model = nn.Sequential(nn.Linear(8, 16), layer, nn.Linear(16, 3))
+    optimizer = torch.optim.SGD(model.parameters())
+    for _ in range(2):
+        model(torch.randn(3, 10, 8)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+@pytest.mark.parametrize("work", [products, convolutions, fused_attention, plain_attention, transformer])
+@pytest.mark.parametrize("ask", ["record_shapes", "with_flops"])
+def test_flops_are_those_of_torchs_counter(tmp_path: Path, work: Callable[[], None], ask: str):
+    with FlopCounterMode(display=False, custom_mapping=_CPU_ATTENTION) as counter:
+        work()
+    with deepscope.profile(tmp_path, root=TESTS, **{ask: True}) as recording:
+        work()
+    profile = build_profile(read_trace(recording.traces[0]))
+    assert counter.get_total_flops() > 0
+    assert profile.totals.flops == counter.get_total_flops()
+    counted = {f"aten::{packet.__name__}": flops for packet, flops in counter.get_flop_counts()["Global"].items()}
+    assert {one.name: one.flops for one in profile.operators if one.flops} == counted
+
+
+def test_flops_stand_at_the_lines_of_the_forward_pass(tmp_path: Path):
+    with deepscope.profile(tmp_path, root=TESTS, record_shapes=True) as recording:
+        products()
+    profile = build_profile(read_trace(recording.traces[0]))
+    by_text = {line.text.strip(): line.flops for line in profile.lines if line.text and line.flops}
+    assert by_text["(a @ b).sum().backward()"] == 3 * 2 * 6 * 8 * 5
+    assert by_text["torch.bmm(batches, batches.mT).sum().backward()"] == 3 * 3 * 2 * 6 * 8 * 6
+    assert sum(by_text.values()) + profile.no_line.flops == profile.totals.flops
+    assert profile.no_line.flops == 0
+
+
+def test_flops_need_shapes_so_asking_for_them_records_shapes():
+    assert RecordingOptions(with_flops=True).record_shapes
+    assert not RecordingOptions().record_shapes

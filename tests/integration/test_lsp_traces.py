@@ -1,0 +1,232 @@
+"""Loading, watching, choosing and comparing traces, with the editor as the only witness."""
+
+import gzip
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lsprotocol import types
+
+from lsp_editor import Editor, capabilities, editing, run
+from lsp_profiles import SOURCE, record
+from shared_traces import SHARED_TRACES, trace_paths
+
+QUICK = {"watch": {"pollSeconds": 0.05, "quietSeconds": 0.1}}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(SOURCE, encoding="utf-8")
+    return folder
+
+
+def name(number: int, rank: int = 0) -> str:
+    return f"w.fit.rank{rank}.{1_760_000_000_000_000_000 + number}.pt.trace.json"
+
+
+def shows(editor: Editor, part: str) -> bool:
+    trace = editor.statuses[-1]["trace"] if editor.statuses else None
+    return bool(trace) and part in trace["path"] and editor.statuses[-1]["state"] == "ready"
+
+
+async def changed(editor: Editor, path: Path) -> None:
+    change = types.FileEvent(path.as_uri(), types.FileChangeType.Created)
+    editor.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([change]))
+
+
+def test_a_new_trace_is_found_by_polling(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until(lambda: any(one["state"] == "none" for one in editor.statuses), "there is no trace yet")
+            assert await editor.hints(uri) == {}
+            record(root, name=name(1))
+            await editor.until(lambda: shows(editor, name(1)), "the new trace is shown")
+            record(root, name=name(2), scale=2)
+            await editor.until(lambda: shows(editor, name(2)), "the newer trace is shown")
+            assert (await editor.hints(uri))[6] == "60 µs · 75 %"
+
+    run(scenario())
+
+
+def test_a_new_trace_is_found_by_the_editors_watching(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        (root / "deepscope_logs").mkdir()
+        settings = {"traces": ["deepscope_logs"]}
+        async with editing(
+            root, cache=tmp_path / "cache", settings=settings, client=capabilities(watch=True)
+        ) as editor:
+            await editor.until(
+                lambda: types.WORKSPACE_DID_CHANGE_WATCHED_FILES in editor.registered, "watching is asked for"
+            )
+            await editor.until(lambda: any(one["state"] == "none" for one in editor.statuses), "there is no trace yet")
+            await changed(editor, record(root))
+            await editor.until_ready()
+
+    run(scenario())
+
+
+def test_loading_shows_progress_and_can_be_cancelled(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        record(root)
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            tokens: list[Any] = []
+
+            def cancel(params: types.ProgressParams) -> None:
+                if not tokens:
+                    tokens.append(params.token)
+                    editor.window_work_done_progress_cancel(types.WorkDoneProgressCancelParams(params.token))
+
+            editor.on_progress = cancel
+            await editor.until(
+                lambda: any("cancelled" in one["message"] for one in editor.statuses), "the load is cancelled"
+            )
+            kinds = [one["kind"] if isinstance(one, dict) else one.kind for one in editor.progress]
+            assert (kinds[0], kinds[-1]) == ("begin", "end")
+            editor.on_progress = lambda _: None
+            assert (await editor.command("reload"))["state"] == "ready"
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            await editor.until_ready()
+            assert editor.progress == []  # from the cache: nothing is read
+
+    run(scenario())
+
+
+def test_a_burst_of_files_is_one_load_of_all_ranks(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until(lambda: bool(editor.statuses), "it has looked")
+            now = time.time()
+            for rank in range(4):
+                path = record(root, name=name(rank, rank), rank=rank, world_size=4, run_id="r", scale=rank + 1)
+                os.utime(path, (now, now))
+                await changed(editor, path)
+            await editor.until_ready()
+            assert editor.statuses[-1]["trace"]["ranks"] == [0, 1, 2, 3]
+            assert len([one for one in editor.statuses if one["state"] == "loading"]) == 1
+            hover = await editor.hover(uri, 6, 10)
+            assert "Ranks: min 30 µs (rank 0)" in hover
+            assert "max 120 µs (rank 3, the slowest)" in hover
+            assert (await editor.hints(uri))[6].startswith("75 µs")
+
+    run(scenario())
+
+
+def test_a_trace_still_being_written_is_left_alone_until_it_is_whole(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        whole = gzip.compress(record(root).read_bytes())
+        (root / "deepscope_logs" / name(0)).unlink()
+        path = root / "deepscope_logs" / (name(5) + ".gz")
+        async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
+            await editor.until(lambda: any(one["state"] == "none" for one in editor.statuses), "there is no trace yet")
+            path.write_bytes(whole[: len(whole) // 2])
+            await editor.until(
+                lambda: any("still being written" in one["message"] for one in editor.statuses), "it is seen"
+            )
+            assert editor.messages == []
+            path.write_bytes(whole)
+            await editor.until_ready()
+            assert editor.messages == []
+
+    run(scenario())
+
+
+def test_traces_are_listed_chosen_remembered_and_let_go(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        old, new = record(root, name=name(1)), record(root, name=name(2), scale=2)
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until_ready()
+            listed = await editor.command("listTraces")
+            assert [(one["path"], one["selected"]) for one in listed] == [(str(new), True), (str(old), False)]
+            status = await editor.command("selectTrace", path=f"deepscope_logs/{name(1)}")
+            assert status["trace"]["path"] == str(old)
+            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            assert (await editor.until_ready())["trace"]["path"] == str(old)
+            status = await editor.command("selectTrace")
+            assert status["trace"]["path"] == str(new)
+
+    run(scenario())
+
+
+def test_a_baseline_stands_beside_the_numbers(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        old = record(root, name=name(1))
+        record(root, name=name(2), scale=2)
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until_ready()
+            status = await editor.command("setBaseline", path=str(old))
+            assert status["baseline"]["path"] == str(old)
+            assert (await editor.hints(uri))[6] == "60 µs · 75 % · +30 µs (+100 %)"
+            assert f"Against `{name(1)}`: +30 µs (+100 %) per step" in await editor.hover(uri, 6, 10)
+            await editor.command("clearBaseline")
+            assert (await editor.hints(uri))[6] == "60 µs · 75 %"
+
+    run(scenario())
+
+
+def test_a_vanished_trace_leaves_its_numbers(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        path = record(root)
+        async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until_ready()
+            path.unlink()
+            await editor.until(lambda: "gone" in editor.statuses[-1]["message"], "it is noticed")
+            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+
+    run(scenario())
+
+
+def test_each_workspace_folder_shows_its_own_traces(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        other = tmp_path / "other"
+        other.mkdir()
+        (other / "train.py").write_text(SOURCE, encoding="utf-8")
+        record(root)
+        record(other, scale=3)
+        async with editing(root, other, cache=tmp_path / "cache") as editor:
+            uris = [editor.open(folder / "train.py") for folder in (root, other)]
+            await editor.until(
+                lambda: len({one["root"] for one in editor.statuses if one["state"] == "ready"}) == 2, "both"
+            )
+            assert [(await editor.hints(uri))[6] for uri in uris] == ["30 µs · 75 %", "90 µs · 75 %"]
+            hot = await editor.command("hotLines", root=other.as_uri(), limit=1)
+            assert hot["lines"][0]["uri"] == uris[1]
+            removed = types.WorkspaceFoldersChangeEvent(
+                added=[], removed=[types.WorkspaceFolder(other.as_uri(), "other")]
+            )
+            editor.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(removed))
+            # Its trace is no longer looked at; the same text ran in the folder that stays.
+            assert (await editor.hints(uris[1]))[6] == "30 µs · 75 %"
+
+    run(scenario())
+
+
+@pytest.mark.shared_traces
+def test_a_real_trace_of_another_machine(tmp_path: Path) -> None:
+    wanted = "tracelens-xdit_sd_3.5-profile_trace_rank_0.json.gz"
+    if SHARED_TRACES is None or not any(path.name == wanted for path in trace_paths()):
+        pytest.skip(f"../shared/traces/{wanted} is not there")
+    trace = SHARED_TRACES / wanted
+
+    async def scenario() -> None:
+        root = tmp_path / "xDiT"
+        file = root / "xfuser" / "model_executor" / "pipelines" / "base_pipeline.py"
+        file.parent.mkdir(parents=True)
+        file.write_text("\n" * 271 + "        def check_naive_forward_fn(self, *args, **kwargs):\n", encoding="utf-8")
+        async with editing(root, cache=tmp_path / "cache", settings={"trace": str(trace)}) as editor:
+            uri = editor.open(file)
+            await editor.until_ready()
+            (label,) = [label for line, label in (await editor.hints(uri)).items() if line == 272]
+            assert label.endswith("whole function (file newer than trace)")
+            assert "numbers are those of the whole function" in await editor.hover(uri, 272, 12)
+
+    run(scenario())

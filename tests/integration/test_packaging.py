@@ -1,0 +1,50 @@
+"""The wheel, installed as a user installs it: into an environment of its own, without torch."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from trace_builder import TraceBuilder
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = Path(__file__).resolve().parents[2]
+    out = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(root)]
+    subprocess.run(build, check=True, capture_output=True)
+    return next(out.glob("*.whl"))
+
+
+def test_the_wheel_holds_the_packages_the_example_and_the_entry_points(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        entry_points = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
+    assert {"deepscope/__init__.py", "deepscope/py.typed", "deepscope/examples/train_transformer.py"} <= names
+    assert "deepscope_lsp/__init__.py" in names
+    assert not [name for name in names if name.startswith(("integrations", "lsp_server", "tests"))]
+    assert "[lightning.pytorch.callbacks_factory]" in entry_points
+    assert "[pytorch_lightning.callbacks_factory]" in entry_points
+
+
+@pytest.mark.slow
+def test_a_fresh_environment_without_torch_reports_a_trace(wheel: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    bin_folder = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
+    install = [str(bin_folder / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel)]
+    subprocess.run(install, check=True, capture_output=True)
+    trace = TraceBuilder().line("/app/train.py", 3, "main", 0, 1_000).kernel("gemm", 100, 2_000, 400)
+    path = trace.write(tmp_path / "run.pt.trace.json")
+
+    report = [str(bin_folder / "deepscope"), "report", str(path), "--format", "json"]
+    done = subprocess.run(report, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert [(line["line"], line["self_device_ns"]) for line in answer["lines"]] == [(3, 400)]
+
+    installed = [str(bin_folder / "python"), "-c", "import torch"]
+    assert subprocess.run(installed, capture_output=True, check=False).returncode != 0

@@ -1,0 +1,54 @@
+"""A small training loop to be recorded: two linear layers, an optimizer, a data loader."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+__all__ = ["TESTS", "Net", "load", "loader", "scopes_of", "step_names", "train_step"]
+
+TESTS = Path(__file__).resolve().parent
+"""What counts as the user's project in these recordings."""
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(8, 16)
+        self.second = nn.Linear(16, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = self.first(x).relu()
+        return self.second(hidden)
+
+
+def loader(batches: int = 8) -> torch.utils.data.DataLoader[Any]:
+    return torch.utils.data.DataLoader(torch.randn(4 * batches, 8), batch_size=4)
+
+
+def train_step(net: Net, optimizer: torch.optim.Optimizer, batch: torch.Tensor) -> float:
+    loss = net(batch).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def load(path: Path) -> dict[str, Any]:
+    data = path.read_bytes()
+    trace: dict[str, Any] = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+    return trace
+
+
+def step_names(path: Path) -> list[str]:
+    events = [event for event in load(path)["traceEvents"] if event["name"].startswith("ProfilerStep#")]
+    return [event["name"] for event in sorted(events, key=lambda event: event["ts"])]
+
+
+def scopes_of(path: Path) -> list[str]:
+    return [event["name"] for event in load(path)["traceEvents"] if event.get("cat") == "python_line"]

@@ -1,0 +1,61 @@
+"""Interval algebra against sets of nanoseconds."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepscope.analysis.intervals import Intervals, grouped_union_ns, union
+
+intervals = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 15)), max_size=12)
+
+
+def columns(rows: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    start = np.array([start for start, _ in rows], np.int64)
+    return start, start + np.array([length for _, length in rows], np.int64)
+
+
+def instants(rows: list[tuple[int, int]]) -> set[int]:
+    return {at for start, length in rows for at in range(start, start + length)}
+
+
+def members(whole: Intervals) -> set[int]:
+    return {at for start, end in zip(whole.start.tolist(), whole.end.tolist(), strict=True) for at in range(start, end)}
+
+
+@given(intervals)
+def test_a_union_holds_each_instant_once(rows):
+    whole = union(*columns(rows))
+    assert members(whole) == instants(rows)
+    assert whole.total_ns == len(instants(rows))
+    assert (whole.start[1:] > whole.end[:-1]).all()
+
+
+@given(intervals, intervals)
+def test_complement_and_intersection_part_a_window(rows, other):
+    window, busy = union(*columns(rows)), union(*columns(other))
+    assert members(busy.complement(window)) == instants(rows) - instants(other)
+    assert members(window.intersection(busy)) == instants(rows) & instants(other)
+
+
+@given(intervals, intervals)
+def test_overlap_counts_the_shared_instants_of_each_interval(rows, asked):
+    whole = union(*columns(rows))
+    found = whole.overlap_ns(*columns(asked)).tolist()
+    assert found == [len(instants([one]) & instants(rows)) for one in asked]
+
+
+@given(intervals)
+def test_an_instant_is_located_in_the_interval_that_holds_it(rows):
+    whole = union(*columns(rows))
+    found = whole.locate(np.arange(-1, 80))
+    assert {at for at, i in zip(range(-1, 80), found.tolist(), strict=True) if i >= 0} == instants(rows)
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 15), st.integers(-1, 3)), max_size=15))
+def test_each_groups_union_is_its_own(rows):
+    start, end = columns([row[:2] for row in rows])
+    groups, lengths = grouped_union_ns(start, end, np.array([row[2] for row in rows], np.int64))
+    expected = {g: len(instants([row[:2] for row in rows if row[2] == g])) for g in sorted({row[2] for row in rows})}
+    assert dict(zip(groups.tolist(), lengths.tolist(), strict=True)) == expected

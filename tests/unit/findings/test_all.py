@@ -1,0 +1,78 @@
+"""What holds for every finding."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import built_profiles
+from deepscope.analysis.findings import RULES, severity_of
+from deepscope.report.findings import SHOWN, findings_entries
+from deepscope.report.text import text_report
+from deepscope.store.findings import merge_findings
+from deepscope.store.profile import Profile, Remedy
+
+
+def test_codes_are_in_order_and_each_has_a_page_that_bears_its_title(repository: Path):
+    codes = [rule.code for rule in RULES]
+    assert codes == sorted(set(codes))
+    index = (repository / "docs" / "findings" / "README.md").read_text(encoding="utf-8")
+    for rule in RULES:
+        page = (repository / "docs" / "findings" / f"{rule.code}.md").read_text(encoding="utf-8")
+        assert page.startswith(f"# {rule.code}: {rule.title}\n")
+        assert f"[{rule.code}]({rule.code}.md)" in index
+        assert {"## What happens", "## Evidence", "## Saving", "## Remedy", "## When it does not fire"} <= set(
+            re.findall(r"^## .*", page, re.MULTILINE)
+        )
+
+
+@pytest.mark.parametrize(
+    ("saving", "severity"), [(0, "hint"), (19, "hint"), (20, "info"), (99, "info"), (100, "warning")]
+)
+def test_the_severity_goes_by_the_share_of_the_wall_time(saving, severity):
+    assert severity_of(saving, 1000) == severity
+
+
+def test_ranks_findings_at_one_place_are_one():
+    first, second = built_profiles.training().findings
+    other = msgspec.structs.replace(
+        first, saving_ns=1, evidence={**first.evidence, "waits_per_step": 9.5}, severity="info"
+    )
+    merged = merge_findings([[first, second], [other]])
+    assert [one.code for one in merged] == ["DS001", "DS004"]
+    assert merged[0].saving_ns == first.saving_ns + 1
+    assert merged[0].evidence["wait_ns"] == 2 * first.evidence["wait_ns"]
+    assert merged[0].evidence["waits_per_step"] == first.evidence["waits_per_step"]
+    assert merged[0].severity == "warning"
+    assert merged[1] == second
+
+
+def test_findings_come_back_from_the_cache_as_they_were():
+    profile = built_profiles.training()
+    decoded = msgspec.msgpack.decode(msgspec.msgpack.encode(profile), type=Profile)
+    assert decoded.findings == profile.findings
+    assert decoded.findings[0].remedy.edits[0].new == ".detach()"
+
+
+def test_the_report_shows_five_at_most_the_largest_saving_first():
+    profile = built_profiles.training()
+    many = [
+        built_profiles.finding("DS001", f"number {n}", "/a.py", n, n * 10**6, {"wait_ns": n}, Remedy("Do it."))
+        for n in range(1, 9)
+    ]
+    profile.findings = many
+    entries = list(findings_entries(profile))
+    assert [re.search(r"number (\d)", text)[1] for title, text in entries if title == "DS001"] == list("87654")
+    assert entries[-1][0] == "more"
+    assert entries[-1][1].startswith("3 more")
+    assert len(entries) == 2 * SHOWN + 1
+
+
+def test_hostile_names_in_findings_reach_the_terminal_as_visible_escapes():
+    text = text_report(built_profiles.hostile(), width=120)
+    assert all(character.isprintable() or character == "\n" for character in text)
+    assert json.dumps(text).isascii()

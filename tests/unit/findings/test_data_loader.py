@@ -1,0 +1,66 @@
+"""DS003, data loading on the critical path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trace_builder import TraceBuilder
+
+FILE = "/home/me/train.py"
+US = 1_000
+
+
+def steps(loading: int, *, kernel: int | None = 400, count: int = 3, **metadata: Any) -> TraceBuilder:
+    """Steps of 1,000 µs: `loading` µs in the loader at line 2, then work at line 3, by a kernel from 500 µs on or, for
+    None, on the CPU."""
+    builder = TraceBuilder(**metadata)
+    for number in range(count):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US).line(FILE, 2, "main", at, loading * US)
+        builder.line(FILE, 3, "main", at + loading * US, (1000 - loading) * US)
+        builder.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, loading * US)
+        if kernel is None:
+            builder.op("aten::mm", at + 600 * US, 300 * US)
+        else:
+            builder.kernel("gemm", at + 495 * US, at + 500 * US, kernel * US)
+    return builder
+
+
+def test_loading_while_the_device_is_idle_is_found_at_its_line(findings_of):
+    (found,) = findings_of(steps(450), "DS003")
+    assert (found.file, found.line) == (FILE, 2)
+    assert found.evidence == {"loading_ns": 1350 * US, "batches": 3, "device_idle_ns": 1350 * US}
+    assert found.saving_ns == 1350 * US
+    assert "num_workers" in found.remedy.text
+
+
+def test_loading_while_the_device_still_works_costs_only_what_is_left(findings_of):
+    (found,) = findings_of(steps(450, kernel=700), "DS003")
+    # The kernel of the step before runs until 1,200 µs; the first step has none before it.
+    assert found.evidence["device_idle_ns"] == (450 + 2 * 250) * US
+
+
+def test_loading_that_the_device_hides_is_not_found(findings_of):
+    assert findings_of(steps(100, kernel=600), "DS003") == []
+    assert findings_of(steps(40), "DS003") == []
+
+
+def test_on_the_cpu_loading_could_run_beside_the_rest_but_no_longer_than_that_takes(findings_of):
+    (found,) = findings_of(steps(300, kernel=None), "DS003")
+    assert found.saving_ns == 900 * US
+    (found,) = findings_of(steps(580, kernel=None), "DS003")
+    assert found.saving_ns == 3 * 420 * US
+    assert "device" not in found.message
+
+
+def test_with_workers_their_slowest_line_is_named(findings_of):
+    workers = [{"pid": 7, "worker_id": 0, "wall_ns": 900 * US,
+                "lines": [[0, 30, "Data.__getitem__", 500 * US, 10], [0, 40, "collate", 800 * US, 10]]}]  # fmt: skip
+    (found,) = findings_of(steps(450, deepscope={"workers": workers}), "DS003")
+    assert found.evidence["worker_cpu_ns"] == 1300 * US
+    assert "collate, line 40" in found.remedy.text
+
+
+def test_without_a_data_phase_there_is_nothing_to_find(findings_of):
+    builder = TraceBuilder().step(1, 0, 1000 * US).line(FILE, 2, "main", 0, 1000 * US)
+    assert findings_of(builder.kernel("gemm", 1, 900 * US, 50 * US), "DS003") == []

@@ -1,0 +1,47 @@
+"""Which rule fires on which recorded trace: tests/data/golden/findings.txt, to be read by people.
+
+`DEEPSCOPE_REGENERATE=1 python -m pytest tests/unit/findings` writes it anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deepscope.report.wording import share_text, time_text
+from deepscope.store.build import build_profile
+from deepscope.store.profile import Finding, Profile
+from deepscope.trace.read import read_trace
+from golden import matches_golden
+from shared_traces import needs_shared_traces, trace_paths
+
+pytestmark = [needs_shared_traces, pytest.mark.shared_traces]
+
+IDLE = {"DS001", "DS003", "DS004", "DS005"}
+"""Rules whose savings are shares of the device's idle time."""
+
+
+def described(profile: Profile, finding: Finding) -> str:
+    place = f"{'/'.join(finding.file.split('/')[-2:])}:{finding.line}" if finding.file else "(no line)"
+    share = share_text(finding.saving_ns, profile.totals.wall_ns)
+    figures = ", ".join(f"{name} {value}" for name, value in finding.evidence.items())
+    return f"  {finding.code} {finding.severity:7} {share:>6} {time_text(finding.saving_ns):>6}  {place}  {figures}"
+
+
+def section(path: Path) -> list[str]:
+    profile = build_profile(read_trace(path))
+    totals = profile.totals
+    for finding in profile.findings:
+        assert 0 <= finding.saving_ns <= totals.wall_ns, (path.name, finding)
+    if profile.metric == "device":
+        promised = sum(finding.saving_ns for finding in profile.findings if finding.code in IDLE)
+        assert promised <= totals.idle_ns, path.name
+    device = profile.trace.device or "unnamed device"
+    head = f"{path.name.removesuffix('.json.gz')}: {device}, {totals.steps} steps, {time_text(totals.wall_ns)}"
+    return [head, *(described(profile, finding) for finding in profile.findings)]
+
+
+def test_each_trace_has_the_findings_of_the_table():
+    lines = [line for path in trace_paths() for line in section(path)]
+    matches_golden("\n".join(lines) + "\n", "findings.txt")

@@ -1,0 +1,77 @@
+"""The buffer and the protocol's positions, against a text kept as one string."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lsprotocol import types
+
+from deepscope_lsp.engine.buffer import Buffer
+from deepscope_lsp.positions import Units, apply_change, line_end, span, whole_line
+from deepscope_lsp.remap import LineMap, split_lines
+
+LETTERS = st.text(st.sampled_from("ab é😀\n\r\f\u2028\t"), max_size=12)
+UNITS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+WIDTH = {"utf-8": 1, "utf-16": 2, "utf-32": 4}
+
+
+def units_of(text: str, encoding: str) -> int:
+    return len(text.encode(UNITS[encoding])) // WIDTH[encoding]
+
+
+@given(LETTERS, st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), LETTERS), max_size=5),
+       st.sampled_from(sorted(UNITS)))  # fmt: skip
+def test_incremental_changes_give_the_text_that_the_editor_has(
+    start: str, edits: list[tuple[int, int, str]], encoding: str
+) -> None:
+    text = "\n".join(split_lines(start))
+    buffer = Buffer(text)
+    original = list(buffer.lines)
+    line_map = LineMap(original, buffer.lines)
+    units = Units(encoding)
+    for first, last, fresh in edits:
+        first, last = sorted((min(first, len(text)), min(last, len(text))))
+        fresh = "\n".join(split_lines(fresh))
+        change = types.TextDocumentContentChangePartial(
+            range=types.Range(*(position(text, place, encoding) for place in (first, last))), text=fresh
+        )
+        text = text[:first] + fresh + text[last:]
+        splice = apply_change(buffer, change, units)
+        line_map.spliced(splice.start, splice.removed, splice.inserted)
+        assert buffer.lines == split_lines(text)
+        for line in range(1, len(buffer.lines) + 1):
+            home = line_map.recorded_line(line)
+            assert home is None or original[home - 1] == buffer.line(line)
+
+
+def position(text: str, place: int, encoding: str) -> types.Position:
+    before = text[:place].split("\n")
+    return types.Position(len(before) - 1, units_of(before[-1], encoding))
+
+
+def test_places_outside_the_text_are_taken_to_its_nearest_end() -> None:
+    buffer = Buffer("one\ntwo")
+    region = types.Range(types.Position(1, 99), types.Position(77, 5))
+    apply_change(buffer, types.TextDocumentContentChangePartial(range=region, text="!"), Units())
+    assert buffer.lines == ["one", "two!"]
+    backwards = types.Range(types.Position(1, 2), types.Position(0, 0))
+    apply_change(buffer, types.TextDocumentContentChangePartial(range=backwards, text="-"), Units())
+    assert buffer.lines == ["one", "tw-o!"]
+
+
+def test_a_whole_new_text_replaces_all_lines() -> None:
+    buffer = Buffer("a\nb")
+    splice = apply_change(buffer, types.TextDocumentContentChangeWholeDocument(text="b\r\nc"), Units())
+    assert buffer.lines == ["b", "c"]
+    assert (splice.start, splice.removed, splice.inserted) == (1, ["a", "b"], 2)
+
+
+@pytest.mark.parametrize(("encoding", "character"), [("utf-8", 8), ("utf-16", 5), ("utf-32", 4), (None, 5)])
+def test_a_line_ends_where_the_editor_counts_it(encoding: str | None, character: int) -> None:
+    units = Units(encoding)
+    assert line_end(3, "é😀ab  ", units) == types.Position(2, character)
+    assert units.column("é😀ab", character - 2) == 2
+
+
+def test_ranges_of_lines_leave_the_blanks_out() -> None:
+    assert whole_line(2, "    x = 1  ", Units()) == types.Range(types.Position(1, 4), types.Position(1, 9))
+    assert span(1, "😀x", 1, 2, Units()) == types.Range(types.Position(0, 2), types.Position(0, 3))

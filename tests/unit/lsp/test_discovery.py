@@ -1,0 +1,49 @@
+"""Traces found by the settings' folders, files and globs."""
+
+import os
+from pathlib import Path
+
+from deepscope_lsp.engine.discovery import find_stamps, resolve_places
+
+
+def touch(path: Path, seconds: int = 1_000) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}", encoding="utf-8")
+    os.utime(path, (seconds, seconds))
+    return path
+
+
+def test_the_newest_trace_comes_first_by_the_time_in_its_name(tmp_path: Path) -> None:
+    old = touch(tmp_path / "logs" / "a.1700000000000000000.pt.trace.json", 9_000)
+    new = touch(tmp_path / "logs" / "run" / "b.1800000000000000000.pt.trace.json.gz", 1_000)
+    plain = touch(tmp_path / "logs" / "c.pt.trace.json", 5_000)
+    touch(tmp_path / "logs" / "notes.json")
+    touch(tmp_path / "logs" / ".hidden" / "d.pt.trace.json")
+    touch(tmp_path / "logs" / "node_modules" / "e.pt.trace.json")
+    stamps = find_stamps(resolve_places(["logs"], str(tmp_path)))
+    assert [stamp.path for stamp in stamps] == [str(new), str(old), str(plain)]
+
+
+def test_globs_and_single_files(tmp_path: Path) -> None:
+    one = touch(tmp_path / "exp" / "one" / "deepscope_logs" / "w.pt.trace.json")
+    named = touch(tmp_path / "kept" / "anything.json")
+    touch(tmp_path / "venv" / "lib" / "deepscope_logs" / "x.pt.trace.json")
+    touch(tmp_path / "venv" / "pyvenv.cfg")
+    places = resolve_places(["**/deepscope_logs", "kept/anything.json", "s3://bucket/runs", "missing"], str(tmp_path))
+    assert {stamp.path for stamp in find_stamps(places)} == {str(one), str(named)}
+    assert places.urls == ("s3://bucket/runs",)
+
+
+def test_links_in_a_circle_and_broken_ones_end(tmp_path: Path) -> None:
+    trace = touch(tmp_path / "logs" / "w.pt.trace.json")
+    (tmp_path / "logs" / "again").symlink_to(tmp_path / "logs", target_is_directory=True)
+    (tmp_path / "logs" / "dangling.pt.trace.json").symlink_to(tmp_path / "nowhere")
+    assert [stamp.path for stamp in find_stamps(resolve_places(["logs"], str(tmp_path)))] == [str(trace)]
+
+
+def test_a_folder_of_a_thousand_traces(tmp_path: Path) -> None:
+    for number in range(1000):
+        touch(tmp_path / "runs" / f"w.{1_700_000_000_000_000_000 + number}.pt.trace.json")
+    stamps = find_stamps(resolve_places(["runs"], str(tmp_path)))
+    assert len(stamps) == 1000
+    assert stamps[0].path.endswith(".1700000000000000999.pt.trace.json")

@@ -1,0 +1,57 @@
+"""Profiles loaded in a process of their own."""
+
+from pathlib import Path
+
+import pytest
+
+from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
+from deepscope_lsp.engine.loading import CancelledLoadError, Loader, Request, cached_profile
+from lsp_profiles import record
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPSCOPE_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def test_a_trace_is_read_once(tmp_path: Path) -> None:
+    request = Request(path=str(record(tmp_path)))
+    assert cached_profile(request) is None
+    reports: list[tuple[int, int]] = []
+    profile = Loader(request).load(lambda done, total: reports.append((done, total)))
+    assert profile.totals.device_ns == 40_000
+    assert reports
+    assert reports[-1][0] == reports[-1][1]
+    kept = cached_profile(request)
+    assert kept is not None
+    assert kept.lines == profile.lines
+
+
+@pytest.mark.parametrize(
+    ("content", "error"), [("", NotATraceError), ("{}", NotATraceError), ('{"traceEvents": [{"ph": "X"', TraceError)]
+)
+def test_the_error_is_that_of_the_reader(tmp_path: Path, content: str, error: type[TraceError]) -> None:
+    path = tmp_path / "bad.pt.trace.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(error, match=r"bad\.pt\.trace\.json"):
+        Loader(Request(path=str(path))).load()
+
+
+def test_what_is_not_there_or_not_in_it(tmp_path: Path) -> None:
+    with pytest.raises(NoTraceError):
+        Loader(Request(path=str(tmp_path / "missing"))).load()
+    with pytest.raises(OptionError, match="step 77"):
+        Loader(Request(path=str(record(tmp_path)), step=77)).load()
+
+
+def test_a_cancelled_load_starts_nothing(tmp_path: Path) -> None:
+    loader = Loader(Request(path=str(record(tmp_path))))
+    loader.cancel()
+    with pytest.raises(CancelledLoadError):
+        loader.load()
+
+
+def test_a_load_is_cancelled_while_it_runs(tmp_path: Path) -> None:
+    loader = Loader(Request(path=str(record(tmp_path))))
+    with pytest.raises(CancelledLoadError):
+        loader.load(lambda _done, _total: loader.cancel())

@@ -1,0 +1,226 @@
+"""What is shown of a profile: labels, hovers, trees, comparisons."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from deepscope.store.profile import CallNode, Library, Line, Profile, RankSpread, Top
+from deepscope_lsp.engine import wording
+from deepscope_lsp.engine.annotation import annotate, total_words
+from deepscope_lsp.engine.answers import call_paths, flame_graph, hot_lines
+from deepscope_lsp.engine.baseline import Baseline
+from deepscope_lsp.engine.hover import HoverContext, function_hover, line_hover
+from deepscope_lsp.engine.measure import Measure
+from deepscope_lsp.engine.profile_index import ProfileIndex, merged, subtree_ns
+from lsp_profiles import NET, SOURCE, make_profile
+
+FILE = "/job/train.py"
+
+
+def nowhere(_file: str, _line: int) -> None:
+    return None
+
+
+@pytest.fixture
+def index() -> ProfileIndex:
+    return ProfileIndex(make_profile(FILE, root="/job"))
+
+
+def line(index: ProfileIndex, name: str) -> Line:
+    return index.files[FILE].lines[NET[name]]
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("project", "30 ms · 60 %"),
+        ("relu", "15 ms · 30 %"),
+        ("call", "calls 45 ms · 90 %"),
+        ("backward", "waits 10 ms"),
+    ],
+)
+def test_a_label_says_the_time_per_step_and_its_share(index: ProfileIndex, name: str, label: str) -> None:
+    assert annotate(line(index, name), index.measure).label == label
+
+
+def test_a_label_of_a_cpu_trace_says_so(index: ProfileIndex) -> None:
+    index.profile.metric = "cpu_self"
+    measure = Measure.of(index.profile)
+    assert annotate(line(index, "project"), measure).label == "CPU 30 ms · 60 %"
+    assert annotate(line(index, "call"), measure).label == "calls CPU 45 ms · 90 %"
+    assert "no device events" in annotate(line(index, "project"), measure).tooltip
+    assert total_words(index.profile.functions[0], measure) == "CPU 45 ms · 90 %, own 45 ms"
+
+
+def test_a_time_is_the_mean_over_ranks_and_of_a_trace_without_steps_the_whole(index: ProfileIndex) -> None:
+    index.profile.totals.ranks = 2
+    assert annotate(line(index, "project"), Measure.of(index.profile)).label == "15 ms · 60 %"
+    index.profile.totals.ranks, index.profile.totals.steps = 1, 0
+    assert annotate(line(index, "project"), Measure.of(index.profile)).label == "60 ms · 60 %"
+
+
+def test_a_function_level_number_says_so(index: ProfileIndex) -> None:
+    record = msgspec.structs.replace(line(index, "project"), exact=False)
+    assert annotate(record, index.measure).label.endswith("whole function")
+
+
+def test_a_hover_holds_every_number_of_a_line(index: ProfileIndex) -> None:
+    context = HoverContext(
+        index, lambda _file, number: ("file:///here/train.py", number + 1), text_words="the text is what ran"
+    )
+    assert (
+        line_hover(line(index, "project"), context)
+        == """\
+**Net.forward, line 6**
+
+|  | per step | share |
+| :-- | --: | --: |
+| device | 30 ms | 60 % of busy |
+| forward | 25 ms | 50 % of busy |
+| backward | 5 ms | 10 % of busy |
+| CPU | 2.50 ms | 3.3 % of wall |
+
+Per step: calls 1, launches 3; memory 2 MiB allocated, 0 freed; 100 TFLOP/s
+
+Kernels:
+
+- `sgemm` 30 ms (6 calls)
+
+Operators:
+
+- `aten::mm` 30 ms (2 calls)
+
+Called from:
+
+- [train.py:12](file:///here/train.py#L12) train 30 ms
+
+Trace: w.pt.trace.json, on Test GPU; the text is what ran"""
+    )
+
+
+def test_a_hover_on_a_call_names_what_it_calls(index: ProfileIndex) -> None:
+    hover = line_hover(line(index, "call"), HoverContext(index, nowhere))
+    assert "Calls:\n\n- train.py:6 Net.forward 30 ms\n- train.py:7 Net.forward 15 ms" in hover
+    assert "Called from" not in hover
+
+
+def test_a_hover_on_a_function_has_its_callers(index: ProfileIndex) -> None:
+    hover = function_hover(index.profile.functions[0], HoverContext(index, nowhere))
+    assert "| device | 45 ms | 90 % of busy |" in hover
+    assert "- train.py:11 train 45 ms" in hover
+
+
+def test_a_hover_shows_ranks_libraries_and_what_is_not_exact(index: ProfileIndex) -> None:
+    record = msgspec.structs.replace(
+        line(index, "relu"),
+        exact=False,
+        in_compiled_region=True,
+        spread=RankSpread(10_000_000, 3, 20_000_000, 1),
+        libraries=[Library("lib.models", "run", "aten::mm", 8_000_000, "lib/*")],
+        collective_ns=4_000_000,
+        collective_exposed_ns=2_000_000,
+        h2d_ns=1_000_000,
+        h2d_bytes=1 << 21,
+    )
+    hover = line_hover(record, HoverContext(index, nowhere))
+    assert "Ranks: min 5 ms (rank 3), max 10 ms (rank 1, the slowest)" in hover
+    assert "- `lib.models.run` `aten::mm` 4 ms; record with `include=['lib/*']` to see its lines" in hover
+    assert "| collectives not overlapped | 1 ms | 2.0 % of busy |" in hover
+    assert "copies to the device 1 MiB in 500 µs" in hover
+    assert "numbers are those of the whole function" in hover
+    assert "Inside a compiled region" in hover
+
+
+def test_names_in_a_hover_are_escaped(index: ProfileIndex) -> None:
+    evil = "[click](command:evil) <img src=x>"
+    record = msgspec.structs.replace(line(index, "relu"), function=evil, top_kernels=[Top(evil + "`", 1, 1)])
+    hover = line_hover(record, HoverContext(index, nowhere))
+    assert r"**\[click\](command:evil) \<img src=x\>, line 7**" in hover
+    assert "- `` [click](command:evil) <img src=x>` ``" in hover
+
+
+def test_hot_lines_come_by_own_time_then_by_waiting(index: ProfileIndex) -> None:
+    found = hot_lines(index, nowhere, limit=3)
+    assert [(one["line"], one["share"], one["uri"]) for one in found] == [
+        (6, 0.6, None),
+        (7, 0.3, None),
+        (12, 0.0, None),
+    ]
+    assert found[0]["numbers"]["self_device_ns"] == 60_000_000
+    assert "line" not in found[0]["numbers"]
+    assert hot_lines(index, nowhere, limit=9, files={"/other.py"}) == []
+
+
+def test_call_paths_sum_to_the_whole(index: ProfileIndex) -> None:
+    roots = call_paths(index, nowhere)
+    assert [(root["line"], root["selfNs"], root["totalNs"]) for root in roots] == [
+        (11, 0, 90_000_000),
+        (0, 10_000_000, 10_000_000),
+    ]
+    assert [(one["line"], one["totalNs"]) for one in roots[0]["children"]] == [(6, 60_000_000), (7, 30_000_000)]
+    assert sum(root["totalNs"] for root in roots) == index.profile.totals.device_ns
+
+
+def test_a_flame_graph_holds_all_device_time(index: ProfileIndex) -> None:
+    graph = flame_graph(index, nowhere)
+    assert graph["total"] == index.profile.totals.device_ns
+    assert [root["frame"] for root in graph["roots"]] == [2, -1]
+    assert [child["self"] for child in graph["roots"][0]["children"]] == [60_000_000, 30_000_000]
+    assert graph["frames"][2]["line"] == NET["call"]
+
+
+def test_times_of_a_subtree_are_summed_upwards() -> None:
+    tree = [CallNode(-1, 0, 5, 1), CallNode(0, 1, 5, 1), CallNode(1, 2, 1, 0), CallNode(-1, 2, 7, 0)]
+    assert subtree_ns(tree) == [(11, 2), (6, 1), (1, 0), (7, 0)]
+
+
+def test_the_hot_path_goes_from_the_outermost_line_to_the_innermost(index: ProfileIndex) -> None:
+    assert [one.line for one in index.hot_path(FILE, NET["call"])] == [NET["call"], NET["project"]]
+    assert [one.line for one in index.hot_path(FILE, NET["relu"])] == [NET["call"], NET["relu"]]
+
+
+def test_records_of_one_line_are_summed_and_totals_overlap() -> None:
+    one = Line(file="a", line=1, function="f", exact=True, self_device_ns=10, total_device_ns=30)
+    inner = Line(file="a", line=1, function="f.<listcomp>", exact=True, self_device_ns=20, total_device_ns=20)
+    both = merged([one, inner])
+    assert (both.function, both.self_device_ns, both.total_device_ns) == ("f.<listcomp>", 30, 30)
+
+
+def older() -> Profile:
+    text = "# one line more\n" + SOURCE.replace("y.relu()", "y.relu().relu()")
+    profile = make_profile("/other/place/train.py", text=text, root="/other/place")
+    profile.lines = [msgspec.structs.replace(one, line=one.line + 1) for one in profile.lines]
+    profile.lines[0].self_device_ns = 40_000_000
+    return profile
+
+
+def test_a_baseline_is_compared_line_by_line_of_text(index: ProfileIndex) -> None:
+    baseline = Baseline(ProfileIndex(older()), index)
+    assert baseline.own_ns(FILE, NET["project"]) == 20_000_000
+    assert baseline.own_ns(FILE, NET["relu"]) == 0
+    hover = line_hover(line(index, "project"), HoverContext(index, nowhere, baseline=baseline))
+    assert "Against `w.pt.trace.json`: +10 ms (+50 %) per step" in hover
+
+
+def test_a_baseline_without_texts_is_compared_by_numbers(tmp_path: Path) -> None:
+    current = ProfileIndex(make_profile(FILE, text=None, root="/job"))
+    baseline = Baseline(ProfileIndex(make_profile(FILE, text=None, root="/job")), current)
+    assert baseline.own_ns(FILE, NET["relu"]) == 15_000_000
+    assert baseline.own_ns("/job/unknown.py", 3) == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [(1e6, 1e6, "unchanged"), (2e6, 1e6, "-1 ms (-50 %)"), (0, 1e6, "+1 ms (new)"), (1e6, 0, "-1 ms (gone)")],
+)
+def test_changes_in_words(old: float, new: float, words: str) -> None:
+    assert wording.change(old, new) == words
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [(0, "0 %"), (0.0001, "<0.1 %"), (0.042, "4.2 %"), (0.0996, "10 %"), (0.38, "38 %"), (1, "100 %")],
+)
+def test_shares_in_words(ratio: float, words: str) -> None:
+    assert wording.share(ratio) == words

@@ -1,0 +1,75 @@
+"""What other viewers get holds all of the time, under the right lines."""
+
+import json
+from collections import Counter
+
+import pytest
+
+import built_profiles
+from deepscope.report.folded import folded_report
+from deepscope.report.speedscope import speedscope_report
+from deepscope.store.profile import Profile
+
+
+def flat() -> Profile:
+    profile = built_profiles.training()
+    profile.call_tree = []
+    return profile
+
+
+PROFILES = {
+    "training": built_profiles.training(),
+    "flat": flat(),
+    "cpu": built_profiles.cpu_only(),
+    "hostile": built_profiles.hostile(),
+}
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_speedscope_gets_a_valid_file_with_all_device_time(name: str) -> None:
+    profile = PROFILES[name]
+    document = json.loads(speedscope_report(profile))
+    assert document["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    frames = document["shared"]["frames"]
+    assert all(frame["name"].isprintable() for frame in frames)
+    for sampled in document["profiles"]:
+        assert (sampled["type"], sampled["unit"], sampled["startValue"]) == ("sampled", "nanoseconds", 0)
+        assert len(sampled["samples"]) == len(sampled["weights"])
+        assert sum(sampled["weights"]) == sampled["endValue"]
+        assert all(0 <= frame < len(frames) for stack in sampled["samples"] for frame in stack)
+    assert document["profiles"][0]["endValue"] == profile.totals.device_ns
+
+
+def test_speedscope_gives_each_line_its_self_time_and_its_callers() -> None:
+    profile = built_profiles.training()
+    document = json.loads(speedscope_report(profile))
+    frames = document["shared"]["frames"]
+    selves: Counter[tuple[str, int]] = Counter()
+    sampled = document["profiles"][0]
+    for stack, weight in zip(sampled["samples"], sampled["weights"], strict=True):
+        last = frames[stack[-1]]
+        selves[last["name"], last.get("line", 0)] += weight
+    expected = {(line.function, line.line): line.self_device_ns for line in profile.lines if line.self_device_ns}
+    assert selves == {**expected, ("(no user line)", 0): 10_000_000}
+    assert [frames[frame]["name"] for frame in sampled["samples"][3]] == ["main", "Net.forward", "数える"]
+    assert [one["name"] for one in document["profiles"]] == [
+        "device time", "device time, backward", "CPU time of the lines",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_folded_stacks_hold_all_device_time(name: str) -> None:
+    weights = [int(line.rsplit(" ", 1)[1]) for line in folded_report(PROFILES[name]).splitlines()]
+    assert sum(weights) == PROFILES[name].totals.device_ns
+
+
+def test_a_folded_stack_reads_from_the_outermost_line() -> None:
+    first, second = folded_report(built_profiles.training()).splitlines()[:2]
+    assert first == "main (train.py:5) 12000000"
+    assert second == "main (train.py:5);Net.forward (nets/model.py:42) 50000000"
+
+
+def test_a_semicolon_in_a_name_does_not_split_a_frame() -> None:
+    profile = flat()
+    profile.lines[0].function = "a;b\n1"
+    assert folded_report(profile).startswith("a,b\\n1 (nets/model.py:42) 50000000\n")

@@ -1,0 +1,130 @@
+"""The JSON report is the contract that docs/report.md describes."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import built_profiles
+from deepscope.report.json_report import json_report
+from deepscope.report.tables import TABLES
+from deepscope.store.merge import merge_profiles
+from deepscope.store.profile import Numbers
+
+NUMBERS = dict.fromkeys(Numbers.__struct_fields__, int)
+TOP = [{"name": str, "device_ns": int, "count": int}]
+SPREAD = ({"min_ns": int, "min_rank": int, "max_ns": int, "max_rank": int}, None)
+LINE = {
+    **NUMBERS,
+    "file": str,
+    "line": int,
+    "function": str,
+    "exact": bool,
+    "in_compiled_region": bool,
+    "text": (str, None),
+    "top_operators": TOP,
+    "top_kernels": TOP,
+    "libraries": [{"module": str, "function": str, "operator": str, "device_ns": int, "include": str}],
+    "spread": SPREAD,
+}
+TABLE_ROWS: dict[str, Any] = {
+    "functions": {**NUMBERS, "file": str, "line": int, "function": str, "exact": bool},
+    "modules": {**NUMBERS, "path": str, "class_name": str},
+    "operators": {
+        "name": str, "calls": int, "self_device_ns": int, "total_device_ns": int, "self_cpu_ns": int,
+        "total_cpu_ns": int, "flops": int,
+    },
+    "kernels": {
+        "name": str, "kind": str, "calls": int, "device_ns": int, "mean_ns": int, "max_ns": int, "operator": str,
+    },
+    "steps": {
+        "number": int, "start_ns": int, "duration_ns": int, "device_ns": int, "busy_ns": int, "idle_ns": int,
+        "wait_ns": int, "phases": {str: int}, "spread": SPREAD,
+    },
+    "phases": {"name": str, "wall_ns": int, "device_ns": int, "calls": int},
+}  # fmt: skip
+REPORT = {
+    "format": int,
+    "metric": str,
+    "step": (int, None),
+    "trace": {
+        "path": str, "paths": [str], "ranks": [int], "world_size": int, "device": str, "device_count": int,
+        "hostname": str, "recorded_at": str, "stage": str, "window": int, "project_root": str,
+        "git_commit": str, "git_dirty": bool, "python": str, "torch": str, "lightning": str, "deepscope": str,
+        "line_source": str, "truncated": bool, "warnings": [str], "recording": dict, "also_recorded": [str],
+    },
+    "totals": {
+        "device_ns": int, "busy_ns": int, "idle_ns": int, "wall_ns": int, "wait_ns": int, "steps": int, "launches": int,
+        "operators": int, "peak_bytes": int, "flops": int, "recording_ns": int, "worker_cpu_ns": int, "ranks": int,
+    },
+    "resolved": {"line_ns": int, "function_ns": int, "module_ns": int, "none_ns": int, "ratio": float},
+    "lines": [LINE],
+    "no_line": NUMBERS,
+    "findings": [
+        {
+            "code": str, "title": str, "severity": str, "file": str, "line": int, "function": str, "message": str,
+            "evidence": dict, "saving_ns": int, "doc": str,
+            "remedy": {"text": str, "edits": [{"line": int, "old": str, "new": str}]},
+        },
+    ],
+}  # fmt: skip
+
+
+def check(value: Any, shape: Any, place: str = "") -> None:
+    """Asserts that `value` has exactly the keys and types of `shape`."""
+    if isinstance(shape, tuple):
+        if value is not None:
+            check(value, shape[0], place)
+    elif isinstance(shape, list):
+        assert isinstance(value, list), place
+        for item in value:
+            check(item, shape[0], f"{place}[]")
+    elif isinstance(shape, dict):
+        assert isinstance(value, dict), place
+        if set(shape) == {str}:
+            shape = dict.fromkeys(value, shape[str])
+        assert set(value) == set(shape), place
+        for key, inner in shape.items():
+            check(value[key], inner, f"{place}.{key}")
+    else:
+        assert type(value) is shape, f"{place}: {value!r}"
+
+
+@pytest.mark.parametrize("by", TABLES)
+def test_the_report_has_exactly_the_documented_keys_and_types(by: str) -> None:
+    merged = merge_profiles([built_profiles.training(), built_profiles.training()])
+    for profile in (built_profiles.training(), built_profiles.cpu_only(), built_profiles.hostile(), merged):
+        report = json.loads(json_report(profile, by=by))
+        key = TABLES[by].key
+        check(report, REPORT | ({} if key == "lines" else {key: [TABLE_ROWS[key]]}))
+        assert report["format"] == 1
+
+
+def test_every_key_stands_in_the_documentation(repository: Path) -> None:
+    documented = set(re.findall(r"`(\w+)`", (repository / "docs" / "report.md").read_text(encoding="utf-8")))
+
+    def keys(shape: Any) -> set[str]:
+        if isinstance(shape, dict):
+            return {key for key in shape if isinstance(key, str)}.union(*map(keys, shape.values()))
+        return keys(shape[0]) if isinstance(shape, (list, tuple)) else set()
+
+    assert keys({**REPORT, **TABLE_ROWS}) - documented == set()
+
+
+def test_the_lines_are_all_there_by_their_device_time() -> None:
+    profile = built_profiles.training()
+    report = json.loads(json_report(profile, by="operator", sort="calls", limit=1))
+    selves = [line["self_device_ns"] for line in report["lines"]]
+    assert selves == sorted(selves, reverse=True)
+    assert sum(selves) + report["no_line"]["self_device_ns"] == report["totals"]["device_ns"]
+    assert [row["name"] for row in report["operators"]] == ["aten::addmm"]
+    assert len(json.loads(json_report(profile, limit=2))["lines"]) == 2
+
+
+def test_no_name_reaches_the_terminal_as_an_escape() -> None:
+    text = json_report(built_profiles.hostile())
+    assert text.isascii()
+    assert all(character.isprintable() or character == "\n" for character in text)
+    assert json.loads(text)["lines"][0]["function"] == built_profiles.hostile().lines[0].function

@@ -1,0 +1,97 @@
+"""Snapshots that people can read: `DEEPSCOPE_REGENERATE=1 python -m pytest tests/unit/report` writes them anew."""
+
+import re
+
+import pytest
+from rich.cells import cell_len
+
+import built_profiles
+from deepscope.errors import OptionError
+from deepscope.report.tables import TABLES
+from deepscope.report.text import text_report
+from deepscope.store.merge import merge_profiles
+from golden import matches_golden
+
+PROFILES = {"training": built_profiles.training, "cpu-only": built_profiles.cpu_only, "hostile": built_profiles.hostile}
+
+
+@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize("name", PROFILES)
+def test_the_report_reads_as_its_snapshot(name: str, width: int) -> None:
+    matches_golden(text_report(PROFILES[name](), width=width, limit=3), f"report/{name}-{width}.txt")
+
+
+@pytest.mark.parametrize("by", [name for name in TABLES if name != "line"])
+def test_each_table_reads_as_its_snapshot(by: str) -> None:
+    matches_golden(text_report(built_profiles.training(), by=by, width=100), f"report/training-by-{by}.txt")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160, 240])
+@pytest.mark.parametrize("by", TABLES)
+@pytest.mark.parametrize("name", PROFILES)
+def test_no_table_is_wider_than_the_terminal(name: str, by: str, width: int) -> None:
+    text = text_report(PROFILES[name](), by=by, width=width)
+    table = text.split("\n\n")[1].splitlines()
+    least = 60 if by in {"line", "module", "kernel", "function", "operator", "phase", "step"} else 0
+    assert max(map(cell_len, table)) <= max(width, least)
+
+
+def test_shares_are_of_the_busy_time_so_that_overlapping_streams_give_more_than_the_whole() -> None:
+    profile = built_profiles.training()
+    text = text_report(profile, width=160, limit=2)
+    shares = [float(share) for share in re.findall(r"^ *([\d.]+)%", text, re.MULTILINE)]
+    assert sum(shares) == pytest.approx(100 * profile.totals.device_ns / profile.totals.busy_ns)
+
+
+def test_without_colour_there_is_no_escape_and_with_it_the_text_is_the_same() -> None:
+    for profile in (built_profiles.training(), built_profiles.hostile()):
+        plain = text_report(profile, width=100)
+        colored = text_report(profile, width=100, color=True)
+        assert "\x1b" not in plain
+        assert "\x1b[1;31m" in colored
+        assert re.sub(r"\x1b\[[\d;]*m", "", colored) == plain
+
+
+def test_an_unknown_key_names_those_there_are() -> None:
+    with pytest.raises(OptionError, match=r"--sort size.*--by kernel.*device, mean, max, calls"):
+        text_report(built_profiles.training(), by="kernel", sort="size")
+    with pytest.raises(OptionError, match="line, function, operator"):
+        text_report(built_profiles.training(), by="file")
+
+
+def test_rows_stand_by_the_key_asked_for() -> None:
+    rows = TABLES["line"].rows(built_profiles.training(), sort="wait")
+    assert [row.wait_ns for row in rows] == sorted((row.wait_ns for row in rows), reverse=True)
+    forward = TABLES["line"].rows(built_profiles.training(), sort="forward", limit=2)
+    assert [row.line for row in forward] == [42, 17]
+    places = TABLES["line"].rows(built_profiles.training(), sort="location")
+    assert [row.line for row in places] == [9, 17, 42, 7, 5]
+
+
+def test_source_text_comes_from_the_trace_and_never_from_a_changed_file(tmp_path) -> None:
+    import hashlib
+
+    from deepscope.report.places import Sources
+    from deepscope.store.profile import SourceFile
+
+    file = tmp_path / "model.py"
+    file.write_text("a = 1\n    b = 2\n")
+    profile = built_profiles.training()
+    line = built_profiles.line(str(file), 2, "f", 1)
+    assert Sources(profile).text(line) == ""  # nothing recorded: what ran is not known
+    profile.files[str(file)] = SourceFile(sha256=hashlib.sha256(file.read_bytes()).hexdigest())
+    assert Sources(profile).text(line) == "b = 2"
+    file.write_text("b = 2\na = 1\n")
+    assert Sources(profile).text(line) == ""
+
+
+def test_several_ranks_show_how_far_they_lie_apart() -> None:
+    first, second = built_profiles.training(), built_profiles.training()
+    second.trace.ranks = [1]
+    second.lines[0].self_device_ns = 10_000_000
+    text = text_report(merge_profiles([first, second]), width=160)
+    row = next(line for line in text.splitlines() if "nets/model.py:42" in line)
+    assert "10ms to 50ms" in row
+    assert "ranks 0-1 of 2, summed up" in text
+    assert "25ms a step" not in text  # two ranks side by side take no longer than one
+    assert "50ms a step" in text

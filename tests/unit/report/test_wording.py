@@ -1,0 +1,43 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepscope.report.wording import bytes_text, count_text, printable, share_text, time_text
+
+
+@pytest.mark.parametrize(
+    ("duration_ns", "text"),
+    [
+        (0, ""), (1, "1ns"), (999, "999ns"), (1_000, "1µs"), (1_234, "1.23µs"), (9_996, "10.0µs"), (99_960, "100µs"),
+        (999_600, "1.00ms"), (12_345_678, "12.3ms"), (1_500_000_000, "1.50s"), (1_234_000_000_000, "1234s"),
+        (-2_500_000, "-2.50ms"), (0.4, "0.40ns"),
+    ],
+)  # fmt: skip
+def test_a_time_has_three_digits_and_its_unit(duration_ns: float, text: str) -> None:
+    assert time_text(duration_ns) == text
+
+
+def test_bytes_and_counts_have_their_units() -> None:
+    assert bytes_text(3 << 20) == "3MiB"
+    assert bytes_text(1536) == "1.50KiB"
+    assert count_text(12_345) == "12,345"
+    assert count_text(2 * 10**12) == "2T"
+    assert count_text(0) == ""
+
+
+def test_a_share_too_small_for_its_decimal_does_not_read_as_nothing() -> None:
+    assert share_text(1, 10**6) == "<0.1%"
+    assert share_text(0, 10) == ""
+    assert share_text(1, 0) == ""
+    assert share_text(1, 3) == "33.3%"
+
+
+@given(st.text())
+def test_nothing_that_a_terminal_obeys_is_left_in_a_name(text: str) -> None:
+    assert printable(text).isprintable()
+
+
+def test_letters_of_any_script_stay_as_they_are() -> None:
+    assert printable("模型.py: größe(ß)") == "模型.py: größe(ß)"
+    assert printable("a\tb\u00a0c") == "a b c"
+    assert printable("\x1b[31m\u202e\n") == "\\x1b[31m\\u202e\\n"

@@ -1,0 +1,91 @@
+"""From a path to a Profile; the reader is a stand-in that counts."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import built_profiles
+from deepscope.errors import OptionError
+from deepscope.store import Profile, load_profile
+
+NAME = "ada_{rank}.{stage}.rank{rank}.176731944500000000{rank}.pt.trace.json"
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Paths that were read; each gives the training profile with the rank and stage of its name."""
+    seen: list[str] = []
+
+    def read_trace(path: str, *, partial: bool = False, progress: Any = None) -> str:
+        seen.append(path)
+        if progress is not None:
+            progress(1, 2)
+        return path
+
+    def build_profile(path: str, *, step: int | None = None) -> Profile:
+        profile = built_profiles.training()
+        profile.trace.path = path
+        profile.trace.ranks = [int(path.split(".rank")[1][0])]
+        profile.trace.also_recorded = []
+        profile.step = step if step in {2, 3} else None
+        return profile
+
+    reader, builder = ModuleType("deepscope.trace.read"), ModuleType("deepscope.store.build")
+    reader.read_trace = read_trace  # type: ignore[attr-defined]
+    builder.build_profile = build_profile  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, reader.__name__, reader)
+    monkeypatch.setitem(sys.modules, builder.__name__, builder)
+    return seen
+
+
+def write(folder: Path, rank: int, stage: str = "fit") -> Path:
+    path = folder / NAME.format(rank=rank, stage=stage)
+    path.write_text('{"traceEvents": []}')
+    return path
+
+
+def test_a_trace_is_read_once_until_it_changes(tmp_path: Path, reads: list[str]) -> None:
+    path = write(tmp_path, 0)
+    first = load_profile(path)
+    assert load_profile(path) == first
+    assert reads == [str(path)]
+    path.write_text('{"traceEvents": [] }')
+    load_profile(path)
+    assert len(reads) == 2
+    load_profile(path, cache=False)
+    assert len(reads) == 3
+
+
+def test_the_ranks_of_a_folder_are_merged_and_other_stages_named(tmp_path: Path, reads: list[str]) -> None:
+    for rank in (0, 1):
+        write(tmp_path, rank)
+    write(tmp_path, 0, "validate")
+    profile = load_profile(tmp_path)
+    assert profile.trace.ranks == [0, 1]
+    assert profile.trace.also_recorded == ["validate"]
+    assert load_profile(tmp_path / NAME.format(rank=0, stage="fit")).trace.ranks == [0]
+
+
+def test_progress_counts_the_bytes_of_all_files(tmp_path: Path, reads: list[str]) -> None:
+    for rank in (0, 1):
+        write(tmp_path, rank).write_text(f'{{"deepscope": {{"run_id": "r", "rank": {rank}}}, "traceEvents": []}}')
+    seen: list[tuple[int, int]] = []
+    profile = load_profile(tmp_path, progress=lambda done, total: seen.append((done, total)))
+    assert profile.trace.ranks == [0, 1]
+    size = 2 * 60
+    assert [total for _, total in seen] == [size] * 4
+    assert [done for done, _ in seen] == [1, 60, 61, 120]
+
+
+def test_what_a_file_does_not_hold_is_refused(tmp_path: Path, reads: list[str]) -> None:
+    path = write(tmp_path, 0)
+    with pytest.raises(OptionError, match="--step 7: no such step; there are: 2, 3"):
+        load_profile(path, step=7)
+    assert load_profile(path, step=3).step == 3
+    with pytest.raises(OptionError, match="--rank 4"):
+        load_profile(path, rank=4)
+    with pytest.raises(OptionError, match="--stage test"):
+        load_profile(path, stage="test")

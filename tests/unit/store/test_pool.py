@@ -1,0 +1,115 @@
+"""Several traces read by processes of their own: the same profiles, progress and errors as without."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from deepscope.errors import OptionError, TruncatedTraceError
+from deepscope.store import load_profile, pool
+from deepscope.store.files import TraceFile, single_file
+from deepscope.store.pool import read_in_processes, workers_for
+from deepscope.store.read import read_profile
+from random_traces import random_trace
+
+RANKS = 3
+ASKED = {"step": None, "partial": False, "cache": False}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for rank in range(RANKS):
+        builder = random_trace(rank)
+        builder.metadata["distributedInfo"] = {"rank": rank, "world_size": RANKS}
+        builder.write(tmp_path / f"ada_{rank}.rank{rank}.1767319445000000000.pt.trace.json.gz")
+    return tmp_path
+
+
+@pytest.fixture
+def files(folder: Path) -> list[TraceFile]:
+    found = [single_file(str(path)) for path in sorted(folder.iterdir())]
+    return [file for file in found if file is not None]
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "WORTH_BYTES", 1)
+    monkeypatch.setattr(pool, "_cores", lambda: 2)
+
+
+def test_profiles_come_back_in_the_order_of_the_files(files):
+    seen = []
+    found = read_in_processes(
+        files, workers=2, told=lambda *step: seen.append((*step, threading.current_thread())), **ASKED
+    )
+    expected = [read_profile(file, **ASKED) for file in files]
+    assert list(map(msgspec.to_builtins, found)) == list(map(msgspec.to_builtins, expected))
+    assert {place for place, _, _ in seen} == {0, 1, 2}
+    assert all((place, files[place].size_bytes, threading.current_thread()) in seen for place in range(RANKS))
+
+
+def test_a_run_of_many_ranks_is_the_same_either_way(folder, at_once, monkeypatch):
+    seen = []
+    together = load_profile(folder, cache=False, progress=lambda done, total: seen.append((done, total)))
+    monkeypatch.setattr(pool, "WORTH_BYTES", 1 << 40)
+    assert together == load_profile(folder, cache=False)
+    assert together.trace.ranks == [0, 1, 2]
+    assert seen == sorted(seen)
+    assert seen[-1][0] == seen[-1][1] > 0
+
+
+def test_an_error_of_one_rank_is_the_error_of_the_call(folder, at_once):
+    path = sorted(folder.iterdir())[1]
+    path.write_bytes(path.read_bytes()[:-500])
+    with pytest.raises(TruncatedTraceError, match=rf"{path.name}: .*--partial"):
+        load_profile(folder, cache=False)
+    with pytest.raises(OptionError, match="no step 99"):
+        load_profile(folder, cache=False, step=99, partial=True)
+
+
+@pytest.mark.parametrize("program", ["", "/no/such/python", "false", "echo"])
+def test_without_workers_the_ranks_are_read_here(folder, at_once, monkeypatch, program):
+    expected = load_profile(folder, cache=False)
+    script = folder.parent / "worker"
+    if program in ("false", "echo"):
+        script.write_text(f"#!/bin/sh\n{program} something that is no message\n")
+        script.chmod(0o755)
+        program = str(script)
+    monkeypatch.setattr(sys, "executable", program)
+    assert load_profile(folder, cache=False) == expected
+
+
+def test_workers_keep_what_they_read(folder, at_once, monkeypatch, tmp_path_factory):
+    monkeypatch.setenv("DEEPSCOPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+    first = load_profile(folder)
+    monkeypatch.setattr(pool, "read_in_processes", None)
+    assert load_profile(folder) == first
+
+
+def test_a_script_without_a_guard_may_load_many_ranks(folder, tmp_path_factory):
+    script = tmp_path_factory.mktemp("script") / "mine.py"
+    script.write_text(
+        "import deepscope.store.pool as pool, deepscope\n"
+        "pool.WORTH_BYTES, pool._cores = 1, lambda: 2\n"
+        f"print(deepscope.load_profile({str(folder)!r}, cache=False).trace.ranks)\n"
+    )
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert (run.stdout, run.stderr) == ("[0, 1, 2]\n", "")
+
+
+@pytest.mark.parametrize(
+    ("files", "workers"),
+    [
+        ([TraceFile("/a.json", 1 << 30, 0)], 1),
+        ([TraceFile("/a.json", 1 << 20, 0)] * 8, 0),
+        ([TraceFile("/a.json.gz", 4 << 20, 0)] * 8, 4),
+        ([TraceFile("/a.json.gz", 4 << 20, 0)] * 2, 2),
+        ([TraceFile("s3://b/a.json", 1 << 30, 0)] * 8, 0),
+    ],
+)
+def test_processes_are_started_only_where_they_are_worth_it(monkeypatch, files, workers):
+    monkeypatch.setattr(pool, "_cores", lambda: 4)
+    assert workers_for(files) == workers

@@ -1,0 +1,193 @@
+"""Which traces of a folder are shown."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
+from deepscope.store.peek import parse_name
+from deepscope.store.runs import newest_folder, select
+
+BASE_NS = 1_767_319_445_000_000_000
+
+
+def write(path: Path, *, own: dict[str, Any] | None = None, group: dict[str, Any] | None = None) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    trace: dict[str, Any] = {"schemaVersion": 1}
+    if own is not None:
+        trace["deepscope"] = {"format": 1, **own}
+    if group is not None:
+        trace["distributedInfo"] = {"backend": "nccl", **group}
+    trace["traceEvents"] = []
+    text = json.dumps(trace).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+def name(worker: str, seconds: int) -> str:
+    return f"{worker}.{BASE_NS + seconds * 10**9}.pt.trace.json.gz"
+
+
+def chosen(folder: Path, **options: Any) -> list[str]:
+    return [Path(file.path).relative_to(folder).as_posix() for file in select(str(folder), **options).files]
+
+
+@pytest.mark.parametrize(
+    ("file", "parts"),
+    [
+        ("ada_17.fit.rank3.1712195495519689047.pt.trace.json.gz", ("ada_17", "fit", 3)),
+        ("my.run.sanity_check.rank0.1712195495519689047.pt.trace.json", ("my.run", "sanity_check", 0)),
+        ("worker0.1623143089861.pt.trace.json.gz", ("worker0", "", None)),
+        ("rank-34.Jul_15_10_52_41.1074.pt.trace.json.gz", ("rank-*.Jul_15_10_52_41.1074", "", 34)),
+        ("profile_trace_rank_0.json.gz", ("profile_trace_rank_*", "", 0)),
+        ("fit.json", ("fit", "", None)),
+        ("trace.json", ("trace", "", None)),
+    ],
+)
+def test_a_name_is_taken_apart(file: str, parts: tuple[str, str, int | None]) -> None:
+    assert parse_name(file) == parts
+
+
+def test_the_newest_run_is_shown_whatever_the_files_dates(tmp_path: Path) -> None:
+    write(tmp_path / "version_0" / name("ada_1", 0))
+    new = write(tmp_path / "version_1" / name("ada_2", 50))
+    os.utime(new, (1, 1))  # copied from elsewhere: the name has the true time
+    assert chosen(tmp_path) == [f"version_1/{name('ada_2', 50)}"]
+
+
+def test_training_comes_before_the_other_stages_and_they_are_named(tmp_path: Path) -> None:
+    for place, stage in enumerate(["sanity_check", "fit", "validate", "test"]):
+        write(tmp_path / name(f"ada_1.{stage}.rank0", place), own={"run_id": "r1", "stage": stage, "rank": 0})
+    selection = select(str(tmp_path))
+    assert selection.stage == "fit"
+    assert selection.also_recorded == ("validate", "test", "sanity_check")
+    assert chosen(tmp_path, stage="test") == [name("ada_1.test.rank0", 3)]
+    with pytest.raises(OptionError, match=r"--stage predict.*fit, validate, test, sanity_check"):
+        select(str(tmp_path), stage="predict")
+
+
+def test_all_ranks_of_the_newest_window_are_merged(tmp_path: Path) -> None:
+    for window in (0, 1):
+        for rank in (1, 0):
+            write(
+                tmp_path / name(f"host{rank}_{7 + rank}.fit.rank{rank}", 100 * window + rank),
+                own={"run_id": "r1", "stage": "fit", "window": window, "rank": rank, "world_size": 2},
+            )
+    both = [name("host0_7.fit.rank0", 100), name("host1_8.fit.rank1", 101)]
+    assert chosen(tmp_path) == both
+    assert chosen(tmp_path, rank=1) == both[1:]
+    with pytest.raises(OptionError, match=r"--rank 5.*there are: 0, 1"):
+        select(str(tmp_path), rank=5)
+
+
+def test_runs_in_one_folder_are_told_apart_by_their_id(tmp_path: Path) -> None:
+    for run, seconds in (("old", 0), ("new", 5)):
+        for rank in (0, 1):
+            own = {"run_id": run, "stage": "fit", "window": 0, "rank": rank, "world_size": 2}
+            write(tmp_path / name(f"ada_{run}.fit.rank{rank}", seconds), own=own)
+    assert chosen(tmp_path) == [name("ada_new.fit.rank0", 5), name("ada_new.fit.rank1", 5)]
+
+
+def test_ranks_that_torch_named_by_process_are_found_by_their_group(tmp_path: Path) -> None:
+    for rank in range(3):
+        write(tmp_path / name(f"ip-10-0-0-{rank}_{900 + rank}", rank), group={"rank": rank, "world_size": 3})
+    write(tmp_path / name("ip-10-0-0-9_800", -7200), group={"rank": 0, "world_size": 3})  # of a run two hours ago
+    write(tmp_path / name("other", 1))
+    assert chosen(tmp_path) == [name(f"ip-10-0-0-{rank}_{900 + rank}", rank) for rank in range(3)]
+
+
+def test_other_json_files_count_only_where_no_trace_is_named_as_one(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"lr": 1}')
+    bare = tmp_path / "trace.json"
+    bare.write_text('[{"ph": "X", "name": "a", "ts": "1.5", "dur": 1}]')
+    assert chosen(tmp_path) == ["trace.json"]
+    write(tmp_path / name("ada_1", 0))
+    assert chosen(tmp_path) == [name("ada_1", 0)]
+
+
+def test_a_folder_without_a_trace_says_so(tmp_path: Path) -> None:
+    with pytest.raises(NoTraceError, match="no trace in this folder; traces are named"):
+        select(str(tmp_path))
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(NoTraceError, match="1 JSON files, none of them a trace"):
+        select(str(tmp_path))
+
+
+def test_links_are_followed_and_loops_end(tmp_path: Path) -> None:
+    real = tmp_path / "elsewhere"
+    write(real / name("ada_1", 0))
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "latest").symlink_to(real)
+    (real / "again").symlink_to(logs)
+    (logs / name("gone", 9)).symlink_to(tmp_path / "nowhere")
+    assert chosen(logs) == [f"latest/{name('ada_1', 0)}"]
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NoTraceError, match="no such file or folder"):
+        select(str(tmp_path / "nope"))
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(NotATraceError, match="a device or a pipe"):
+        select(str(tmp_path / "pipe.json"))
+    loop = tmp_path / "loop.json"
+    loop.symlink_to(loop)
+    with pytest.raises(TraceError, match="cannot be read"):
+        select(str(loop))
+    with pytest.raises(TraceError, match="cannot be read"):
+        select("a\0b")
+
+
+def test_the_folder_with_the_newest_trace_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folders = ("deepscope_logs", "lightning_logs", "runs")
+    with pytest.raises(NoTraceError, match=r"no trace in \./deepscope_logs, \./lightning_logs, \./runs"):
+        newest_folder(folders)
+    write(tmp_path / "runs" / "a" / name("ada_1", 5))
+    write(tmp_path / "deepscope_logs" / name("ada_1", 2))
+    (tmp_path / "lightning_logs").mkdir()
+    assert newest_folder(folders) == "runs"
+
+
+def test_traces_in_a_remote_store_are_found_like_local_ones() -> None:
+    import fsspec
+
+    store = fsspec.filesystem("memory")
+    for seconds in (0, 5):
+        store.pipe(f"/logs/{name('ada_1', seconds)}", b'{"schemaVersion": 1, "traceEvents": []}')
+    try:
+        selection = select("memory://logs")
+        assert [file.path for file in selection.files] == [f"memory:///logs/{name('ada_1', 5)}"]
+        assert select(selection.files[0].path).files[0].size_bytes == 39
+        with pytest.raises(NoTraceError, match="no such file"):
+            select("memory://nothing")
+    finally:
+        store.rm("/logs", recursive=True)
+
+
+def test_what_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: object, **_: object) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("deepscope.store.files.os.scandir", refuse)
+        with pytest.raises(TraceError, match="cannot be read: Permission denied"):
+            select(str(tmp_path))
+    monkeypatch.setattr("deepscope.store.files.os.stat", refuse)
+    with pytest.raises(TraceError, match="cannot be read: Permission denied"):
+        select(str(tmp_path / "trace.json"))
+
+
+def test_traces_in_an_archive_are_found_and_opened(tmp_path: Path) -> None:
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "logs.zip", "w") as archive:
+        archive.writestr(f"runs/{name('ada_1', 0)}", '{"schemaVersion": 1, "traceEvents": []}')
+    selection = select(f"zip://runs::{tmp_path}/logs.zip")
+    (file,) = selection.files
+    assert file.path == f"zip://runs/{name('ada_1', 0)}::{tmp_path}/logs.zip"
+    assert select(file.path).files[0].size_bytes == 39

@@ -1,0 +1,188 @@
+"""The benchmark programs run at a tiny size, and what they measure with is right."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+def run(program: str, *arguments: object) -> str:
+    command = [sys.executable, str(BENCHMARKS / program), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def event(category: str, name: str, ts: float, dur: float, tid: int = 1, **args: Any) -> dict[str, Any]:
+    return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur, "args": args}
+
+
+def small_trace(folder: Path) -> Path:
+    """One step: a function that runs an operator, which launches a kernel; backward's arrow; an instant; a name."""
+    # Epoch microseconds with nanoseconds, where float64 is too coarse.
+    start = 1712195495519689
+    events = [
+        {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "ts": start, "args": {"name": "100% python"}},
+        event("user_annotation", "ProfilerStep#5", start, 100),
+        event("python_function", "train.py(7): step", start + 1, 90, **{"Python id": 3, "Python parent id": None}),
+        event(
+            "cpu_op", "aten::mul", start + 5, 20, **{"External id": 11, "Sequence number": 4, "Input Dims": [[2, 2]]}
+        ),
+        event("cuda_runtime", "cudaLaunchKernel", start + 8, 2, **{"correlation": 21, "External id": 11}),
+        event("kernel", "mul_kernel", start + 30, 7.013, 7, correlation=21, device=0, stream=7),
+        {"ph": "s", "id": 4, "pid": 1, "tid": 1, "ts": start + 5, "cat": "fwdbwd", "name": "fwdbwd"},
+        {"ph": "f", "id": 4, "pid": 1, "tid": 1, "ts": start + 40, "cat": "fwdbwd", "name": "fwdbwd", "bp": "e"},
+        {"ph": "i", "name": "Record Window End", "pid": "", "tid": "", "ts": start + 101, "s": "g"},
+    ]
+    text = json.dumps({"schemaVersion": 1, "traceEvents": events}).replace(f'"ts": {start},', f'"ts": {start}.047,')
+    path = folder / "small.pt.trace.json.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    return path
+
+
+def events_of(path: Path, name: str) -> list[dict[str, Any]]:
+    content = json.loads(path.read_text(), parse_float=str)
+    return [event for event in content["traceEvents"] if event["name"] == name]
+
+
+def test_a_larger_trace_moves_each_copy_in_time_and_gives_it_identifiers_of_its_own(tmp_path: Path) -> None:
+    large = tmp_path / "large.json"
+    run("larger_trace.py", small_trace(tmp_path), large, "--copies", 3)
+    steps = events_of(large, "ProfilerStep#5") + events_of(large, "ProfilerStep#6") + events_of(large, "ProfilerStep#7")
+    # The window of 100 µs, then a pause of 1 ms; to the nanosecond.
+    assert [step["ts"] for step in steps] == [f"{1712195495519689 + 1100 * copy}.047" for copy in range(3)]
+    for key, name in [("correlation", "mul_kernel"), ("External id", "aten::mul"), ("Python id", "train.py(7): step")]:
+        assert len({event["args"][key] for event in events_of(large, name)}) == 3
+    launches, kernels = events_of(large, "cudaLaunchKernel"), events_of(large, "mul_kernel")
+    assert [at["args"]["correlation"] for at in launches] == [at["args"]["correlation"] for at in kernels]
+    assert [at["args"]["External id"] for at in launches] == [
+        at["args"]["External id"] for at in events_of(large, "aten::mul")
+    ]
+    assert len({arrow["id"] for arrow in events_of(large, "fwdbwd")}) == 3
+    assert {at["args"]["Python parent id"] for at in events_of(large, "train.py(7): step")} == {None}
+    assert [at["args"]["name"] for at in events_of(large, "process_name")] == ["100% python"]
+
+
+MEASURE_TWO = """
+import json, sys
+from measure import Program, run_once
+small = run_once(Program("small", [sys.executable, "-c", "print('done')"]))
+large = run_once(Program("large", [sys.executable, "-c", "print(len(bytearray(300_000_000)))"]))
+print(json.dumps([small.output, small.peak_bytes, large.peak_bytes]))
+"""
+
+
+def test_a_sample_holds_the_peak_of_the_process_it_measured() -> None:
+    # In a process of its own: a child's peak starts at the size of the process that forks it.
+    done = subprocess.run([sys.executable, "-c", MEASURE_TWO], cwd=BENCHMARKS, capture_output=True, check=True)
+    output, small, large = json.loads(done.stdout)
+    assert output == "done\n"
+    assert small < 300_000_000 < large < 600_000_000
+
+
+@pytest.mark.usefixtures("on_path")
+def test_a_program_that_fails_is_no_sample() -> None:
+    from measure import Program, run_once
+
+    with pytest.raises(RuntimeError, match=r"exit code 3(.|\n)*no such trace"):
+        run_once(
+            Program("bad", [sys.executable, "-c", "import sys; print('no such trace', file=sys.stderr); sys.exit(3)"])
+        )
+
+
+@pytest.mark.usefixtures("on_path")
+def test_every_round_runs_every_program_once_and_the_order_turns(tmp_path: Path) -> None:
+    from measure import Program, run_rounds
+
+    log = tmp_path / "log"
+    code = "import sys; open(sys.argv[1], 'a').write(sys.argv[2])"
+    programs = [Program(name, [sys.executable, "-c", code, str(log), name]) for name in "abc"]
+    runs = run_rounds(programs, 3)
+    assert {name: len(samples) for name, samples in runs.samples.items()} == {"a": 3, "b": 3, "c": 3}
+    orders = [log.read_text()[at : at + 3] for at in range(0, 12, 3)]
+    assert all(sorted(order) == ["a", "b", "c"] for order in orders)
+    assert {order[0] for order in orders[1:]} == {"a", "b", "c"}
+
+
+@pytest.mark.usefixtures("on_path")
+def test_ratios_compare_runs_of_one_round() -> None:
+    from measure import Runs, Sample, Spread
+
+    def samples(*seconds: float) -> list[Sample]:
+        return [Sample(wall, wall, 0, "") for wall in seconds]
+
+    # The machine was ten times slower in round 2, for both.
+    runs = Runs({"slow": samples(4, 40, 6), "quick": samples(2, 20, 2)})
+    assert runs.ratio("slow", "quick", lambda sample: sample.wall_s) == Spread(2, 2, 3)
+
+
+@pytest.mark.usefixtures("on_path")
+def test_growth_is_one_where_each_further_megabyte_costs_the_same() -> None:
+    from reading import marginal_growth
+
+    start_up = 0.5
+    sizes = [1.0, 2.0, 4.0]
+    assert marginal_growth(sizes, [[start_up + 0.1 * size] for size in sizes]).median == pytest.approx(1)
+    assert marginal_growth(sizes, [[start_up + 0.1 * size**2] for size in sizes]).median == pytest.approx(2)
+
+
+@pytest.mark.usefixtures("on_path")
+def test_a_report_that_lost_device_time_is_refused() -> None:
+    from reading import check_copies
+
+    def report(total: int, placed: int) -> dict[str, Any]:
+        return {
+            "totals": {"device_ns": total},
+            "lines": [{"self_device_ns": placed}],
+            "no_line": {"self_device_ns": 0},
+        }
+
+    check_copies({1: report(5, 5), 2: report(10, 10)})
+    for wrong in ({1: report(5, 4)}, {1: report(0, 0)}, {1: report(5, 5), 2: report(9, 9)}):
+        with pytest.raises(RuntimeError, match="device time"):
+            check_copies(wrong)
+
+
+def test_reading_runs_and_its_figures_reach_the_page(tmp_path: Path) -> None:
+    result = tmp_path / "reading.json"
+    options = ["--repeats", 1, "--large-mb", 0.001, "--forms", "json.gz", "--growth", "1,2,3", "--work", tmp_path]
+    printed = run("reading.py", "--trace", small_trace(tmp_path), "--json", result, *options)
+    assert "times faster than HTA parse" in printed
+    measured = json.loads(result.read_text())
+    assert all(goal["measured"]["median"] > 0 for goal in measured["goals"] if "faster" in goal["claim"])
+    assert set(measured["samples"]["growth"]) == {"1", "2", "3"}
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
+
+    page = tmp_path / "page.md"
+    page.write_text("prose\n<!-- figures -->\nold figures\n")
+    run("figures.py", result, "--page", page)
+    assert page.read_text().startswith("prose\n<!-- figures -->\n\n## Reading, Python 3.")
+    assert "old figures" not in page.read_text()
+    assert "| torch-tb-profiler load |" in page.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["tiny"])
+def test_recording_runs_every_profiler_and_each_leaves_a_trace(model: str, tmp_path: Path) -> None:
+    result = tmp_path / "recording.json"
+    sizes = ["--tiny-steps", 14, "--tiny-active", 4]
+    printed = run("recording.py", "--repeats", 1, "--model", model, *sizes, "--json", result)
+    assert "step outside the window" in printed
+    (fits,) = json.loads(result.read_text())["samples"][model]
+    assert set(fits) == {"none", "torch", "torch-stacks", "deep"}
+    assert all(len(fit["step_ms"]) == 13 for fit in fits.values())
+    assert {name for name, fit in fits.items() if fit["trace_bytes"] > 0} == {"torch", "torch-stacks", "deep"}
+    recorded = {name: sum(all(flags) for flags in fit["recording"]) for name, fit in fits.items()}
+    assert recorded["none"] == 0
+    assert 3 <= recorded["deep"] <= 4

@@ -1,0 +1,132 @@
+"""What names mean, on names that recorders have written."""
+
+import pytest
+
+from deepscope.trace.model import Kind
+from deepscope.trace.names import (
+    Frame,
+    is_backward_node,
+    is_backward_root,
+    is_collective,
+    is_launch,
+    is_sync,
+    is_sync_operator,
+    kind_of,
+    parse_call_stack,
+    parse_frame,
+)
+
+_FRAMES = {
+    "train.py(12): main": Frame("train.py", 12, "main"),
+    "C:\\me\\a (copy)\\train.py(7): <module>": Frame("C:\\me\\a (copy)\\train.py", 7, "<module>"),
+    "/a/b(3).py(40): Net.forward": Frame("/a/b(3).py", 40, "Net.forward"),
+    "/a.py(1): f(x): y": Frame("/a.py", 1, "f(x): y"),
+    "<ipython-input-3-abc>(2): step": Frame("<ipython-input-3-abc>", 2, "step"),
+    "torch/nn/modules/module.py(1501): _call_impl": Frame("torch/nn/modules/module.py", 1501, "_call_impl"),
+    "<built-in method linear of type object at 0x7f>": None,
+    "nn.Module: Linear_0": None,
+    "a.py(x): f": None,
+    "a.py(12) f": None,
+    "": None,
+    "a.py(99999999999999999999): f": None,
+}
+
+
+@pytest.mark.parametrize("name", _FRAMES)
+def test_frames_are_taken_apart(name):
+    assert parse_frame(name) == _FRAMES[name]
+
+
+def test_a_call_stack_is_its_frames_innermost_first():
+    text = "/a.py(3): Net.forward;/b.py(12): main;<backward>;/c.py(4): loop"
+    assert [frame.line for frame in parse_call_stack(text)] == [3, 12, 4]
+    assert parse_call_stack("") == []
+
+
+def test_calls_that_wait_for_the_device():
+    for name in (
+        "cudaStreamSynchronize",
+        "cudaDeviceSynchronize",
+        "cudaEventSynchronize",
+        "cudaMemcpy",
+        "hipMemcpyWithStream",
+        "hipDeviceSynchronize",
+        "cuCtxSynchronize",
+        "cuMemcpyDtoH_v2",
+        "zeEventHostSynchronize",
+        "urQueueFinish",
+        "AscendCL@aclrtSynchronizeStreamWithTimeout",
+        "synchronizeStream",
+    ):
+        assert is_sync(name), name
+    for name in (
+        "cudaMemcpyAsync",
+        "cudaLaunchKernel",
+        "cudaStreamWaitEvent",
+        "cuMemcpyDtoHAsync_v2",
+        "cudaEventQuery",
+        "cudaStreamIsCapturing",
+        "cudaMemcpy2DAsync",
+        "AscendCL@aclrtMemcpyAsync",
+    ):
+        assert not is_sync(name), name
+    assert is_sync_operator("aten::_local_scalar_dense")
+    assert not is_sync_operator("aten::item")
+
+
+def test_calls_that_hand_over_work():
+    for name in (
+        "cudaLaunchKernel",
+        "cuLaunchKernelEx",
+        "hipExtModuleLaunchKernel",
+        "cudaGraphLaunch",
+        "hipMemset",
+        "urEnqueueKernelLaunch",
+        "Enqueue",
+        "enqueueCommand memcpyHtoDAsync",
+    ):
+        assert is_launch(name), name
+    for name in ("cudaStreamSynchronize", "cudaEventRecord", "cudaPointerGetAttributes", "Dequeue@aclnnMm"):
+        assert not is_launch(name), name
+
+
+def test_collectives_of_every_library():
+    for name in (
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)",
+        "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t",
+        "hcom_allReduce__123",
+        "void vllm::cross_device_reduce_1stage<2>",
+        "oneccl_x",
+    ):
+        assert is_collective(name), name
+    for name in ("void at::native::reduce_kernel<128, 4>", "gemm", "aten::gather"):
+        assert not is_collective(name), name
+
+
+def test_autograds_spans_and_nodes():
+    assert is_backward_root("autograd::engine::evaluate_function: MmBackward0")
+    assert not is_backward_root("MmBackward0")
+    for name in (
+        "MmBackward0",
+        "MmBackward",
+        "MyFunctionBackward",
+        "torch::autograd::AccumulateGrad",
+        "torch::autograd::CopySlices",
+        "torch::autograd::CppNode<Mine>",
+    ):
+        assert is_backward_node(name), name
+    for name in (
+        "aten::mse_loss_backward",
+        "aclnnReluBackward",
+        "aten::mm",
+        "triton_gelu_backward_0",
+        "Backward",
+    ):
+        assert not is_backward_node(name), name
+
+
+def test_kinds_of_recorders_to_come():
+    assert kind_of("brand_new_runtime", "x") is Kind.RUNTIME
+    assert kind_of("Kernel", "x") is Kind.KERNEL
+    assert kind_of("unheard_of", "x") is Kind.OTHER
+    assert kind_of("", "x", "some process") is Kind.OTHER

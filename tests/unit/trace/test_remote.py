@@ -1,0 +1,85 @@
+"""Traces read through fsspec: archives, and stores that fail half way."""
+
+import gc
+import zipfile
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from deepscope.errors import MissingExtraError, NoTraceError, TraceError
+from deepscope.trace.read import read_trace
+from deepscope.trace.remote import open_remote
+from trace_builder import TraceBuilder
+
+
+def _data(events=2000):
+    builder = TraceBuilder()
+    for number in range(events):
+        builder.op(f"aten::op{number}", number * 10, 5)
+    return builder.dumps()
+
+
+@pytest.fixture
+def archive(tmp_path):
+    path = tmp_path / "runs.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("logs/a.pt.trace.json", _data())
+    return path
+
+
+def test_a_trace_in_an_archive_is_read_to_its_end(archive):
+    assert len(read_trace(f"zip://logs/a.pt.trace.json::{archive}").events) == 2000
+
+
+def test_an_open_file_keeps_the_archive_that_it_lies_in(archive):
+    remote = open_remote(f"zip://logs/a.pt.trace.json::{archive}")
+    fsspec.filesystem("zip", fo=str(archive)).clear_instance_cache()
+    gc.collect()
+    with remote.stream as stream:
+        assert stream.read() == _data()
+
+
+@pytest.mark.parametrize("error", [OSError("reset"), ValueError("closed"), RuntimeError("throttled")])
+def test_whatever_a_store_raises_while_it_is_read_is_told_as_a_trace_error(monkeypatch, error):
+    MemoryFileSystem().pipe("/runs/t.json", _data())
+
+    class Failing:
+        size = 9
+
+        def read(self, size):
+            raise error
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr(MemoryFileSystem, "open", lambda self, *_, **__: Failing())
+    with pytest.raises(TraceError, match=rf"memory://runs/t.json: cannot be read .*{error}") as told:
+        read_trace("memory://runs/t.json")
+    assert told.value.__cause__ is error
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("memory://gone.json", NoTraceError),
+        ("nosuch://a/b", TraceError),
+        ("reference://x", TraceError),
+        ("zip://x.json::/no/such.zip", NoTraceError),
+    ],
+)
+def test_what_cannot_be_opened_is_told(url, kind):
+    with pytest.raises(kind, match=url.split("://")[0]):
+        read_trace(url)
+
+
+def test_a_reader_that_is_not_installed_names_its_extra(monkeypatch):
+    def missing(url):
+        raise ImportError(url)
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
+    with pytest.raises(MissingExtraError, match=r"s3:// is not installed; run: pip install 'deepscope\[s3\]'"):
+        read_trace("s3://bucket/t.json")

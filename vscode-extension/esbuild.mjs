@@ -1,0 +1,44 @@
+// Bundles the extension (Node) and the scripts of its webviews (browser).
+import { mkdirSync, writeFileSync } from "node:fs";
+import { build, context } from "esbuild";
+import { notices } from "./notices.mjs";
+
+const production = process.argv.includes("--production");
+const shared = {
+  bundle: true,
+  minify: production,
+  sourcemap: production ? false : "linked",
+  legalComments: "none", // notices.mjs has all of them
+  metafile: true,
+  logLevel: "warning",
+};
+
+const bundles = [
+  {
+    ...shared,
+    entryPoints: ["src/extension.ts"],
+    outfile: "dist/extension.js",
+    platform: "node",
+    target: "node20",
+    format: "cjs",
+    external: ["vscode"],
+  },
+  {
+    ...shared,
+    entryPoints: { flame: "src/webviews/flame.ts", dashboard: "src/webviews/dashboard.ts" },
+    outdir: "dist/webviews",
+    platform: "browser",
+    target: "es2022",
+    format: "iife",
+  },
+];
+
+if (process.argv.includes("--watch")) {
+  for (const bundle of bundles) {
+    await (await context(bundle)).watch();
+  }
+} else {
+  const results = await Promise.all(bundles.map((bundle) => build(bundle)));
+  mkdirSync("dist", { recursive: true });
+  writeFileSync("dist/ThirdPartyNotices.txt", notices(results.map(({ metafile }) => metafile)));
+}

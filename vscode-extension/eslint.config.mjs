@@ -1,0 +1,23 @@
+import js from "@eslint/js";
+import tseslint from "typescript-eslint";
+
+export default tseslint.config(
+  { ignores: ["dist/", "node_modules/", "*.vsix"] },
+  js.configs.recommended,
+  {
+    files: ["**/*.ts"],
+    extends: [...tseslint.configs.strictTypeChecked, ...tseslint.configs.stylisticTypeChecked],
+    languageOptions: { parserOptions: { project: ["tsconfig.json", "src/webviews/tsconfig.json", "test/tsconfig.json"] } },
+    rules: {
+      "no-console": "error",
+      eqeqeq: ["error", "always", { null: "ignore" }],
+      "max-lines": ["error", 300],
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+      "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
+      "@typescript-eslint/explicit-module-boundary-types": "error",
+      "@typescript-eslint/consistent-type-imports": "error",
+      "@typescript-eslint/switch-exhaustiveness-check": "error",
+    },
+  },
+  { files: ["*.mjs"], languageOptions: { globals: { process: "readonly" } } },
+);

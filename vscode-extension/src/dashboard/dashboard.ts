@@ -1,0 +1,200 @@
+/** The dashboard: TensorBoard in a panel beside the code, or in the browser. */
+
+import { randomBytes } from "node:crypto";
+import * as path from "node:path";
+import * as vscode from "vscode";
+import { besideOf } from "../flame/panel";
+import { page } from "../page";
+import { CrashPolicy } from "../server/crashes";
+import type { Requests } from "../server/requests";
+import type { Session } from "../session";
+import { readOr } from "../shape";
+import { parentOf } from "../views/runRows";
+import { jump } from "./jump";
+import { fromPage, type FromPage } from "./messages";
+import { TensorBoard } from "./tensorboard";
+
+const REMOTE = /^[a-z][a-z0-9+.-]+:\/\//i;
+const BODY = `<header><span id="place"></span><button id="browser" type="button">Open in Browser</button></header>
+<iframe id="board" title="TensorBoard" sandbox="allow-scripts allow-same-origin allow-forms allow-popups allow-downloads"></iframe>`;
+
+export class Dashboard implements vscode.Disposable {
+  private board: { readonly process: TensorBoard; readonly folder: string } | undefined;
+  private panel: vscode.WebviewPanel | undefined;
+  private readonly crashes = new CrashPolicy();
+
+  constructor(
+    private readonly context: vscode.ExtensionContext,
+    private readonly session: Session,
+    private readonly requests: Requests,
+    private readonly log: vscode.LogOutputChannel,
+  ) {}
+
+  /** Shows the dashboard of a trace's folder; without one of the trace that is shown. */
+  async open(trace?: string): Promise<void> {
+    const folder = this.folderOf(trace);
+    if (folder === undefined) {
+      return;
+    }
+    this.panel ??= this.createPanel();
+    this.panel.reveal(undefined, true);
+    this.crashes.forget();
+    await this.load(folder);
+  }
+
+  async openInBrowser(trace?: string): Promise<void> {
+    const folder = trace === undefined && this.board !== undefined ? this.board.folder : this.folderOf(trace);
+    if (folder !== undefined) {
+      await vscode.env.openExternal(await this.externalUri(folder));
+    }
+  }
+
+  dispose(): void {
+    this.panel?.dispose();
+    this.endBoard();
+  }
+
+  private folderOf(trace: string | undefined): string | undefined {
+    if (!vscode.workspace.isTrusted) {
+      void vscode.window.showInformationMessage("DeepScope: this workspace is restricted; trust it to start the dashboard.");
+      return undefined;
+    }
+    const shown = trace ?? this.session.status?.trace?.path;
+    if (shown === undefined) {
+      void vscode.window.showInformationMessage("DeepScope: no trace is shown yet; record a run or select a trace.");
+      return undefined;
+    }
+    if (REMOTE.test(shown)) {
+      void vscode.window.showInformationMessage("DeepScope: TensorBoard reads local folders; copy the trace here to see it there.");
+      return undefined;
+    }
+    return /\.json(\.gz)?$/.test(shown) ? parentOf(shown) : shown;
+  }
+
+  private async load(folder: string): Promise<void> {
+    const { panel } = this;
+    if (panel === undefined) {
+      return;
+    }
+    try {
+      const uri = await vscode.window.withProgress(
+        { location: { viewId: "deepscope.runs" }, title: "Starting TensorBoard" },
+        () => this.externalUri(folder),
+      );
+      this.showPage(panel, uri, folder);
+    } catch (error) {
+      this.log.error(`dashboard: ${String(error)}`);
+      panel.dispose();
+      const choice = await vscode.window.showErrorMessage(
+        `DeepScope: the dashboard did not start: ${error instanceof Error ? error.message : String(error)}`,
+        "Show Logs",
+      );
+      if (choice !== undefined) {
+        this.log.show();
+      }
+    }
+  }
+
+  /** The address of a TensorBoard on this folder, as the browser can reach it. */
+  private async externalUri(folder: string): Promise<vscode.Uri> {
+    const { interpreter } = this.session;
+    if (interpreter === undefined) {
+      throw new Error("no Python interpreter was found");
+    }
+    if (!interpreter.facts.hasDashboard) {
+      throw new Error(`${interpreter.python} lacks TensorBoard; run: pip install 'deepscope[dashboard]'`);
+    }
+    if (this.board?.folder !== folder) {
+      this.endBoard();
+      const settings = vscode.workspace.getConfiguration("deepscope");
+      this.board = {
+        folder,
+        process: new TensorBoard({
+          python: interpreter.python,
+          script: this.context.asAbsolutePath(path.join("resources", "dashboard.py")),
+          folder,
+          extraArguments: settings.get<string[]>("dashboard.arguments", []),
+          cwd: this.context.globalStorageUri.fsPath,
+          say: (line) => this.log.info(`TensorBoard: ${line}`),
+          died: () => this.died(folder),
+        }),
+      };
+    }
+    return vscode.env.asExternalUri(vscode.Uri.parse(await this.board.process.url));
+  }
+
+  /** A TensorBoard that ended by itself is started again while its panel is open. */
+  private died(folder: string): void {
+    this.log.warn("TensorBoard has ended");
+    this.board = undefined;
+    const pauseMs = this.crashes.crashed();
+    if (this.panel === undefined) {
+      return;
+    }
+    if (pauseMs === undefined) {
+      this.panel.dispose();
+      void vscode.window.showErrorMessage("DeepScope: TensorBoard ended several times; its output is in the logs.");
+      return;
+    }
+    setTimeout(() => void this.load(folder), pauseMs);
+  }
+
+  private endBoard(): void {
+    this.board?.process.end();
+    this.board = undefined;
+  }
+
+  private createPanel(): vscode.WebviewPanel {
+    const panel = vscode.window.createWebviewPanel(
+      "deepscope.dashboard",
+      "DeepScope Dashboard",
+      { viewColumn: vscode.ViewColumn.Active, preserveFocus: true },
+      { enableScripts: true, localResourceRoots: [this.assets], retainContextWhenHidden: true },
+    );
+    panel.iconPath = vscode.Uri.joinPath(this.context.extensionUri, "media", "activity.svg");
+    panel.webview.onDidReceiveMessage((given: unknown) => {
+      const message = readOr(fromPage, given);
+      if (message !== undefined) {
+        void this.receive(message);
+      }
+    });
+    panel.onDidDispose(() => {
+      this.panel = undefined;
+      this.endBoard();
+    });
+    return panel;
+  }
+
+  private showPage(panel: vscode.WebviewPanel, uri: vscode.Uri, folder: string): void {
+    const { webview } = panel;
+    const address = uri.toString(true);
+    webview.html = page(
+      {
+        title: "DeepScope Dashboard",
+        cspSource: webview.cspSource,
+        script: webview.asWebviewUri(vscode.Uri.joinPath(this.assets, "dashboard.js")).toString(),
+        style: webview.asWebviewUri(vscode.Uri.joinPath(this.assets, "dashboard.css")).toString(),
+        frameOrigin: new URL(address).origin,
+        body: BODY,
+        data: { url: `${address}#pytorch_profiler`, folder },
+      },
+      randomBytes(16).toString("hex"),
+    );
+  }
+
+  private async receive(message: FromPage): Promise<void> {
+    switch (message.type) {
+      case "browser":
+        await this.openInBrowser();
+        break;
+      case "open":
+        this.log.info(`dashboard: ${message.filename}:${message.line}`);
+        await jump(message, this.requests, besideOf(this.panel));
+        break;
+    }
+  }
+
+  private get assets(): vscode.Uri {
+    return vscode.Uri.joinPath(this.context.extensionUri, "dist", "webviews");
+  }
+}

@@ -1,0 +1,64 @@
+/** Wires the extension together: server → session → views, commands → actions. */
+
+import * as vscode from "vscode";
+import { registerCommands } from "./commands";
+import { Dashboard } from "./dashboard/dashboard";
+import { FlamePanel } from "./flame/panel";
+import { Heat } from "./heat/heat";
+import { Interpreters } from "./interpreter/resolve";
+import { Notices } from "./run/notices";
+import { Runner } from "./run/runner";
+import { callersMiddleware } from "./server/callers";
+import { LanguageServer } from "./server/languageServer";
+import { Session } from "./session";
+import { StatusItem } from "./status/statusItem";
+import { CallPathsView } from "./views/callPathsView";
+import { HotLinesView } from "./views/hotLinesView";
+import { RunsView } from "./views/runsView";
+
+export function activate(context: vscode.ExtensionContext): void {
+  const log = vscode.window.createOutputChannel("DeepScope", { log: true });
+  const interpreters = new Interpreters(context, log);
+  const server: LanguageServer = new LanguageServer(log, callersMiddleware(() => server.requests));
+  const { requests } = server;
+  const session = new Session(interpreters, server, log);
+
+  const status = new StatusItem();
+  const heat = new Heat(requests, log);
+  const hotLines = new HotLinesView(context.workspaceState, session, requests, log);
+  const callPaths = new CallPathsView(session, requests, log);
+  const runs = new RunsView(session, requests, log);
+  const flame = new FlamePanel(context.extensionUri, session, requests, log);
+  const dashboard = new Dashboard(context, session, requests, log);
+  const runner = new Runner(context, session);
+  const notices = new Notices(requests, log);
+
+  context.subscriptions.push(
+    log,
+    server,
+    session,
+    status,
+    heat,
+    hotLines,
+    callPaths,
+    runs,
+    flame,
+    dashboard,
+    runner,
+    session.onChange(({ standing, status: shown }) => {
+      status.show(standing, shown);
+      if (standing === "loading" || standing === "starting") {
+        return; // what is shown stays until the numbers are there
+      }
+      heat.setOn(standing === "ready");
+      void hotLines.refresh();
+      callPaths.refresh();
+      void runs.refresh();
+      void flame.refresh();
+      void notices.follow(shown);
+    }),
+    heat.onEdited((edited) => status.showEdited(edited)),
+    ...registerCommands({ context, log, session, server, requests, hotLines, callPaths, runs, flame, dashboard, runner, notices }),
+  );
+  void session.start();
+}

@@ -1,0 +1,41 @@
+/** What the flame graph's page and the extension say to each other. */
+
+import { finite, flag, list, literal, natural, nullable, object, text, union, type Reader } from "../shape";
+import { flameMetric } from "../server/contract";
+
+/** A node as it is drawn; `frame` says to the extension which line it is, -1 for none. */
+export interface DrawnNode {
+  readonly name: string;
+  readonly place: string;
+  readonly frame: number;
+  readonly value: number;
+  readonly self: number;
+  readonly children: readonly DrawnNode[];
+}
+const drawnNode: Reader<DrawnNode> = (value, at) =>
+  object({ name: text, place: text, frame: finite, value: finite, self: finite, children: list(drawnNode) })(value, at);
+
+/** From the extension to its page. */
+export const toPage = union({
+  graph: object({
+    type: literal("graph"),
+    root: drawnNode,
+    metric: flameMetric,
+    metrics: list(flameMetric),
+    rank: nullable(natural),
+    ranks: list(natural),
+    caption: text,
+    isDevice: flag,
+  }),
+  focus: object({ type: literal("focus"), frame: natural }),
+  empty: object({ type: literal("empty"), message: text }),
+});
+export type ToPage = ReturnType<typeof toPage>;
+
+/** From the page to the extension: indexes and words of our own alone, never a path. */
+export const fromPage = union({
+  ready: object({ type: literal("ready") }),
+  open: object({ type: literal("open"), frame: natural }),
+  choose: object({ type: literal("choose"), metric: flameMetric, rank: nullable(natural) }),
+});
+export type FromPage = ReturnType<typeof fromPage>;

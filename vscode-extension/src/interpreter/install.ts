@@ -1,0 +1,104 @@
+/** Offers to install or upgrade DeepScope; shows what is run, and runs nothing unasked. */
+
+import * as vscode from "vscode";
+import { pythonOf } from "./candidates";
+import { MINIMUM_DEEPSCOPE, MINIMUM_PYTHON, type Verdict } from "./probe";
+import type { Interpreter, Interpreters, Resolution } from "./resolve";
+
+const REQUIREMENT = `deepscope[lsp,dashboard]>=${MINIMUM_DEEPSCOPE}`;
+
+/** Says what is missing and what can be done; answers when the user has chosen and what they chose has ended. */
+export async function offerInstall(
+  resolution: Exclude<Resolution, { kind: "ready" } | { kind: "restricted" }>,
+  interpreters: Interpreters,
+): Promise<"installed" | "logs" | "pick" | undefined> {
+  if (resolution.kind === "none") {
+    const choice = await vscode.window.showErrorMessage(
+      `DeepScope found no Python ${MINIMUM_PYTHON} or later that runs${resolution.tried.length > 0 ? ` (tried ${resolution.tried.length})` : ""}.`,
+      "Select Interpreter",
+      "Show Logs",
+    );
+    return choice === "Select Interpreter" ? "pick" : choice === "Show Logs" ? "logs" : undefined;
+  }
+  const { interpreter, verdict } = resolution;
+  if (verdict === "tooOldPython") {
+    const choice = await vscode.window.showErrorMessage(wording(interpreter, verdict), "Select Interpreter", "Show Logs");
+    return choice === "Select Interpreter" ? "pick" : choice === "Show Logs" ? "logs" : undefined;
+  }
+  const verb = verdict === "tooOldDeepScope" ? "Upgrade…" : "Install…";
+  const choice = await vscode.window.showWarningMessage(wording(interpreter, verdict), verb, "Select Interpreter", "Show Logs");
+  if (choice === verb) {
+    return (await install(interpreter, interpreters)) ? "installed" : undefined;
+  }
+  return choice === "Select Interpreter" ? "pick" : choice === "Show Logs" ? "logs" : undefined;
+}
+
+/** Asks where to, shows the command in a terminal, and waits for its end; whether it went well. */
+export async function install(interpreter: Interpreter, interpreters: Interpreters): Promise<boolean> {
+  const own = pythonOf(interpreters.ownEnvironment, process.platform === "win32");
+  const here = ["-m", "pip", "install", "--upgrade", REQUIREMENT];
+  const choice = await vscode.window.showQuickPick(
+    [
+      {
+        label: "Into this environment",
+        description: interpreter.python,
+        detail: `${interpreter.python} ${here.join(" ")}`,
+        steps: [[interpreter.python, ...here]],
+      },
+      {
+        label: "Into an environment of the extension's own",
+        description: "your environment stays as it is; recording a run still needs DeepScope beside PyTorch",
+        detail: `${interpreter.python} -m venv ${interpreters.ownEnvironment}, then pip install ${REQUIREMENT}`,
+        steps: [
+          [interpreter.python, "-m", "venv", interpreters.ownEnvironment],
+          [own, ...here],
+        ],
+      },
+    ],
+    { title: "Install DeepScope: nothing is run before you choose", placeHolder: "Where to?" },
+  );
+  if (choice === undefined) {
+    return false;
+  }
+  const cwd = await interpreters.neutralFolder();
+  for (const [command, ...args] of choice.steps) {
+    if (command === undefined || (await runTask(command, args, cwd)) !== 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+function wording(interpreter: Interpreter, verdict: Exclude<Verdict, "ready">): string {
+  const { python, facts } = interpreter;
+  switch (verdict) {
+    case "tooOldPython":
+      return `DeepScope needs Python ${MINIMUM_PYTHON} or later; ${python} is ${facts.python}.`;
+    case "noDeepScope":
+      return `DeepScope is not installed in ${python}.`;
+    case "tooOldDeepScope":
+      return `${python} has DeepScope ${facts.deepscope ?? ""}; this extension needs ${MINIMUM_DEEPSCOPE} or later.`;
+    case "noServer":
+      return `DeepScope in ${python} lacks its language server (the extra "lsp").`;
+  }
+}
+
+function runTask(command: string, args: string[], cwd: string): Promise<number> {
+  const task = new vscode.Task(
+    { type: "deepscope.install" },
+    vscode.TaskScope.Global,
+    "Install DeepScope",
+    "DeepScope",
+    new vscode.ProcessExecution(command, args, { cwd }),
+  );
+  task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, echo: true };
+  return new Promise((resolve, reject) => {
+    const ended = vscode.tasks.onDidEndTaskProcess((event) => {
+      if (event.execution.task.definition.type === "deepscope.install") {
+        ended.dispose();
+        resolve(event.exitCode ?? 1);
+      }
+    });
+    vscode.tasks.executeTask(task).then(undefined, reject);
+  });
+}

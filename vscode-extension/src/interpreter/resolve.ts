@@ -1,0 +1,112 @@
+/** Finds the interpreter that the server, the dashboard and recorded runs use. */
+
+import * as fs from "node:fs";
+import * as os from "node:os";
+import * as path from "node:path";
+import { PythonExtension } from "@vscode/python-extension";
+import * as vscode from "vscode";
+import { candidates, type Candidate, type Surroundings } from "./candidates";
+import { judge, probe, type Facts, type Verdict } from "./probe";
+
+/** What was found: an interpreter that will do, one that lacks something, or none at all. */
+export type Resolution =
+  | { readonly kind: "ready"; readonly interpreter: Interpreter }
+  | { readonly kind: "lacking"; readonly interpreter: Interpreter; readonly verdict: Exclude<Verdict, "ready"> }
+  | { readonly kind: "none"; readonly tried: readonly string[] }
+  | { readonly kind: "restricted" };
+
+export interface Interpreter extends Candidate {
+  readonly facts: Facts;
+}
+
+export class Interpreters {
+  readonly ownEnvironment: string;
+  private readonly folder: string;
+  private readonly script: string;
+
+  constructor(
+    context: vscode.ExtensionContext,
+    private readonly log: vscode.LogOutputChannel,
+  ) {
+    this.folder = context.globalStorageUri.fsPath;
+    this.ownEnvironment = path.join(this.folder, "environment");
+    this.script = context.asAbsolutePath(path.join("resources", "probe.py"));
+  }
+
+  /** A folder in which a Python process finds nothing of the workspace to import. */
+  async neutralFolder(): Promise<string> {
+    await fs.promises.mkdir(this.folder, { recursive: true });
+    return this.folder;
+  }
+
+  /** The first candidate with a new enough DeepScope; else the first that runs, with what it lacks. */
+  async resolve(): Promise<Resolution> {
+    const cwd = await this.neutralFolder();
+    const tried: string[] = [];
+    let lacking: Resolution | undefined;
+    const found = candidates(await this.surroundings());
+    if (found.length === 0 && !vscode.workspace.isTrusted) {
+      return { kind: "restricted" };
+    }
+    for (const candidate of found) {
+      const facts = await probe(candidate.python, this.script, cwd);
+      if ("failure" in facts) {
+        this.log.warn(`${candidate.python} (${candidate.origin}): ${facts.failure}`);
+        tried.push(`${candidate.python}: ${facts.failure}`);
+        continue;
+      }
+      const verdict = judge(facts);
+      this.log.info(
+        `${candidate.python} (${candidate.origin}): Python ${facts.python}, DeepScope ${facts.deepscope ?? "not installed"}`,
+      );
+      const interpreter = { ...candidate, facts };
+      if (verdict === "ready") {
+        return { kind: "ready", interpreter };
+      }
+      lacking ??= { kind: "lacking", interpreter, verdict };
+    }
+    return lacking ?? { kind: "none", tried };
+  }
+
+  /** Told when the user picks another environment in the Python extension. */
+  async onDidChangeActive(listener: () => void): Promise<vscode.Disposable | undefined> {
+    const python = await pythonExtension();
+    return python?.environments.onDidChangeActiveEnvironmentPath(listener);
+  }
+
+  private async surroundings(): Promise<Surroundings> {
+    const folders = (vscode.workspace.workspaceFolders ?? []).filter((folder) => folder.uri.scheme === "file");
+    const configured = vscode.workspace.getConfiguration("deepscope", folders[0]?.uri);
+    const { isTrusted } = vscode.workspace;
+    return {
+      isTrusted,
+      setting: configured.get("interpreter", ""),
+      userSetting: configured.inspect<string>("interpreter")?.globalValue ?? "",
+      activeEnvironment: isTrusted ? await activeEnvironment(folders[0]?.uri) : undefined,
+      folders: folders.map((folder) => folder.uri.fsPath),
+      home: os.homedir(),
+      searchPath: (process.env["PATH"] ?? "").split(path.delimiter),
+      ownEnvironment: this.ownEnvironment,
+      isWindows: process.platform === "win32",
+      exists: (file) => fs.existsSync(file),
+    };
+  }
+}
+
+async function activeEnvironment(resource: vscode.Uri | undefined): Promise<string | undefined> {
+  const python = await pythonExtension();
+  if (python === undefined) {
+    return undefined;
+  }
+  const active = python.environments.getActiveEnvironmentPath(resource);
+  return (await python.environments.resolveEnvironment(active))?.executable.uri?.fsPath;
+}
+
+async function pythonExtension(): Promise<PythonExtension | undefined> {
+  if (vscode.extensions.getExtension("ms-python.python") === undefined) {
+    return undefined;
+  }
+  const api = await PythonExtension.api();
+  await api.ready;
+  return api;
+}

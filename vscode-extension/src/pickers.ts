@@ -1,0 +1,38 @@
+/** Quick picks: a trace, an interpreter. */
+
+import * as vscode from "vscode";
+import type { Session } from "./session";
+import type { RunsView } from "./views/runsView";
+
+/** The path of the trace chosen; null for the newest, whichever that is; undefined for no choice. */
+export async function pickTrace(runs: RunsView, session: Session): Promise<string | null | undefined> {
+  await runs.refresh();
+  type Item = vscode.QuickPickItem & { readonly path: string | null };
+  const newest: Item = { label: "$(sync) Newest trace", description: "follow new runs as they come", path: null };
+  const items = runs.traces.map(
+    ({ run, row }): Item => ({
+      label: `${row.trace.selected ? "$(check) " : ""}${row.label}`,
+      description: row.description,
+      detail: `${run.label} ${run.description}`,
+      path: row.trace.path,
+    }),
+  );
+  const browse: Item = { label: "$(folder-opened) Browse…", description: "a trace file anywhere", path: "" };
+  const title = session.status?.trace == null ? "Show a trace" : "Show another trace";
+  const chosen = await vscode.window.showQuickPick([newest, ...items, browse], { title, matchOnDescription: true, matchOnDetail: true });
+  if (chosen?.path !== "") {
+    return chosen?.path;
+  }
+  const files = await vscode.window.showOpenDialog({ title, filters: { Traces: ["json", "gz"] }, canSelectMany: false });
+  return files?.[0]?.fsPath;
+}
+
+/** Lets the user pick with the Python extension where it is there, else by the setting. */
+export async function pickInterpreter(): Promise<void> {
+  const setting = "deepscope.interpreter";
+  if (vscode.extensions.getExtension("ms-python.python") !== undefined) {
+    await vscode.commands.executeCommand("python.setInterpreter");
+    return;
+  }
+  await vscode.commands.executeCommand("workbench.action.openSettings", setting);
+}

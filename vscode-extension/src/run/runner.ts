@@ -1,0 +1,85 @@
+/** Runs a Python file with DeepScope recording it, as a task in a terminal. */
+
+import * as path from "node:path";
+import * as vscode from "vscode";
+import { list, object, readOr, text, withDefault } from "../shape";
+import type { Session } from "../session";
+
+const TYPE = "deepscope";
+const definition = object({ program: text, args: withDefault(list(text), []) });
+
+export class Runner implements vscode.Disposable {
+  private readonly provider: vscode.Disposable;
+
+  constructor(
+    private readonly context: vscode.ExtensionContext,
+    private readonly session: Session,
+  ) {
+    this.provider = vscode.tasks.registerTaskProvider(TYPE, {
+      provideTasks: () => {
+        const file = vscode.window.activeTextEditor?.document;
+        return file?.languageId === "python" && file.uri.scheme === "file" ? this.tasks(file.uri.fsPath) : [];
+      },
+      resolveTask: (task) => {
+        const wanted = readOr(definition, task.definition);
+        return wanted === undefined ? undefined : this.task(wanted.program, wanted.args, task.definition, task.scope);
+      },
+    });
+  }
+
+  /** The file given, else that in the active editor; saved first. */
+  async runFile(given?: vscode.Uri): Promise<void> {
+    const document = given === undefined ? vscode.window.activeTextEditor?.document : await vscode.workspace.openTextDocument(given);
+    if (document?.languageId !== "python" || document.uri.scheme !== "file") {
+      void vscode.window.showInformationMessage("DeepScope: open the Python file to run.");
+      return;
+    }
+    if (!vscode.workspace.isTrusted) {
+      void vscode.window.showInformationMessage("DeepScope: this workspace is restricted; trust it to run its files.");
+      return;
+    }
+    await document.save();
+    const args = vscode.workspace.getConfiguration("deepscope", document).get<string[]>("run.arguments", []);
+    const program = document.uri.fsPath;
+    const task = this.task(program, args, { type: TYPE, program, args }, scopeOf(document.uri));
+    if (task === undefined) {
+      void vscode.window.showErrorMessage("DeepScope: no Python interpreter to run the file with; see its logs.", "Show Logs").then((choice) =>
+        choice === undefined ? undefined : vscode.commands.executeCommand("deepscope.showLogs"),
+      );
+      return;
+    }
+    await vscode.tasks.executeTask(task);
+  }
+
+  dispose(): void {
+    this.provider.dispose();
+  }
+
+  private tasks(program: string): vscode.Task[] {
+    const task = this.task(program, [], { type: TYPE, program }, scopeOf(vscode.Uri.file(program)));
+    return task === undefined ? [] : [task];
+  }
+
+  private task(
+    program: string,
+    args: readonly string[],
+    wanted: vscode.TaskDefinition,
+    scope: vscode.WorkspaceFolder | vscode.TaskScope | undefined,
+  ): vscode.Task | undefined {
+    const { interpreter } = this.session;
+    if (interpreter === undefined || !vscode.workspace.isTrusted) {
+      return undefined;
+    }
+    const recorder = this.context.asAbsolutePath(path.join("resources", "record.py"));
+    const folder = typeof scope === "object" ? scope : vscode.workspace.workspaceFolders?.[0];
+    const cwd = folder?.uri.fsPath ?? path.dirname(program);
+    const execution = new vscode.ProcessExecution(interpreter.python, [recorder, program, ...args], { cwd });
+    const task = new vscode.Task(wanted, scope ?? vscode.TaskScope.Workspace, `Record ${path.basename(program)}`, "DeepScope", execution);
+    task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, panel: vscode.TaskPanelKind.Dedicated, clear: true };
+    return task;
+  }
+}
+
+function scopeOf(uri: vscode.Uri): vscode.WorkspaceFolder | vscode.TaskScope {
+  return vscode.workspace.getWorkspaceFolder(uri) ?? vscode.TaskScope.Workspace;
+}

@@ -1,0 +1,39 @@
+/** Callers of a line as a choice; the server's own question is answered with VS Code's picker. */
+
+import * as vscode from "vscode";
+import type { Middleware } from "vscode-languageclient/node";
+import { openPlace } from "../places";
+import { natural, object, readOr, text } from "../shape";
+import { plain } from "../status/words";
+import type { Caller } from "./contract";
+import type { Requests } from "./requests";
+
+const SHOW_CALLERS = "deepscope.showCallers";
+const place = object({ file: text, line: natural });
+
+/** Code actions and lenses of the server show callers by a command; here it opens the picker. */
+export function callersMiddleware(requests: () => Requests): Middleware {
+  return {
+    executeCommand: async (command, args: unknown[], next): Promise<unknown> => {
+      const wanted = command === SHOW_CALLERS ? readOr(place, args[0]) : undefined;
+      return wanted === undefined ? next(command, args) : pickCaller(await requests().callers(wanted));
+    },
+  };
+}
+
+export async function pickCaller(callers: readonly Caller[]): Promise<void> {
+  if (callers.length === 0) {
+    void vscode.window.showInformationMessage("DeepScope: no caller of this line was recorded.");
+    return;
+  }
+  const items = callers.map((caller) => ({
+    label: plain(caller.function),
+    description: plain(`${caller.shortFile}:${caller.currentLine ?? caller.line}`),
+    detail: caller.uri === null ? `${caller.label}, file not found here` : caller.label,
+    caller,
+  }));
+  const chosen = await vscode.window.showQuickPick(items, { title: "Called from" });
+  if (chosen?.caller.uri != null) {
+    await openPlace({ uri: chosen.caller.uri, line: chosen.caller.currentLine ?? chosen.caller.line });
+  }
+}

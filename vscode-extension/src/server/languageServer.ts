@@ -1,0 +1,155 @@
+/** The language server's process and connection: started, watched, restarted, ended. */
+
+import * as vscode from "vscode";
+import {
+  CloseAction,
+  ErrorAction,
+  LanguageClient,
+  RevealOutputChannelOn,
+  State,
+  type ErrorHandler,
+  type Middleware,
+} from "vscode-languageclient/node";
+import type { Interpreter } from "../interpreter/resolve";
+import { readOr } from "../shape";
+import { status as readStatus, type Status } from "./contract";
+import { CrashPolicy } from "./crashes";
+import { Requests } from "./requests";
+
+const STATUS = "$/deepscope/status";
+
+/** `stopped` also when it was never started; `failed` when it crashed too often. */
+export type Running = "stopped" | "starting" | "running" | "failed";
+
+/** The client's own pop-ups go to the log: the user hears one message, from `tellFailed`. */
+class QuietClient extends LanguageClient {
+  override error(message: string, data?: unknown): void {
+    super.error(message, data, false);
+  }
+}
+
+export class LanguageServer implements vscode.Disposable {
+  readonly requests: Requests;
+  private client: LanguageClient | undefined;
+  private readonly crashes = new CrashPolicy();
+  private readonly statusEmitter = new vscode.EventEmitter<Status>();
+  private readonly runningEmitter = new vscode.EventEmitter<Running>();
+  readonly onStatus = this.statusEmitter.event;
+  readonly onRunning = this.runningEmitter.event;
+
+  constructor(
+    private readonly log: vscode.LogOutputChannel,
+    private readonly middleware: Middleware,
+  ) {
+    this.requests = new Requests(
+      async (command, argument) => {
+        if (this.client?.state !== State.Running) {
+          throw new Error("DeepScope's language server is not running");
+        }
+        return this.client.sendRequest("workspace/executeCommand", { command, arguments: [argument] });
+      },
+      (command) => this.client?.initializeResult?.capabilities.executeCommandProvider?.commands.includes(command) ?? false,
+    );
+  }
+
+  get isRunning(): boolean {
+    return this.client?.state === State.Running;
+  }
+
+  /** Starts the server with an interpreter, in place of one that runs. */
+  async start(interpreter: Interpreter, cwd: string): Promise<void> {
+    await this.stop();
+    this.crashes.forget();
+    this.runningEmitter.fire("starting");
+    const level = vscode.workspace.getConfiguration("deepscope").get("server.logLevel", "warning");
+    const client = new QuietClient(
+      "deepscope",
+      "DeepScope",
+      {
+        command: interpreter.python,
+        args: ["-m", "deepscope_lsp", "--log-level", level],
+        // Not the workspace: `-m` puts the working folder first on the import path.
+        options: { cwd },
+      },
+      {
+        documentSelector: [
+          { scheme: "file", language: "python" },
+          { notebook: { scheme: "file", notebookType: "jupyter-notebook" }, language: "python" },
+        ],
+        outputChannel: this.log,
+        revealOutputChannelOn: RevealOutputChannelOn.Never,
+        markdown: { isTrusted: false, supportHtml: false },
+        errorHandler: this.errorHandler(),
+        initializationFailedHandler: () => false,
+        middleware: this.middleware,
+      },
+    );
+    client.onNotification(STATUS, (given: unknown) => {
+      const status = readOr(readStatus, given);
+      if (status === undefined) {
+        this.log.error("the server sent a status that is none");
+      } else {
+        this.statusEmitter.fire(status);
+      }
+    });
+    client.onDidChangeState(({ newState }) => {
+      if (newState === State.Running) {
+        this.runningEmitter.fire("running");
+      }
+    });
+    this.client = client;
+    try {
+      await client.start();
+    } catch (error) {
+      this.log.error(`the language server did not start: ${String(error)}`);
+      if (this.crashes.count === 0) {
+        // It could not even be run; a process that ends at once is a crash, and started again as such.
+        this.runningEmitter.fire("failed");
+        void this.tellFailed("DeepScope's language server did not start.");
+      }
+    }
+  }
+
+  async stop(): Promise<void> {
+    const client = this.client;
+    this.client = undefined;
+    if (client !== undefined) {
+      await client.dispose().catch((error: unknown) => this.log.warn(`ending the server: ${String(error)}`));
+      this.runningEmitter.fire("stopped");
+    }
+  }
+
+  dispose(): void {
+    void this.stop();
+    this.statusEmitter.dispose();
+    this.runningEmitter.dispose();
+  }
+
+  /** After a crash: a longer pause each time, then one message. */
+  private errorHandler(): ErrorHandler {
+    return {
+      error: () => ({ action: ErrorAction.Continue, handled: true }),
+      closed: async () => {
+        const pauseMs = this.crashes.crashed();
+        if (pauseMs === undefined) {
+          this.runningEmitter.fire("failed");
+          void this.tellFailed(`DeepScope's language server stopped ${this.crashes.count} times in a short time.`);
+          return { action: CloseAction.DoNotRestart, handled: true };
+        }
+        this.log.warn(`the language server has ended; starting it again in ${pauseMs} ms`);
+        this.runningEmitter.fire("starting");
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+        return { action: CloseAction.Restart, handled: true };
+      },
+    };
+  }
+
+  private async tellFailed(message: string): Promise<void> {
+    const choice = await vscode.window.showErrorMessage(message, "Show Logs", "Restart");
+    if (choice === "Show Logs") {
+      this.log.show();
+    } else if (choice === "Restart") {
+      await vscode.commands.executeCommand("deepscope.restartServer");
+    }
+  }
+}

@@ -1,0 +1,100 @@
+/** The language server's commands as typed functions; no view knows how a request travels. */
+
+import * as contract from "./contract";
+import { read, type Reader } from "../shape";
+
+/** Sends `workspace/executeCommand` and gives back what was answered. */
+export type Send = (command: string, argument: object) => Promise<unknown>;
+
+/** Many more lines than a person reads, and few enough for a tree. */
+const LINES_LIMIT = 5000;
+
+export class Requests {
+  constructor(
+    private readonly send: Send,
+    /** The commands that the running server has. */
+    private readonly offers: (command: string) => boolean,
+  ) {}
+
+  /** Which workspace folder is meant: that of a trace, else the one at hand; undefined lets the server choose. */
+  rootFor: (path?: string | null) => string | undefined = () => undefined;
+
+  hotLines(limit = LINES_LIMIT): Promise<contract.HotLines> {
+    return this.ask("deepscope.hotLines", this.here({ limit }), contract.hotLines);
+  }
+
+  /** The modules of the model; undefined where the server cannot tell. */
+  async modules(): Promise<contract.Modules | undefined> {
+    return this.offers("deepscope.modules") ? this.ask("deepscope.modules", this.here({ limit: LINES_LIMIT }), contract.modules) : undefined;
+  }
+
+  callPaths(): Promise<contract.CallPaths> {
+    return this.ask("deepscope.callPaths", this.here({}), contract.callPaths);
+  }
+
+  callers(place: { file: string; line: number } | { uri: string; line: number }): Promise<contract.Caller[]> {
+    return this.ask("deepscope.callers", this.here(place), contract.callers);
+  }
+
+  flameGraph(metric: contract.FlameMetric, rank: number | null): Promise<contract.FlameGraph> {
+    // The arguments are left out where they are the defaults: servers before them know none.
+    const argument = { ...(metric === "device" ? {} : { metric }), ...(rank === null ? {} : { rank }) };
+    return this.ask("deepscope.flamegraph", this.here(argument), contract.flameGraph);
+  }
+
+  annotations(uri: string): Promise<contract.Annotation[]> {
+    return this.ask("deepscope.annotations", { uri }, contract.annotations);
+  }
+
+  listTraces(): Promise<contract.ListedTrace[]> {
+    return this.ask("deepscope.listTraces", { limit: 1000 }, contract.listedTraces);
+  }
+
+  /** Shows a trace from now on; null follows the newest. */
+  selectTrace(path: string | null): Promise<contract.Status> {
+    return this.ask("deepscope.selectTrace", this.here({ path }, path), contract.status);
+  }
+
+  /** Compares with a trace; null with the one that is shown now. */
+  setBaseline(path: string | null): Promise<contract.Status> {
+    return this.ask("deepscope.setBaseline", this.here({ path }, path), contract.status);
+  }
+
+  async clearBaseline(): Promise<void> {
+    await this.send("deepscope.clearBaseline", this.here({}));
+  }
+
+  reload(): Promise<contract.Status> {
+    return this.ask("deepscope.reload", this.here({}), contract.status);
+  }
+
+  async unhideFindings(): Promise<void> {
+    await this.send("deepscope.unhideFindings", this.here({}));
+  }
+
+  /** Where a path of a trace is here; null where it is nowhere. */
+  async resolvePath(path: string, line: number): Promise<contract.ResolvedPath> {
+    return this.offers("deepscope.resolvePath")
+      ? this.ask("deepscope.resolvePath", this.here({ path, line }), contract.resolvedPath)
+      : this.resolveAmongHotLines(path, line);
+  }
+
+  private async resolveAmongHotLines(path: string, line: number): Promise<contract.ResolvedPath> {
+    const { lines } = await this.hotLines();
+    const inFile = lines.filter((one) => one.file === path && one.uri !== null);
+    const found = inFile.find((one) => one.line === line) ?? inFile[0];
+    if (found?.uri == null) {
+      return null;
+    }
+    return { uri: found.uri, line: found.line === line ? (found.currentLine ?? line) : line, known: true };
+  }
+
+  private here(argument: object, path?: string | null): object {
+    const root = this.rootFor(path);
+    return root === undefined ? argument : { ...argument, root };
+  }
+
+  private async ask<T>(command: string, argument: object, answer: Reader<T>): Promise<T> {
+    return read(answer, await this.send(command, argument), command);
+  }
+}

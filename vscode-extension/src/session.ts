@@ -1,0 +1,149 @@
+/** What is going on: interpreter, server and the trace that is shown; all views follow this one object. */
+
+import * as vscode from "vscode";
+import { isBelowAny } from "./folders";
+import { install, offerInstall } from "./interpreter/install";
+import type { Interpreter, Interpreters } from "./interpreter/resolve";
+import type { Status } from "./server/contract";
+import type { LanguageServer } from "./server/languageServer";
+import type { Standing } from "./status/words";
+
+/** A change of what is shown. */
+export interface Change {
+  readonly standing: Standing;
+  readonly status: Status | undefined;
+}
+
+export class Session implements vscode.Disposable {
+  private readonly changes = new vscode.EventEmitter<Change>();
+  readonly onChange = this.changes.event;
+  private readonly statuses = new Map<string, Status>();
+  private readonly subscriptions: vscode.Disposable[] = [];
+  private currentStanding: Standing = "off";
+  private current: Interpreter | undefined;
+  private attempt = 0;
+
+  constructor(
+    private readonly interpreters: Interpreters,
+    private readonly server: LanguageServer,
+    private readonly log: vscode.LogOutputChannel,
+  ) {
+    server.requests.rootFor = (path) => this.rootFor(path);
+    this.subscriptions.push(
+      server.onStatus((status) => {
+        this.statuses.set(status.root ?? "", status);
+        this.stand(this.status?.state ?? status.state);
+      }),
+      server.onRunning((running) => {
+        if (running === "failed" || running === "starting") {
+          this.stand(running);
+        }
+        void vscode.commands.executeCommand("setContext", "deepscope.serverRunning", running === "running");
+      }),
+      vscode.workspace.onDidGrantWorkspaceTrust(() => void this.start()),
+      vscode.workspace.onDidChangeConfiguration((event) => {
+        if (event.affectsConfiguration("deepscope.interpreter") || event.affectsConfiguration("deepscope.server")) {
+          void this.start();
+        }
+      }),
+      vscode.window.onDidChangeActiveTextEditor(() => {
+        if (this.statuses.size > 1) {
+          this.stand(this.status?.state ?? this.currentStanding);
+        }
+      }),
+    );
+    void this.interpreters.onDidChangeActive(() => void this.start()).then((listener) => {
+      if (listener !== undefined) {
+        this.subscriptions.push(listener);
+      }
+    });
+  }
+
+  get standing(): Standing {
+    return this.currentStanding;
+  }
+
+  /** Of the workspace folder that the active editor is in, else of the first that shows a trace. */
+  get status(): Status | undefined {
+    const active = vscode.window.activeTextEditor?.document.uri;
+    const folder = active === undefined ? undefined : vscode.workspace.getWorkspaceFolder(active)?.uri.toString();
+    const near = folder === undefined ? undefined : this.statuses.get(folder);
+    const all = [...this.statuses.values()];
+    return near?.trace != null ? near : (all.find((status) => status.trace !== null) ?? near ?? all[0]);
+  }
+
+  /** The folder of a trace, by the server's own name for it; without a path the one that is shown. */
+  private rootFor(path: string | null | undefined): string | undefined {
+    const roots = [...this.statuses.keys()].filter((root) => root !== "");
+    const holding = path == null ? [] : roots.filter((root) => isBelowAny(path, [vscode.Uri.parse(root).fsPath]));
+    const nearest = holding.sort((one, other) => other.length - one.length)[0];
+    return roots.length < 2 ? undefined : (nearest ?? this.status?.root ?? undefined);
+  }
+
+  get interpreter(): Interpreter | undefined {
+    return this.current;
+  }
+
+  /** Finds an interpreter and starts the server; says what is missing where it cannot. */
+  async start(): Promise<void> {
+    const attempt = (this.attempt += 1);
+    this.statuses.clear();
+    this.stand("starting");
+    const resolution = await this.interpreters.resolve();
+    if (attempt !== this.attempt) {
+      return; // a newer start has taken over
+    }
+    if (resolution.kind === "ready") {
+      this.current = resolution.interpreter;
+      await this.server.start(resolution.interpreter, await this.interpreters.neutralFolder());
+      return;
+    }
+    await this.server.stop();
+    this.current = resolution.kind === "lacking" ? resolution.interpreter : undefined;
+    if (resolution.kind === "restricted") {
+      this.log.info("restricted workspace: no interpreter is started; set deepscope.interpreter in the user settings to read traces");
+      this.stand("restricted");
+      return;
+    }
+    this.stand("off");
+    switch (await offerInstall(resolution, this.interpreters)) {
+      case "installed":
+        await this.start();
+        break;
+      case "pick":
+        await vscode.commands.executeCommand("deepscope.selectInterpreter");
+        break;
+      case "logs":
+        this.log.show();
+        break;
+      case undefined:
+        break;
+    }
+  }
+
+  /** Installs DeepScope into the interpreter at hand, as the user asked for. */
+  async install(): Promise<void> {
+    if (this.current === undefined) {
+      await this.start();
+    } else if (await install(this.current, this.interpreters)) {
+      await this.start();
+    }
+  }
+
+  /** Takes in a status that was the answer to a request. */
+  take(status: Status): void {
+    this.statuses.set(status.root ?? "", status);
+    this.stand(status.state);
+  }
+
+  dispose(): void {
+    vscode.Disposable.from(...this.subscriptions, this.changes).dispose();
+  }
+
+  private stand(standing: Standing): void {
+    this.currentStanding = standing;
+    void vscode.commands.executeCommand("setContext", "deepscope.state", standing === "failed" ? "off" : standing);
+    void vscode.commands.executeCommand("setContext", "deepscope.hasBaseline", this.status?.baseline != null);
+    this.changes.fire({ standing, status: this.status });
+  }
+}

@@ -1,0 +1,94 @@
+/** The Runs view: the traces there are; show, compare, delete, reveal. */
+
+import * as vscode from "vscode";
+import type { Requests } from "../server/requests";
+import type { Session } from "../session";
+import { runRows, type RunRow, type TraceRow } from "./runRows";
+
+type Node = RunRow | TraceRow;
+const TRACE_NAME = /\.pt\.trace\.json(\.gz)?$/;
+
+export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposable {
+  private readonly changed = new vscode.EventEmitter<undefined>();
+  readonly onDidChangeTreeData = this.changed.event;
+  readonly view: vscode.TreeView<Node>;
+  private rows: RunRow[] = [];
+  private generation = 0;
+
+  constructor(
+    private readonly session: Session,
+    private readonly requests: Requests,
+    private readonly log: vscode.LogOutputChannel,
+  ) {
+    this.view = vscode.window.createTreeView<Node>("deepscope.runs", { treeDataProvider: this });
+  }
+
+  async refresh(): Promise<void> {
+    const generation = (this.generation += 1);
+    let rows: RunRow[] = [];
+    try {
+      const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
+      rows = runRows(await this.requests.listTraces(), folders, Date.now());
+    } catch (error) {
+      this.log.debug(`Runs: ${String(error)}`);
+    }
+    if (generation === this.generation) {
+      this.rows = rows;
+      this.changed.fire(undefined);
+    }
+  }
+
+  /** Traces for a picker, the newest first. */
+  get traces(): readonly { readonly run: RunRow; readonly row: TraceRow }[] {
+    return this.rows.flatMap((run) => run.traces.map((row) => ({ run, row })));
+  }
+
+  getChildren(node?: Node): Node[] {
+    return node === undefined ? this.rows : node.kind === "run" ? [...node.traces] : [];
+  }
+
+  getTreeItem(node: Node): vscode.TreeItem {
+    const collapsed = vscode.TreeItemCollapsibleState;
+    if (node.kind === "run") {
+      const item = new vscode.TreeItem(node.label, node.isSelected ? collapsed.Expanded : collapsed.Collapsed);
+      item.id = `run:${node.id}`;
+      item.description = node.description;
+      item.iconPath = new vscode.ThemeIcon("folder");
+      item.contextValue = "run";
+      return item;
+    }
+    const baseline = this.session.status?.baseline;
+    const isBaseline = baseline?.paths.includes(node.trace.path) ?? false;
+    const item = new vscode.TreeItem(node.label, collapsed.None);
+    item.id = `trace:${node.trace.path}`;
+    item.description = `${node.description}${isBaseline ? " · baseline" : ""}`;
+    item.iconPath = new vscode.ThemeIcon(node.trace.selected ? "check" : isBaseline ? "diff" : "graph-line");
+    item.tooltip = new vscode.MarkdownString().appendText(node.trace.path);
+    item.contextValue = "trace";
+    item.command = { command: "deepscope.runs.select", title: "Show This Trace", arguments: [node] };
+    return item;
+  }
+
+  /** Moves a trace to the bin, or deletes it where there is none; asks first. */
+  async delete(node: TraceRow): Promise<void> {
+    const { path, name } = node.trace;
+    if (!TRACE_NAME.test(path)) {
+      return;
+    }
+    const choice = await vscode.window.showWarningMessage(`Delete the trace ${name}?`, { modal: true, detail: path }, "Delete");
+    if (choice !== "Delete") {
+      return;
+    }
+    const uri = vscode.Uri.file(path);
+    try {
+      await vscode.workspace.fs.delete(uri, { useTrash: true });
+    } catch {
+      await vscode.workspace.fs.delete(uri, { useTrash: false });
+    }
+    await this.refresh();
+  }
+
+  dispose(): void {
+    vscode.Disposable.from(this.changed, this.view).dispose();
+  }
+}

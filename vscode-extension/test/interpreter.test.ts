@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import { candidates, type Surroundings } from "../src/interpreter/candidates";
+import { judge, type Facts } from "../src/interpreter/probe";
+import { isAtLeast } from "../src/interpreter/version";
+
+const around: Surroundings = {
+  isTrusted: true,
+  setting: "",
+  userSetting: "",
+  activeEnvironment: "/envs/active/bin/python",
+  folders: ["/code/one", "/code/two"],
+  home: "/home/me",
+  searchPath: ["/code/one/bin", "bin", "/usr/local/bin", "/usr/bin"],
+  ownEnvironment: "/storage/environment",
+  isWindows: false,
+  exists: () => true,
+};
+
+describe("interpreters", () => {
+  it("come in the documented order, PATH once and never from a workspace folder", () => {
+    expect(candidates(around).map(({ python }) => python)).toEqual([
+      "/envs/active/bin/python",
+      "/code/one/.venv/bin/python",
+      "/code/one/venv/bin/python",
+      "/code/two/.venv/bin/python",
+      "/code/two/venv/bin/python",
+      "/usr/local/bin/python3",
+      "/storage/environment/bin/python",
+    ]);
+  });
+
+  it("that are not there are left out", () => {
+    const exists = (file: string): boolean => file === "/usr/bin/python";
+    expect(candidates({ ...around, exists })).toEqual([{ python: "/usr/bin/python", origin: "path" }]);
+  });
+
+  it.each([
+    ["~/envs/x/bin/python", "/home/me/envs/x/bin/python"],
+    ["${workspaceFolder}/env/bin/python", "/code/one/env/bin/python"],
+    ["env/bin/python", "/code/one/env/bin/python"],
+    [" /opt/python ", "/opt/python"],
+  ])("set as %s stand alone", (setting, python) => {
+    expect(candidates({ ...around, setting })).toEqual([{ python, origin: "setting" }]);
+  });
+
+  it("of a restricted workspace are none, but for the user's own setting", () => {
+    expect(candidates({ ...around, isTrusted: false, setting: "/code/one/evil" })).toEqual([]);
+    const own = candidates({ ...around, isTrusted: false, setting: "/code/one/evil", userSetting: "/opt/python" });
+    expect(own).toEqual([{ python: "/opt/python", origin: "setting" }]);
+  });
+
+  it("of a restricted workspace are never found inside it by the user's setting", () => {
+    for (const userSetting of ["${workspaceFolder}/python", "/code/two/.venv/bin/python", "env/bin/python"]) {
+      expect(candidates({ ...around, isTrusted: false, userSetting })).toEqual([]);
+    }
+  });
+
+  it("on Windows lie in Scripts", () => {
+    const windows = { ...around, isWindows: true, activeEnvironment: undefined, folders: ["/c/work"], searchPath: [] };
+    expect(candidates(windows)[0]?.python).toMatch(/Scripts.python\.exe$/);
+  });
+});
+
+describe("an interpreter", () => {
+  const facts: Facts = { executable: "/p", python: "3.11.4", deepscope: "0.1.0", hasServer: true, hasDashboard: true, hasTorch: false };
+
+  it.each([
+    [{}, "ready"],
+    [{ python: "3.9.18" }, "tooOldPython"],
+    [{ python: "3.10.0" }, "ready"],
+    [{ deepscope: null }, "noDeepScope"],
+    [{ deepscope: "0.0.9" }, "tooOldDeepScope"],
+    [{ hasServer: false }, "noServer"],
+  ])("with %j is %s", (change, verdict) => {
+    expect(judge({ ...facts, ...change })).toBe(verdict);
+  });
+});
+
+it.each([
+  ["1.10.0", "1.9", true],
+  ["1.2", "1.2.0", true],
+  ["0.4.dev3+g12", "0.4", true],
+  ["0.3rc1", "0.4", false],
+  ["1!2.0", "1.9", true],
+  ["nonsense", "0.1", false],
+])("version %s is at least %s: %s", (version, wanted, answer) => {
+  expect(isAtLeast(version, wanted)).toBe(answer);
+});

@@ -1,0 +1,129 @@
+import { describe, expect, it } from "vitest";
+import { barWidth, gutterSvg, levelOf } from "../src/heat/levels";
+import { callPathRows } from "../src/views/callPathRows";
+import { copyText, lineRows, moduleRows, type RowOptions } from "../src/views/hotLinesRows";
+import { nameFacts, parentOf, runRows } from "../src/views/runRows";
+import { callPath, hotLine, listedTrace } from "./examples";
+
+const options: RowOptions = { by: "line", metric: "device", divisor: 3, hidden: new Set() };
+
+describe("hot lines", () => {
+  const lines = [
+    hotLine({ line: 1, currentLine: 3, share: 0.2, function: "f", numbers: { self_device_ns: 30_000, wait_ns: 9_000 } }),
+    hotLine({ line: 2, currentLine: null, share: 0.5, function: "g", numbers: { self_device_ns: 60_000, wait_ns: 1_000, bytes_allocated: 3 * 2 ** 20 } }),
+    hotLine({ line: 3, share: 0.1, function: "f", numbers: { self_device_ns: 15_000 } }),
+    hotLine({ line: 9, share: 0, function: "h", file: "/q/data.py", shortFile: "lib/data.py", numbers: { self_cpu_ns: 5 } }),
+  ];
+
+  it("stand by their share, as they stand now, for one step", () => {
+    const rows = lineRows(lines, options);
+    expect(rows.map((row) => row.label)).toEqual(["model.py:2", "model.py:3", "model.py:42"]);
+    expect(rows[0]?.description).toBe("20.0 µs · 50 % ███  y = self.layer(x)");
+  });
+
+  it("are sorted by another number, with shares of its sum", () => {
+    const rows = lineRows(lines, { ...options, metric: "wait" });
+    expect(rows.map((row) => [row.line?.line, row.share])).toEqual([[1, 0.9], [2, 0.1]]);
+    expect(lineRows(lines, { ...options, metric: "memory" })[0]?.description).toContain("1.00 MiB · 100 %");
+  });
+
+  it("are grouped by function and by file; parts sum to the whole", () => {
+    const functions = lineRows(lines, { ...options, by: "function" });
+    expect(functions.map((row) => [row.label, row.children.length])).toEqual([["g", 1], ["f", 2]]);
+    expect(functions[1]?.share).toBeCloseTo(0.3);
+    const files = lineRows(lines, { ...options, by: "file" });
+    expect(files.map((row) => row.label)).toEqual(["model.py"]);
+    expect(files[0]?.share).toBeCloseTo(0.8);
+  });
+
+  it("that are hidden are left out, and a group with them", () => {
+    const hidden = new Set(["line:/p/model.py:2", "function:/p/model.py:f"]);
+    expect(lineRows(lines, { ...options, by: "function", hidden })).toEqual([]);
+  });
+
+  it("are copied with place and numbers, without the bar", () => {
+    const row = lineRows(lines, options)[0];
+    expect(row === undefined ? "" : copyText(row)).toBe("/p/model.py:2\n20.0 µs · 50 %  y = self.layer(x)");
+  });
+
+  it("of modules are named by path, else by class", () => {
+    const module = { className: "Linear", label: "9.00 µs · 40 %, own 1.00 µs", share: 0.4, numbers: { self_device_ns: 3_000 } };
+    const rows = moduleRows([{ ...module, path: "encoder.0" }, { ...module, path: "", share: 0.1 }], options);
+    expect(rows.map((row) => [row.label, row.description])).toEqual([
+      ["encoder.0", "9.00 µs · 40 %, own 1.00 µs ██▍  Linear"],
+      ["Linear", "9.00 µs · 40 %, own 1.00 µs ▋"],
+    ]);
+  });
+});
+
+describe("call paths", () => {
+  const leaf = (ns: number) => callPath("leaf", 9, ns);
+  const hot = (ns: number) => callPath("hot", 5, ns, [leaf(ns / 2)]);
+  const roots = [callPath("main", 1, 100, [callPath("a", 2, 60, [hot(60)]), callPath("b", 3, 40, [hot(40)])])];
+
+  it("join the chains above a line and the trees below it", () => {
+    const rows = callPathRows(roots, { file: "/p/model.py", line: 5 });
+    expect(rows.callers.map((row) => [row.path.function, row.ns])).toEqual([["a", 60], ["b", 40]]);
+    expect(rows.callers[0]?.children.map((row) => [row.path.function, row.ns])).toEqual([["main", 60]]);
+    expect(rows.callees.map((row) => [row.path.function, row.ns])).toEqual([["leaf", 50]]);
+  });
+
+  it("find a line by where it stands now", () => {
+    const rows = callPathRows(roots, { uri: "file:///p/model.py", line: 105 });
+    expect(rows.callers.length).toBe(2);
+    expect(callPathRows(roots, { uri: "file:///p/model.py", line: 5 }).callers).toEqual([]);
+  });
+
+  it("count recursion once", () => {
+    const recursive = [callPath("main", 1, 100, [callPath("hot", 5, 100, [callPath("hot", 5, 80)])])];
+    const rows = callPathRows(recursive, { file: "/p/model.py", line: 5 });
+    expect(rows.callers.map((row) => row.ns)).toEqual([100]);
+    expect(rows.callees.map((row) => row.ns)).toEqual([80]);
+  });
+
+  it("have ids of their own", () => {
+    const rows = callPathRows(roots, { file: "/p/model.py", line: 5 });
+    const ids = rows.callers.flatMap((row) => [row.id, ...row.children.map((child) => child.id)]);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+});
+
+describe("runs", () => {
+  it("group traces by run, the newest first, with what the names say", () => {
+    const rows = runRows(
+      [
+        listedTrace({ recordedNs: 1e12 }),
+        listedTrace({ path: "/w/runs/b/x.rank3.1795185182862936653.pt.trace.json", name: "x.rank3.1795185182862936653.pt.trace.json", recordedNs: 2e12, selected: true, device: "H100" }),
+      ],
+      ["/w"],
+      3e6,
+    );
+    expect(rows.map((row) => [row.label, row.description, row.isSelected])).toEqual([
+      ["runs/b", "16 min ago · H100", true],
+      ["runs/a", "33 min ago", false],
+    ]);
+    expect(rows.map((row) => row.traces[0]?.label)).toEqual(["rank 3", "fit · rank 0"]);
+  });
+
+  it("read stage and rank from a name", () => {
+    expect(nameFacts("w.validate.rank12.1795185182862936653.pt.trace.json.gz")).toEqual({ stage: "validate", rank: 12 });
+    expect(nameFacts("any.pt.trace.json")).toEqual({ stage: "", rank: null });
+  });
+
+  it("know the folder of a path of any system", () => {
+    expect(parentOf("/a/b.json")).toBe("/a");
+    expect(parentOf("C:\\a\\b.json")).toBe("C:\\a");
+  });
+});
+
+describe("heat", () => {
+  it("has three levels, told apart by height too", () => {
+    expect([0.01, 0.05, 0.2, 1].map(levelOf)).toEqual([1, 2, 3, 3]);
+    const heights = ([1, 2, 3] as const).map((level) => /height="(\d+)" rx/.exec(gutterSvg(level, "#fff"))?.[1]);
+    expect(heights).toEqual(["7", "10", "13"]);
+  });
+
+  it("has bars as wide as the share, never invisible", () => {
+    expect([0.5, 1, 3, 0.001].map(barWidth)).toEqual([60, 120, 120, 2]);
+  });
+});
