@@ -1,4 +1,4 @@
-"""What the process that loads several traces and its workers say to each other: length, then msgpack."""
+"""What the process that loads several traces and its workers say to each other: a mark, the length, then msgpack."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from deepscope.store.profile import Profile
 
 __all__ = ["Done", "Failed", "Request", "Step", "receive", "send"]
 
+_MARK = b"DSW1"
+"""Stands before each message: what else might speak on the pipe is not taken for a length."""
 _LENGTH_BYTES = 8
 
 
@@ -47,7 +49,7 @@ class Failed(msgspec.Struct, tag=True):
 def send(stream: IO[bytes], message: object) -> None:
     """Writes one message at once."""
     body = msgspec.msgpack.encode(message)
-    stream.write(len(body).to_bytes(_LENGTH_BYTES, "big") + body)
+    stream.write(_MARK + len(body).to_bytes(_LENGTH_BYTES, "big") + body)
     stream.flush()
 
 
@@ -56,9 +58,11 @@ def receive(stream: IO[bytes], kind: Any) -> Any:
 
     Raises `msgspec.MsgspecError` on anything else.
     """
-    head = stream.read(_LENGTH_BYTES)
-    if len(head) < _LENGTH_BYTES:
+    head = stream.read(len(_MARK) + _LENGTH_BYTES)
+    if len(head) < len(_MARK) + _LENGTH_BYTES:
         return None
-    size = int.from_bytes(head, "big")
+    if not head.startswith(_MARK):
+        raise msgspec.DecodeError("no message of DeepScope's")
+    size = int.from_bytes(head[len(_MARK) :], "big")
     body = stream.read(size)
     return msgspec.msgpack.decode(body, type=kind) if len(body) == size else None

@@ -70,12 +70,16 @@ def test_an_error_of_one_rank_is_the_error_of_the_call(folder, at_once):
         load_profile(folder, cache=False, step=99, partial=True)
 
 
-@pytest.mark.parametrize("program", ["", "/no/such/python", "false", "echo"])
+@pytest.mark.parametrize(
+    "program",
+    ["", "/no/such/python", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho something that is no message\ncat > /dev/null\n"],
+    ids=["none", "missing", "ends", "speaks of something else"],
+)
 def test_without_workers_the_ranks_are_read_here(folder, at_once, monkeypatch, program):
     expected = load_profile(folder, cache=False)
-    script = folder.parent / "worker"
-    if program in ("false", "echo"):
-        script.write_text(f"#!/bin/sh\n{program} something that is no message\n")
+    if program.startswith("#!"):
+        script = folder.parent / "worker"
+        script.write_text(program)
         script.chmod(0o755)
         program = str(script)
     monkeypatch.setattr(sys, "executable", program)
