@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from deepscope_lsp.remap import split_lines
+from deepscope.trace.source_lines import source_lines
 from lsp_editor import editing, run
 from lsp_profiles import SOURCE, record
 
@@ -83,7 +83,7 @@ def test_letters_beyond_the_basic_plane_do_not_shift_an_edit(tmp_path: Path) -> 
 def test_over_a_random_session_no_unmarked_hint_stands_on_another_text(tmp_path: Path) -> None:
     async def scenario() -> None:
         root = workspace(tmp_path)
-        recorded = split_lines(SOURCE)
+        recorded = source_lines(SOURCE)
         rng = random.Random(7)
         async with editing(root, cache=tmp_path / "cache") as editor:
             uri = editor.open(root / "train.py")

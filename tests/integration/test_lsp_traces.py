@@ -110,8 +110,8 @@ def test_a_burst_of_files_is_one_load_of_all_ranks(root: Path, tmp_path: Path) -
             assert editor.statuses[-1]["trace"]["ranks"] == [0, 1, 2, 3]
             assert len([one for one in editor.statuses if one["state"] == "loading"]) == 1
             hover = await editor.hover(uri, 6, 10)
-            assert "Ranks: min 30 µs (rank 0)" in hover
-            assert "max 120 µs (rank 3, the slowest)" in hover
+            assert "Ranks: min 30 µs (rank 0), median 75 µs, max 120 µs (rank 3, the slowest)" in hover
+            assert "median 100 µs, max 160 µs (rank 3, the slowest)" in await editor.hover(uri, 5, 9)
             assert (await editor.hints(uri))[6].startswith("75 µs")
 
     run(scenario())
@@ -165,7 +165,9 @@ def test_a_baseline_stands_beside_the_numbers(root: Path, tmp_path: Path) -> Non
             status = await editor.command("setBaseline", path=str(old))
             assert status["baseline"]["path"] == str(old)
             assert (await editor.hints(uri))[6] == "60 µs · 75 % · +30 µs (+100 %)"
-            assert f"Against `{name(1)}`: +30 µs (+100 %) per step" in await editor.hover(uri, 6, 10)
+            hover = await editor.hover(uri, 6, 10)
+            assert "| device | 60 µs | 75 % of busy | 30 µs | +30 µs (+100 %) |" in hover
+            assert f"Baseline: {name(1)}, recorded 2026-01-02 03:04:05" in hover
             await editor.command("clearBaseline")
             assert (await editor.hints(uri))[6] == "60 µs · 75 %"
 

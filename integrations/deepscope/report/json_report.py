@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from deepscope.report.tables import table
-from deepscope.store.profile import Line, Profile, RankSpread, Step, Top
+from deepscope.store.profile import Function, Line, Profile, RankSpread, Step, Top
 
 __all__ = ["REPORT_FORMAT", "json_report", "report_object"]
 
@@ -54,7 +54,7 @@ def _plain(record: msgspec.Struct) -> dict[str, Any]:
     if isinstance(record, Line):
         plain["top_operators"] = [_named(top) for top in record.top_operators]
         plain["top_kernels"] = [_named(top) for top in record.top_kernels]
-    if isinstance(record, (Line, Step)):
+    if isinstance(record, (Line, Function, Step)):
         plain["spread"] = None if record.spread is None else _named(record.spread)
     return plain
 

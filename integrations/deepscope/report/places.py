@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from deepscope.store.profile import Line, Profile
+from deepscope.trace.source_lines import source_lines
 
 __all__ = ["Sources", "short_path"]
 
@@ -46,7 +47,7 @@ class Sources:
             return line.text.strip()
         texts = self._lines.get(line.file)
         if texts is None:
-            texts = self._lines[line.file] = self._read(line.file).splitlines()
+            texts = self._lines[line.file] = source_lines(self._read(line.file))
         return texts[line.line - 1].strip() if 0 < line.line <= len(texts) else ""
 
     def _read(self, path: str) -> str:

@@ -20,6 +20,7 @@ from deepscope.store.profile import Kernel, Operator, Phase, Profile, Resolved, 
 from deepscope.store.records import call_tree, function_records, line_records, module_records, no_line_record
 from deepscope.store.trace_info import trace_info
 from deepscope.trace.model import Trace
+from deepscope.trace.source_lines import source_lines
 
 __all__ = ["build_profile"]
 
@@ -35,7 +36,7 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
         raise OptionError(_no_such_step(attribution, step))
     analysis = analyse(attribution, step)
     files = _files(trace)
-    texts = {path: file.text.splitlines() for path, file in files.items() if file.text is not None}
+    texts = {path: source_lines(file.text) for path, file in files.items() if file.text is not None}
     lines, position = line_records(analysis, texts)
     work = attribution.work
     return Profile(

@@ -64,7 +64,7 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
         lines=lines,
         no_line=_summed([profile.no_line for profile in profiles], _NUMBERS),
         resolved=_summed([profile.resolved for profile in profiles], Resolved.__struct_fields__),
-        functions=_merge([profile.functions for profile in profiles], _function_key, _NUMBERS, _by_device),
+        functions=_merge_functions([profile.functions for profile in profiles], ranks),
         modules=_merge([profile.modules for profile in profiles], _module_key, _NUMBERS, _by_device),
         operators=_merge([profile.operators for profile in profiles], lambda one: one.name, _OPERATOR, _by_device),
         kernels=_merge_kernels([profile.kernels for profile in profiles]),
@@ -127,14 +127,25 @@ def _spread(values: dict[int, int], ranks: Sequence[int]) -> RankSpread:
     """`values` by rank, 0 for a rank that has none; the first rank wins a tie."""
     low = min(ranks, key=lambda rank: values.get(rank, 0))
     high = max(ranks, key=lambda rank: values.get(rank, 0))
-    return RankSpread(values.get(low, 0), low, values.get(high, 0), high)
+    ordered = sorted(values.get(rank, 0) for rank in ranks)
+    middle = len(ordered) // 2
+    median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) // 2
+    return RankSpread(values.get(low, 0), low, median, values.get(high, 0), high)
+
+
+def _by_rank(
+    tables: Iterable[Iterable[Record]], ranks: Sequence[int], key: Callable[[Record], Hashable], field: str
+) -> dict[Hashable, dict[int, int]]:
+    """For each record's key, `field` by rank."""
+    values: dict[Hashable, dict[int, int]] = {}
+    for rank, table in zip(ranks, tables, strict=True):
+        for record in table:
+            values.setdefault(key(record), {})[rank] = getattr(record, field)
+    return values
 
 
 def _merge_lines(profiles: Sequence[Profile], ranks: Sequence[int]) -> list[Line]:
-    by_rank: dict[Hashable, dict[int, int]] = {}
-    for rank, profile in zip(ranks, profiles, strict=True):
-        for line in profile.lines:
-            by_rank.setdefault(_line_key(line), {})[rank] = line.self_device_ns
+    by_rank = _by_rank((profile.lines for profile in profiles), ranks, _line_key, "self_device_ns")
     merged = []
     for group in _grouped((profile.lines for profile in profiles), _line_key):
         line = _summed(group, _NUMBERS)
@@ -146,6 +157,14 @@ def _merge_lines(profiles: Sequence[Profile], ranks: Sequence[int]) -> list[Line
         line.spread = _spread(by_rank[_line_key(line)], ranks)
         merged.append(line)
     return sorted(merged, key=_by_device)
+
+
+def _merge_functions(tables: Sequence[list[Function]], ranks: Sequence[int]) -> list[Function]:
+    by_rank = _by_rank(tables, ranks, _function_key, "self_device_ns")
+    merged = _merge(tables, _function_key, _NUMBERS, _by_device)
+    for function in merged:
+        function.spread = _spread(by_rank[_function_key(function)], ranks)
+    return merged
 
 
 def _merge_tops(tables: Sequence[list[Top]]) -> list[Top]:
@@ -175,10 +194,7 @@ def _merge_kernels(tables: Sequence[list[Kernel]]) -> list[Kernel]:
 
 
 def _merge_steps(tables: Sequence[list[Step]], ranks: Sequence[int]) -> list[Step]:
-    durations: dict[int, dict[int, int]] = {}
-    for rank, table in zip(ranks, tables, strict=True):
-        for step in table:
-            durations.setdefault(step.number, {})[rank] = step.duration_ns
+    durations = _by_rank(tables, ranks, lambda step: step.number, "duration_ns")
     merged = []
     for group in _grouped(tables, lambda step: step.number):
         step = _summed(group, _STEP)

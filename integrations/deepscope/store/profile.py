@@ -34,7 +34,7 @@ __all__ = [
     "TraceInfo",
 ]
 
-PROFILE_FORMAT = 3
+PROFILE_FORMAT = 4
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -91,6 +91,8 @@ class RankSpread(msgspec.Struct, array_like=True):
 
     min_ns: int
     min_rank: int
+    median_ns: int
+    """Of an even number of ranks the mean of the two in the middle, rounded down."""
     max_ns: int
     max_rank: int
 
@@ -132,6 +134,8 @@ class Function(Numbers, kw_only=True):
     line: int
     function: str
     exact: bool = False
+    spread: RankSpread | None = None
+    """Of `self_device_ns` over the ranks; None for a single rank."""
 
 
 class Module(Numbers, kw_only=True):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from deepscope.store.profile import Line
+from deepscope.store.profile import Function, Line
+from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.path_map import PathMap
 from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex
-from deepscope_lsp.remap import split_lines
 from deepscope_lsp.remap.diff import match_lines
 
 __all__ = ["Baseline"]
@@ -30,27 +30,37 @@ class Baseline:
 
     def line(self, file: str, line: int) -> Line | None:
         """The older record of a line of the current profile; None where it was not measured."""
-        if file not in self._partners:
-            self._partners[file] = self._find_partners(file)
-        found = self._partners[file]
+        found = self._file(file)
         if found is None:
             return None
         old_file, lines = found
         return old_file.lines.get(line if lines is None else lines.get(line, 0))
+
+    def function(self, function: Function) -> Function | None:
+        """The older record of a function of the current profile, by its file and qualified name."""
+        found = self._file(function.file)
+        if found is None:
+            return None
+        return next((one for one in found[0].functions.values() if one.function == function.function), None)
 
     def own_ns(self, file: str, line: int) -> float:
         """Own device time per step and rank that the line had; 0 where it was not measured."""
         old = self.line(file, line)
         return 0.0 if old is None else self.index.measure.per_step(old.self_device_ns)
 
+    def _file(self, file: str) -> Partners | None:
+        if file not in self._partners:
+            self._partners[file] = self._find_partners(file)
+        return self._partners[file]
+
     def _find_partners(self, file: str) -> Partners | None:
         new = self._current.profile.files.get(file)
-        lines = split_lines(new.text) if new is not None and new.text is not None else []
+        lines = source_lines(new.text) if new is not None and new.text is not None else []
         recorded = self._paths.match(file, lines).recorded
         if recorded is None:
             return None
         old = self.index.profile.files.get(recorded)
         if old is None or old.text is None or not lines:
             return self.index.files[recorded], None
-        origin = match_lines(split_lines(old.text), lines)
+        origin = match_lines(source_lines(old.text), lines)
         return self.index.files[recorded], {place: home + 1 for place, home in enumerate(origin, 1) if home >= 0}

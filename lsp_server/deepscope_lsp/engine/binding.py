@@ -9,11 +9,12 @@ from datetime import datetime
 from pathlib import Path
 
 from deepscope.store.profile import Line, Profile, SourceFile
+from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.annotation import Mark
 from deepscope_lsp.engine.buffer import Buffer, Splice
 from deepscope_lsp.engine.likeness import is_same_text
 from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex
-from deepscope_lsp.remap import LineMap, split_lines
+from deepscope_lsp.remap import LineMap
 
 __all__ = ["Binding", "Shown", "bind"]
 
@@ -75,7 +76,7 @@ def bind(index: ProfileIndex, recorded: str, buffer: Buffer, path: str | None) -
     """
     source = index.profile.files.get(recorded)
     if source is not None and source.text is not None:
-        lines, mark = split_lines(source.text), Mark.NONE
+        lines, mark = source_lines(source.text), Mark.NONE
     else:
         on_disk = _lines_on_disk(path)
         lines = list(buffer.lines) if on_disk is None else on_disk
@@ -114,6 +115,6 @@ def _lines_on_disk(path: str | None) -> list[str] | None:
     try:
         if os.path.getsize(path) > READ_LIMIT_BYTES:  # noqa: PTH202 - as above
             return None
-        return split_lines(Path(path).read_bytes().decode("utf-8", "replace"))
+        return source_lines(Path(path).read_bytes().decode("utf-8", "replace"))
     except (OSError, ValueError):
         return None

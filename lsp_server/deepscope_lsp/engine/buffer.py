@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deepscope_lsp.remap import split_lines
+from deepscope.trace.source_lines import source_lines
 
 __all__ = ["Buffer", "Splice"]
 
@@ -22,12 +22,12 @@ class Buffer:
     """Lines of a text; a line counts from 1, a column is a number of code points from 0."""
 
     def __init__(self, text: str) -> None:
-        self.lines = split_lines(text)
+        self.lines = source_lines(text)
 
     def set_text(self, text: str) -> Splice:
         """Replaces everything; only what differs counts as changed."""
         removed = self.lines[:]
-        self.lines[:] = split_lines(text)
+        self.lines[:] = source_lines(text)
         return Splice(1, removed, len(self.lines))
 
     def replace(self, start: tuple[int, int], end: tuple[int, int], text: str) -> Splice:
@@ -35,7 +35,7 @@ class Buffer:
         first, first_column = self._clamp(*start)
         last, last_column = self._clamp(*end)
         last, last_column = max((last, last_column), (first, first_column))
-        fresh = split_lines(text)
+        fresh = source_lines(text)
         fresh[0] = self.lines[first - 1][:first_column] + fresh[0]
         fresh[-1] += self.lines[last - 1][last_column:]
         removed = self.lines[first - 1 : last]

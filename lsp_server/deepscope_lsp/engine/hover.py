@@ -11,6 +11,7 @@ from deepscope_lsp.engine import markdown, wording
 from deepscope_lsp.engine.annotation import Mark
 from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.findings import evidence_words
+from deepscope_lsp.engine.hover_table import numbers_table
 from deepscope_lsp.engine.measure import Measure
 from deepscope_lsp.engine.profile_index import Call, ProfileIndex
 
@@ -52,10 +53,9 @@ def line_hover(line: Line, context: HoverContext) -> str:
     """A measured line: its numbers, what they are made of, and who calls it."""
     sections = [
         _title(f"{line.function}, line {line.line}", context),
-        _table(line, context.measure),
-        _facts(line, context.measure),
+        _table(line, context, context.baseline.line(line.file, line.line) if context.baseline else None),
         _ranks(line, context.measure),
-        _change(line, context),
+        _baseline(context),
         _tops("Kernels", line.top_kernels, context.measure),
         _tops("Operators", line.top_operators, context.measure),
         _libraries(line, context.measure),
@@ -70,10 +70,14 @@ def line_hover(line: Line, context: HoverContext) -> str:
 
 def function_hover(function: Function, context: HoverContext) -> str:
     """A measured function: all its lines together."""
+    lines = context.index.lines_of(function)
     sections = [
         _title(function.function, context),
-        _table(function, context.measure),
-        _facts(function, context.measure),
+        _table(function, context, context.baseline.function(function) if context.baseline else None),
+        _ranks(function, context.measure),
+        _baseline(context),
+        _tops("Kernels", _summed(line.top_kernels for line in lines), context.measure),
+        _tops("Operators", _summed(line.top_operators for line in lines), context.measure),
         _calls("Called from", context.index.callers_of_function(function.file, function.line), context),
         f"Defined at {context.place(function.file, function.line)}",
         _footer(context),
@@ -105,85 +109,25 @@ def _title(name: str, context: HoverContext) -> str:
     return f"**{markdown.plain(name)}**{mark}"
 
 
-def _table(numbers: Numbers, measure: Measure) -> str:
-    device = measure.device_word
-    forward_ns = numbers.self_device_ns - numbers.backward_device_ns
-    of_device = [
-        (device, numbers.self_device_ns),
-        ("forward", forward_ns if numbers.backward_device_ns else 0),
-        ("backward", numbers.backward_device_ns),
-        (f"{device} with calls", numbers.total_device_ns if numbers.total_device_ns > numbers.self_device_ns else 0),
-        ("collectives", numbers.collective_ns),
-        ("collectives not overlapped", numbers.collective_exposed_ns),
-    ]
-    of_wall = [
-        ("CPU", numbers.self_cpu_ns),
-        ("CPU with calls", numbers.total_cpu_ns if numbers.total_cpu_ns > numbers.self_cpu_ns else 0),
-        ("waiting for the device", numbers.wait_ns),
-        ("device idle meanwhile", numbers.idle_ns),
-        ("data-loader workers", numbers.worker_cpu_ns),
-    ]
-    if not measure.is_device:
-        of_device[0] = ("operators on the CPU", numbers.self_device_ns)
-        of_device[3] = ("operators with calls", of_device[3][1])
-        of_wall[0] = ("whole line on the CPU", numbers.self_cpu_ns)
-        of_wall[1] = ("whole line with calls", of_wall[1][1])
-    rows = [_row(name, value, measure.share(value), "busy", measure) for name, value in of_device if value]
-    rows += [_row(name, value, measure.wall_share(value), "wall", measure) for name, value in of_wall if value]
-    if not rows:
-        return ""
-    return markdown.table(["", measure.step_words, "share"], rows)
+def _table(numbers: Numbers, context: HoverContext, old: Numbers | None) -> str:
+    baseline, totals = context.baseline, context.index.profile.totals
+    before = (old, baseline.index.measure, baseline.index.profile.totals) if baseline is not None else None
+    return numbers_table(numbers, context.measure, totals, before)
 
 
-def _row(name: str, value_ns: int, ratio: float, whole: str, measure: Measure) -> list[str]:
-    return [name, wording.duration(measure.per_step(value_ns)), f"{wording.share(ratio)} of {whole}"]
-
-
-def _facts(numbers: Numbers, measure: Measure) -> str:
-    per_step = measure.per_step
-    facts = []
-    if numbers.calls or numbers.launches:
-        facts.append(f"calls {_count(per_step(numbers.calls))}, launches {_count(per_step(numbers.launches))}")
-    if numbers.bytes_allocated or numbers.bytes_freed:
-        allocated, freed = per_step(numbers.bytes_allocated), per_step(numbers.bytes_freed)
-        facts.append(f"memory {wording.size(allocated)} allocated, {wording.size(freed)} freed")
-    if numbers.peak_bytes:
-        facts.append(f"{wording.size(numbers.peak_bytes)} of the peak")
-    for words, size, duration in (
-        ("to the device", numbers.h2d_bytes, numbers.h2d_ns),
-        ("from the device", numbers.d2h_bytes, numbers.d2h_ns),
-        ("on the device", numbers.d2d_bytes, numbers.d2d_ns),
-    ):
-        if size or duration:
-            facts.append(f"copies {words} {wording.size(per_step(size))} in {wording.duration(per_step(duration))}")
-    if speed := wording.rate(numbers.flops, numbers.self_device_ns):
-        facts.append(speed)
-    if not facts:
-        return ""
-    return f"{measure.step_words.capitalize()}: {'; '.join(facts)}"
-
-
-def _ranks(line: Line, measure: Measure) -> str:
-    spread = line.spread
+def _ranks(record: Line | Function, measure: Measure) -> str:
+    spread = record.spread
     if spread is None:
         return ""
-    median_ns: int | None = getattr(spread, "median_ns", None)  # not every version of a profile has it
-    shown = [("min", spread.min_ns, f" (rank {spread.min_rank})")]
-    if median_ns is not None:
-        shown.append(("median", median_ns, ""))
-    shown.append(("max", spread.max_ns, f" (rank {spread.max_rank}, the slowest)"))
-    words = [f"{name} {wording.duration(measure.per_step_of_rank(value))}{which}" for name, value, which in shown]
-    return f"Ranks: {', '.join(words)}"
+    low, median, high = (
+        wording.duration(measure.per_step_of_rank(value)) for value in (spread.min_ns, spread.median_ns, spread.max_ns)
+    )
+    slowest = f"max {high} (rank {spread.max_rank}, the slowest)"
+    return f"Ranks: min {low} (rank {spread.min_rank}), median {median}, {slowest}"
 
 
-def _change(line: Line, context: HoverContext) -> str:
-    if context.baseline is None:
-        return ""
-    old = context.baseline.own_ns(line.file, line.line)
-    new = context.measure.per_step(line.self_device_ns)
-    info = context.baseline.index.profile.trace
-    name = info.path.replace("\\", "/").rsplit("/", 1)[-1]
-    return f"Against {markdown.code(name)}: {wording.change(old, new)} {context.measure.step_words}"
+def _baseline(context: HoverContext) -> str:
+    return f"Baseline: {markdown.plain(trace_words(context.baseline.index.profile))}" if context.baseline else ""
 
 
 def _tops(title: str, tops: Sequence[Top], measure: Measure) -> str:
@@ -192,6 +136,15 @@ def _tops(title: str, tops: Sequence[Top], measure: Measure) -> str:
         for top in tops[:TOP_COUNT]
     ]
     return _list(title, rows)
+
+
+def _summed(tables: Iterable[list[Top]]) -> list[Top]:
+    """What is named at several lines, together; the largest first."""
+    sums: dict[str, Top] = {}
+    for top in (one for table in tables for one in table):
+        before = sums.get(top.name, Top(top.name, 0, 0))
+        sums[top.name] = Top(top.name, before.device_ns + top.device_ns, before.count + top.count)
+    return sorted(sums.values(), key=lambda top: -top.device_ns)
 
 
 def _libraries(line: Line, measure: Measure) -> str:
@@ -243,7 +196,3 @@ def _footer(context: HoverContext) -> str:
 
 def _list(title: str, rows: Sequence[str]) -> str:
     return "\n".join([f"{title}:", "", *rows]) if rows else ""
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"

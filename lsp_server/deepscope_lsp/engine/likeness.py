@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 
 from deepscope.store.profile import SourceFile
-from deepscope_lsp.remap import split_lines
+from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.remap.text_lines import is_meaningful
 
 __all__ = ["is_same_text", "shared_ratio"]
@@ -19,7 +19,7 @@ def is_same_text(recorded: SourceFile, lines: Sequence[str]) -> bool:
     has none).
     """
     if recorded.text is not None:
-        return _without_end(split_lines(recorded.text)) == _without_end(lines)
+        return _without_end(source_lines(recorded.text)) == _without_end(lines)
     if not recorded.sha256:
         return False
     body = _without_end(lines)
@@ -32,7 +32,7 @@ def is_same_text(recorded: SourceFile, lines: Sequence[str]) -> bool:
 
 def shared_ratio(recorded: str, lines: Sequence[str]) -> float:
     """The share of the recorded text's telling lines that stand in `lines` too, 0 to 1; 0 where none is telling."""
-    wanted = {line.strip() for line in split_lines(recorded) if is_meaningful(line)}
+    wanted = {line.strip() for line in source_lines(recorded) if is_meaningful(line)}
     if not wanted:
         return 0.0
     return len(wanted & {line.strip() for line in lines}) / len(wanted)

@@ -43,6 +43,7 @@ class ProfileIndex:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.measure = Measure.of(profile)
+        self._function_callers: dict[tuple[str, int], list[Call]] = {}
         by_place: dict[str, dict[int, list[Line]]] = defaultdict(lambda: defaultdict(list))
         for line in profile.lines:
             by_place[line.file][line.line].append(line)
@@ -72,18 +73,25 @@ class ProfileIndex:
 
     def callers_of_function(self, file: str, line: int) -> list[Call]:
         """Lines that call the function defined at a line, whichever of its lines ran; most time first."""
+        if (file, line) not in self._function_callers:
+            self._function_callers[file, line] = self._callers_of_function(file, line)
+        return self._function_callers[file, line]
+
+    def _callers_of_function(self, file: str, line: int) -> list[Call]:
         function = next((one for one in self.profile.functions if (one.file, one.line) == (file, line)), None)
         if function is None:
             return []
         sums: dict[tuple[str, int], Call] = {}
-        for record in self.profile.lines:
-            if (record.file, record.function) != (file, function.function):
-                continue
+        for record in self.lines_of(function):
             for call in self.callers(file, record.line):
                 key = call.line.file, call.line.line
                 before = sums.get(key, Call(call.line, 0, 0))
                 sums[key] = Call(call.line, before.device_ns + call.device_ns, before.cpu_ns + call.cpu_ns)
         return sorted(sums.values(), key=lambda call: (-call.device_ns, -call.cpu_ns))
+
+    def lines_of(self, function: Function) -> list[Line]:
+        """The measured lines of a function, the one with the most own time first."""
+        return self._lines_of.get((function.file, function.function), [])
 
     def callees(self, file: str, line: int) -> list[Call]:
         """Lines reached from this line directly; most time first."""
@@ -120,6 +128,13 @@ class ProfileIndex:
                     total[1] += cpu_ns
         calls = [Call(self.profile.lines[index], device_ns, cpu_ns) for index, (device_ns, cpu_ns) in sums.items()]
         return sorted(calls, key=lambda call: (-call.device_ns, -call.cpu_ns))
+
+    @cached_property
+    def _lines_of(self) -> dict[tuple[str, str], list[Line]]:
+        found: dict[tuple[str, str], list[Line]] = defaultdict(list)
+        for line in self.profile.lines:
+            found[line.file, line.function].append(line)
+        return dict(found)
 
     @cached_property
     def _nodes(self) -> dict[tuple[str, int], list[int]]:
@@ -164,7 +179,8 @@ def merged(lines: Sequence[Line]) -> Line:
         "total_device_ns": _joint(sums["self_device_ns"], (line.total_device_ns for line in lines)),
         "total_cpu_ns": _joint(sums["self_cpu_ns"], (line.total_cpu_ns for line in lines)),
     }
-    return msgspec.structs.replace(first, **sums, **totals)
+    # How far the sums lie apart between the ranks cannot be told from how far their parts do.
+    return msgspec.structs.replace(first, **sums, **totals, spread=None)
 
 
 def _joint(self_ns: int, totals: Iterable[int]) -> int:

@@ -35,7 +35,7 @@ def share(ratio: float) -> str:
 def change(old: float, new: float) -> str:
     """A change of a time: `+3.1 ms (+25 %)`, `-3.1 ms (gone)`, `+3.1 ms (new)`, `unchanged`."""
     difference = new - old
-    if not difference:
+    if abs(difference) < 0.5:  # means of whole nanoseconds
         return "unchanged"
     sign = "+" if difference > 0 else "-"
     if not old:

@@ -1,20 +1,10 @@
-"""Text cut into lines as Python's tokenizer and the protocol cut it: at `\\n`, `\\r\\n` and `\\r`, and nowhere else."""
+"""What a line says of itself."""
 
 from __future__ import annotations
 
-__all__ = ["is_meaningful", "split_lines"]
+__all__ = ["is_meaningful"]
 
 MEANINGFUL_LENGTH = 6
-
-
-def split_lines(text: str) -> list[str]:
-    """The lines without their ends; text that ends in a line end has an empty last line.
-
-    `str.splitlines` would also cut at form feeds and Unicode separators, and so number the lines after them wrongly.
-    """
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.split("\n")
 
 
 def is_meaningful(line: str) -> bool:

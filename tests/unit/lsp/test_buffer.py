@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
 
+from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.buffer import Buffer
 from deepscope_lsp.positions import Units, apply_change, line_end, span, whole_line
-from deepscope_lsp.remap import LineMap, split_lines
+from deepscope_lsp.remap import LineMap
 
 LETTERS = st.text(st.sampled_from("ab é😀\n\r\f\u2028\t"), max_size=12)
 UNITS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
@@ -23,21 +24,21 @@ def units_of(text: str, encoding: str) -> int:
 def test_incremental_changes_give_the_text_that_the_editor_has(
     start: str, edits: list[tuple[int, int, str]], encoding: str
 ) -> None:
-    text = "\n".join(split_lines(start))
+    text = "\n".join(source_lines(start))
     buffer = Buffer(text)
     original = list(buffer.lines)
     line_map = LineMap(original, buffer.lines)
     units = Units(encoding)
     for first, last, fresh in edits:
         first, last = sorted((min(first, len(text)), min(last, len(text))))
-        fresh = "\n".join(split_lines(fresh))
+        fresh = "\n".join(source_lines(fresh))
         change = types.TextDocumentContentChangePartial(
             range=types.Range(*(position(text, place, encoding) for place in (first, last))), text=fresh
         )
         text = text[:first] + fresh + text[last:]
         splice = apply_change(buffer, change, units)
         line_map.spliced(splice.start, splice.removed, splice.inserted)
-        assert buffer.lines == split_lines(text)
+        assert buffer.lines == source_lines(text)
         for line in range(1, len(buffer.lines) + 1):
             home = line_map.recorded_line(line)
             assert home is None or original[home - 1] == buffer.line(line)

@@ -80,8 +80,10 @@ def test_a_hover_holds_every_number_of_a_line(index: ProfileIndex) -> None:
 | forward | 25 ms | 50 % of busy |
 | backward | 5 ms | 10 % of busy |
 | CPU | 2.50 ms | 3.3 % of wall |
-
-Per step: calls 1, launches 3; memory 2 MiB allocated, 0 freed; 100 TFLOP/s
+| memory allocated | 2 MiB |  |
+| FLOP/s | 100 TFLOP/s |  |
+| calls | 1 |  |
+| launches | 3 | 75 % of all |
 
 Kernels:
 
@@ -111,12 +113,23 @@ def test_a_hover_on_a_function_has_its_callers(index: ProfileIndex) -> None:
     assert "- train.py:11 train 45 ms" in hover
 
 
+def test_a_hover_on_a_function_has_its_ranks_kernels_and_operators(index: ProfileIndex) -> None:
+    line(index, "relu").top_kernels = [Top("relu_kernel", 30_000_000, 2), Top("sgemm", 2_000_000, 1)]
+    function = msgspec.structs.replace(
+        index.profile.functions[0], spread=RankSpread(60_000_000, 2, 80_000_000, 90_000_000, 0)
+    )
+    hover = function_hover(function, HoverContext(index, nowhere))
+    assert "Ranks: min 30 ms (rank 2), median 40 ms, max 45 ms (rank 0, the slowest)" in hover
+    assert "Kernels:\n\n- `sgemm` 31 ms (7 calls)\n- `relu_kernel` 15 ms (2 calls)" in hover
+    assert "Operators:\n\n- `aten::mm` 30 ms (2 calls)" in hover
+
+
 def test_a_hover_shows_ranks_libraries_and_what_is_not_exact(index: ProfileIndex) -> None:
     record = msgspec.structs.replace(
         line(index, "relu"),
         exact=False,
         in_compiled_region=True,
-        spread=RankSpread(10_000_000, 3, 20_000_000, 1),
+        spread=RankSpread(10_000_000, 3, 12_000_000, 20_000_000, 1),
         libraries=[Library("lib.models", "run", "aten::mm", 8_000_000, "lib/*")],
         collective_ns=4_000_000,
         collective_exposed_ns=2_000_000,
@@ -124,10 +137,10 @@ def test_a_hover_shows_ranks_libraries_and_what_is_not_exact(index: ProfileIndex
         h2d_bytes=1 << 21,
     )
     hover = line_hover(record, HoverContext(index, nowhere))
-    assert "Ranks: min 5 ms (rank 3), max 10 ms (rank 1, the slowest)" in hover
+    assert "Ranks: min 5 ms (rank 3), median 6 ms, max 10 ms (rank 1, the slowest)" in hover
     assert "- `lib.models.run` `aten::mm` 4 ms; record with `include=['lib/*']` to see its lines" in hover
     assert "| collectives not overlapped | 1 ms | 2.0 % of busy |" in hover
-    assert "copies to the device 1 MiB in 500 µs" in hover
+    assert "| copies to the device | 1 MiB in 500 µs |  |" in hover
     assert "numbers are those of the whole function" in hover
     assert "Inside a compiled region" in hover
 
@@ -200,7 +213,23 @@ def test_a_baseline_is_compared_line_by_line_of_text(index: ProfileIndex) -> Non
     assert baseline.own_ns(FILE, NET["project"]) == 20_000_000
     assert baseline.own_ns(FILE, NET["relu"]) == 0
     hover = line_hover(line(index, "project"), HoverContext(index, nowhere, baseline=baseline))
-    assert "Against `w.pt.trace.json`: +10 ms (+50 %) per step" in hover
+    assert "|  | per step | share | baseline | change |" in hover
+    assert "| device | 30 ms | 60 % of busy | 20 ms | +10 ms (+50 %) |" in hover
+    assert "| CPU | 2.50 ms | 3.3 % of wall | 2.50 ms | unchanged |" in hover
+    assert "| launches | 3 | 75 % of all | 3 |  |" in hover
+    assert "Baseline: w.pt.trace.json, on Test GPU" in hover
+    new = line_hover(line(index, "relu"), HoverContext(index, nowhere, baseline=baseline))
+    assert "| device | 15 ms | 30 % of busy | 0 | +15 ms (new) |" in new
+
+
+def test_a_baseline_stands_beside_a_function_too(index: ProfileIndex) -> None:
+    old = older()
+    old.functions[0].total_device_ns = old.functions[0].self_device_ns = 60_000_000
+    hover = function_hover(
+        index.profile.functions[0],
+        HoverContext(index, nowhere, baseline=Baseline(ProfileIndex(old), index)),
+    )
+    assert "| device | 45 ms | 90 % of busy | 30 ms | +15 ms (+50 %) |" in hover
 
 
 def test_a_baseline_without_texts_is_compared_by_numbers(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from deepscope.store.profile import SourceFile
+from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.path_map import FileMatch, PathMap
 from deepscope_lsp.engine.recorded_path import parts_of
-from deepscope_lsp.remap import split_lines
 
 MODEL = "import torch\n\ndef forward(x):\n    return torch.relu(x)\n"
 OTHER = "import os\n\ndef load(path):\n    return os.listdir(path)\n"
@@ -19,7 +19,7 @@ def path_map(files: dict[str, str | None], *roots: Path, project_root: str = "",
 
 
 def match(paths: PathMap, path: Path | str | None, text: str = MODEL) -> FileMatch:
-    return paths.match(None if path is None else str(path), split_lines(text))
+    return paths.match(None if path is None else str(path), source_lines(text))
 
 
 def write(path: Path, text: str = MODEL) -> Path:

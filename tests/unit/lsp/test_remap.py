@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepscope_lsp.remap import LineMap, split_lines
+from deepscope.trace.source_lines import source_lines
+from deepscope_lsp.remap import LineMap
 from deepscope_lsp.remap.changed import pair_changed
 from deepscope_lsp.remap.diff import match_lines
 from deepscope_lsp.remap.text_lines import is_meaningful
@@ -92,7 +92,7 @@ class Editor:
 def edited(draw: st.DrawFn) -> Editor:
     """A real file in an editor after a script of edits."""
     path = draw(st.sampled_from(REAL_FILES))
-    text = split_lines(path.read_text(encoding="utf-8"))
+    text = source_lines(path.read_text(encoding="utf-8"))
     start = draw(st.integers(0, max(0, len(text) - 20)))
     editor = Editor(text[start : start + draw(st.integers(10, 120))])
     for _ in range(draw(st.integers(1, 12))):
@@ -171,7 +171,7 @@ def test_a_match_rises_and_joins_equal_lines_only(old: list[str], new: list[str]
 
 
 def test_a_moved_function_keeps_its_numbers() -> None:
-    recorded = split_lines("def one(x):\n    y = x @ w\n    return y\n\ndef two(x):\n    y = x + 1\n    return y\n")
+    recorded = source_lines("def one(x):\n    y = x @ w\n    return y\n\ndef two(x):\n    y = x + 1\n    return y\n")
     editor = Editor(recorded)
     editor.move(0, 4, 4)
     assert editor.lines[:3] == ["def two(x):", "    y = x + 1", "    return y"]
@@ -179,7 +179,7 @@ def test_a_moved_function_keeps_its_numbers() -> None:
 
 
 def test_a_common_line_deleted_here_and_typed_there_is_no_move() -> None:
-    recorded = split_lines("def one(x):\n    return x\n\ndef two(x):\n    return x\n\ndef three():\n    pass\n")
+    recorded = source_lines("def one(x):\n    return x\n\ndef two(x):\n    return x\n\ndef three():\n    pass\n")
     editor = Editor(recorded)
     editor.replace(1, 2, [])
     editor.replace(6, 7, ["    return x"])
@@ -188,7 +188,7 @@ def test_a_common_line_deleted_here_and_typed_there_is_no_move() -> None:
 
 
 def test_an_edited_line_is_known_as_changed_and_a_deleted_one_vanishes() -> None:
-    recorded = split_lines("a = 1\nloss = criterion(model(x), y)\nloss.backward()\noptimizer.step()\n")
+    recorded = source_lines("a = 1\nloss = criterion(model(x), y)\nloss.backward()\noptimizer.step()\n")
     editor = Editor(recorded)
     editor.replace(1, 2, ["loss = criterion(model(x), target)"])
     assert editor.map.recorded_line(2) is None
@@ -206,25 +206,12 @@ def test_an_indented_block_is_changed_line_by_line() -> None:
 
 
 def test_a_text_opened_after_edits_is_compared_as_a_whole() -> None:
-    recorded = split_lines(Path(argparse.__file__).read_text(encoding="utf-8"))
+    recorded = source_lines(Path(argparse.__file__).read_text(encoding="utf-8"))
     lines = [*recorded[:100], "# new", *recorded[150:400], "x = 1", *recorded[400:]]
     mapped = LineMap(recorded, lines)
     assert [mapped.line_of(home) for home in range(1, 101)] == list(range(1, 101))
     assert [mapped.line_of(home) for home in range(151, 401)] == list(range(102, 352))
     assert mapped.line_of(len(recorded)) == len(lines)
-
-
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ("", [""]),
-        ("a\r\nb\rc\n", ["a", "b", "c", ""]),
-        ("a\fb\u2028c", ["a\fb\u2028c"]),
-        ("a\x0bb\nc", ["a\x0bb", "c"]),
-    ],
-)
-def test_lines_end_where_python_ends_them(text: str, lines: list[str]) -> None:
-    assert split_lines(text) == lines
 
 
 def test_blank_lines_are_never_paired_as_changed() -> None:

@@ -15,7 +15,7 @@ from deepscope.store.profile import Numbers
 
 NUMBERS = dict.fromkeys(Numbers.__struct_fields__, int)
 TOP = [{"name": str, "device_ns": int, "count": int}]
-SPREAD = ({"min_ns": int, "min_rank": int, "max_ns": int, "max_rank": int}, None)
+SPREAD = ({"min_ns": int, "min_rank": int, "median_ns": int, "max_ns": int, "max_rank": int}, None)
 LINE = {
     **NUMBERS,
     "file": str,
@@ -30,7 +30,7 @@ LINE = {
     "spread": SPREAD,
 }
 TABLE_ROWS: dict[str, Any] = {
-    "functions": {**NUMBERS, "file": str, "line": int, "function": str, "exact": bool},
+    "functions": {**NUMBERS, "file": str, "line": int, "function": str, "exact": bool, "spread": SPREAD},
     "modules": {**NUMBERS, "path": str, "class_name": str},
     "operators": {
         "name": str, "calls": int, "self_device_ns": int, "total_device_ns": int, "self_cpu_ns": int,

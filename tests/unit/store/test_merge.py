@@ -45,12 +45,41 @@ def test_lines_are_matched_and_carry_their_spread() -> None:
     places = {(line.line, line.function): line for line in merged.lines}
     assert len(merged.lines) == 6
     assert places[17, "Net.embed"].self_device_ns == 40_000_000
-    assert places[17, "Net.embed"].spread == RankSpread(20_000_000, 0, 20_000_000, 0)
-    assert places[142, "Net.forward"].spread == RankSpread(0, 0, 1, 1)
-    assert places[7, "数える"].spread == RankSpread(0, 1, 8_000_000, 0)
+    assert places[17, "Net.embed"].spread == RankSpread(20_000_000, 0, 20_000_000, 20_000_000, 0)
+    assert places[142, "Net.forward"].spread == RankSpread(0, 0, 0, 1, 1)
+    assert places[7, "数える"].spread == RankSpread(0, 1, 4_000_000, 8_000_000, 0)
     assert [line.self_device_ns for line in merged.lines] == sorted(
         (line.self_device_ns for line in merged.lines), reverse=True
     )
+
+
+@pytest.mark.parametrize(
+    ("own_ns", "spread"),
+    [
+        ([5, 1, 9], RankSpread(1, 1, 5, 9, 2)),
+        ([5, 1, 9, 8], RankSpread(1, 1, 6, 9, 2)),
+        ([7, 7], RankSpread(7, 0, 7, 7, 0)),
+        ([4, None, 6], RankSpread(0, 1, 4, 6, 2)),
+    ],
+)
+def test_the_spread_of_lines_and_functions_has_the_median_of_all_ranks(
+    own_ns: list[int | None], spread: RankSpread
+) -> None:
+    profiles = []
+    for rank, own in enumerate(own_ns):
+        profile = built_profiles.training()
+        profile.trace.ranks = [rank]
+        profile.lines, profile.functions = profile.lines[:1], profile.functions[:1]
+        profile.call_tree = []
+        for table in (profile.lines, profile.functions):
+            if own is None:
+                table.clear()
+            else:
+                table[0].self_device_ns = own
+        profiles.append(profile)
+    merged = merge_profiles(profiles)
+    assert merged.lines[0].spread == spread
+    assert merged.functions[0].spread == spread
 
 
 def test_steps_are_matched_by_number() -> None:
@@ -59,7 +88,7 @@ def test_steps_are_matched_by_number() -> None:
     merged = merge_profiles([first, second])
     assert [step.number for step in merged.steps] == [2, 3, 9]
     assert merged.steps[0].duration_ns == 110_000_007
-    assert merged.steps[0].spread == RankSpread(55_000_000, 0, 55_000_007, 1)
+    assert merged.steps[0].spread == RankSpread(55_000_000, 0, 55_000_003, 55_000_007, 1)
     assert merged.totals.steps == 3
     for step in merged.steps:
         assert set(step.phases) == {"data", "forward", "backward"}

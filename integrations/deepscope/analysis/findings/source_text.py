@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from deepscope.analysis.findings.found import Edit
 from deepscope.analysis.scopes import Location
 from deepscope.trace.model import Trace
+from deepscope.trace.source_lines import source_lines
 
 __all__ = ["line_text", "with_keyword"]
 
 
 def line_text(trace: Trace, location: Location) -> str:
     """The source line; "" where the trace does not carry it."""
-    lines = _lines(_text(trace, location.file))
+    lines = source_lines(_text(trace, location.file))
     return lines[location.line - 1] if location.exact and 0 < location.line <= len(lines) else ""
 
 
@@ -28,7 +28,7 @@ def with_keyword(trace: Trace, file: str, function: str, keyword: str, value: st
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    lines = _lines(text)
+    lines = source_lines(text)
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _is_named(node.func, function) and node.lineno == node.end_lineno:
@@ -38,11 +38,6 @@ def with_keyword(trace: Trace, file: str, function: str, keyword: str, value: st
                 head = old[:-1].rstrip().rstrip(",")
                 found.append(Edit(node.lineno, old, f"{head}, {keyword}={value})"))
     return tuple(found)
-
-
-def _lines(text: str) -> list[str]:
-    """As Python counts them: a form feed ends none."""
-    return re.split(r"\r\n|\r|\n", text)
 
 
 def _is_named(function: ast.expr, name: str) -> bool:
