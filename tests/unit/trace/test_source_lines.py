@@ -23,5 +23,5 @@ def test_lines_end_where_python_ends_them(text: str, lines: list[str]) -> None:
 
 def test_a_line_after_a_form_feed_has_the_tokenizers_number() -> None:
     text = "a = 1\n\f\nb = '\x1c \u2029'\nc = 3\n"
-    last = [token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.string == "c"][0]
+    last = next(token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.string == "c")
     assert source_lines(text)[last.start[0] - 1] == "c = 3"
