@@ -5,6 +5,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -26,6 +27,7 @@ def test_the_wheel_holds_the_packages_the_example_and_the_entry_points(wheel: Pa
         entry_points = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
     assert {"deepscope/__init__.py", "deepscope/py.typed", "deepscope/examples/train_transformer.py"} <= names
     assert "deepscope_lsp/__init__.py" in names
+    assert {"deepscope/docs/findings/hot-line.md", "deepscope/docs/findings/DS001.md"} <= names
     assert not [name for name in names if name.startswith(("integrations", "lsp_server", "tests"))]
     assert "[lightning.pytorch.callbacks_factory]" in entry_points
     assert "[pytorch_lightning.callbacks_factory]" in entry_points
@@ -45,6 +47,15 @@ def test_a_fresh_environment_without_torch_reports_a_trace(wheel: Path, tmp_path
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert [(line["line"], line["self_device_ns"]) for line in answer["lines"]] == [(3, 400)]
+
+    # No pygls is there, but the address of a diagnostic's page needs none.
+    program = "from deepscope_lsp.documentation import page_uri; print(page_uri('hot-line'), page_uri('DS001'))"
+    asked = [str(bin_folder / "python"), "-c", program]
+    addresses = subprocess.run(asked, capture_output=True, text=True, check=True, cwd=tmp_path).stdout.split()
+    for address, title in zip(addresses, ("# hot-line: ", "# DS001: "), strict=True):
+        page = Path(unquote(urlsplit(address).path))
+        assert page.is_relative_to((tmp_path / "venv").resolve())
+        assert page.read_text(encoding="utf-8").startswith(title)
 
     installed = [str(bin_folder / "python"), "-c", "import torch"]
     assert subprocess.run(installed, capture_output=True, check=False).returncode != 0

@@ -246,7 +246,7 @@ class Finding(msgspec.Struct, kw_only=True):
     """At most so much less wall time over the whole profile."""
     remedy: Remedy
     doc: str
-    """The page about it, below the project's root."""
+    """The page about it, below the project's root and in the installed package: `docs/findings/DS001.md`."""
 
 
 class Resolved(msgspec.Struct, kw_only=True):
