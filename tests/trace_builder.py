@@ -38,7 +38,7 @@ class TraceBuilder:
         return self
 
     def op(self, name: str, start: int, duration: int, *, tid: Any = MAIN, sequence: int | None = None,
-           fwd_thread: int = 0, stack: str | None = None, flops: int | None = None,
+           fwd_thread: int = 0, stack: str | None = None,
            dims: list[Any] | None = None, **args: Any) -> TraceBuilder:  # fmt: skip
         """An operator; a backward one has `fwd_thread` > 0."""
         self._external += 1
@@ -47,8 +47,6 @@ class TraceBuilder:
             more |= {"Sequence number": sequence, "Fwd thread id": fwd_thread}
         if stack is not None:
             more["Call stack"] = stack
-        if flops is not None:
-            more["FLOPs"] = flops
         if dims is not None:
             more["Input Dims"] = dims
         return self.event("cpu_op", name, start, duration, tid=tid, **more)

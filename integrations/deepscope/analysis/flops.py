@@ -1,4 +1,4 @@
-"""FLOPs of operators: as the trace says them, else from the shapes of their arguments; each product counted once."""
+"""FLOPs of operators: from the shapes of their arguments; each product counted once."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def flops_of_operators(trace: Trace, operators: Operators) -> Int64:
 
     torch's `aten::convolution` calls `aten::_convolution` and that a library's own: the outermost that is known counts.
     """
-    flops = np.maximum(trace.events.flops[operators.nodes], 0)
-    rows = np.flatnonzero(_has_formula(trace)[trace.events.name[operators.nodes]] & (flops == 0))
+    flops = np.zeros(len(operators.nodes), np.int64)
+    rows = np.flatnonzero(_has_formula(trace)[trace.events.name[operators.nodes]])
     flops[rows] = _from_shapes(trace, operators.nodes[rows])
     known = flops > 0
     if not known.any():

@@ -23,14 +23,21 @@ def cached_profile(file: TraceFile, *, step: int | None, partial: bool, cache: b
 
 
 def read_profile(
-    file: TraceFile, *, step: int | None, partial: bool, cache: bool, progress: Progress | None = None
+    file: TraceFile,
+    *,
+    step: int | None,
+    partial: bool,
+    cache: bool,
+    progress: Progress | None = None,
+    workers: int | None = None,
 ) -> Profile:
-    """Reads and analyses a trace, and keeps the profile in the cache if that is wanted."""
+    """Reads and analyses a trace, keeps the profile in the cache if wanted; `workers` as in `read_trace`."""
     # NumPy and the reader are not paid for where the cache has the answer.
     from deepscope.store.build import build_profile
     from deepscope.trace.read import read_trace
 
-    profile = build_profile(read_trace(file.path, partial=partial, progress=progress), step=step)
+    trace = read_trace(file.path, partial=partial, progress=progress, workers=workers)
+    profile = build_profile(trace, step=step)
     if cache:
         from deepscope.store.cache import save
 

@@ -1,18 +1,14 @@
-"""What the process that loads several traces and its workers say to each other: a mark, the length, then msgpack."""
+"""What the process that loads several traces and its workers say to each other, in msgpack."""
 
 from __future__ import annotations
 
-from typing import IO, Any
+from typing import TypeAlias
 
 import msgspec
 
 from deepscope.store.profile import Profile
 
-__all__ = ["Done", "Failed", "Request", "Step", "receive", "send"]
-
-_MARK = b"DSW1"
-"""Stands before each message: what else might speak on the pipe is not taken for a length."""
-_LENGTH_BYTES = 8
+__all__ = ["Answer", "Done", "Failed", "Request", "Step", "decode_answer", "decode_request", "encode"]
 
 
 class Request(msgspec.Struct):
@@ -46,23 +42,9 @@ class Failed(msgspec.Struct, tag=True):
     message: str
 
 
-def send(stream: IO[bytes], message: object) -> None:
-    """Writes one message at once."""
-    body = msgspec.msgpack.encode(message)
-    stream.write(_MARK + len(body).to_bytes(_LENGTH_BYTES, "big") + body)
-    stream.flush()
+Answer: TypeAlias = Step | Done | Failed
 
-
-def receive(stream: IO[bytes], kind: Any) -> Any:
-    """The next message, of a type or a union of types; None where the other side has ended.
-
-    Raises `msgspec.MsgspecError` on anything else.
-    """
-    head = stream.read(len(_MARK) + _LENGTH_BYTES)
-    if len(head) < len(_MARK) + _LENGTH_BYTES:
-        return None
-    if not head.startswith(_MARK):
-        raise msgspec.DecodeError("no message of DeepScope's")
-    size = int.from_bytes(head[len(_MARK) :], "big")
-    body = stream.read(size)
-    return msgspec.msgpack.decode(body, type=kind) if len(body) == size else None
+encode = msgspec.msgpack.encode
+decode_request = msgspec.msgpack.Decoder(Request).decode
+decode_answer = msgspec.msgpack.Decoder(Answer).decode
+"""Raise `msgspec.MsgspecError` on anything else."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import IO
 
 from deepscope.errors import DeepScopeError
 from deepscope.store.files import TraceFile
 from deepscope.store.read import read_profile
-from deepscope.store.wire import Done, Failed, Request, Step, receive, send
+from deepscope.store.wire import Done, Failed, Request, Step, decode_request, encode
+from deepscope.trace.process import own_pipes, read_message, write_message
 
 __all__ = ["serve"]
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answers requests one after another until there are no more."""
-    while (request := receive(requests, Request)) is not None:
-        send(answers, _answer(request, answers))
+    while (body := read_message(requests)) is not None:
+        write_message(answers, encode(_answer(decode_request(body), answers)))
 
 
 def _answer(request: Request, answers: IO[bytes]) -> Done | Failed:
@@ -28,7 +28,8 @@ def _answer(request: Request, answers: IO[bytes]) -> Done | Failed:
             step=request.step,
             partial=request.partial,
             cache=request.cache,
-            progress=lambda done, _: send(answers, Step(done)),
+            workers=0,
+            progress=lambda done, _: write_message(answers, encode(Step(done))),
         )
     except DeepScopeError as error:
         return Failed(type(error).__name__, str(error))
@@ -38,11 +39,9 @@ def _answer(request: Request, answers: IO[bytes]) -> Done | Failed:
 
 
 def main() -> None:
-    """Over standard input and output; whatever else would be printed goes to standard error."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    """Over standard input and output."""
     try:
-        serve(sys.stdin.buffer, answers)
+        serve(*own_pipes())
     except (BrokenPipeError, KeyboardInterrupt):
         # Nobody waits for the answer any more.
         os._exit(1)

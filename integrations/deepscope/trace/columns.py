@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -39,12 +39,17 @@ QUEUE_OFFSET = 1 << 61
 """Added to the `correlation_id` of torch_npu's enqueue and dequeue: CANN's connections are numbered apart from them."""
 
 
-class Table(defaultdict[Any, int]):
+class Table(dict[Any, int]):
     """Value → index, in order of first sight."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.default_factory = self.__len__
+    def __missing__(self, value: Any) -> int:
+        index = self[value] = len(self)
+        return index
+
+    def codes(self, values: Iterable[Any]) -> Int32:
+        """The index of each value."""
+        codes = [self[value] for value in values]
+        return np.fromiter(codes, np.int32, len(codes))
 
 
 def as_int(value: object) -> int:
@@ -72,7 +77,7 @@ def _ints(values: list[Any]) -> Int64:
 
 
 class Columns:
-    """Gathers pieces (`add`) and yields each table once at the end."""
+    """Gathers pieces (`add`) and what other processes gathered (`join`), and yields each table once at the end."""
 
     def __init__(self) -> None:
         self.strings = Table()
@@ -80,6 +85,10 @@ class Columns:
         self.process_names: dict[Any, str] = {}
         self.thread_names: dict[tuple[Any, Any], str] = {}
         self.count = 0
+        self.read_events = 0
+        """Events of any phase behind a part made elsewhere; set by its maker."""
+        self.has_halves = False
+        """Whether events came in two halves (`ph: B` and `E`), which parts decoded apart would not bring together."""
         self._begun: dict[tuple[Any, Any], list[tuple[Event, int]]] = defaultdict(list)
         self._pairs: list[tuple[Event, int, int]] = []
         self._places = Table()
@@ -113,9 +122,9 @@ class Columns:
         parts["start_ns"].append(starts)
         # Older recorders wrote negative durations for events that the clock's adjustment turned round.
         parts["duration_ns"].append(np.maximum(durations, 0))
-        parts["name"].append(np.array([strings[e.name] for e in events], np.int32))
+        parts["name"].append(strings.codes([e.name for e in events]))
         # One look-up for the three: there are few combinations.
-        place = np.array([places[e.cat, e.pid, e.tid] for e in events], np.int32)
+        place = places.codes([(e.cat, e.pid, e.tid) for e in events])
         for category, pid, tid in list(places)[len(self._place_codes) :]:
             self._place_codes.append((strings[category], self.threads[pid, tid]))
         codes = np.array(self._place_codes, np.int32).reshape(-1, 2)[place]
@@ -142,16 +151,16 @@ class Columns:
                     self._sparse[field].append((rows, column))
 
     def _put_texts(self, field: str, values: list[Any], rows: Int64) -> None:
-        known = [i for i, text in enumerate(values) if text]
-        if not known:
-            return
         if field == "call_stack":
             strings = self.strings
-            codes = [strings[text if isinstance(text := values[i], str) else str(text)] for i in known]
+            codes = [strings[text if isinstance(text, str) else str(text)] if text else -1 for text in values]
         else:
             texts = self._raw_texts
-            codes = [texts[bytes(values[i])] for i in known]
-        self._sparse[field].append((rows[known], np.array(codes, np.int32)))
+            codes = [texts[bytes(text)] if text else -1 for text in values]
+        column = np.fromiter(codes, np.int32, len(codes))
+        known = column >= 0
+        if known.any():
+            self._sparse[field].append((rows[known], column[known]))
 
     def _add_others(self, events: list[Event], times: list[int], text: Buffer) -> None:
         flows: dict[str, list[tuple[int, int, int, int]]] = {table: [] for table in _FLOWS.values()}
@@ -184,6 +193,7 @@ class Columns:
 
     def _begin_or_end(self, event: Event, time: int) -> None:
         """Chrome's other way to write a complete event: `ph: B`, then `ph: E` on the same thread."""
+        self.has_halves = True
         begun = self._begun[event.pid, event.tid]
         if event.ph == "B":
             begun.append((event, time))
@@ -215,6 +225,32 @@ class Columns:
             self.process_names[event.pid] = args.name
         elif event.name == "thread_name":
             self.thread_names[event.pid, event.tid] = args.name
+
+    # --- what another process gathered
+
+    def join(self, other: Columns) -> None:
+        """Take all of `other`, which gathered the events behind these; it is used up."""
+        strings = self.strings.codes(other.strings)
+        threads = self.threads.codes(other.threads)
+        texts = self._raw_texts.codes(other._raw_texts)
+        self.process_names |= other.process_names
+        self.thread_names |= other.thread_names
+        for name, parts in other._parts.items():
+            values = np.concatenate(parts)
+            if name in ("name", "category"):
+                values = strings[values]
+            elif name == "thread":
+                values = threads[values]
+            elif name == "counter_keys":
+                values[:, 1:] = strings[values[:, 1:]]
+            elif (column := _THREAD_COLUMNS.get(name)) is not None:
+                values[:, column] = threads[values[:, column]]
+            self._parts[name].append(values)
+        for field, pairs in other._sparse.items():
+            codes = strings if field == "call_stack" else texts
+            for rows, values in pairs:
+                self._sparse[field].append((rows + self.count, codes[values] if field in _TEXT_FIELDS else values))
+        self.count += other.count
 
     # --- the tables
 
@@ -293,7 +329,6 @@ _READERS: dict[str, Callable[[list[Any]], list[Any]]] = {
     "npu_stream": lambda args: [a.npu_stream for a in args],
     "size_bytes": lambda args: [a.size_bytes for a in args],
     "mtia_size": lambda args: [a.mtia_size for a in args],
-    "flops": lambda args: [a.flops for a in args],
     "scope": lambda args: [a.scope for a in args],
     "call_stack": lambda args: [a.call_stack for a in args],
     "shapes": lambda args: [a.shapes for a in args],
@@ -321,6 +356,9 @@ _FIELDS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(field for field in kind.__struct_fields__ if field in _READERS)
     for kind in (Args, OperatorArgs, RuntimeArgs, DeviceArgs, ScopeArgs)
 }
+
+_THREAD_COLUMNS = {"memory": 1, "flows": 3, "launch_arrows": 3}
+"""Tables of several columns, and which of them says the thread."""
 
 # Other recorders' names of a field: read where the field itself is not there.
 _ALIASES = {

@@ -54,7 +54,6 @@ class Args(msgspec.Struct, gc=False):
     shapes: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input Dims")
     dtypes: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input type")
     concrete: msgspec.Raw = msgspec.field(default=_NOTHING, name="Concrete Inputs")
-    flops: Any = msgspec.field(default=-1, name="FLOPs")
     scope: Any = -1
     # Older and other names of the same.
     old_external_id: Any = msgspec.field(default=-1, name="external id")
@@ -83,7 +82,6 @@ class OperatorArgs(msgspec.Struct, gc=False):
     shapes: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input Dims")
     dtypes: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input type")
     concrete: msgspec.Raw = msgspec.field(default=_NOTHING, name="Concrete Inputs")
-    flops: Any = msgspec.field(default=-1, name="FLOPs")
 
 
 class RuntimeArgs(msgspec.Struct, gc=False):

@@ -102,8 +102,6 @@ class Events:
     """Index into `Trace.strings`: `path(line): function;…`, innermost first; -1 none."""
     size_bytes: Int64
     """Bytes of a copy or fill; -1 none."""
-    flops: Int64
-    """FLOPs as torch wrote them (`with_flops`); -1 none."""
     shapes: Int32
     """Index into `Trace.strings`: the JSON text of `Input Dims`; -1 none."""
     dtypes: Int32

@@ -33,6 +33,7 @@ class Pieces:
     """An iterable over pieces; afterwards `metadata` has the other top-level keys, `damage` says what ended it early.
 
     Raises `NotATraceError` on what is no trace at all. Of a cut file the whole events come, and `damage` is set.
+    `take` hands out texts to be decoded elsewhere, before the iteration, which goes on behind them.
     """
 
     def __init__(self, chunks: Iterable[bytes], path: str) -> None:
@@ -47,10 +48,40 @@ class Pieces:
         self._enough = 0
         self._is_bare = False
         self._has_phases = False
+        self._has_head: bool | None = None
+
+    def take(self, size: int) -> bytes | None:
+        """The next events as a JSON array of at most `size` bytes, undecoded; None where no such piece is left.
+
+        Whether the text decodes is for the caller to find out: `give_back` if it does not, `count_taken` if it does.
+        """
+        if not self._found_head():
+            return None
+        while len(self._buffer) < size and self._fill():
+            pass
+        if self._ended:
+            return None
+        cut = self._last_between(size)
+        if cut < 0:
+            return None
+        text = bytes(memoryview(self._buffer)[:cut]) + b"]"
+        del self._buffer[:cut]
+        self._buffer[0] = ord("[")
+        return text
+
+    def give_back(self, texts: list[bytes]) -> None:
+        """Puts the last texts taken, in their order, before what comes next."""
+        for text in reversed(texts):
+            self._buffer[:1] = text[:-1] + b","
+
+    def count_taken(self, events: int) -> None:
+        """A text taken held so many events."""
+        self.read_events += events
+        self._has_phases = self._has_phases or events > 0
 
     def __iter__(self) -> Iterator[Piece]:
         closed = False
-        if not self._read_head():
+        if not self._found_head():
             self.damage = "ends before its first event"
             return
         while not closed:
@@ -90,6 +121,11 @@ class Pieces:
         return piece
 
     # --- the head
+
+    def _found_head(self) -> bool:
+        if self._has_head is None:
+            self._has_head = self._read_head()
+        return self._has_head
 
     def _read_head(self) -> bool:
         """Leaves the buffer at the array of events, its bracket included; False where the file ends before it."""

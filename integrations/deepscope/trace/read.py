@@ -17,6 +17,7 @@ from deepscope.trace.ascend import CANN, connect, home_threads
 from deepscope.trace.columns import QUEUE_OFFSET, Columns, as_int
 from deepscope.trace.model import Events, Int32, Int64, Kind, Thread, Trace
 from deepscope.trace.names import kind_of
+from deepscope.trace.parallel import decode_elsewhere, workers_for
 from deepscope.trace.pieces import Pieces
 from deepscope.trace.scopes import resolve_scopes
 from deepscope.trace.source import Progress, Source
@@ -24,9 +25,16 @@ from deepscope.trace.source import Progress, Source
 __all__ = ["read_trace"]
 
 
-def read_trace(path: str | os.PathLike[str], *, partial: bool = False, progress: Progress | None = None) -> Trace:
+def read_trace(
+    path: str | os.PathLike[str],
+    *,
+    partial: bool = False,
+    progress: Progress | None = None,
+    workers: int | None = None,
+) -> Trace:
     """Read a trace from a local path or any URL that fsspec knows; gzip is told by its content.
 
+    `workers` processes decode a part of it each (0: all is done here; None: as many as are worth it).
     With `partial`, a file that ends early or is damaged yields the events before that place, and `truncated` is set.
     Raises `NoTraceError`, `NotATraceError`, `TruncatedTraceError`, or `MissingExtraError` for a URL's reader.
     """
@@ -36,6 +44,8 @@ def read_trace(path: str | os.PathLike[str], *, partial: bool = False, progress:
     try:
         with _no_collection(), closing(iter(source)) as chunks:
             pieces = Pieces(chunks, name)
+            if count := workers_for(name, source.size_bytes) if workers is None else workers:
+                decode_elsewhere(pieces, columns, count)
             for piece in pieces:
                 columns.add(piece.events, piece.text)
     except NotATraceError:
@@ -114,7 +124,6 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         stream=stream,
         call_stack=columns.argument("call_stack", np.int32),
         size_bytes=columns.argument("size_bytes"),
-        flops=columns.argument("flops"),
         shapes=shapes,
         dtypes=dtypes,
         concrete=concrete,

@@ -103,11 +103,11 @@ def rewrite(instructions: Instructions) -> Outcome:
 
 def _read_export(export: Path) -> Trace:
     try:
-        return read_trace(export)
+        return read_trace(export, workers=0)
     except TraceError:
         if not escape_names(export):
             raise
-        return read_trace(export)
+        return read_trace(export, workers=0)
 
 
 def _scopes(header: dict[str, Any]) -> list[Scope]:

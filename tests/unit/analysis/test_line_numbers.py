@@ -148,11 +148,12 @@ def test_a_collective_is_exposed_where_no_compute_of_its_device_overlaps_it(prof
 
 
 def test_flops_of_operators_in_operators_count_once(profile_of, at):
-    builder = scopes((10, 0, 1000)).op("aten::conv2d", 100, 500, flops=1 << 60).op("aten::mm", 200, 100, flops=77)
-    builder.op("aten::mm", 700, 100, flops=5).kernel("k", 710, 2000, 10)
+    large, small = [[1], [1 << 20, 1 << 20], [1 << 20, 1 << 18]], [[1, 5], [5, 1]]
+    builder = scopes((10, 0, 1000)).op("aten::addmm", 100, 500, dims=large).op("aten::mm", 200, 100, dims=small)
+    builder.op("aten::mm", 700, 100, dims=small).kernel("k", 710, 2000, 10)
     profile = profile_of(builder)
-    assert at(profile, 10).flops == (1 << 60) + 5
-    assert profile.totals.flops == (1 << 60) + 5
+    assert at(profile, 10).flops == (1 << 59) + 10
+    assert profile.totals.flops == (1 << 59) + 10
 
 
 def test_workers_time_stands_at_its_lines_and_in_no_other_number(profile_of, at):

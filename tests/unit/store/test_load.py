@@ -19,7 +19,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Paths that were read; each gives the training profile with the rank and stage of its name."""
     seen: list[str] = []
 
-    def read_trace(path: str, *, partial: bool = False, progress: Any = None) -> str:
+    def read_trace(path: str, *, partial: bool = False, progress: Any = None, **_: Any) -> str:
         seen.append(path)
         if progress is not None:
             progress(1, 2)

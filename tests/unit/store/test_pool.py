@@ -37,7 +37,7 @@ def files(folder: Path) -> list[TraceFile]:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "WORTH_BYTES", 1)
-    monkeypatch.setattr(pool, "_cores", lambda: 2)
+    monkeypatch.setattr(pool, "cores", lambda: 2)
 
 
 def test_profiles_come_back_in_the_order_of_the_files(files):
@@ -97,7 +97,7 @@ def test_a_script_without_a_guard_may_load_many_ranks(folder, tmp_path_factory):
     script = tmp_path_factory.mktemp("script") / "mine.py"
     script.write_text(
         "import deepscope.store.pool as pool, deepscope\n"
-        "pool.WORTH_BYTES, pool._cores = 1, lambda: 2\n"
+        "pool.WORTH_BYTES, pool.cores = 1, lambda: 2\n"
         f"print(deepscope.load_profile({str(folder)!r}, cache=False).trace.ranks)\n"
     )
     run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
@@ -115,5 +115,5 @@ def test_a_script_without_a_guard_may_load_many_ranks(folder, tmp_path_factory):
     ],
 )
 def test_processes_are_started_only_where_they_are_worth_it(monkeypatch, files, workers):
-    monkeypatch.setattr(pool, "_cores", lambda: 4)
+    monkeypatch.setattr(pool, "cores", lambda: 4)
     assert workers_for(files) == workers

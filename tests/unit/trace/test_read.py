@@ -199,7 +199,7 @@ def test_one_odd_event_spoils_no_other(tmp_path, oddity):
     assert [trace.strings[i] for i in trace.events.name] == ["good", name, "good"]
 
 
-_IDS = ("correlation", "External id", "Sequence number", "Fwd thread id", "device", "stream", "bytes", "FLOPs", "scope")
+_IDS = ("correlation", "External id", "Sequence number", "Fwd thread id", "device", "stream", "bytes", "scope")
 
 
 @pytest.mark.parametrize("value", [[], [1, [2]], [1, 2], {"a": {}}, True, None, 1.5, -5, 2**63, 10**40, 1e30, "9" * 50])

@@ -1,0 +1,49 @@
+"""A process that decodes parts of a trace for another one: `python -m deepscope.trace.part`, JSON in, columns out."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+from collections.abc import Iterator
+
+from deepscope.errors import DeepScopeError
+from deepscope.trace.columns import Columns
+from deepscope.trace.pieces import Pieces
+from deepscope.trace.process import own_pipes, read_message, write_message
+from deepscope.trace.source import CHUNK_BYTES
+
+__all__ = ["decode_part"]
+
+
+def decode_part(text: bytes) -> Columns | None:
+    """The columns of a JSON array of events; None where it is not whole, or holds events that other parts may end."""
+    columns = Columns()
+    pieces = Pieces(_chunks(text), "")
+    try:
+        for piece in pieces:
+            columns.add(piece.events, piece.text)
+    except DeepScopeError:
+        return None
+    columns.read_events = pieces.read_events
+    return None if pieces.damage or columns.has_halves else columns
+
+
+def _chunks(text: bytes) -> Iterator[bytes]:
+    for start in range(0, len(text), CHUNK_BYTES):
+        yield text[start : start + CHUNK_BYTES]
+
+
+def main() -> None:
+    """Answers requests on standard input until there are no more."""
+    gc.disable()  # nothing made while decoding can form a cycle
+    requests, answers = own_pipes()
+    try:
+        while (text := read_message(requests)) is not None:
+            write_message(answers, pickle.dumps(decode_part(text), pickle.HIGHEST_PROTOCOL))
+    except (BrokenPipeError, KeyboardInterrupt):
+        os._exit(1)  # nobody waits for the answer any more
+
+
+if __name__ == "__main__":
+    main()
