@@ -25,7 +25,7 @@ describe("the dashboard", () => {
   it("shows torch-tb-profiler, and a click on a call frame opens the executing line", async () => {
     await bench.run("DeepScope: Open Dashboard");
     const profiler = bench.webview().frameLocator("#board").frameLocator("iframe");
-    await profiler.getByText("Overview").first().waitFor({ timeout: 90_000 });
+    await profiler.getByText("Overview").first().waitFor();
     await bench.screenshot("dashboard");
     await profiler.getByText("Overview").first().click();
     await profiler.getByText("Operator", { exact: true }).last().click();
@@ -83,6 +83,6 @@ describe("the dashboard", () => {
   it("ends TensorBoard with its panel", async () => {
     expect(bench.editor.processes("dashboard.py").length).toBe(1);
     await bench.page.locator(".tab").filter({ hasText: "DeepScope Dashboard" }).getByRole("button", { name: /Close/ }).click();
-    await expect.poll(() => bench.editor.processes("dashboard.py").length, { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => bench.editor.processes("dashboard.py").length).toBe(0);
   });
 });

@@ -39,7 +39,8 @@ describe("a workspace of two folders", () => {
       await row.click();
       await bench.page.locator(".tab.active").filter({ hasText: `${name}.py` }).waitFor();
     }
-    expect(await bench.rows("Runs").filter({ hasText: "fit" }).count()).toBe(2);
+    // Both are shown, each for the files of its folder.
+    await expect.poll(() => bench.rows("Runs").filter({ hasText: "fit" }).count()).toBe(2);
     await bench.screenshot("folders");
   });
 });

@@ -61,14 +61,14 @@ describe("a recorded run in the editor", () => {
     const share = hottest.self_device_ns / recorded.totals.busy_ns;
     const line = bench.codeLine(code);
     const width = () => line.evaluate(barOf).then((bar) => bar.width);
-    await expect.poll(width, { timeout: 10_000 }).toBeCloseTo(Math.round(120 * share), -0.5);
+    await expect.poll(width).toBeCloseTo(Math.round(120 * share), -0.5);
     expect(await bench.page.locator(".editor-instance .glyph-margin-widgets .cgmr").count()).toBeGreaterThan(2);
 
     await bench.run("DeepScope: Toggle Heat");
-    await expect.poll(width, { timeout: 10_000 }).toBe(0);
+    await expect.poll(width).toBe(0);
     expect(await bench.hint(code)).toContain("CPU"); // the hint stays
     await bench.run("DeepScope: Toggle Heat");
-    await expect.poll(width, { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(width).toBeGreaterThan(0);
   });
 
   it("moves a hint with its line when text is typed above, and back by undo", async () => {

@@ -19,7 +19,7 @@ describe("the extension", () => {
     await bench.traceShown();
     const [before] = bench.editor.processes("deepscope_lsp");
     process.kill(before!, "SIGKILL");
-    await expect.poll(() => bench!.editor.processes("deepscope_lsp").filter((pid) => pid !== before).length, { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => bench!.editor.processes("deepscope_lsp").filter((pid) => pid !== before).length).toBe(1);
     await bench.traceShown();
     const hottest = hottestOf(report(join(inject("project"), TRACES)));
     const code = readFileSync(join(inject("project"), PROGRAM), "utf8").split("\n")[hottest.line - 1]!.trim();
@@ -35,18 +35,15 @@ describe("the extension", () => {
     const gone = new Set<number>();
     const message = bench.notification(/language server stopped \d times/);
     await expect
-      .poll(
-        async () => {
-          for (const pid of bench!.editor.processes("deepscope_lsp")) {
-            if (!gone.has(pid)) {
-              gone.add(pid);
-              process.kill(pid, "SIGKILL");
-            }
+      .poll(async () => {
+        for (const pid of bench!.editor.processes("deepscope_lsp")) {
+          if (!gone.has(pid)) {
+            gone.add(pid);
+            process.kill(pid, "SIGKILL");
           }
-          return message.count();
-        },
-        { timeout: 60_000 },
-      )
+        }
+        return message.count();
+      })
       .toBe(1);
     await bench.screenshot("gave-up");
     expect(await bench.page.locator(".notification-toast").count()).toBe(1);
@@ -62,7 +59,7 @@ describe("the extension", () => {
       bench = await Workbench.open({ folder: inject("project"), extensions: inject("extensions"), settings: { "deepscope.interpreter": python } });
       await bench.openFile(PROGRAM);
       const message = bench.notification(`DeepScope is not installed in ${python}`);
-      await message.waitFor({ timeout: 60_000 });
+      await message.waitFor();
       await bench.screenshot("not-installed");
       await message.getByRole("button", { name: "Install…" }).click();
       const choices = bench.page.locator(".quick-input-list .monaco-list-row");
@@ -84,7 +81,7 @@ describe("the extension", () => {
       settings: { "deepscope.interpreter": "", "security.workspace.trust.startupPrompt": "never" },
     });
     await bench.openFile(PROGRAM);
-    await bench.status.filter({ hasText: "restricted" }).waitFor({ timeout: 60_000 });
+    await bench.status.filter({ hasText: "restricted" }).waitFor();
     await bench.showDeepScope();
     await bench.page.getByText(/This workspace is restricted/).first().waitFor();
     await bench.screenshot("restricted");

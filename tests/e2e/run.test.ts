@@ -26,7 +26,7 @@ describe("Run with DeepScope", () => {
     writeFileSync(join(own.path, "plain.py"), PROGRAM);
     bench = await Workbench.open({ folder: own.path, extensions: inject("extensions") });
     await bench.openFile("plain.py");
-    await bench.status.filter({ hasText: "no trace" }).waitFor({ timeout: 60_000 });
+    await bench.status.filter({ hasText: "no trace" }).waitFor();
   });
   afterAll(async () => {
     await bench.close();
@@ -35,7 +35,7 @@ describe("Run with DeepScope", () => {
 
   it("records a plain program as it is, and tells its hottest line", async () => {
     await bench.run("DeepScope: Run Python File with DeepScope");
-    await bench.notification(/plain\.py:\d+ took \d+(\.\d)? %/).waitFor({ timeout: 120_000 });
+    await bench.notification(/plain\.py:\d+ took \d+(\.\d)? %/).waitFor();
     await bench.screenshot("run");
     expect(traces(own.path).length).toBe(1);
     await bench.goToLine(8);

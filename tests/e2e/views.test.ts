@@ -94,7 +94,7 @@ describe("the views", () => {
   it("tell of a new trace, and show its numbers", async () => {
     record(project, 6);
     const notice = bench.notification(/fit, .*steps?.*: train_transformer\.py:\d+ took \d+(\.\d)? %/);
-    await notice.waitFor({ timeout: 60_000 });
+    await notice.waitFor();
     await bench.screenshot("notice");
     await notice.getByRole("button", { name: "Show" }).click();
     const hottest = hottestOf(report(join(project, TRACES)));

@@ -6,7 +6,10 @@ export default defineConfig({
     globalSetup: ["./support/prepare.ts"],
     // One editor at a time: each is a server, a browser and a Python process or two.
     fileParallelism: false,
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
+    // Each wait has its own, shorter limit and names what it waits for.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 90_000, interval: 100 } },
+    retry: 1,
   },
 });

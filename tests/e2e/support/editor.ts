@@ -1,12 +1,14 @@
 /** A code-server of its own for a test, in folders of its own, and its end. */
 
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess, type ChildProcessByStdio } from "node:child_process";
 import { createWriteStream, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { scratch } from "./recorded";
 import { CODE_SERVER, NODE, OUTPUT, PYTHON } from "./surroundings";
 
+const START_MS = 120_000;
 const QUIET = {
   "workbench.startupEditor": "none",
   "telemetry.telemetryLevel": "off",
@@ -15,6 +17,7 @@ const QUIET = {
   "chat.disableAIFeatures": true,
   "workbench.secondarySideBar.defaultVisibility": "hidden",
   "workbench.tips.enabled": false,
+  "workbench.reduceMotion": "on",
   "files.autoSave": "off",
   "editor.minimap.enabled": false,
   "deepscope.interpreter": PYTHON,
@@ -38,8 +41,8 @@ export class Editor {
 
   private constructor(
     private readonly child: ChildProcess,
-    readonly port: number,
-    private readonly folder: string,
+    port: number,
+    folder: string,
     private readonly own: { readonly path: string; readonly remove: () => void },
   ) {
     const kind = folder.endsWith(".code-workspace") ? "workspace" : "folder";
@@ -53,12 +56,11 @@ export class Editor {
     const [home, data] = [join(own.path, "home"), join(own.path, "data")];
     writeSettings(data, options.settings ?? {});
     mkdirSync(home, { recursive: true });
-    const port = await freePort();
     const child = spawn(
       NODE,
       [
         CODE_SERVER,
-        ...["--auth", "none", "--bind-addr", `127.0.0.1:${port}`, "--disable-telemetry", "--disable-update-check"],
+        ...["--auth", "none", "--bind-addr", "127.0.0.1:0", "--disable-telemetry", "--disable-update-check"],
         ...(options.isRestricted === true ? [] : ["--disable-workspace-trust"]),
         ...["--user-data-dir", data, "--extensions-dir", options.extensions, "--disable-getting-started-override"],
         options.folder,
@@ -69,12 +71,16 @@ export class Editor {
         env: { ...process.env, HOME: home, XDG_CACHE_HOME: join(home, ".cache"), DEEPSCOPE_CACHE_DIR: join(home, "profiles"), ...options.env },
       },
     );
-    const log = createWriteStream(join(OUTPUT, `code-server-${port}.log`));
-    child.stdout?.pipe(log);
-    child.stderr?.pipe(log);
-    const editor = new Editor(child, port, options.folder, own);
-    await editor.answers();
-    return editor;
+    const log = createWriteStream(join(OUTPUT, `code-server-${child.pid ?? 0}.log`));
+    child.stdout.pipe(log);
+    child.stderr.pipe(log);
+    try {
+      return new Editor(child, await portOf(child), options.folder, own);
+    } catch (error) {
+      endGroup(child);
+      own.remove();
+      throw error;
+    }
   }
 
   /** What the extension wrote to its output channel so far. */
@@ -95,13 +101,7 @@ export class Editor {
   }
 
   end(): void {
-    if (this.child.pid !== undefined && this.child.exitCode === null) {
-      try {
-        process.kill(-this.child.pid, "SIGKILL");
-      } catch {
-        // it is gone already
-      }
-    }
+    endGroup(this.child);
     this.own.remove();
   }
 
@@ -109,17 +109,30 @@ export class Editor {
   private owns(pid: number): boolean {
     return readText(`/proc/${pid}/environ`).split("\0").includes(`HOME=${this.home}`);
   }
+}
 
-  private async answers(): Promise<void> {
-    for (;;) {
-      if (this.child.exitCode !== null) {
-        throw new Error(`code-server ended with ${this.child.exitCode} for ${this.folder}`);
+/** The port that the system gave to code-server, once it listens there. */
+function portOf(child: ChildProcessByStdio<null, Readable, Readable>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`code-server did not listen within ${START_MS / 1000} s`)), START_MS);
+    createInterface(child.stdout).on("line", (line) => {
+      const port = /listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1];
+      if (port !== undefined) {
+        clearTimeout(timer);
+        resolve(Number(port));
       }
-      const response = await fetch(`http://127.0.0.1:${this.port}/healthz`).catch(() => undefined);
-      if (response?.ok === true) {
-        return;
-      }
-      await new Promise((resolve) => setTimeout(resolve, 100));
+    });
+    child.on("error", reject);
+    child.on("exit", (code) => reject(new Error(`code-server ended with ${code ?? "a signal"} before it listened`)));
+  });
+}
+
+function endGroup(child: ChildProcess): void {
+  if (child.pid !== undefined && child.exitCode === null) {
+    try {
+      process.kill(-child.pid, "SIGKILL");
+    } catch {
+      // it is gone already
     }
   }
 }
@@ -137,15 +150,4 @@ function readText(path: string): string {
   } catch {
     return ""; // the process has ended
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.on("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => (typeof address === "object" && address !== null ? resolve(address.port) : reject(new Error("no port"))));
-    });
-  });
 }

@@ -16,6 +16,11 @@ const FLAGS = [
   "--disable-sync",
 ];
 
+/** How long a test waits for what it names: a loaded machine with two cores takes its time. */
+const WAIT_MS = 90_000;
+/** How long one attempt takes at most where there may be another. */
+const ATTEMPT_MS = 15_000;
+
 export class Workbench {
   private constructor(
     readonly editor: Editor,
@@ -26,10 +31,11 @@ export class Workbench {
   static async open(options: EditorOptions): Promise<Workbench> {
     const editor = await Editor.start(options);
     const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
-    const context = await browser.newContext({ viewport: { width: 1500, height: 900 } });
+    const context = await browser.newContext({ viewport: { width: 1500, height: 900 }, reducedMotion: "reduce" });
+    context.setDefaultTimeout(WAIT_MS);
     const page = await context.newPage();
     await page.goto(editor.url);
-    await page.locator(".monaco-workbench .statusbar").waitFor({ timeout: 60_000 });
+    await page.locator(".monaco-workbench .statusbar").waitFor();
     return new Workbench(editor, browser, page);
   }
 
@@ -44,7 +50,7 @@ export class Workbench {
 
   /** Waits until the status item names a trace. */
   async traceShown(): Promise<void> {
-    await this.status.filter({ hasText: /fit|ago|just now/ }).waitFor({ timeout: 90_000 });
+    await this.status.filter({ hasText: /fit|ago|just now/ }).waitFor();
   }
 
   get status(): Locator {
@@ -53,12 +59,7 @@ export class Workbench {
 
   /** Opens a file by its name, at a line (from 1). */
   async openFile(name: string, line?: number): Promise<void> {
-    await this.page.keyboard.press("Control+P");
-    const input = this.page.locator(".quick-input-widget input").first();
-    await input.waitFor();
-    await input.fill(name);
-    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: name }).first().click();
-    await input.waitFor({ state: "hidden" });
+    await this.quickly("Control+P", name, name);
     await this.page.locator(".tab.active").filter({ hasText: name }).first().waitFor();
     if (line !== undefined) {
       await this.goToLine(line);
@@ -71,22 +72,40 @@ export class Workbench {
   }
 
   async goToLine(line: number): Promise<void> {
-    await this.page.keyboard.press("Control+G");
-    const input = this.page.locator(".quick-input-widget input").first();
-    await input.waitFor();
-    await input.fill(`:${line}`);
-    await this.page.keyboard.press("Enter");
-    await input.waitFor({ state: "hidden" });
+    await this.quickly("Control+G", `:${line}`);
     await this.atLine(line);
   }
 
   /** Runs a command of the palette by its title. */
   async run(title: string): Promise<void> {
-    await this.page.keyboard.press("F1");
-    const input = this.page.locator(".quick-input-widget input").first();
-    await input.waitFor();
-    await input.fill(`>${title}`);
-    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first().click();
+    await this.quickly("F1", `>${title}`, title);
+  }
+
+  /**
+   * Opens quick input with a key, types, and takes the row with a text, or the one that is chosen.
+   *
+   * What comes up elsewhere at that moment may take the focus, which closes quick input: then it is opened again.
+   */
+  private async quickly(key: string, typed: string, row?: string): Promise<void> {
+    const input = this.page.locator(".quick-input-widget:visible input").first();
+    for (let left = 4; ; left -= 1) {
+      try {
+        await this.page.keyboard.press(key);
+        await input.fill(typed, { timeout: ATTEMPT_MS });
+        const rows = this.page.locator(".quick-input-list .monaco-list-row");
+        if (row === undefined) {
+          await this.page.keyboard.press("Enter");
+        } else {
+          await rows.filter({ hasText: row }).first().click({ timeout: ATTEMPT_MS });
+        }
+        return;
+      } catch (error) {
+        if (left === 0) {
+          throw error;
+        }
+        await this.page.keyboard.press("Escape");
+      }
+    }
   }
 
   /** Chooses in a picker, once it is there in place of the palette. */
@@ -98,7 +117,7 @@ export class Workbench {
 
   /** Waits until the cursor stands on a line (from 1). */
   async atLine(line: number): Promise<void> {
-    await this.page.locator("#status\\.editor\\.selection").filter({ hasText: new RegExp(`Ln ${line},`) }).waitFor({ timeout: 30_000 });
+    await this.page.locator("#status\\.editor\\.selection").filter({ hasText: new RegExp(`Ln ${line},`) }).waitFor();
   }
 
   /** The line of the text editor whose code contains a text. */
@@ -111,7 +130,7 @@ export class Workbench {
   /** The words of the extension's hint on a line; waits until there is one. */
   async hint(code: string, pattern = /\d (?:ns|µs|ms|s) · /): Promise<string> {
     const line = this.codeLine(code).filter({ hasText: new RegExp(pattern.source.replaceAll(" ", "[ \\u00a0]")) });
-    await line.waitFor({ timeout: 60_000 });
+    await line.waitFor();
     const text = (await line.innerText()).replaceAll("\u00a0", " ");
     return text.slice(text.indexOf(code) + code.length).trim();
   }

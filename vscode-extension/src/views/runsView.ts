@@ -51,7 +51,8 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
     const collapsed = vscode.TreeItemCollapsibleState;
     if (node.kind === "run") {
       const item = new vscode.TreeItem(node.label, node.isSelected ? collapsed.Expanded : collapsed.Collapsed);
-      item.id = `run:${node.id}`;
+      // VS Code remembers by its id whether a row is open: a run opens when its trace comes to be shown.
+      item.id = `run:${node.isSelected ? "shown" : "other"}:${node.id}`;
       item.description = node.description;
       item.iconPath = new vscode.ThemeIcon("folder");
       item.contextValue = "run";
