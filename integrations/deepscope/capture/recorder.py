@@ -267,13 +267,15 @@ class Recorder:
 
     def push(self, name: str) -> None:
         """Open a span of the CPU's timeline alone, to be ended by `pop` or with the window."""
-        if self.recording and self._window is not None and self._window.annotations is not None:
-            self._window.annotations.push_light(name)
+        window = self._window
+        if window is not None and self.recording and window.annotations is not None:
+            window.annotations.push_light(name)
 
     def pop(self, name: str) -> None:
         """End the span opened last under `name`, if it is open."""
-        if self.recording and self._window is not None and self._window.annotations is not None:
-            self._window.annotations.pop(name)
+        window = self._window
+        if window is not None and self.recording and window.annotations is not None:
+            window.annotations.pop(name)
 
     @contextmanager
     def following(self, loader: object) -> Iterator[None]:

@@ -109,6 +109,7 @@ class DeepProfiling(_LightningProfiler):
         self._current: StageWindows | None = None
         self._workers: WorkerClocks | None = None
         self._actions: dict[str, Action] = {}
+        self._contexts: dict[str, _Profiled] = {}
         self._phases: dict[str, str] = {}
         """Annotation → phase, of the actions seen so far; the windows' traces list them."""
         self._choices = choose(dirpath, filename, keywords | profiler_kwargs)
@@ -162,7 +163,7 @@ class DeepProfiling(_LightningProfiler):
 
     def profile(self, action_name: str) -> _Profiled:
         """The action as a context; an exception that leaves one of Lightning's own ends the window and saves it."""
-        return _Profiled(self, action_name)
+        return self._contexts.get(action_name) or self._context(action_name)
 
     def fail(self, action_name: str, error: BaseException) -> None:
         """An exception leaves an action: save what was recorded before it can get lost."""
@@ -192,13 +193,21 @@ class DeepProfiling(_LightningProfiler):
     def __getstate__(self) -> dict[str, Any]:
         """Without what belongs to a run in this process: a copy, or one in a spawned process, starts afresh."""
         live = dict.fromkeys(("_run", "_current", "_workers", "_lightning_module", "_write_stream", "_output_file"))
-        return self.__dict__ | live | {"_windows": {}}
+        return self.__dict__ | live | {"_windows": {}, "_contexts": {}}
 
     def _understand(self, action_name: str) -> Action:
         action = self._actions[action_name] = classify(action_name)
         if action.annotation is not None and action.phase is not None:
             self._phases[action.annotation] = action.phase
         return action
+
+    def _context(self, action_name: str) -> _Profiled:
+        action = self._actions.get(action_name) or self._understand(action_name)
+        is_plain = action.mark is Mark.NONE and action.annotation is not None
+        is_ours = type(self).start is DeepProfiling.start and type(self).stop is DeepProfiling.stop
+        kind = _Annotated if is_plain and is_ours else _Profiled
+        context = self._contexts[action_name] = kind(self, action_name, action.annotation or "")
+        return context
 
     def _before(self, action: Action) -> None:
         if action.mark is Mark.EXCEPTION:
@@ -276,13 +285,14 @@ class DeepProfiling(_LightningProfiler):
 
 
 class _Profiled:
-    """`with profiler.profile(action)`; a class, for it is entered some thirty times a batch."""
+    """`with profiler.profile(action)`; one object for each action, for some forty are entered in a batch."""
 
-    __slots__ = ("_action_name", "_profiler")
+    __slots__ = ("_action_name", "_annotation", "_profiler")
 
-    def __init__(self, profiler: DeepProfiling, action_name: str) -> None:
+    def __init__(self, profiler: DeepProfiling, action_name: str, annotation: str) -> None:
         self._profiler = profiler
         self._action_name = action_name
+        self._annotation = annotation
 
     def __enter__(self) -> str:
         self._profiler.start(self._action_name)
@@ -294,3 +304,22 @@ class _Profiled:
         if error is not None:
             self._profiler.fail(self._action_name, error)
         self._profiler.stop(self._action_name)
+
+
+class _Annotated(_Profiled):
+    """An action that says nothing of batches: outside the windows it costs next to nothing."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> str:
+        if (current := self._profiler._current) is not None:
+            current.push(self._annotation)
+        return self._action_name
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._profiler.fail(self._action_name, error)
+        if (current := self._profiler._current) is not None:
+            current.pop(self._annotation)
