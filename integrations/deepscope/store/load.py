@@ -110,6 +110,8 @@ def _check(profiles: list[Profile], *, rank: int | None, stage: str | None, step
     info = profiles[0].trace
     if rank is not None and info.ranks and rank not in info.ranks:
         raise OptionError(f"--rank {rank}: no trace of this rank; there are: {', '.join(map(str, info.ranks))}")
+    if rank and not info.ranks:
+        raise OptionError(f"--rank {rank}: {info.path} names no rank")
     if stage is not None and info.stage != stage:
         raise OptionError(f"--stage {stage}: {info.path} was recorded in stage {info.stage or '(none named)'}")
     if step is not None and all(profile.step is None for profile in profiles):

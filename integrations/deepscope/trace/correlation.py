@@ -118,17 +118,27 @@ def _joined(trace: Trace, device: Int64, calls: Int64) -> Int64:
     low, high = np.searchsorted(numbers, wanted, "left"), np.searchsorted(numbers, wanted, "right")
     known = (wanted >= 0) & (low < high)
     found[known] = calls[high[known] - 1]
-    for row in np.flatnonzero(known & (high - low > 1)).tolist():
-        found[row] = _best(trace, calls[low[row] : high[row]], int(events.start_ns[device[row]]))
+    several = np.flatnonzero(known & (high - low > 1))
+    found[several] = calls[
+        _best(events.start_ns[calls], hands_over[order], low[several], high[several], events.start_ns[device[several]])
+    ]
     return found
 
 
-def _best(trace: Trace, calls: Int64, work_start_ns: int) -> int:
-    """Of the calls with one correlation, by start: launching ones before others, then the latest before the work."""
-    launching = calls[_by_name(trace, calls)]
-    candidates = launching if len(launching) else calls
-    before = candidates[trace.events.start_ns[candidates] <= work_start_ns]
-    return int(before[-1] if len(before) else candidates[0])
+def _best(start_ns: Int64, hands_over: npt.NDArray[np.bool_], low: Int64, high: Int64, work_ns: Int64) -> Int64:
+    """Of the calls in each [low, high), sorted by launching and start: launching ones before others, then the latest
+    before the work, else the first; positions, shape of `low`."""
+    before = np.concatenate(([0], np.cumsum(hands_over)))
+    launching = before[high] - before[low]
+    low = np.where(launching > 0, high - launching, low)
+    # Bisection of all ranges at once.
+    left, right = low.copy(), high.copy()
+    while (is_open := left < right).any():
+        middle = np.minimum((left + right) // 2, len(start_ns) - 1)
+        is_before = start_ns[middle] <= work_ns
+        left = np.where(is_open & is_before, middle + 1, left)
+        right = np.where(is_open & ~is_before, middle, right)
+    return np.maximum(left - 1, low)
 
 
 def _by_name(trace: Trace, calls: Int64) -> npt.NDArray[np.bool_]:
