@@ -49,6 +49,7 @@ class DeepScopeServer(LanguageServer):
         """Set when its feature is registered."""
         self._said: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_reporting = False
 
     def document(self, uri: str) -> Document | None:
         """An open document; None where the editor asks about one that it has not opened."""
@@ -67,12 +68,24 @@ class DeepScopeServer(LanguageServer):
         self._tasks.add(task)
         task.add_done_callback(self._finished)
 
+    def end(self) -> None:
+        """Stops the work beside the message loop: loads end at once, and with them the processes that read."""
+        for task in self._tasks:
+            task.cancel()
+        for project in self.session.projects:
+            if project.loader is not None:
+                project.loader.cancel()
+
     def report_server_error(self, error: Exception, source: Any) -> None:
         """What fails is logged: it is not the user's to mend. A request is answered with its error."""
-        if source is FeatureRequestError:
+        if source is FeatureRequestError or self._is_reporting:  # where the editor is gone, telling it fails too
             return
         log.error("%s: %s", getattr(source, "__name__", source), error)
-        self.window_log_message(types.LogMessageParams(types.MessageType.Error, f"{type(error).__name__}: {error}"))
+        self._is_reporting = True
+        try:
+            self.window_log_message(types.LogMessageParams(types.MessageType.Error, f"{type(error).__name__}: {error}"))
+        finally:
+            self._is_reporting = False
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

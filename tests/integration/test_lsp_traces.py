@@ -4,7 +4,6 @@ import gzip
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from lsprotocol import types
@@ -66,32 +65,6 @@ def test_a_new_trace_is_found_by_the_editors_watching(root: Path, tmp_path: Path
             await editor.until(lambda: any(one["state"] == "none" for one in editor.statuses), "there is no trace yet")
             await changed(editor, record(root))
             await editor.until_ready()
-
-    run(scenario())
-
-
-def test_loading_shows_progress_and_can_be_cancelled(root: Path, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        record(root)
-        async with editing(root, cache=tmp_path / "cache") as editor:
-            tokens: list[Any] = []
-
-            def cancel(params: types.ProgressParams) -> None:
-                if not tokens:
-                    tokens.append(params.token)
-                    editor.window_work_done_progress_cancel(types.WorkDoneProgressCancelParams(params.token))
-
-            editor.on_progress = cancel
-            await editor.until(
-                lambda: any("cancelled" in one["message"] for one in editor.statuses), "the load is cancelled"
-            )
-            kinds = [one["kind"] if isinstance(one, dict) else one.kind for one in editor.progress]
-            assert (kinds[0], kinds[-1]) == ("begin", "end")
-            editor.on_progress = lambda _: None
-            assert (await editor.command("reload"))["state"] == "ready"
-        async with editing(root, cache=tmp_path / "cache") as editor:
-            await editor.until_ready()
-            assert editor.progress == []  # from the cache: nothing is read
 
     run(scenario())
 

@@ -177,12 +177,14 @@ class Commands:
     async def select_trace(self, argument: PathArgument) -> dict[str, Any]:
         """Shows a trace of the user's choice from now on, or the newest again."""
         project = self._project(argument)
-        before = project.remembered.memory.trace
-        project.remembered.memory.trace = self._absolute(project, argument.path) if argument.path else ""
+        memory = project.remembered.memory
+        before, chosen = memory.trace, self._absolute(project, argument.path) if argument.path else ""
+        memory.trace = chosen
         try:
             await self._server.watcher.load_newest(project)
         except DeepScopeError:
-            project.remembered.memory.trace = before
+            if memory.trace == chosen:  # else a later choice has cancelled this one
+                memory.trace = before
             raise
         project.remembered.save()
         return status_object(self._server, project, "ready")

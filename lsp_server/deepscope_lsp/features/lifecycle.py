@@ -25,7 +25,7 @@ RELOADING = ("traces", "trace", "stage", "rank", "step", "partial", "watch_enabl
 
 
 def register(server: DeepScopeServer) -> None:
-    """Registers `initialize`, `initialized`, `didChangeConfiguration`, `didChangeWorkspaceFolders`."""
+    """Registers `initialize`, `initialized`, `shutdown`, `didChangeConfiguration`, `didChangeWorkspaceFolders`."""
     configuration = Configuration(server)
 
     @server.feature(types.INITIALIZE)
@@ -43,6 +43,10 @@ def register(server: DeepScopeServer) -> None:
     def initialized(_: types.InitializedParams) -> None:
         server.units = Units(server.server_capabilities.position_encoding)
         server.start(_begin(server, configuration))
+
+    @server.feature(types.SHUTDOWN)
+    def shutdown(_: None) -> None:
+        server.end()
 
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
     def did_change_configuration(params: types.DidChangeConfigurationParams) -> None:

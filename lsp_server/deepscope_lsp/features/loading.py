@@ -43,6 +43,9 @@ async def load(server: DeepScopeServer, project: Project, request: Request) -> P
         profile = await loop.run_in_executor(None, cached_profile, request)
         if profile is None:
             profile = await _read(server, loader)
+    except asyncio.CancelledError:  # the connection has ended
+        loader.cancel()
+        raise
     except DeepScopeError:
         raise
     except Exception as error:

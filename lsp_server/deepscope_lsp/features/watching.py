@@ -89,7 +89,11 @@ class Watcher:
             DeepScopeError: it cannot be loaded.
         """
         self._watched.pop(project.root, None)  # another choice means other places
-        await self._load(project, await self._look_at(project), strict=True)
+        try:
+            await self._load(project, await self._look_at(project), strict=True)
+        except DeepScopeError:
+            self._watched.pop(project.root, None)
+            raise
 
     async def _check(self, project: Project) -> float | None:
         """Loads what has changed and is at rest; answers after how many seconds to look again, None for never."""
@@ -168,6 +172,8 @@ class Watcher:
             except CancelledLoadError as error:
                 project.stamps = stamps
                 self._tell_ready(project, str(error))
+                if strict:
+                    raise
                 return
             except DeepScopeError as error:
                 if strict:

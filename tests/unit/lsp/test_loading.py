@@ -1,5 +1,6 @@
 """Profiles loaded in a process of their own."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,13 @@ def test_a_load_is_cancelled_while_it_runs(tmp_path: Path) -> None:
     loader = Loader(Request(path=str(record(tmp_path))))
     with pytest.raises(CancelledLoadError):
         loader.load(lambda _done, _total: loader.cancel())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals end a process on Windows")
+def test_a_process_that_is_killed_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = tmp_path / "python"
+    killed.write_text("#!/bin/sh\nkill -9 $$\n", encoding="utf-8")
+    killed.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(killed))
+    with pytest.raises(TraceError, match=r"pt\.trace\.json: reading it ended with signal 9 \(not enough memory\?\)"):
+        Loader(Request(path=str(record(tmp_path)))).load()

@@ -1,0 +1,132 @@
+"""Loads that are cancelled, overtaken, killed, or still under way when the editor goes."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from lsp_editor import PATIENCE, SERVER, Editor, begin, editing, run
+from lsp_profiles import SOURCE, record
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(SOURCE, encoding="utf-8")
+    return folder
+
+
+def name(number: int) -> str:
+    return f"w.fit.rank0.{1_760_000_000_000_000_000 + number}.pt.trace.json"
+
+
+def kind(progress: Any) -> str:
+    return str(progress["kind"] if isinstance(progress, dict) else progress.kind)
+
+
+def cancel_at_once(editor: Editor) -> None:
+    def cancel(params: types.ProgressParams) -> None:
+        if kind(params.value) == "begin":
+            editor.window_work_done_progress_cancel(types.WorkDoneProgressCancelParams(params.token))
+
+    editor.on_progress = cancel
+
+
+def test_loading_shows_progress_and_can_be_cancelled(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        record(root)
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            cancel_at_once(editor)
+            await editor.until(
+                lambda: any("cancelled" in one["message"] for one in editor.statuses), "the load is cancelled"
+            )
+            assert [kind(one) for one in editor.progress] == ["begin", "end"]
+            editor.on_progress = lambda _: None
+            assert (await editor.command("reload"))["state"] == "ready"
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            await editor.until_ready()
+            assert editor.progress == []  # from the cache: nothing is read
+
+    run(scenario())
+
+
+def test_a_choice_that_is_cancelled_leaves_what_was_shown(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        old, new = record(root, name=name(1)), record(root, name=name(2), scale=2)
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until_ready()
+            cancel_at_once(editor)
+            with pytest.raises(JsonRpcException, match="loading was cancelled"):
+                await editor.command("selectTrace", path=str(old))
+            assert (await editor.hints(uri))[6] == "60 µs · 75 %"
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            assert (await editor.until_ready())["trace"]["path"] == str(new)
+
+    run(scenario())
+
+
+def test_a_later_choice_overtakes_one_that_is_still_loading(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        traces = [record(root, name=name(number), scale=number) for number in (1, 2, 3)]
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            await editor.until_ready()
+            seen = len(editor.progress)
+            first = asyncio.ensure_future(editor.command("selectTrace", path=str(traces[0])))
+            await editor.until(lambda: len(editor.progress) > seen, "the first choice is being read")
+            second = await editor.command("selectTrace", path=str(traces[1]))
+            assert second["trace"]["path"] == str(traces[1])
+            with pytest.raises(JsonRpcException, match=r"cancelled|a newer load took its place"):
+                await first
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            assert (await editor.until_ready())["trace"]["path"] == str(traces[1])
+
+    run(scenario())
+
+
+def test_the_server_ends_at_once_in_the_middle_of_a_load(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        record(root)
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            await editor.until(lambda: bool(editor.progress), "it is being read")
+        assert editor.messages == []
+
+    run(scenario())
+
+
+def test_the_server_ends_in_the_middle_of_a_load_when_the_editor_dies(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        record(root)
+        editor = Editor()
+        await editor.start_io(*SERVER, env={**os.environ, "DEEPSCOPE_CACHE_DIR": str(tmp_path / "cache")})
+        await begin(editor, root)
+        await editor.until(lambda: bool(editor.progress), "it is being read")
+        process = editor._server
+        assert process is not None
+        assert process.stdin is not None
+        process.stdin.close()
+        assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
+        await editor.stop()
+
+    run(scenario())
+
+
+def test_what_is_typed_while_a_trace_loads_is_in_the_answer(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until(lambda: bool(editor.statuses), "it has looked")
+            record(root)
+            reload = asyncio.ensure_future(editor.command("reload"))
+            for number in range(200):
+                editor.edit(uri, (0, 0), (0, 0), f"# typed {number}\n")
+                assert set(await editor.hints(uri)) <= {line + number + 1 for line in (6, 7, 11, 12)}
+            await reload
+            assert (await editor.hints(uri))[206] == "30 µs · 75 %"
+
+    run(scenario())
