@@ -108,6 +108,13 @@ class Editor(LanguageClient):
             )
         )
 
+    async def set(self, settings: Any) -> None:
+        """Changes the settings; waits until the server has taken them."""
+        self.settings = settings
+        before = self.refreshes
+        self.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
+        await self.until(lambda: self.refreshes > before, "settings are taken")
+
     async def hints(self, uri: str, first: int = 0, last: int = 10_000) -> dict[int, str]:
         """Label of each hinted line (from 1)."""
         region = types.Range(types.Position(first, 0), types.Position(last, 0))

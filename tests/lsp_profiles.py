@@ -124,6 +124,7 @@ def record(
     *,
     file: str | None = None,
     text: str | None = SOURCE,
+    sha256: str = "",
     name: str = "w.fit.rank0.1760000000000000000.pt.trace.json",
     scale: int = 1,
     **own: Any,
@@ -136,6 +137,8 @@ def record(
     recorded: dict[str, Any] = {"path": path}
     if text is not None:
         recorded["text"] = text
+    if sha256:
+        recorded["sha256"] = sha256
     us = 1000 * scale
     built = TraceBuilder(
         deepscope={

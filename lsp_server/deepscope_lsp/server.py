@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["DeepScopeServer", "create_server"]
 
 log = logging.getLogger("deepscope_lsp")
+
+QUIET_SECONDS = 0.2
+"""After an edit, for what need not be done at every keystroke."""
 
 NOTEBOOKS = types.NotebookDocumentSyncOptions(
     notebook_selector=[
@@ -54,6 +57,16 @@ class DeepScopeServer(LanguageServer):
     def document(self, uri: str) -> Document | None:
         """An open document; None where the editor asks about one that it has not opened."""
         return self.session.documents.get(uri)
+
+    def when_quiet(self, document: Document, action: Callable[[], None]) -> None:
+        """Does something when nothing was typed into a document for a moment, unless it was closed."""
+        version = document.version
+
+        def act() -> None:
+            if self.document(document.uri) is document and document.version == version:
+                action()
+
+        asyncio.get_running_loop().call_later(QUIET_SECONDS, act)
 
     def say(self, kind: types.MessageType, message: str) -> None:
         """Shows a message once in the life of the connection, and logs it every time."""

@@ -1,5 +1,6 @@
 """Right after the edit: numbers on a buffer that is being edited, through the protocol."""
 
+import hashlib
 import random
 from pathlib import Path
 
@@ -116,6 +117,32 @@ def test_a_renamed_and_a_moved_file_are_found_by_content(tmp_path: Path) -> None
             assert (await editor.hints(uri))[6] == "30 µs · 75 %"
             hot = await editor.command("hotLines", limit=1)
             assert hot["lines"][0]["uri"] == uri
+
+    run(scenario())
+
+
+def test_a_changed_file_known_by_its_hash_is_marked_until_its_text_is_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        root = tmp_path / "project"
+        root.mkdir()
+        (root / "train.py").write_text("# changed\n" + SOURCE, encoding="utf-8")
+        record(root, text=None, sha256=hashlib.sha256(SOURCE.encode()).hexdigest())
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until_ready()
+            assert (await editor.hints(uri))[6] == "30 µs · 75 % (file changed since)"
+            assert await editor.pull(uri) == []
+            assert "by its hash it has changed since" in await editor.hover(uri, 6, 10)
+            await editor.set({"changedLines": "hide"})
+            assert await editor.hints(uri) == {}
+            await editor.set({"changedLines": "mark"})
+            before = editor.refreshes
+            editor.edit(uri, (0, 0), (1, 0), "")
+            await editor.until(lambda: editor.refreshes > before, "the recorded text is known again")
+            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert "the text is what ran" in await editor.hover(uri, 6, 10)
+            editor.edit(uri, (0, 0), (0, 0), "# changed\n")
+            assert (await editor.hints(uri))[7] == "30 µs · 75 %"  # from now on the lines are known
 
     run(scenario())
 

@@ -22,6 +22,8 @@ class Mark(Enum):
     """The line was changed since it was measured."""
     UNVERIFIED = "file newer than trace"
     """The trace has no text of the file, and the file was written after it."""
+    OTHER_TEXT = "file changed since"
+    """The trace has no text of the file, and its hash is not that of the text now."""
 
 
 @dataclass(frozen=True, slots=True)

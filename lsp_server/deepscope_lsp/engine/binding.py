@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from deepscope.store.profile import Line, Profile, SourceFile
+from deepscope.store.profile import Line, Profile
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.annotation import Mark
 from deepscope_lsp.engine.buffer import Buffer, Splice
@@ -42,12 +42,20 @@ class Binding:
     """Of all numbers of the file."""
     recorded_lines: tuple[str, ...]
 
+    @property
+    def may_be_what_ran(self) -> bool:
+        """Whether the text, unlike when it was bound, has the recorded hash by now: then it is to be bound anew."""
+        source = self.index.profile.files.get(self.file.path)
+        return self.mark is Mark.OTHER_TEXT and source is not None and is_same_text(source, self.map.lines)
+
     def spliced(self, splice: Splice) -> None:
         """Follows an edit of the buffer."""
         self.map.spliced(splice.start, splice.removed, splice.inserted)
 
     def shown_between(self, first: int, last: int, *, with_changed: bool) -> list[Shown]:
-        """The measured lines from `first` to `last`, in order."""
+        """The measured lines from `first` to `last`, in order; with those known to be of another text, or without."""
+        if self.mark is Mark.OTHER_TEXT and not with_changed:
+            return []
         shown = list(self._unchanged_between(first, last))
         if with_changed:
             for line, home in self.map.changed_between(first, last).items():
@@ -71,23 +79,30 @@ class Binding:
 def bind(index: ProfileIndex, recorded: str, buffer: Buffer, path: str | None) -> Binding:
     """Joins a buffer to a recorded file.
 
-    Where the trace has no text, the file on disk stands for it, unless its hash says otherwise or it was written after
-    the trace: then every number is marked.
+    Where the trace has no text, the file on disk stands for it (or the buffer, if its hash is the recorded one), unless
+    its hash says otherwise or it was written after the trace: then every number is marked.
     """
-    source = index.profile.files.get(recorded)
+    lines, mark = _recorded_text(index.profile, recorded, buffer, path)
+    return Binding(index, index.files[recorded], LineMap(lines, buffer.lines), mark, tuple(lines))
+
+
+def _recorded_text(profile: Profile, recorded: str, buffer: Buffer, path: str | None) -> tuple[list[str], Mark]:
+    source = profile.files.get(recorded)
     if source is not None and source.text is not None:
-        lines, mark = source_lines(source.text), Mark.NONE
-    else:
-        on_disk = _lines_on_disk(path)
-        lines = list(buffer.lines) if on_disk is None else on_disk
-        mark = Mark.NONE if _is_verified(index.profile, source, lines, path) else Mark.UNVERIFIED
-    file = index.files[recorded]
-    return Binding(index, file, LineMap(lines, buffer.lines), mark, tuple(lines))
+        return source_lines(source.text), Mark.NONE
+    on_disk = _lines_on_disk(path)
+    if on_disk is None:
+        on_disk, path = list(buffer.lines), None
+    if source is None or not source.sha256:
+        return on_disk, Mark.NONE if _is_older(path, profile) else Mark.UNVERIFIED
+    for lines in (on_disk, buffer.lines):
+        if is_same_text(source, lines):
+            return list(lines), Mark.NONE
+    return on_disk, Mark.OTHER_TEXT
 
 
-def _is_verified(profile: Profile, source: SourceFile | None, lines: list[str], path: str | None) -> bool:
-    if source is not None and source.sha256:
-        return is_same_text(source, lines)
+def _is_older(path: str | None, profile: Profile) -> bool:
+    """Whether a file was last written before the trace was recorded."""
     recorded_at = _recorded_at(profile)
     if path is None or recorded_at is None:
         return False

@@ -170,9 +170,9 @@ def _calls(title: str, calls: Sequence[Call], context: HoverContext) -> str:
     for call in calls[:CALL_COUNT]:
         duration = wording.duration(context.measure.per_step(call.device_ns or call.cpu_ns))
         word = "" if call.device_ns else " CPU"
-        rows.append(
-            f"- {context.place(call.line.file, call.line.line)} {markdown.plain(call.line.function)}{word} {duration}"
-        )
+        note = " (its backward pass)" if call.is_backward else ""
+        place = context.place(call.line.file, call.line.line)
+        rows.append(f"- {place} {markdown.plain(call.line.function)}{word} {duration}{note}")
     if len(calls) > CALL_COUNT:
         rows.append(f"- {len(calls) - CALL_COUNT} more")
     return _list(title, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from deepscope.store.profile import Numbers, Totals
+from deepscope.store.profile import Function, Numbers, Totals
 from deepscope_lsp.engine import markdown, wording
 from deepscope_lsp.engine.measure import Measure
 
@@ -56,9 +56,10 @@ def _change(new: Row, old: Row) -> str:
 
 
 def _rows(numbers: Numbers, measure: Measure, totals: Totals) -> Iterator[Row]:
+    busy = "busy" if measure.is_device else "operators"
     for name, duration_ns in _of_device(numbers, measure):
         if duration_ns:
-            yield _time(name, duration_ns, f"{wording.share(measure.share(duration_ns))} of busy", measure)
+            yield _time(name, duration_ns, f"{wording.share(measure.share(duration_ns))} of {busy}", measure)
     for name, duration_ns in _of_wall(numbers, measure):
         if duration_ns:
             yield _time(name, duration_ns, f"{wording.share(measure.wall_share(duration_ns))} of wall", measure)
@@ -66,7 +67,10 @@ def _rows(numbers: Numbers, measure: Measure, totals: Totals) -> Iterator[Row]:
     if speed := wording.rate(numbers.flops, numbers.self_device_ns):
         yield Row("FLOP/s", speed, _part(numbers.flops, totals.flops, "all FLOPs"))
     if numbers.calls:
-        yield Row("calls", _count(measure.per_step(numbers.calls)))
+        # Of a function its lines are counted: how often it was called, the trace does not say.
+        yield Row(
+            "lines entered" if isinstance(numbers, Function) else "calls", _count(measure.per_step(numbers.calls))
+        )
     if numbers.launches:
         launches = _count(measure.per_step(numbers.launches))
         yield Row("launches", launches, _part(numbers.launches, totals.launches, "all"))

@@ -26,6 +26,8 @@ class Call:
     line: Line
     device_ns: int
     cpu_ns: int
+    is_backward: bool = False
+    """The caller is no caller but ran the backward pass of what this line did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,13 @@ class ProfileIndex:
         for record in self.lines_of(function):
             for call in self.callers(file, record.line):
                 key = call.line.file, call.line.line
-                before = sums.get(key, Call(call.line, 0, 0))
-                sums[key] = Call(call.line, before.device_ns + call.device_ns, before.cpu_ns + call.cpu_ns)
+                before = sums.get(key, Call(call.line, 0, 0, is_backward=True))
+                sums[key] = Call(
+                    call.line,
+                    before.device_ns + call.device_ns,
+                    before.cpu_ns + call.cpu_ns,
+                    is_backward=before.is_backward and call.is_backward,
+                )
         return sorted(sums.values(), key=lambda call: (-call.device_ns, -call.cpu_ns))
 
     def lines_of(self, function: Function) -> list[Line]:
@@ -117,7 +124,7 @@ class ProfileIndex:
 
     def _calls(self, file: str, line: int, *, up: bool) -> list[Call]:
         tree = self.profile.call_tree
-        sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+        sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
         for place in self._nodes.get((file, line), ()):
             pairs = [(tree[place].parent, place)] if up else [(child, child) for child in self._children.get(place, ())]
             for other, counted in pairs:
@@ -126,7 +133,13 @@ class ProfileIndex:
                     total = sums[tree[other].line]
                     total[0] += device_ns
                     total[1] += cpu_ns
-        calls = [Call(self.profile.lines[index], device_ns, cpu_ns) for index, (device_ns, cpu_ns) in sums.items()]
+                    total[2] += self._subtree_backward_ns[counted]
+        calls = [
+            # Autograd runs what a line of the forward pass did below the line that called `backward()`: nothing of it
+            # is that line's own work on the CPU.
+            Call(self.profile.lines[index], device_ns, cpu_ns, is_backward=0 < backward_ns == device_ns and not cpu_ns)
+            for index, (device_ns, cpu_ns, backward_ns) in sums.items()
+        ]
         return sorted(calls, key=lambda call: (-call.device_ns, -call.cpu_ns))
 
     @cached_property
@@ -156,6 +169,15 @@ class ProfileIndex:
     @cached_property
     def _subtree_ns(self) -> list[tuple[int, int]]:
         return subtree_ns(self.profile.call_tree)
+
+    @cached_property
+    def _subtree_backward_ns(self) -> list[int]:
+        tree = self.profile.call_tree
+        sums = [node.backward_device_ns for node in tree]
+        for place in range(len(tree) - 1, -1, -1):
+            if 0 <= (parent := tree[place].parent) < place:
+                sums[parent] += sums[place]
+        return sums
 
 
 def subtree_ns(tree: Sequence[CallNode]) -> list[tuple[int, int]]:

@@ -164,6 +164,8 @@ class Session:
 
 
 def _text_words(binding: Binding) -> str:
+    if binding.mark is Mark.OTHER_TEXT:
+        return "the trace has no text of this file, and by its hash it has changed since"
     if binding.mark is not Mark.NONE:
         return "the trace has no text of this file, and it may have changed since"
     if binding.map.is_unchanged:

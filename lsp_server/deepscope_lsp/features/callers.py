@@ -42,6 +42,7 @@ def callers(
                 "currentLine": found[1] if found else None,
                 "deviceNs": call.device_ns,
                 "cpuNs": call.cpu_ns,
+                "backward": call.is_backward,
                 "label": wording.duration(index.measure.per_step(call.device_ns or call.cpu_ns)),
             }
         )

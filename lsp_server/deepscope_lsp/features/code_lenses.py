@@ -36,6 +36,8 @@ def register(server: DeepScopeServer) -> None:
 def _lenses(server: DeepScopeServer, document: Document, binding: Binding) -> Iterator[types.CodeLens]:
     measure = binding.index.measure
     threshold = server.session.settings.code_lens_threshold
+    if binding.mark is Mark.OTHER_TEXT and server.session.settings.changed_lines == "hide":
+        return
     mark = "" if binding.mark is Mark.NONE else f" ({binding.mark.value})"
     seen = set()
     for function in binding.file.functions.values():

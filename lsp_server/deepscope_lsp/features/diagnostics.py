@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["clear", "diagnose", "publish", "publish_soon", "register"]
 
 CALLERS = 4
-PUSH_DELAY_SECONDS = 0.2
-"""After an edit, for editors that are pushed to: not at every keystroke."""
-
 SEVERITIES = {
     "warning": types.DiagnosticSeverity.Warning,
     "info": types.DiagnosticSeverity.Information,
@@ -55,15 +51,8 @@ def publish(server: DeepScopeServer, document: Document) -> None:
 
 def publish_soon(server: DeepScopeServer, document: Document) -> None:
     """Pushes after the typing has stopped for a moment."""
-    if _pulls(server) or document.binding is None:
-        return
-    version = document.version
-
-    def when_quiet() -> None:
-        if server.document(document.uri) is document and document.version == version:
-            publish(server, document)
-
-    asyncio.get_running_loop().call_later(PUSH_DELAY_SECONDS, when_quiet)
+    if not _pulls(server) and document.binding is not None:
+        server.when_quiet(document, lambda: publish(server, document))
 
 
 def clear(server: DeepScopeServer, document: Document) -> None:
@@ -153,7 +142,7 @@ def _callers(
             related.append(
                 types.DiagnosticRelatedInformation(
                     types.Location(found[0], types.Range(place, place)),
-                    f"called from {call.line.function}, {duration}",
+                    f"{'backward run by' if call.is_backward else 'called from'} {call.line.function}, {duration}",
                 )
             )
     return related

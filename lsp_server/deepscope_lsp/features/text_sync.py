@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from deepscope_lsp.engine.annotation import Mark
 from deepscope_lsp.engine.buffer import Buffer
 from deepscope_lsp.engine.session import Document
 from deepscope_lsp.features import diagnostics, questions
+from deepscope_lsp.features.refreshing import refresh
 from deepscope_lsp.positions import apply_change
 from deepscope_lsp.uris import to_path
 
@@ -56,6 +58,15 @@ def edit_text(
         document.apply(apply_change(document.buffer, change, server.units))
     document.version = version
     diagnostics.publish_soon(server, document)
+    if document.binding is not None and document.binding.mark is Mark.OTHER_TEXT:
+        server.when_quiet(document, lambda: _bind_again(server, document))
+
+
+def _bind_again(server: DeepScopeServer, document: Document) -> None:
+    """Where an edit has brought the recorded text back, its numbers need no mark."""
+    if document.binding is not None and document.binding.may_be_what_ran:
+        server.session.rebind(document)
+        refresh(server)
 
 
 def close_text(server: DeepScopeServer, uri: str) -> None:

@@ -36,6 +36,11 @@ class LineMap:
         self._start_over()
 
     @property
+    def lines(self) -> Sequence[str]:
+        """The text now."""
+        return self._lines
+
+    @property
     def is_unchanged(self) -> bool:
         """Whether the text is the recorded one."""
         return not self._lost and len(self._lines) == len(self._recorded)

@@ -53,7 +53,7 @@ def test_a_file_newer_than_a_trace_without_texts_is_marked(tmp_path: Path, writt
     assert shown(binding) == {line + 1: (line, mark) for line in NET.values()}
 
 
-@pytest.mark.parametrize(("text", "mark"), [(SOURCE, Mark.NONE), (SOURCE + "\n# more\n", Mark.UNVERIFIED)])
+@pytest.mark.parametrize(("text", "mark"), [(SOURCE, Mark.NONE), (SOURCE + "\n# more\n", Mark.OTHER_TEXT)])
 def test_a_hash_tells_whether_the_file_is_what_ran(tmp_path: Path, text: str, mark: Mark) -> None:
     file = tmp_path / "train.py"
     file.write_text(text, encoding="utf-8")
@@ -61,6 +61,20 @@ def test_a_hash_tells_whether_the_file_is_what_ran(tmp_path: Path, text: str, ma
     profile = without_text(file, "2020-01-01T00:00:00+00:00", digest)
     binding = bind(ProfileIndex(profile), str(file), Buffer(text), str(file))
     assert {one for _, one in shown(binding).values()} == {mark}
+    assert bool(shown(binding, with_changed=False)) == (mark is Mark.NONE)
+
+
+def test_a_text_that_is_not_saved_is_known_by_its_hash_too(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("# changed\n" + SOURCE, encoding="utf-8")
+    profile = without_text(file, "2020-01-01T00:00:00+00:00", hashlib.sha256(SOURCE.encode()).hexdigest())
+    buffer = Buffer(file.read_text(encoding="utf-8"))
+    binding = bind(ProfileIndex(profile), str(file), buffer, str(file))
+    assert not binding.may_be_what_ran
+    binding.spliced(buffer.replace((1, 0), (2, 0), ""))
+    assert binding.may_be_what_ran
+    again = bind(ProfileIndex(profile), str(file), buffer, str(file))
+    assert shown(again) == {line: (line, Mark.NONE) for line in NET.values()}
 
 
 def test_a_vanished_file_without_text_is_marked(tmp_path: Path) -> None:

@@ -107,6 +107,23 @@ def test_a_hover_on_a_call_names_what_it_calls(index: ProfileIndex) -> None:
     assert "Called from" not in hover
 
 
+def test_the_line_that_ran_the_backward_pass_is_no_caller(index: ProfileIndex) -> None:
+    ms = 10**6
+    profile = index.profile
+    profile.call_tree = [
+        CallNode(-1, 2, 0, ms),
+        CallNode(0, 0, 50 * ms, 5 * ms),
+        CallNode(-1, 3, 0, 3 * ms),
+        CallNode(2, 0, 10 * ms, 0, 10 * ms),
+    ]
+    hover = line_hover(line(index, "project"), HoverContext(ProfileIndex(profile), nowhere))
+    assert "- train.py:11 train 25 ms\n- train.py:12 train 5 ms (its backward pass)\n" in hover
+    of_backward = line_hover(line(index, "backward"), HoverContext(ProfileIndex(profile), nowhere))
+    assert "Calls:\n\n- train.py:6 Net.forward 5 ms (its backward pass)\n" in of_backward
+    of_function = function_hover(profile.functions[0], HoverContext(ProfileIndex(profile), nowhere))
+    assert "- train.py:12 train 5 ms (its backward pass)\n" in of_function
+
+
 def test_a_hover_on_a_function_has_its_callers(index: ProfileIndex) -> None:
     hover = function_hover(index.profile.functions[0], HoverContext(index, nowhere))
     assert "| device | 45 ms | 90 % of busy |" in hover
