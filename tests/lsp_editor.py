@@ -114,6 +114,7 @@ class Editor(LanguageClient):
         before = self.refreshes
         self.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
         await self.until(lambda: self.refreshes > before, "settings are taken")
+        await self.command("status")  # behind whatever else the server tells of the change
 
     async def hints(self, uri: str, first: int = 0, last: int = 10_000) -> dict[int, str]:
         """Label of each hinted line (from 1)."""

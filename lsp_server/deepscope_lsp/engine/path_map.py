@@ -9,7 +9,8 @@ In this order, the first that answers wins:
 5. The longest common end of the paths, if the texts are alike (or the trace has none).
 6. A renamed and edited file: most of the recorded lines stand in it, and of no other file so many.
 
-Two candidates that fare alike are never chosen between: the answer names both.
+Two candidates that fare alike are never chosen between: the answer names both. A notebook's cell has no path: it is
+known by its content, or as an edited one (IPython itself rewrites magics) by 6, if there is only one such.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class PathMap:
             lines: its text now.
         """
         if path is None:
-            return self._by_content(None, lines)
+            match = self._by_content(None, lines)
+            return match if match != NONE else FileMatch(self._by_likeness(lines).recorded)
         for recorded in (self._by_prefix(path), self._by_path(path), self._by_root(path)):
             if recorded is not None:
                 return FileMatch(recorded)
@@ -131,8 +133,6 @@ class PathMap:
         same = [file for file, source in self.files.items() if source is not None and is_same_text(source, lines)]
         if len(same) > 1 and path is not None:
             same = _longest_suffix(same, parts_of(path))[1]
-        if path is None and len(same) > 1:
-            same = same[-1:]  # a cell that ran in several kernels: the text is the same, so are its lines
         return _one_or_all(same)
 
     def _by_suffix(self, path: str, lines: Sequence[str]) -> FileMatch:

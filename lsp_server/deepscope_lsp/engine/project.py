@@ -34,6 +34,8 @@ class Project:
     """The load under way."""
     asked: set[str] = field(default_factory=set)
     """Paths about which the user was asked already."""
+    picked: dict[str, str] = field(default_factory=dict)
+    """Cells of notebooks by URI, and the recorded ones that the user says they are."""
     error: str = ""
     told: dict[str, Any] | None = None
     """The status that the editor was told last."""

@@ -75,10 +75,11 @@ class Session:
 
     def rebind(self, document: Document) -> Question | None:
         """Finds anew what a document shows."""
+        before = document.binding.file.path if document.binding is not None else None
         document.binding = document.project = None
         question = None
         for project in self._by_nearness(document.path):
-            match = self._match(project, document)
+            match = self._match(project, document, before)
             if match.recorded is not None:
                 self.bind(project, document, match.recorded)
                 return None
@@ -158,9 +159,15 @@ class Session:
         inside.sort(key=lambda project: -len(project.root))
         return inside + [project for project in shown if project not in inside]
 
-    def _match(self, project: Project, document: Document) -> FileMatch:
+    def _match(self, project: Project, document: Document, before: str | None) -> FileMatch:
+        assert project.index is not None
         assert project.paths is not None
-        return project.paths.match(document.path, document.buffer.lines)
+        match = project.paths.match(document.path, document.buffer.lines)
+        if match.recorded is None and document.path is None:
+            # A cell has nothing but its content, which may have been edited since it was found, or picked.
+            known = (project.picked.get(document.uri), before)
+            match = next((FileMatch(one) for one in known if one is not None and one in project.index.files), match)
+        return match
 
 
 def _text_words(binding: Binding) -> str:

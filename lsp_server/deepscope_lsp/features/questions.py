@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from lsprotocol import types
 
+from deepscope.report.wording import printable
 from deepscope_lsp.features import refreshing
 
 if TYPE_CHECKING:
@@ -20,19 +22,19 @@ SHOWN_CANDIDATES = 6
 
 def ask(server: DeepScopeServer, question: Question) -> None:
     """Asks once per file and profile, beside the message loop."""
-    path = question.document.path
-    if path is None or path in question.project.asked:
+    name = question.document.path or question.document.uri
+    if name in question.project.asked:
         return
-    question.project.asked.add(path)
-    server.start(_ask(server, question, path))
+    question.project.asked.add(name)
+    server.start(_ask(server, question, name))
 
 
-async def _ask(server: DeepScopeServer, question: Question, path: str) -> None:
+async def _ask(server: DeepScopeServer, question: Question, name: str) -> None:
     titles = [*question.candidates[:SHOWN_CANDIDATES], NONE_OF_THEM]
     chosen = await server.window_show_message_request_async(
         types.ShowMessageRequestParams(
             types.MessageType.Info,
-            f"{path} may be one of several files in the DeepScope trace. Which one is it?",
+            f"{printable(unquote(name))} may be one of several files in the DeepScope trace. Which one is it?",
             [types.MessageActionItem(title) for title in titles],
         )
     )
@@ -43,5 +45,8 @@ async def _ask(server: DeepScopeServer, question: Question, path: str) -> None:
     if project.index is None or chosen.title not in project.index.files:
         return
     server.session.bind(project, document, chosen.title)
-    project.learn({chosen.title: path})
+    if document.path is None:
+        project.picked[document.uri] = chosen.title
+    else:
+        project.learn({chosen.title: document.path})
     refreshing.refresh(server)

@@ -119,6 +119,19 @@ def test_a_cell_is_known_by_its_content_alone() -> None:
     assert match(paths, None, "never ran") == FileMatch(None)
 
 
+def test_a_cell_that_ran_in_two_processes_is_for_a_person_to_say() -> None:
+    cell = "a = 1\nb = a + 1"
+    paths = path_map({"/tmp/ipykernel_1/12.py": cell, "/tmp/ipykernel_2/12.py": cell})
+    assert match(paths, None, cell) == FileMatch(None, ("/tmp/ipykernel_1/12.py", "/tmp/ipykernel_2/12.py"))
+
+
+def test_a_cell_with_a_magic_is_known_by_its_other_lines() -> None:
+    ran = "get_ipython().run_line_magic('time', 'step()')\nhidden = layer(batch)\nloss = hidden.square().mean()\n"
+    paths = path_map({"/tmp/ipykernel_1/12.py": ran, "/tmp/ipykernel_1/13.py": "print(loss.item())"})
+    typed = "%time step()\nhidden = layer(batch)\nloss = hidden.square().mean()"
+    assert match(paths, None, typed) == FileMatch("/tmp/ipykernel_1/12.py")
+
+
 @pytest.mark.parametrize(
     "recorded", ["\\\\host\\share\\a.py", "//host/share/a.py", "/a\0b.py", "", "/job/../../etc/passwd"]
 )
