@@ -145,11 +145,16 @@ def test_nested_use_says_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_a_callback_records_the_steps_after_its_first_call(tmp_path: Path) -> None:
-    with deepscope.callback(tmp_path, root=TESTS, wait=1, warmup=0, active=2) as on_step:
-        for index in range(5):
-            torch.ones(3).sum()
-            on_step(index, loss=0.5)
-    assert step_names(on_step.recording.traces[0]) == steps(1, 2)
+    for number, wait in enumerate((1, 0)):  # what ran before the first call cannot be recorded
+        with deepscope.callback(tmp_path / str(number), root=TESTS, wait=wait, warmup=0, active=2) as on_step:
+            on_step.recording.add_metadata("wait", wait)
+            for index in range(5):
+                torch.ones(3).sum()
+                on_step(index, loss=0.5)
+        (trace,) = on_step.recording.traces
+        assert step_names(trace) == steps(1, 2)
+        assert sum(event["name"] == "aten::ones" for event in load(trace)["traceEvents"]) == 2
+        assert load(trace)["wait"] == wait
 
 
 def test_the_result_is_at_hand_in_the_process(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const runs = new RunsView(session, requests, log);
   const flame = new FlamePanel(context.extensionUri, session, requests, log);
   const dashboard = new Dashboard(context, session, requests, log);
-  const runner = new Runner(context, session);
+  const runner = new Runner(session);
   const notices = new Notices(requests, log);
 
   context.subscriptions.push(

@@ -11,7 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from torch.profiler import ProfilerAction
+
 from deepscope.capture.options import RecordingOptions
+from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
 from deepscope.errors import OptionError, RecorderError
 
@@ -64,13 +67,14 @@ class Recording:
         self._recorder = self._new_recorder()
         self._is_open = False
 
-    def _new_recorder(self) -> Recorder:
+    def _new_recorder(self, first_step: int = 0) -> Recorder:
         return Recorder(
             self._options,
             folder=self._folder,
             name=self._name,
             scheduled=self._scheduled,
             total_steps=self._total_steps,
+            first_step=first_step,
         )
 
     def start(self) -> Recording:
@@ -82,6 +86,14 @@ class Recording:
     def step(self) -> None:
         """The step has ended and the next one begins."""
         self._recorder.step()
+
+    def start_behind_first_step(self) -> None:
+        """Begin at the end of step 0: the schedule lets it pass, or else begins at step 1."""
+        if Plan(self._options).action(0) is ProfilerAction.NONE:
+            self.start()
+            self.step()
+        else:
+            self._afresh(first_step=1).start()
 
     def stop(self, *, complete: bool = True) -> None:
         """End, and return once the traces are written."""
@@ -171,9 +183,9 @@ class Recording:
 
         return recorded  # type: ignore[return-value]  # as above
 
-    def _afresh(self) -> Recording:
+    def _afresh(self, first_step: int = 0) -> Recording:
         metadata = self._recorder.metadata
-        self._recorder = self._new_recorder()
+        self._recorder = self._new_recorder(first_step)
         for key, value in metadata.items():
             self._recorder.add_metadata(key, value)
         return self
@@ -182,9 +194,10 @@ class Recording:
 class StepCallback:
     """A callable for loops that call something after each step, whatever they pass to it.
 
-    The recording starts at the first call, which counts as the end of step 0, and each call ends a step. Windows are
-    saved as the schedule closes them; `close`, leaving a `with` on it or the end of the process saves an open one.
-    Takes what `deepscope.profile` takes; the schedule is wait=1, warmup=1, active=3 unless given.
+    The recording starts at the first call, which counts as the end of step 0, and each call ends a step. A schedule
+    that would record step 0 begins at step 1. Windows are saved as the schedule closes them; `close`,
+    leaving a `with` on it or the end of the process saves an open one. Takes what `deepscope.profile`
+    takes; the schedule is wait=1, warmup=1, active=3 unless given.
     """
 
     def __init__(self, folder: str | Path = DEFAULT_FOLDER, **options: Any) -> None:
@@ -196,9 +209,9 @@ class StepCallback:
     def __call__(self, *_args: Any, **_kwargs: Any) -> None:
         """A step has ended."""
         if self._state == "new":
-            self.recording.start()
+            self.recording.start_behind_first_step()
             self._state = "open"
-        if self._state == "open":
+        elif self._state == "open":
             self.recording.step()
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
+    "run": Entry("deepscope.cli.run:run", "Run a program, record some of its steps and show its hot lines."),
     "report": Entry("deepscope.cli.report:report", "Show the lines of code that cost the device time."),
     "export": Entry("deepscope.cli.export:export", "Write the call paths for speedscope or a flame graph."),
     "compare": Entry("deepscope.cli.compare:compare", "Show which lines became slower or faster between two traces."),

@@ -13,7 +13,7 @@ from deepscope.cli.output import emit
 from deepscope.report.tables import TABLES, table
 from deepscope.store import Profile
 
-__all__ = ["report"]
+__all__ = ["rendered", "report"]
 
 PIPED_WIDTH = 120
 ROWS = 20
@@ -38,10 +38,19 @@ def report(
     runs.
     """
     table(by).check(sort)  # a wrong key is told before a long read
-    emit(_rendered(load(path, **reading), form, by=by, sort=sort, limit=limit, output=output), output)
+    emit(rendered(load(path, **reading), form, by=by, sort=sort, limit=limit, output=output), output)
 
 
-def _rendered(profile: Profile, form: str, *, by: str, sort: str | None, limit: int | None, output: str | None) -> str:
+def rendered(
+    profile: Profile,
+    form: str,
+    *,
+    by: str = "line",
+    sort: str | None = None,
+    limit: int | None = None,
+    output: str | None = None,
+) -> str:
+    """The report as text for standard output or the file `output`."""
     if form == "json":
         from deepscope.report.json_report import json_report
 

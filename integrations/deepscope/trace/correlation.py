@@ -138,7 +138,8 @@ def _best(start_ns: Int64, hands_over: npt.NDArray[np.bool_], low: Int64, high: 
         is_before = start_ns[middle] <= work_ns
         left = np.where(is_open & is_before, middle + 1, left)
         right = np.where(is_open & ~is_before, middle, right)
-    return np.maximum(left - 1, low)
+    latest: Int64 = np.maximum(left - 1, low)
+    return latest
 
 
 def _by_name(trace: Trace, calls: Int64) -> npt.NDArray[np.bool_]:

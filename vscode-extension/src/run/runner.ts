@@ -11,10 +11,7 @@ const definition = object({ program: text, args: withDefault(list(text), []) });
 export class Runner implements vscode.Disposable {
   private readonly provider: vscode.Disposable;
 
-  constructor(
-    private readonly context: vscode.ExtensionContext,
-    private readonly session: Session,
-  ) {
+  constructor(private readonly session: Session) {
     this.provider = vscode.tasks.registerTaskProvider(TYPE, {
       provideTasks: () => {
         const file = vscode.window.activeTextEditor?.document;
@@ -70,10 +67,9 @@ export class Runner implements vscode.Disposable {
     if (interpreter === undefined || !vscode.workspace.isTrusted) {
       return undefined;
     }
-    const recorder = this.context.asAbsolutePath(path.join("resources", "record.py"));
     const folder = typeof scope === "object" ? scope : vscode.workspace.workspaceFolders?.[0];
     const cwd = folder?.uri.fsPath ?? path.dirname(program);
-    const execution = new vscode.ProcessExecution(interpreter.python, [recorder, program, ...args], { cwd });
+    const execution = new vscode.ProcessExecution(interpreter.python, ["-m", "deepscope", "run", program, ...args], { cwd });
     const task = new vscode.Task(wanted, scope ?? vscode.TaskScope.Workspace, `Record ${path.basename(program)}`, "DeepScope", execution);
     task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, panel: vscode.TaskPanelKind.Dedicated, clear: true };
     return task;

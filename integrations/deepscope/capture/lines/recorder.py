@@ -59,6 +59,9 @@ class LineRecorder:
         except Exception as error:  # noqa: BLE001 - the run goes on without lines
             if self._window is not None:
                 self._window.fail(error)
+            else:
+                with suppress(RecordingWarning):  # where warnings are errors
+                    warn("lines are not recorded", error)
 
     def stop(self) -> LineRecord:
         """Take every hook out, close this thread's scopes and hand out the record; empty where nothing was started."""

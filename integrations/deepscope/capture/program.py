@@ -1,0 +1,120 @@
+"""A program run as `python program.py` would run it, and recorded without a word in it."""
+
+from __future__ import annotations
+
+import importlib.util
+import runpy
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from deepscope.errors import OptionError
+
+if TYPE_CHECKING:
+    from deepscope.capture.session import StepCallback
+
+__all__ = ["Program", "record_steps", "record_whole"]
+
+_RECORDER = "deepscope.capture.recorder"
+
+
+@dataclass(frozen=True)
+class Program:
+    """What `python` is told: a file, or a module's name behind `-m`, and the arguments of it."""
+
+    target: str
+    arguments: tuple[str, ...] = ()
+    is_module: bool = False
+
+    def prepared(self) -> Callable[[], None]:
+        """What runs it; `__main__`, `sys.argv` and the import path are its own from here on.
+
+        Raises `OptionError` where there is no such file or module, `SyntaxError` for a file that is no Python.
+        """
+        return self._module() if self.is_module else self._file()
+
+    def _module(self) -> Callable[[], None]:
+        sys.path[0] = str(Path.cwd())
+        try:
+            found = importlib.util.find_spec(self.target)
+        except (ImportError, ValueError):
+            found = None
+        if found is None:
+            raise OptionError(f"-m {self.target}: there is no module of this name")
+
+        self._take_over(self.target, found.origin)
+
+        def run() -> None:
+            runpy.run_module(self.target, run_name="__main__", alter_sys=True)
+
+        return run
+
+    def _file(self) -> Callable[[], None]:
+        path = Path(self.target).resolve()
+        try:
+            code = compile(path.read_bytes(), str(path), "exec")
+        except (OSError, ValueError) as error:
+            raise OptionError(f"{self.target}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+        sys.path[0] = str(path.parent)  # in the place of the command's own
+        main = self._take_over(self.target, str(path))
+        return lambda: exec(code, main.__dict__)  # noqa: S102  the user's own program
+
+    def _take_over(self, name: str, file: str | None) -> ModuleType:
+        """Worker processes, pickles and threads look into `__main__`, and the recorder for the project's root."""
+        sys.argv = [name, *self.arguments]
+        main = sys.modules["__main__"] = ModuleType("__main__")
+        main.__dict__.update(__file__=file, __cached__=None)
+        return main
+
+
+@contextmanager
+def record_steps(folder: Path, **options: Any) -> Iterator[list[Path]]:
+    """Records steps of whatever runs inside, and yields the list that the traces come into.
+
+    A step ends with each step of the optimizer that made the first one; recording begins there. A program that records
+    itself is left to it.
+    """
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    steps: StepCallback | None = None
+    leader: Any = None
+    traces: list[Path] = []
+
+    def stepped(optimizer: Any, *_: Any) -> None:
+        nonlocal steps, leader
+        if leader is None:
+            leader = optimizer
+            if _RECORDER not in sys.modules:
+                from deepscope.capture.session import StepCallback
+
+                steps = StepCallback(folder, **options)
+        if steps is not None and optimizer is leader:
+            steps()
+
+    hook = register_optimizer_step_post_hook(stepped)
+    try:
+        yield traces
+    finally:
+        hook.remove()
+        if steps is not None:
+            steps.close()
+            traces += steps.recording.traces
+
+
+@contextmanager
+def record_whole(folder: Path, **options: Any) -> Iterator[list[Path]]:
+    """Records everything that runs inside, and yields the list that the trace comes into."""
+    from deepscope.capture.session import Recording
+
+    traces: list[Path] = []
+    recording = Recording(folder, **options)
+    try:
+        with recording:
+            yield traces
+    finally:
+        traces += recording.traces

@@ -1,0 +1,105 @@
+"""`deepscope run`: records a program without a change to it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import click
+
+from deepscope.cli.output import emit
+from deepscope.cli.report import rendered
+from deepscope.errors import MissingExtraError
+from deepscope.store import load_profile
+
+__all__ = ["run"]
+
+_FOLDER = Path("deepscope_logs")
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.argument("program")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.option("-m", "is_module", is_flag=True, help="PROGRAM is the name of a module, as in `python -m`.")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=_FOLDER,
+    show_default=True,
+    help="Where the traces are written.",
+)
+@click.option("--wait", type=click.IntRange(0), default=1, show_default=True, help="Steps that pass unrecorded.")
+@click.option("--warmup", type=click.IntRange(0), default=1, show_default=True, help="Steps of torch's warm-up.")
+@click.option("--active", type=click.IntRange(1), default=3, show_default=True, help="Steps that are recorded.")
+@click.option("--whole", is_flag=True, help="Record from start to end instead: for programs without an optimizer.")
+@click.option("--memory", "profile_memory", is_flag=True, help="Record allocations, too.")
+@click.option("-n", "rows", type=click.IntRange(0), default=10, show_default=True, help="Lines to print, 0 for none.")
+def run(
+    program: str,
+    arguments: tuple[str, ...],
+    *,
+    is_module: bool,
+    folder: Path,
+    wait: int,
+    warmup: int,
+    active: int,
+    whole: bool,
+    profile_memory: bool,
+    rows: int,
+) -> None:
+    """Run PROGRAM with its ARGUMENTS as Python would, record some of its training steps, and print the hot lines.
+
+    A step ends with each step of the program's torch optimizer. A program that records itself
+    (`Trainer(profiler="deep")`, `deepscope.profile`) is run as it is. Options of `deepscope run` stand before PROGRAM.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise MissingExtraError("torch", "lightning")
+    from deepscope.capture.program import Program, record_steps, record_whole
+
+    recording = (
+        record_whole(folder, profile_memory=profile_memory)
+        if whole
+        else record_steps(folder, wait=wait, warmup=warmup, active=active, profile_memory=profile_memory)
+    )
+    try:
+        start = Program(program, arguments, is_module).prepared()
+    except SyntaxError as error:
+        sys.exit(_tell(error))
+    code = 0
+    with recording as traces:
+        try:
+            start()
+        except SystemExit as ended:
+            code = _exit_code(ended)
+        except Exception as error:  # noqa: BLE001  the program's own, told as Python tells it
+            code = _tell(error)
+    if traces:
+        if rows:
+            click.echo()
+            emit(rendered(load_profile(traces[-1]), "text", limit=rows), None)
+    elif not whole and "deepscope.capture.recorder" not in sys.modules:
+        click.echo("deepscope: nothing was recorded: no torch optimizer made a step; --whole records all", err=True)
+    sys.exit(code)
+
+
+def _exit_code(ended: SystemExit) -> int:
+    """What Python makes of `sys.exit(…)`."""
+    if ended.code is None or isinstance(ended.code, int):
+        return ended.code or 0
+    click.echo(str(ended.code), err=True)
+    return 1
+
+
+def _tell(error: Exception) -> int:
+    """Prints a traceback that begins in the program, as without DeepScope around it."""
+    traceback = error.__traceback__
+    while traceback is not None and _is_around(traceback.tb_frame.f_code.co_filename):
+        traceback = traceback.tb_next
+    sys.excepthook(type(error), error.with_traceback(traceback), traceback)
+    return 1
+
+
+def _is_around(file: str) -> bool:
+    return file.startswith("<frozen ") or Path(file).name == "runpy.py" or Path(file).is_relative_to(_PACKAGE)

@@ -1,0 +1,144 @@
+"""`deepscope run`: a program recorded without a change to it, and left to behave as without DeepScope around it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deepscope import load_profile
+
+PROGRAM = """\
+import pickle, sys
+import torch
+from helper import product
+
+class Mine:
+    pass
+
+def main():
+    weight = torch.nn.Parameter(torch.ones(64, 64))
+    generator = torch.optim.SGD([weight], 1e-3)
+    critic = torch.optim.SGD([weight], 1e-3)
+    for _ in range(8):
+        loss = product(weight).sum()
+        loss.backward()
+        generator.step()
+        critic.step()
+
+if __name__ == "__main__":
+    print(sys.argv, __file__, type(pickle.loads(pickle.dumps(Mine()))).__module__)
+    main()
+    END
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "helper.py").write_text("def product(x):\n    return x @ x\n")
+    return tmp_path
+
+
+def write(folder: Path, end: str = "pass", program: str = PROGRAM) -> Path:
+    path = folder / "train.py"
+    path.write_text(program.replace("END", end))
+    return path
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "deepscope", "run", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def traces(folder: Path) -> list[Path]:
+    return sorted((folder / "deepscope_logs").glob("*.pt.trace.json.gz"))
+
+
+def test_a_program_is_recorded_and_its_lines_are_printed(folder):
+    path = write(folder)
+    done = run(folder, "train.py", "--lr", "3", "-n", "5")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"['train.py', '--lr', '3', '-n', '5'] {path} __main__\n")
+    assert "helper.py:2" in done.stdout
+    (trace,) = traces(folder)
+    profile = load_profile(trace, cache=False)
+    assert [step.number for step in profile.steps] == [2, 3, 4]
+    lines = {(Path(line.file).name, line.line): line for line in profile.lines}
+    assert lines["helper.py", 2].calls == 3
+    assert {16, 17} & {line for name, line in lines if name == "train.py"}
+
+
+def test_the_schedule_and_the_folder_are_chosen(folder):
+    write(folder)
+    done = run(folder, "--wait", "0", "--warmup", "0", "--active", "2", "--folder", "here", "-n", "0", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1  # the program's own line
+    assert [step.number for step in load_profile(folder / "here", cache=False).steps] == [1, 2]
+
+
+def test_a_module_is_run_as_python_does(folder):
+    package = folder / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "train.py").write_text(write(folder).read_text())
+    done = run(folder, "-n", "0", "-m", "package.train", "x")
+    assert done.returncode == 0, done.stderr
+    assert f"['{package / 'train.py'}', 'x']" in done.stdout
+    assert len(traces(folder)) == 1
+    assert (
+        run(folder, "-m", "no.such.module").stderr == "deepscope: -m no.such.module: there is no module of this name\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "told"),
+    [("sys.exit(3)", 3, ""), ("sys.exit('over')", 1, "over\n"), ("sys.exit()", 0, ""),
+     ("raise ValueError('boom')", 1, "ValueError: boom\n")],
+)  # fmt: skip
+def test_the_program_ends_as_without_deepscope_and_its_trace_is_kept(folder, end, code, told):
+    write(folder, end)
+    done = run(folder, "-n", "0", "train.py")
+    assert done.returncode == code
+    assert told in done.stderr
+    assert "deepscope/cli" not in done.stderr
+    assert len(traces(folder)) == 1
+
+
+def test_a_program_that_records_itself_is_left_to_it(folder):
+    program = PROGRAM.replace("def main():", "def main():\n    import deepscope")
+    program = program.replace(
+        "for _ in range(8):", "for _ in deepscope.profile('own', wait=0, warmup=0, active=2).iterate(range(8)):"
+    )
+    write(folder, program=program)
+    done = run(folder, "train.py")
+    assert done.returncode == 0, done.stderr
+    assert not (folder / "deepscope_logs").exists()
+    assert len(load_profile(folder / "own", cache=False).steps) == 2
+    assert "nothing was recorded" not in done.stderr
+
+
+def test_a_program_without_an_optimizer(folder):
+    (folder / "infer.py").write_text("import torch\nfrom helper import product\nproduct(torch.ones(64, 64))\n")
+    done = run(folder, "infer.py")
+    assert done.returncode == 0
+    assert "--whole" in done.stderr
+    assert not traces(folder)
+    done = run(folder, "--whole", "infer.py")
+    assert done.returncode == 0
+    assert "helper.py:2" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [(["missing.py"], 1, "deepscope: missing.py: cannot be read (No such file or directory)\n"),
+     (["."], 1, "deepscope: .: cannot be read (Is a directory)\n"),
+     (["--actve", "3", "train.py"], 2, "No such option '--actve'"),
+     (["bad.py"], 1, "SyntaxError")],
+)  # fmt: skip
+def test_what_cannot_be_run_is_told_in_a_line(folder, arguments, code, told):
+    (folder / "bad.py").write_text("x = (\n")
+    done = run(folder, *arguments)
+    assert done.returncode == code
+    assert told in done.stderr
+    assert "deepscope/" not in done.stderr
