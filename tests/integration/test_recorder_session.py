@@ -154,7 +154,7 @@ def test_a_callback_records_the_steps_after_its_first_call(tmp_path: Path) -> No
         (trace,) = on_step.recording.traces
         assert step_names(trace) == steps(1, 2)
         assert sum(event["name"] == "aten::ones" for event in load(trace)["traceEvents"]) == 2
-        assert load(trace)["wait"] == wait
+        assert load(trace)["deepscope"]["metadata"] == {"wait": wait}
 
 
 def test_the_result_is_at_hand_in_the_process(tmp_path: Path) -> None:
