@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { hottestOf, PROGRAM, report, TRACES, type Report } from "./support/recorded";
-import { barOf } from "./support/bars";
+import { barOf, marksAmong } from "./support/bars";
+import { durationNs } from "./support/units";
 import { Workbench } from "./support/workbench";
 
 describe("a recorded run in the editor", () => {
@@ -14,7 +15,11 @@ describe("a recorded run in the editor", () => {
     const project = inject("project");
     recorded = report(join(project, TRACES));
     source = readFileSync(join(project, PROGRAM), "utf8").split("\n");
-    bench = await Workbench.open({ folder: project, extensions: inject("extensions") });
+    bench = await Workbench.open({
+      folder: project,
+      extensions: inject("extensions"),
+      settings: { "debug.allowBreakpointsEverywhere": true },
+    });
     await bench.openFile(PROGRAM);
     await bench.traceShown();
   });
@@ -26,10 +31,9 @@ describe("a recorded run in the editor", () => {
     await bench.goToLine(hottest.line);
     const words = await bench.hint(code);
     await bench.screenshot("hints");
-    const [, amount, unit, percent] = /^CPU ([\d.]+) (ns|µs|ms|s) · ([\d.]+) %/.exec(words) ?? [];
-    const scale = { ns: 1, "µs": 1e3, ms: 1e6, s: 1e9 }[unit as "ms"];
+    const percent = /^CPU [\d.]+ \S+ · ([\d.]+) %/.exec(words)?.[1];
     const perStep = hottest.self_device_ns / recorded.totals.steps;
-    expect(Math.abs(Number(amount) * scale - perStep) / perStep).toBeLessThan(0.006); // three digits
+    expect(Math.abs(durationNs(words) - perStep) / perStep).toBeLessThan(0.006); // three digits
     expect(Number(percent)).toBeCloseTo((100 * hottest.self_device_ns) / recorded.totals.busy_ns, -0.5);
   });
 
@@ -54,7 +58,7 @@ describe("a recorded run in the editor", () => {
     await bench.run("View: Hide Panel");
   });
 
-  it("draws heat: marks in the gutter and a bar as wide as the line's share", async () => {
+  it("draws heat: marks at the gutter and a bar as wide as the line's share", async () => {
     const hottest = hottestOf(recorded);
     const code = source[hottest.line - 1]!.trim();
     await bench.goToLine(hottest.line);
@@ -62,13 +66,30 @@ describe("a recorded run in the editor", () => {
     const line = bench.codeLine(code);
     const width = () => line.evaluate(barOf).then((bar) => bar.width);
     await expect.poll(width).toBeCloseTo(Math.round(120 * share), -0.5);
-    expect(await bench.page.locator(".editor-instance .glyph-margin-widgets .cgmr").count()).toBeGreaterThan(2);
+    const marks = () => bench.page.locator(".editor-instance .view-overlays .cdr").evaluateAll(marksAmong);
+    const hot = recorded.lines.filter((line) => line.self_device_ns / recorded.totals.busy_ns > 0.02);
+    await expect.poll(async () => (await marks()).length).toBeGreaterThan(Math.min(2, hot.length - 1));
+    expect(Math.max(...(await marks()))).toBe(share >= 0.2 ? 4 : 3);
 
     await bench.run("DeepScope: Toggle Heat");
     await expect.poll(width).toBe(0);
     expect(await bench.hint(code)).toContain("CPU"); // the hint stays
     await bench.run("DeepScope: Toggle Heat");
     await expect.poll(width).toBeGreaterThan(0);
+  });
+
+  it("leaves the margin to breakpoints: one on a hot line is seen, and moves no code", async () => {
+    const hottest = hottestOf(recorded);
+    const code = source[hottest.line - 1]!.trim();
+    await bench.goToLine(hottest.line);
+    const left = async () => (await bench.codeLine(code).boundingBox())?.x;
+    const before = await left();
+    await bench.page.keyboard.press("F9");
+    await bench.page.locator(".editor-instance .glyph-margin-widgets .codicon-debug-breakpoint").waitFor();
+    await bench.screenshot("breakpoint");
+    expect(await left()).toBe(before);
+    await bench.page.keyboard.press("F9");
+    await bench.page.locator(".editor-instance .glyph-margin-widgets .codicon-debug-breakpoint").waitFor({ state: "detached" });
   });
 
   it("moves a hint with its line when text is typed above, and back by undo", async () => {

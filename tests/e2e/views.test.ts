@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { copyProject, hottestOf, PROGRAM, record, report, scratch, TRACES, type Report } from "./support/recorded";
+import { durationNs } from "./support/units";
 import { Workbench } from "./support/workbench";
 
 describe("the views", () => {
@@ -26,7 +27,7 @@ describe("the views", () => {
     const hottest = hottestOf(recorded);
     const first = bench.rows("Hot Lines").first();
     await first.filter({ hasText: `${PROGRAM}:${hottest.line}` }).waitFor();
-    expect(await first.innerText()).toMatch(/ · \d+ %/);
+    expect(await first.innerText()).toMatch(/\d+ % [█▉▊▋▌▍▎▏]+ [\d.]+ (µs|ms|s)/);
     await bench.screenshot("hot-lines");
     await first.click();
     await bench.atLine(hottest.line);
@@ -68,10 +69,10 @@ describe("the views", () => {
     await graph.locator("#metric").selectOption("cpu");
     const before = recorded.totals.device_ns;
     const caption = graph.locator("#caption");
-    await expect.poll(async () => Math.abs(seconds(await caption.innerText()) * 1e9 - before) / before).toBeGreaterThan(0.01);
+    await expect.poll(async () => Math.abs(durationNs(await caption.innerText()) - before) / before).toBeGreaterThan(0.01);
     await graph.locator("g.frame").nth(2).waitFor();
     await graph.locator("#metric").selectOption("device");
-    await expect.poll(async () => Math.abs(seconds(await caption.innerText()) * 1e9 - before) / before).toBeLessThan(0.01);
+    await expect.poll(async () => Math.abs(durationNs(await caption.innerText()) - before) / before).toBeLessThan(0.01);
     // The boxes grow to their width.
     const whole = graph.locator("g.frame rect").first();
     await expect.poll(async () => (await whole.boundingBox())?.width ?? 0).toBeGreaterThan(300);
@@ -113,9 +114,3 @@ describe("the views", () => {
     await bench.screenshot("baseline");
   });
 });
-
-/** `1.38 s in steps 2–4` in seconds. */
-function seconds(caption: string): number {
-  const [, amount, unit] = /^([\d.]+) (µs|ms|s) /.exec(caption) ?? [];
-  return Number(amount) * { "µs": 1e-6, ms: 1e-3, s: 1 }[unit as "s"];
-}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { barWidth, gutterSvg, levelOf } from "../src/heat/levels";
+import { barWidth, levelOf, markWidth } from "../src/heat/levels";
 import { callPathRows } from "../src/views/callPathRows";
 import { copyText, lineRows, moduleRows, type RowOptions } from "../src/views/hotLinesRows";
 import { nameFacts, parentOf, runRows } from "../src/views/runRows";
@@ -18,13 +18,13 @@ describe("hot lines", () => {
   it("stand by their share, as they stand now, for one step", () => {
     const rows = lineRows(lines, options);
     expect(rows.map((row) => row.label)).toEqual(["model.py:2", "model.py:3", "model.py:42"]);
-    expect(rows[0]?.description).toBe("20.0 µs · 50 % ███  y = self.layer(x)");
+    expect(rows[0]?.description).toBe("50 % ███ 20.0 µs  y = self.layer(x)");
   });
 
   it("are sorted by another number, with shares of its sum", () => {
     const rows = lineRows(lines, { ...options, metric: "wait" });
     expect(rows.map((row) => [row.line?.line, row.share])).toEqual([[1, 0.9], [2, 0.1]]);
-    expect(lineRows(lines, { ...options, metric: "memory" })[0]?.description).toContain("1.00 MiB · 100 %");
+    expect(lineRows(lines, { ...options, metric: "memory" })[0]?.description).toContain("100 % ██████ 1.00 MiB");
   });
 
   it("are grouped by function and by file; parts sum to the whole", () => {
@@ -43,15 +43,15 @@ describe("hot lines", () => {
 
   it("are copied with place and numbers, without the bar", () => {
     const row = lineRows(lines, options)[0];
-    expect(row === undefined ? "" : copyText(row)).toBe("/p/model.py:2\n20.0 µs · 50 %  y = self.layer(x)");
+    expect(row === undefined ? "" : copyText(row)).toBe("/p/model.py:2\n50 % 20.0 µs  y = self.layer(x)");
   });
 
   it("of modules are named by path, else by class", () => {
-    const module = { className: "Linear", label: "9.00 µs · 40 %, own 1.00 µs", share: 0.4, numbers: { self_device_ns: 3_000 } };
+    const module = { className: "Linear", label: "9.00 µs · 40 %, own 1.00 µs", share: 0.4, numbers: { self_device_ns: 3_000, total_device_ns: 27_000 } };
     const rows = moduleRows([{ ...module, path: "encoder.0" }, { ...module, path: "", share: 0.1 }], options);
     expect(rows.map((row) => [row.label, row.description])).toEqual([
-      ["encoder.0", "9.00 µs · 40 %, own 1.00 µs ██▍  Linear"],
-      ["Linear", "9.00 µs · 40 %, own 1.00 µs ▋"],
+      ["encoder.0", "40 % ██▍ 9.00 µs, own 1.00 µs  Linear"],
+      ["Linear", "10 % ▋ 9.00 µs, own 1.00 µs"],
     ]);
   });
 });
@@ -117,10 +117,9 @@ describe("runs", () => {
 });
 
 describe("heat", () => {
-  it("has three levels, told apart by height too", () => {
+  it("has three levels, told apart by width too", () => {
     expect([0.01, 0.05, 0.2, 1].map(levelOf)).toEqual([1, 2, 3, 3]);
-    const heights = ([1, 2, 3] as const).map((level) => /height="(\d+)" rx/.exec(gutterSvg(level, "#fff"))?.[1]);
-    expect(heights).toEqual(["7", "10", "13"]);
+    expect(([1, 2, 3] as const).map(markWidth)).toEqual([2, 3, 4]);
   });
 
   it("has bars as wide as the share, never invisible", () => {

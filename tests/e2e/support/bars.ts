@@ -8,3 +8,9 @@ export function barOf(line: Element): { readonly width: number; readonly colour:
   }
   return { width: 0, colour: "" };
 }
+
+/** Runs in the page: the widths of the extension's marks at the gutter among a line's decorations. */
+export function marksAmong(decorations: readonly Element[]): number[] {
+  const widths = decorations.map((one) => getComputedStyle(one)).filter((style) => style.borderLeftStyle === "solid");
+  return widths.filter((style) => style.borderRightWidth === "0px").map((style) => Number.parseFloat(style.borderLeftWidth));
+}

@@ -7,6 +7,7 @@ type Scope = [kind: number, file: number, line: number, name: string, firstLine:
 
 /** What of a trace's own object the tests change. */
 export interface TraceHeader {
+  run_id: string;
   project_root: string;
   hostname: string;
   metadata: Record<string, unknown>;

@@ -100,6 +100,11 @@ export class Editor {
       .filter((pid) => this.owns(pid) && readText(`/proc/${pid}/cmdline`).includes(word));
   }
 
+  /** Their command lines, as words. */
+  commandLines(word: string): string[][] {
+    return this.processes(word).map((pid) => readText(`/proc/${pid}/cmdline`).split("\0"));
+  }
+
   end(): void {
     endGroup(this.child);
     this.own.remove();

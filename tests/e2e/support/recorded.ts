@@ -28,7 +28,7 @@ export interface Report {
 export function record(folder: string, steps = 8): void {
   mkdirSync(folder, { recursive: true });
   execFileSync(PYTHON, ["-m", "deepscope", "demo", "--folder", folder, "--steps", String(steps), "--batch-size", "8"], {
-    stdio: ["ignore", "ignore", "inherit"],
+    stdio: ["ignore", "ignore", "pipe"], // its words stand in the error, if there is one
   });
 }
 

@@ -59,11 +59,16 @@ export class Workbench {
 
   /** Opens a file by its name, at a line (from 1). */
   async openFile(name: string, line?: number): Promise<void> {
-    await this.quickly("Control+P", name, name);
+    await this.quicklyOpen(name);
     await this.page.locator(".tab.active").filter({ hasText: name }).first().waitFor();
     if (line !== undefined) {
       await this.goToLine(line);
     }
+  }
+
+  /** Opens a file of any kind by its name. */
+  async quicklyOpen(name: string): Promise<void> {
+    await this.quickly("Control+P", name, name);
   }
 
   /** Brings a tab to the front, its editor focused. */

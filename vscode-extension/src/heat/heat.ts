@@ -1,15 +1,16 @@
-/** Draws heat: a mark in the gutter, a bar at the line's end as wide as its share, marks in the overview ruler. */
+/** Draws heat: a mark at the gutter, a bar at the line's end as wide as its share, marks in the overview ruler. */
 
 import * as vscode from "vscode";
 import { lineRange } from "../places";
 import type { Annotation } from "../server/contract";
 import type { Requests } from "../server/requests";
-import { barWidth, GUTTER_COLOURS, gutterSvg, levelOf, LEVELS, type Level } from "./levels";
+import { barWidth, levelOf, LEVELS, markWidth, type Level } from "./levels";
 
 const AFTER_EDIT_MS = 150;
 
 export class Heat implements vscode.Disposable {
-  private readonly types = new Map<Level, vscode.TextEditorDecorationType>(LEVELS.map((level) => [level, decorationType(level)]));
+  private readonly marks = new Map<Level, vscode.TextEditorDecorationType>(LEVELS.map((level) => [level, markType(level)]));
+  private readonly bars = vscode.window.createTextEditorDecorationType({ rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed });
   private readonly editedEmitter = new vscode.EventEmitter<boolean>();
   /** Whether the file in the active editor has measured lines that were edited since. */
   readonly onEdited = this.editedEmitter.event;
@@ -50,7 +51,7 @@ export class Heat implements vscode.Disposable {
 
   dispose(): void {
     clearTimeout(this.timer);
-    vscode.Disposable.from(...this.subscriptions, ...this.types.values(), this.editedEmitter).dispose();
+    vscode.Disposable.from(...this.subscriptions, ...this.marks.values(), this.bars, this.editedEmitter).dispose();
   }
 
   private async refresh(): Promise<void> {
@@ -82,13 +83,12 @@ export class Heat implements vscode.Disposable {
     }
     const threshold = settings.get("threshold", 0.01);
     const hot = settings.get<boolean>("enabled", true) ? lines.filter((line) => line.share >= threshold && line.share > 0) : [];
-    const withBars = settings.get<boolean>("bars", true);
-    for (const [level, type] of this.types) {
-      const options = hot
-        .filter((line) => levelOf(line.share) === level)
-        .flatMap((line) => decoration(document, line, level, withBars));
-      editor.setDecorations(type, options);
+    for (const [level, type] of this.marks) {
+      const warm = hot.filter((line) => levelOf(line.share) === level);
+      editor.setDecorations(type, warm.flatMap(({ line }) => lineRange(document, line) ?? []));
     }
+    const withBars = settings.get<boolean>("bars", true) ? hot : [];
+    editor.setDecorations(this.bars, withBars.flatMap((line) => bar(document, line)));
   }
 }
 
@@ -96,43 +96,35 @@ function isMeasurable(document: vscode.TextDocument): boolean {
   return document.languageId === "python" && (document.uri.scheme === "file" || document.uri.scheme === "vscode-notebook-cell");
 }
 
-function decoration(document: vscode.TextDocument, line: Annotation, level: Level, withBars: boolean): vscode.DecorationOptions[] {
-  const range = lineRange(document, line.line);
-  if (range === undefined) {
-    return [];
-  }
-  if (!withBars) {
-    return [{ range }];
-  }
-  const width = barWidth(line.share);
-  return [
-    {
-      range,
-      renderOptions: {
-        after: {
-          contentText: "",
-          width: `${width}px`,
-          height: "0.7em",
-          margin: "0 0.6em 0 1.5em",
-          backgroundColor: new vscode.ThemeColor(`deepscope.heat${level}`),
-        },
-      },
-    },
-  ];
+function bar(document: vscode.TextDocument, { line, share }: Annotation): vscode.DecorationOptions[] {
+  const range = lineRange(document, line);
+  const after = {
+    contentText: "",
+    width: `${barWidth(share)}px`,
+    height: "0.7em",
+    margin: "0 0.6em 0 1.5em",
+    backgroundColor: colourOf(levelOf(share)),
+  };
+  return range === undefined ? [] : [{ range, renderOptions: { after } }];
 }
 
-function decorationType(level: Level): vscode.TextEditorDecorationType {
-  const colours = GUTTER_COLOURS[level];
+/**
+ * The mark stands between the line's number and its text. It is no gutter icon: those share the margin with breakpoints, and
+ * where a line has both VS Code widens the margin, which moves all the code.
+ */
+function markType(level: Level): vscode.TextEditorDecorationType {
+  const colour = colourOf(level);
   return vscode.window.createTextEditorDecorationType({
+    isWholeLine: true,
     rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
-    overviewRulerColor: new vscode.ThemeColor(`deepscope.heat${level}`),
+    overviewRulerColor: colour,
     overviewRulerLane: vscode.OverviewRulerLane.Right,
-    gutterIconSize: "contain",
-    dark: { gutterIconPath: svgUri(gutterSvg(level, colours.dark)) },
-    light: { gutterIconPath: svgUri(gutterSvg(level, colours.light)) },
+    borderStyle: "solid",
+    borderWidth: `0 0 0 ${markWidth(level)}px`,
+    borderColor: colour,
   });
 }
 
-function svgUri(svg: string): vscode.Uri {
-  return vscode.Uri.parse(`data:image/svg+xml;base64,${Buffer.from(svg).toString("base64")}`);
+function colourOf(level: Level): vscode.ThemeColor {
+  return new vscode.ThemeColor(`deepscope.heat${level}`);
 }

@@ -1,4 +1,4 @@
-/** How hot a line looks: its level, the width of its bar, the picture in the gutter. */
+/** How hot a line looks: its level, the widths of its bar and its mark. */
 
 export type Level = 1 | 2 | 3;
 export const LEVELS: readonly Level[] = [1, 2, 3];
@@ -15,18 +15,7 @@ export function barWidth(share: number): number {
   return Math.max(2, Math.round(Math.min(1, share) * BAR_WIDTH_PX));
 }
 
-/** Level by height as well as by colour, so that it can be told without colours. */
-export function gutterSvg(level: Level, colour: string): string {
-  const height = 4 + level * 3;
-  return (
-    `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16" viewBox="0 0 16 16">` +
-    `<rect x="6" y="${15 - height}" width="4" height="${height}" rx="1" fill="${colour}"/></svg>`
-  );
+/** Level by width as well as by colour, so that it can be told without colours. */
+export function markWidth(level: Level): number {
+  return 1 + level;
 }
-
-/** The gutter cannot use theme colours; these stand out on light, dark and both high-contrast backgrounds. */
-export const GUTTER_COLOURS: Readonly<Record<Level, { readonly dark: string; readonly light: string }>> = {
-  1: { dark: "#f7c948", light: "#b7791f" },
-  2: { dark: "#ff9f43", light: "#c05621" },
-  3: { dark: "#ff5c5c", light: "#c53030" },
-};

@@ -70,7 +70,7 @@ export class Interpreters {
 
   /** Told when the user picks another environment in the Python extension. */
   async onDidChangeActive(listener: () => void): Promise<vscode.Disposable | undefined> {
-    const python = await pythonExtension();
+    const python = await pythonExtension().catch(() => undefined); // `activeEnvironment` tells
     return python?.environments.onDidChangeActiveEnvironmentPath(listener);
   }
 
@@ -82,7 +82,7 @@ export class Interpreters {
       isTrusted,
       setting: configured.get("interpreter", ""),
       userSetting: configured.inspect<string>("interpreter")?.globalValue ?? "",
-      activeEnvironment: isTrusted ? await activeEnvironment(folders[0]?.uri) : undefined,
+      activeEnvironment: isTrusted ? await this.activeEnvironment(folders[0]?.uri) : undefined,
       folders: folders.map((folder) => folder.uri.fsPath),
       home: os.homedir(),
       searchPath: (process.env["PATH"] ?? "").split(path.delimiter),
@@ -91,15 +91,17 @@ export class Interpreters {
       exists: (file) => fs.existsSync(file),
     };
   }
-}
 
-async function activeEnvironment(resource: vscode.Uri | undefined): Promise<string | undefined> {
-  const python = await pythonExtension();
-  if (python === undefined) {
-    return undefined;
+  private async activeEnvironment(resource: vscode.Uri | undefined): Promise<string | undefined> {
+    try {
+      const python = await pythonExtension();
+      const active = python?.environments.getActiveEnvironmentPath(resource);
+      return active === undefined ? undefined : (await python?.environments.resolveEnvironment(active))?.executable.uri?.fsPath;
+    } catch (error) {
+      this.log.warn(`the Python extension does not say which environment is active: ${String(error)}`);
+      return undefined;
+    }
   }
-  const active = python.environments.getActiveEnvironmentPath(resource);
-  return (await python.environments.resolveEnvironment(active))?.executable.uri?.fsPath;
 }
 
 async function pythonExtension(): Promise<PythonExtension | undefined> {

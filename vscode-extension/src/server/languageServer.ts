@@ -17,6 +17,8 @@ import { CrashPolicy } from "./crashes";
 import { Requests } from "./requests";
 
 const STATUS = "$/deepscope/status";
+/** A server that has not answered by then is given up on; starting Python on a busy network file system is slow. */
+const START_LIMIT_MS = 60_000;
 
 /** `stopped` also when it was never started; `failed` when it crashed too often. */
 export type Running = "stopped" | "starting" | "running" | "failed";
@@ -32,6 +34,8 @@ export class LanguageServer implements vscode.Disposable {
   readonly requests: Requests;
   private client: LanguageClient | undefined;
   private readonly crashes = new CrashPolicy();
+  private wishes = 0;
+  private turn: Promise<void> = Promise.resolve();
   private readonly statusEmitter = new vscode.EventEmitter<Status>();
   private readonly runningEmitter = new vscode.EventEmitter<Running>();
   readonly onStatus = this.statusEmitter.event;
@@ -57,12 +61,37 @@ export class LanguageServer implements vscode.Disposable {
   }
 
   /** Starts the server with an interpreter, in place of one that runs. */
-  async start(interpreter: Interpreter, cwd: string): Promise<void> {
-    await this.stop();
+  start(interpreter: Interpreter, cwd: string): Promise<void> {
+    return this.inTurn(() => this.run(interpreter, cwd));
+  }
+
+  stop(): Promise<void> {
+    return this.inTurn(() => Promise.resolve());
+  }
+
+  dispose(): void {
+    void this.stop();
+    this.statusEmitter.dispose();
+    this.runningEmitter.dispose();
+  }
+
+  /** One after the other: a client that is still starting cannot be stopped. Of several wishes the last one counts. */
+  private inTurn(next: () => Promise<void>): Promise<void> {
+    const wish = (this.wishes += 1);
+    this.turn = this.turn.then(async () => {
+      if (wish === this.wishes) {
+        await this.end();
+        await next();
+      }
+    });
+    return this.turn;
+  }
+
+  private async run(interpreter: Interpreter, cwd: string): Promise<void> {
     this.crashes.forget();
     this.runningEmitter.fire("starting");
     const level = vscode.workspace.getConfiguration("deepscope").get("server.logLevel", "warning");
-    const client = new QuietClient(
+    const client: LanguageClient = new QuietClient(
       "deepscope",
       "DeepScope",
       {
@@ -79,7 +108,7 @@ export class LanguageServer implements vscode.Disposable {
         outputChannel: this.log,
         revealOutputChannelOn: RevealOutputChannelOn.Never,
         markdown: { isTrusted: false, supportHtml: false },
-        errorHandler: this.errorHandler(),
+        errorHandler: this.errorHandler(() => client === this.client),
         initializationFailedHandler: () => false,
         middleware: this.middleware,
       },
@@ -99,7 +128,7 @@ export class LanguageServer implements vscode.Disposable {
     });
     this.client = client;
     try {
-      await client.start();
+      await inTime(client.start(), START_LIMIT_MS);
     } catch (error) {
       this.log.error(`the language server did not start: ${String(error)}`);
       if (this.crashes.count === 0) {
@@ -110,7 +139,7 @@ export class LanguageServer implements vscode.Disposable {
     }
   }
 
-  async stop(): Promise<void> {
+  private async end(): Promise<void> {
     const client = this.client;
     this.client = undefined;
     if (client !== undefined) {
@@ -119,17 +148,14 @@ export class LanguageServer implements vscode.Disposable {
     }
   }
 
-  dispose(): void {
-    void this.stop();
-    this.statusEmitter.dispose();
-    this.runningEmitter.dispose();
-  }
-
   /** After a crash: a longer pause each time, then one message. */
-  private errorHandler(): ErrorHandler {
+  private errorHandler(isCurrent: () => boolean): ErrorHandler {
     return {
       error: () => ({ action: ErrorAction.Continue, handled: true }),
       closed: async () => {
+        if (!isCurrent()) {
+          return { action: CloseAction.DoNotRestart, handled: true };
+        }
         const pauseMs = this.crashes.crashed();
         if (pauseMs === undefined) {
           this.runningEmitter.fire("failed");
@@ -139,7 +165,7 @@ export class LanguageServer implements vscode.Disposable {
         this.log.warn(`the language server has ended; starting it again in ${pauseMs} ms`);
         this.runningEmitter.fire("starting");
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
-        return { action: CloseAction.Restart, handled: true };
+        return { action: isCurrent() ? CloseAction.Restart : CloseAction.DoNotRestart, handled: true };
       },
     };
   }
@@ -151,5 +177,17 @@ export class LanguageServer implements vscode.Disposable {
     } else if (choice === "Restart") {
       await vscode.commands.executeCommand("deepscope.restartServer");
     }
+  }
+}
+
+async function inTime(work: Promise<void>, limitMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${limitMs / 1000} s`)), limitMs);
+  });
+  try {
+    await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }

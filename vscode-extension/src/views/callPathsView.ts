@@ -86,7 +86,7 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
     const collapsed = vscode.TreeItemCollapsibleState;
     const item = new vscode.TreeItem(path.function, node.children.length > 0 ? collapsed.Expanded : collapsed.None);
     item.id = node.id;
-    item.description = `${fileName(path.file)}:${path.currentLine ?? path.line}  ${duration(node.ns)}`;
+    item.description = `${duration(node.ns)}  ${fileName(path.file)}:${path.currentLine ?? path.line}`;
     item.contextValue = path.uri === null ? "nowhere" : "line";
     if (path.uri !== null) {
       item.command = { command: "deepscope.open", title: "Open", arguments: [{ line: path }] };

@@ -57,16 +57,17 @@ export function lineRows(lines: readonly HotLine[], options: RowOptions): Row[] 
 
 /** Rows of the model's modules: by device time with what is in them, by the other numbers their own. */
 export function moduleRows(modules: readonly Module[], options: RowOptions): Row[] {
-  const name = NUMBER[options.metric];
+  const name = options.metric === "device" ? "total_device_ns" : NUMBER[options.metric];
   const whole = modules.reduce((sum, module) => sum + (module.numbers[name] ?? 0), 0);
   const rows = modules.map((module): Row => {
     const value = module.numbers[name] ?? 0;
-    const rest = module.path === "" ? "" : module.className;
+    const own = options.metric === "device" ? ownWords(module, options) : "";
+    const rest = module.path === "" ? "" : `  ${module.className}`;
     const part = options.metric === "device" ? module.share : ratio(value, whole);
     return {
       id: `module:${module.path}:${module.className}`,
       label: module.path || module.className,
-      description: options.metric === "device" ? withBar(module.label, part, rest) : described(value, part, options, rest),
+      description: `${described(value, part, options)}${own}${rest}`,
       share: part,
       line: undefined,
       children: [],
@@ -88,7 +89,7 @@ function lineRow(line: HotLine, whole: number, options: RowOptions): Row {
   return {
     id: `line:${line.file}:${line.line}`,
     label: place,
-    description: described(value, part, options, line.text),
+    description: `${described(value, part, options)}${line.text === "" ? "" : `  ${line.text}`}`,
     share: part,
     line,
     children: [],
@@ -100,11 +101,11 @@ function groupRow(key: string, members: readonly Row[], whole: number, options: 
   const part = options.metric === "device" ? members.reduce((sum, row) => sum + row.share, 0) : ratio(value, whole);
   const line = members[0]?.line;
   const label = options.by === "function" ? (line?.function ?? key) : (line?.shortFile ?? key);
-  const where = options.by === "function" ? (line?.shortFile ?? "") : "";
+  const where = options.by === "function" ? `  ${line?.shortFile ?? ""}` : "";
   return {
     id: `${options.by}:${key}`,
     label,
-    description: described(value, part, options, where),
+    description: `${described(value, part, options)}${where}`,
     share: part,
     line: undefined,
     children: members,
@@ -115,15 +116,16 @@ function keyOf(row: Row, by: GroupBy): string {
   return by === "function" ? `${row.line?.file ?? ""}:${row.line?.function ?? ""}` : (row.line?.file ?? "");
 }
 
-function described(value: number, part: number, options: RowOptions, rest: string): string {
+/** `38 % ██▎ 12.4 ms`: the share first, since a narrow side bar cuts off what stands behind. */
+function described(value: number, part: number, options: RowOptions): string {
   const perStep = value / Math.max(1, options.divisor);
   const amount = options.metric === "memory" ? size(perStep) : duration(perStep);
-  return withBar(`${amount} · ${share(part)}`, part, rest);
+  return `${share(part)} ${bar(part, BAR_CELLS)} ${amount}`;
 }
 
-/** The number first: a narrow side bar cuts off what stands behind. */
-function withBar(words: string, part: number, rest: string): string {
-  return `${words} ${bar(part, BAR_CELLS)}${rest === "" ? "" : `  ${rest}`}`;
+function ownWords(module: Module, options: RowOptions): string {
+  const own = module.numbers["self_device_ns"] ?? 0;
+  return own > 0 ? `, own ${duration(own / Math.max(1, options.divisor))}` : "";
 }
 
 function valueOf(line: HotLine, metric: Metric): number {
