@@ -258,22 +258,3 @@ def test_a_question_is_asked_where_two_files_fare_alike_and_the_answer_remembere
             assert editor.questions == []
 
     run(scenario())
-
-
-def test_paths_of_windows_and_of_another_machine_are_mapped(root: Path, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        record(root, file="C:\\jobs\\42\\train.py", project_root="C:\\jobs\\42")
-        async with editing(root, cache=tmp_path / "cache") as editor:
-            uri = editor.open(root / "train.py", SOURCE + "# edited\n")
-            await editor.until_ready()
-            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
-            assert f"[train.py:11]({uri}#L11)" in await editor.hover(uri, 6, 10)
-        mappings = {"pathMappings": {"C:\\jobs\\42": str(root / "src")}}
-        (root / "src").mkdir()
-        (root / "src" / "train.py").write_text("nothing = 'alike'\n", encoding="utf-8")
-        async with editing(root, cache=tmp_path / "cache", settings=mappings) as editor:
-            await editor.until_ready()
-            hot = await editor.command("hotLines", limit=1)
-            assert hot["lines"][0]["uri"] == (root / "src" / "train.py").as_uri()
-
-    run(scenario())

@@ -160,31 +160,6 @@ def test_a_vanished_trace_leaves_its_numbers(root: Path, tmp_path: Path) -> None
     run(scenario())
 
 
-def test_each_workspace_folder_shows_its_own_traces(root: Path, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        other = tmp_path / "other"
-        other.mkdir()
-        (other / "train.py").write_text(SOURCE, encoding="utf-8")
-        record(root)
-        record(other, scale=3)
-        async with editing(root, other, cache=tmp_path / "cache") as editor:
-            uris = [editor.open(folder / "train.py") for folder in (root, other)]
-            await editor.until(
-                lambda: len({one["root"] for one in editor.statuses if one["state"] == "ready"}) == 2, "both"
-            )
-            assert [(await editor.hints(uri))[6] for uri in uris] == ["30 µs · 75 %", "90 µs · 75 %"]
-            hot = await editor.command("hotLines", root=other.as_uri(), limit=1)
-            assert hot["lines"][0]["uri"] == uris[1]
-            removed = types.WorkspaceFoldersChangeEvent(
-                added=[], removed=[types.WorkspaceFolder(other.as_uri(), "other")]
-            )
-            editor.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(removed))
-            # Its trace is no longer looked at; the same text ran in the folder that stays.
-            assert (await editor.hints(uris[1]))[6] == "30 µs · 75 %"
-
-    run(scenario())
-
-
 @pytest.mark.shared_traces
 def test_a_real_trace_of_another_machine(tmp_path: Path) -> None:
     wanted = "tracelens-xdit_sd_3.5-profile_trace_rank_0.json.gz"

@@ -16,6 +16,8 @@ __all__ = ["STATUS", "refresh", "tell_status"]
 STATUS = "$/deepscope/status"
 """Sent when a project's state changes; `$/` notifications that an editor does not know are ignored silently."""
 
+NO_LINES = "no line of user code is in this trace; record with deepscope, or with torch's with_stack=True"
+
 
 def refresh(server: DeepScopeServer) -> None:
     """Asks for hints, lenses and diagnostics anew, as far as the editor can be asked."""
@@ -42,6 +44,8 @@ def tell_status(server: DeepScopeServer, project: Project, state: str, message: 
 def status_object(server: DeepScopeServer, project: Project, state: str, message: str = "") -> dict[str, Any]:
     """State (`loading`, `ready`, `none`, `error`), the trace and its main figures."""
     profile = project.index.profile if project.index is not None else None
+    if state == "ready" and not message and profile is not None and not profile.lines:
+        message = NO_LINES
     baseline = project.baseline_index.profile if project.baseline_index is not None else None
     return {
         "state": state,

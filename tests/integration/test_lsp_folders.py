@@ -1,0 +1,204 @@
+"""Workspace folders: none, several, one within another, linked, on other systems."""
+
+import os
+from pathlib import Path
+
+import pytest
+from lsprotocol import types
+
+from lsp_editor import capabilities, editing, run
+from lsp_profiles import SOURCE, record
+from trace_builder import TraceBuilder
+
+QUICK = {"watch": {"pollSeconds": 0.05, "quietSeconds": 0.05}}
+
+
+def project(folder: Path, **own: object) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "train.py").write_text(SOURCE, encoding="utf-8")
+    record(folder, **own)  # type: ignore[arg-type]
+    return folder
+
+
+def test_each_workspace_folder_shows_its_own_traces(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        root, other = project(tmp_path / "project"), project(tmp_path / "other", scale=3)
+        async with editing(root, other, cache=tmp_path / "cache") as editor:
+            uris = [editor.open(folder / "train.py") for folder in (root, other)]
+            await editor.until(
+                lambda: len({one["root"] for one in editor.statuses if one["state"] == "ready"}) == 2, "both"
+            )
+            assert [(await editor.hints(uri))[6] for uri in uris] == ["30 µs · 75 %", "90 µs · 75 %"]
+            hot = await editor.command("hotLines", root=other.as_uri(), limit=1)
+            assert hot["lines"][0]["uri"] == uris[1]
+            removed = types.WorkspaceFoldersChangeEvent(
+                added=[], removed=[types.WorkspaceFolder(other.as_uri(), "other")]
+            )
+            editor.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(removed))
+            # Its trace is no longer looked at; the same text ran in the folder that stays.
+            assert (await editor.hints(uris[1]))[6] == "30 µs · 75 %"
+
+    run(scenario())
+
+
+def test_a_folder_that_is_added_later_is_looked_through(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        root, other = project(tmp_path / "project"), project(tmp_path / "other", scale=3)
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            await editor.until_ready()
+            added = types.WorkspaceFoldersChangeEvent(
+                added=[types.WorkspaceFolder(other.as_uri(), "other")], removed=[]
+            )
+            editor.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(added))
+            await editor.until(
+                lambda: any(one["root"] == other.as_uri() and one["state"] == "ready" for one in editor.statuses),
+                "the trace of the new folder is shown",
+            )
+            assert (await editor.hints(editor.open(other / "train.py")))[6] == "90 µs · 75 %"
+
+    run(scenario())
+
+
+def test_a_file_in_a_folder_within_a_folder_shows_the_inner_ones_trace(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        outer = project(tmp_path / "outer")
+        inner = project(outer / "packages" / "inner", scale=2)
+        async with editing(outer, inner, outer, cache=tmp_path / "cache") as editor:
+            await editor.until(
+                lambda: len({one["root"] for one in editor.statuses if one["state"] == "ready"}) == 2, "both"
+            )
+            uris = [editor.open(folder / "train.py") for folder in (outer, inner)]
+            assert [(await editor.hints(uri))[6] for uri in uris] == ["30 µs · 75 %", "60 µs · 75 %"]
+
+    run(scenario())
+
+
+def test_without_a_workspace_folder_absolute_places_are_looked_in(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        root = project(tmp_path / "project")
+        async with editing(cache=tmp_path / "cache", settings={"traces": [str(root / "deepscope_logs")]}) as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until_ready()
+            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert [one["path"] for one in await editor.command("listTraces")] == [editor.statuses[-1]["trace"]["path"]]
+            await editor.command("setBaseline")
+            assert (await editor.command("status"))["baseline"] is not None
+        async with editing(cache=tmp_path / "cache") as editor:
+            await editor.until(lambda: bool(editor.statuses), "it has looked")
+            assert editor.statuses[-1]["state"] == "none"
+            status = await editor.command("selectTrace", path=str(root / "deepscope_logs"))
+            assert status["state"] == "ready"
+
+    run(scenario())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_a_linked_folder_is_the_folder(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        root = project(tmp_path / "real place")
+        link = tmp_path / "link"
+        link.symlink_to(root, target_is_directory=True)
+        for opened, text in ((link, SOURCE), (link, "# edited\n" + SOURCE)):
+            async with editing(opened, cache=tmp_path / "cache") as editor:
+                uri = editor.open((opened / "train.py").as_uri(), text)
+                await editor.until_ready()
+                shift = text.count("\n") - SOURCE.count("\n")
+                assert (await editor.hints(uri))[6 + shift] == "30 µs · 75 %"
+                hot = await editor.command("hotLines", limit=1)
+                assert hot["lines"][0]["uri"] == uri
+                assert f"({uri}#L{11 + shift})" in await editor.hover(uri, 6 + shift, 10)
+
+    run(scenario())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_a_folder_that_was_recorded_through_a_link_is_the_folder(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        real = tmp_path / "real"
+        link = tmp_path / "link"
+        real.mkdir()
+        link.symlink_to(real, target_is_directory=True)
+        (link / "train.py").write_text(SOURCE, encoding="utf-8")
+        record(link)
+        async with editing(real, cache=tmp_path / "cache") as editor:
+            uri = editor.open((real / "train.py").as_uri(), "# edited\n" + SOURCE)
+            await editor.until_ready()
+            assert (await editor.hints(uri))[7] == "30 µs · 75 %"
+            assert editor.questions == []
+
+    run(scenario())
+
+
+def test_paths_of_windows_and_of_another_machine_are_mapped(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        root = tmp_path / "project"
+        root.mkdir()
+        (root / "train.py").write_text(SOURCE, encoding="utf-8")
+        record(root, file="C:\\jobs\\42\\train.py", project_root="C:\\jobs\\42")
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            uri = editor.open(root / "train.py", SOURCE + "# edited\n")
+            await editor.until_ready()
+            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert f"[train.py:11]({uri}#L11)" in await editor.hover(uri, 6, 10)
+        mappings = {"pathMappings": {"C:\\jobs\\42": str(root / "src")}}
+        (root / "src").mkdir()
+        (root / "src" / "train.py").write_text("nothing = 'alike'\n", encoding="utf-8")
+        async with editing(root, cache=tmp_path / "cache", settings=mappings) as editor:
+            await editor.until_ready()
+            hot = await editor.command("hotLines", limit=1)
+            assert hot["lines"][0]["uri"] == (root / "src" / "train.py").as_uri()
+
+    run(scenario())
+
+
+def test_a_mapping_that_is_set_at_run_time_is_used_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        root = tmp_path / "project"
+        (root / "lib").mkdir(parents=True)
+        (root / "lib" / "other.py").write_text("nothing = 'alike'\n", encoding="utf-8")
+        record(root, file="/cluster/job 7/train.py", text=None)
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            uri = editor.open(root / "lib" / "other.py")
+            await editor.until_ready()
+            assert await editor.hints(uri) == {}
+            await editor.set({"pathMappings": {"/cluster/job 7/train.py": str(root / "lib" / "other.py")}})
+            found = await editor.command("resolvePath", path="/cluster/job 7/train.py")
+            assert found is not None
+            assert found["uri"] == uri
+
+    run(scenario())
+
+
+def test_a_trace_that_is_written_anew_in_its_place_is_read_anew(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        root = project(tmp_path / "project")
+        async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until_ready()
+            for scale in (2, 3):
+                record(root, scale=scale)
+                label = f"{30 * scale} µs · 75 %"
+                before = editor.refreshes
+                await editor.until(lambda before=before: editor.refreshes > before, "it is shown")
+                assert (await editor.hints(uri))[6] == label
+            assert editor.messages == []
+
+    run(scenario())
+
+
+def test_a_trace_without_a_line_of_user_code_says_so(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        root = tmp_path / "project"
+        (root / "runs").mkdir(parents=True)
+        (root / "train.py").write_text(SOURCE, encoding="utf-8")
+        TraceBuilder().kernel("gemm", 0, 1000, 5000).write(root / "runs" / "w.1760000000000000000.pt.trace.json")
+        async with editing(root, cache=tmp_path / "cache", client=capabilities()) as editor:
+            uri = editor.open(root / "train.py")
+            status = await editor.until_ready()
+            assert "no line of user code" in status["message"]
+            assert await editor.hints(uri) == {}
+            assert (await editor.command("hotLines"))["lines"] == []
+            assert (await editor.command("callPaths"))["roots"][0]["function"] == "(no user line)"
+            assert (await editor.command("flamegraph"))["total"] == 5000
+
+    run(scenario())
