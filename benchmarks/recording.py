@@ -103,7 +103,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--model", choices=["transformer", "tiny"], action="append", help="only this one")
     parser.add_argument("--steps", type=int, default=60, help="steps of the transformer (default 60)")
     parser.add_argument("--active", type=int, default=20, help="of them recorded (default 20)")
-    parser.add_argument("--tiny-steps", type=int, default=300, help="steps of the tiny model (default 300)")
+    parser.add_argument("--tiny-steps", type=int, default=600, help="steps of the tiny model (default 600)")
     parser.add_argument("--tiny-active", type=int, default=60, help="of them recorded (default 60)")
     parser.add_argument(
         "--threads",
