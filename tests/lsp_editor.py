@@ -62,6 +62,8 @@ class Editor(LanguageClient):
         self.pick: Callable[[types.ShowMessageRequestParams], types.MessageActionItem | None] = lambda _: None
         self.on_progress: Callable[[types.ProgressParams], None] = lambda _: None
         self.registered: list[str] = []
+        self.texts: dict[str, str] = {}
+        """Of documents as they were opened."""
         self._changed = asyncio.Condition()
         self._versions: dict[str, int] = {}
         self._register()
@@ -92,6 +94,7 @@ class Editor(LanguageClient):
             assert isinstance(path, Path)
             text = path.read_text(encoding="utf-8")
         self._versions[uri] = 1
+        self.texts[uri] = text
         self.text_document_did_open(
             types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, types.LanguageKind.Python, 1, text))
         )

@@ -12,7 +12,7 @@ from deepscope_lsp.engine.hover import function_hover, line_hover
 from deepscope_lsp.positions import line_of, span, whole_line
 
 if TYPE_CHECKING:
-    from deepscope.store.profile import Function
+    from deepscope.store.profile import Function, Line
     from deepscope_lsp.engine.binding import Binding
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer
@@ -43,8 +43,10 @@ def _hover(
     with_changed = server.session.settings.changed_lines == "mark"
     shown = binding.shown_at(line, with_changed=with_changed)
     function = _function_at(binding, line, text, word, end)
+    # Without line scopes the number at a function's first line is the function's: it is told once.
+    is_told_twice = function is not None and shown is not None and _is_whole(shown.record, function)
     parts = []
-    if function is not None:
+    if function is not None and not is_told_twice:
         context = server.session.hover_context(document, binding.mark)
         assert context is not None
         parts.append(function_hover(function, context))
@@ -58,6 +60,10 @@ def _hover(
     units = server.units
     region = whole_line(line, text, units) if function is None else span(line, text, start, end, units)
     return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, RULE.join(parts)), region)
+
+
+def _is_whole(record: Line, function: Function) -> bool:
+    return not record.exact and (record.file, record.line) == (function.file, function.line)
 
 
 def _function_at(binding: Binding, line: int, text: str, word: str, end: int) -> Function | None:
