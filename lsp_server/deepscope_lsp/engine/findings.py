@@ -21,12 +21,12 @@ def finding_words(finding: Finding, measure: Measure) -> str:
 
 
 def evidence_words(evidence: Mapping[str, int | float | str], measure: Measure) -> str:
-    """`wait 12 ms, waits 40`: times and sizes per step, other figures as they are."""
+    """`wait 12 ms, waits 40`: sums of times and sizes per step, other figures as they are."""
     return ", ".join(f"{_name(name)} {_value(name, value, measure)}" for name, value in evidence.items())
 
 
 def _name(name: str) -> str:
-    return name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
+    return name.removesuffix("_ns").removesuffix("_us").removesuffix("_bytes").replace("_", " ")
 
 
 def _value(name: str, value: float | str, measure: Measure) -> str:
@@ -34,6 +34,8 @@ def _value(name: str, value: float | str, measure: Measure) -> str:
         return value
     if name.endswith("_ns"):
         return wording.duration(measure.per_step(value))
+    if name.endswith("_us"):
+        return wording.duration(1000 * value)
     if name.endswith("_bytes"):
         return wording.size(measure.per_step(value))
     if name.endswith(("_ratio", "_share")):

@@ -131,10 +131,10 @@ def _baseline(context: HoverContext) -> str:
 
 
 def _tops(title: str, tops: Sequence[Top], measure: Measure) -> str:
-    rows = [
-        f"- {markdown.code(top.name)} {wording.duration(measure.per_step(top.device_ns))} ({top.count:,} calls)"
-        for top in tops[:TOP_COUNT]
-    ]
+    rows = []
+    for top in tops[:TOP_COUNT]:
+        calls = "1 call" if top.count == 1 else f"{top.count:,} calls"
+        rows.append(f"- {markdown.code(top.name)} {wording.duration(measure.per_step(top.device_ns))} ({calls})")
     return _list(title, rows)
 
 
@@ -161,7 +161,7 @@ def _findings(findings: Iterable[Finding], measure: Measure) -> str:
     rows = []
     for finding in findings:
         words = f"{finding.message}. {finding.remedy.text} ({evidence_words(finding.evidence, measure)})"
-        rows.append(f"- **{markdown.plain(finding.title)}** {markdown.plain(words, SENTENCE_LENGTH)}")
+        rows.append(f"- **{markdown.plain(finding.title)}**: {markdown.plain(words, SENTENCE_LENGTH)}")
     return _list("Findings", rows)
 
 

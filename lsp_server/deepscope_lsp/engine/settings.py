@@ -61,6 +61,8 @@ def read_settings(*layers: object) -> tuple[Settings, list[str]]:
             continue
         for name, value in _flat(layer or {}):
             field = _FIELDS.get(_joined(name))
+            if name in _SECTIONS and value is not None:
+                problems.append(f"deepscope.{name}: {_shown(value)} is no object of settings; the defaults are used")
             if field is None or value is None:
                 continue
             try:

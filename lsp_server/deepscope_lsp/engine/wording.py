@@ -6,9 +6,10 @@ import re
 
 from deepscope.report.wording import bytes_text, time_text
 
-__all__ = ["change", "duration", "rate", "share", "size"]
+__all__ = ["change", "duration", "in_settings", "rate", "share", "size"]
 
 _UNIT = re.compile(r"(?<=\d)(?=[^\d.,e+-])")
+_OPTION = re.compile(r"(?<!\S)--(stage|rank|step|partial)\b")
 _RATES = ((1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"))
 
 
@@ -30,6 +31,11 @@ def share(ratio: float) -> str:
     if 0 < percent < 0.05:
         return "<0.1 %"
     return f"{percent:.0f} %" if abs(percent) >= 9.95 else f"{percent:.1f} %"
+
+
+def in_settings(message: str) -> str:
+    """An error of the library in the words of an editor, where a setting stands for an option of the command line."""
+    return _OPTION.sub(r"deepscope.\1", message)
 
 
 def change(old: float, new: float) -> str:

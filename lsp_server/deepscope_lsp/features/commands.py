@@ -19,6 +19,7 @@ from deepscope_lsp.engine.loading import Loader
 from deepscope_lsp.engine.named_places import resolve_place
 from deepscope_lsp.engine.profile_index import ProfileIndex
 from deepscope_lsp.engine.trace_list import describe
+from deepscope_lsp.engine.wording import in_settings
 from deepscope_lsp.features import loading
 from deepscope_lsp.features.annotations import measured_lines
 from deepscope_lsp.features.arguments import (
@@ -60,7 +61,7 @@ def register(server: DeepScopeServer) -> None:
             except msgspec.ValidationError as error:
                 raise JsonRpcInvalidParams(f"{name}: {error}") from error
             except DeepScopeError as error:
-                raise JsonRpcException(f"{error}", code=REQUEST_FAILED) from error
+                raise JsonRpcException(in_settings(str(error)), code=REQUEST_FAILED) from error
 
     add("deepscope.hotLines", HotLinesArgument, commands.hot_lines)
     add("deepscope.callPaths", CallPathsArgument, commands.call_paths)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from deepscope.errors import DeepScopeError, NotATraceError, NoTraceError, TruncatedTraceError
+from deepscope.errors import DeepScopeError, NotATraceError, NoTraceError, OptionError, TruncatedTraceError
 from deepscope_lsp.engine.discovery import TRACE_SUFFIXES, Places, TraceStamp, find_stamps, resolve_places
 from deepscope_lsp.engine.loading import CancelledLoadError
+from deepscope_lsp.engine.wording import in_settings
 from deepscope_lsp.features import loading
 from deepscope_lsp.features.refreshing import tell_status
 
@@ -183,8 +184,10 @@ class Watcher:
                     watched.unfinished = stamps
                     self._tell_ready(project, f"{path}: still being written")
                     return
-                project.error = str(error)
-                self._server.say(types.MessageType.Error, f"DeepScope: {error}")
+                project.error = in_settings(str(error))
+                self._server.say(types.MessageType.Error, f"DeepScope: {project.error}")
+                if isinstance(error, OptionError):  # the settings are at fault, not the trace
+                    break
             else:
                 project.stamps, watched.unfinished = stamps, None
                 loading.show(self._server, project, profile)

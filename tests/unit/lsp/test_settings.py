@@ -1,5 +1,10 @@
 """Settings as editors send them."""
 
+import json
+import re
+from pathlib import Path
+
+import msgspec
 import pytest
 
 from deepscope_lsp.engine.settings import Settings, read_settings
@@ -45,3 +50,36 @@ def test_what_is_no_object_is_one_problem(given: object) -> None:
     assert read_settings(given)[0] == Settings()
     assert len(read_settings(given)[1]) == 1
     assert read_settings(None, None) == (Settings(), [])
+
+
+def test_a_value_in_the_place_of_a_section_is_named() -> None:
+    settings, problems = read_settings({"inlayHints": "off", "hover": False, "watch": None})
+    assert settings == Settings()
+    assert [problem.partition(":")[0] for problem in problems] == ["deepscope.inlayHints", "deepscope.hover"]
+
+
+def test_every_setting_stands_in_the_documentation_with_its_default(repository: Path) -> None:
+    page = (repository / "docs" / "lsp.md").read_text(encoding="utf-8")
+    table = page[page.index("## Settings") : page.index("## Commands")]
+    rows = dict(re.findall(r"^\| (`.*?) \| (.*?) \|", table, re.MULTILINE))
+    documented = {}
+    for names, defaults in rows.items():
+        first, *others = re.findall(r"`([\w.]+)`", names)
+        keys = [first, *(first.rpartition(".")[0] + name if name.startswith(".") else name for name in others)]
+        values = [json.loads(value.strip("` ").lower()) for value in re.split(r",(?![^\[]*\])", defaults)]
+        documented.update(zip(keys, values * (len(keys) if len(values) == 1 else 1), strict=True))
+    settings, problems = read_settings(documented)
+    assert problems == []
+    assert msgspec.to_builtins(settings) == msgspec.to_builtins(Settings())
+    sections = ("watch", "inlay_hints", "code_lens", "hover", "diagnostics")
+    fields = [field.name for field in msgspec.structs.fields(Settings)]
+    assert len(documented) == len(fields)
+    for field in fields:
+        section = next((one for one in sections if field.startswith(f"{one}_")), "")
+        name = f"{camel(section)}.{camel(field[len(section) + 1 :])}" if section else camel(field)
+        assert name in documented
+
+
+def camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.title() for part in rest)
