@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
@@ -119,3 +120,19 @@ def recorded(folder: Path) -> list[Recorded]:
 
 def stages(folder: Path) -> list[str]:
     return [one.stage for one in recorded(folder)]
+
+
+def trainer(package: str = "lightning.pytorch", **options):
+    """A Trainer under `profiler="deep"` that prints and logs nothing."""
+    return importlib.import_module(package).Trainer(**(QUIET | {"profiler": "deep", "logger": False} | options))
+
+
+QUIET_MARKS = [
+    pytest.mark.filterwarnings("ignore:.*does not have many workers:UserWarning"),
+    pytest.mark.filterwarnings("ignore:You defined a .validation_step. but have no:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*is smaller than the logging interval:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*Starting from v1.9.0, `tensorboardX` has been removed:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*`isinstance.treespec, LeafSpec.` is deprecated"),
+    pytest.mark.filterwarnings("ignore:.*exists and is not empty:UserWarning"),
+]
+"""For `pytestmark`: what Lightning warns of in runs as short as these."""

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +56,20 @@ def step_names(path: Path) -> list[str]:
 
 def scopes_of(path: Path) -> list[str]:
     return [event["name"] for event in load(path)["traceEvents"] if event.get("cat") == "python_line"]
+
+
+def steps(*numbers: int) -> list[str]:
+    """The steps' names in a trace."""
+    return [f"ProfilerStep#{number}" for number in numbers]
+
+
+def run_python(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A program in a process of its own, with these variables in its environment."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )

@@ -48,6 +48,7 @@ class LineRecorder:
         self._modules = modules
         self._budget = budget
         self._window: _Window | None = None
+        self._refusal = ""
 
     def start(self) -> None:
         """Open the scopes of the lines that run now and follow what runs from here on."""
@@ -60,13 +61,17 @@ class LineRecorder:
             if self._window is not None:
                 self._window.fail(error)
             else:
-                with suppress(RecordingWarning):  # where warnings are errors
-                    warn("lines are not recorded", error)
+                self._refusal = f"lines are not recorded: {type(error).__name__}: {error}"
+                with suppress(RecordingWarning):  # where warnings are errors; the account has it
+                    warn(self._refusal)
 
     def stop(self) -> LineRecord:
         """Take every hook out, close this thread's scopes and hand out the record; empty where nothing was started."""
         window, self._window = self._window, None
-        return window.close() if window is not None else LineRecord()
+        if window is not None:
+            return window.close()
+        refusal, self._refusal = self._refusal, ""
+        return LineRecord(account={"backend": None, "warnings": [refusal]} if refusal else {})
 
 
 class _Window:

@@ -14,11 +14,7 @@ import torch
 
 import deepscope
 from deepscope.errors import NestedProfileError, OptionError, RecorderError
-from recorded import TESTS, Net, load, loader, scopes_of, step_names, train_step
-
-
-def steps(*numbers: int) -> list[str]:
-    return [f"ProfilerStep#{number}" for number in numbers]
+from recorded import TESTS, Net, load, loader, scopes_of, step_names, steps, train_step
 
 
 def train(batches: Iterator[Any]) -> None:

@@ -159,10 +159,10 @@ def test_a_trace_without_lines_says_why(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr("deepscope.capture.lines.recorder._Window", refuse)
     recording = ours(tmp_path)
-    with pytest.warns(RecordingWarning, match="lines are not recorded") as warned:
+    with pytest.warns(RecordingWarning, match="lines are not recorded: OSError: no") as warned:
         recording(add)(1)
     assert len(warned) == 1
-    assert load(recording.traces[0])["deepscope"]["lines"]["warnings"]
+    assert load(recording.traces[0])["deepscope"]["lines"]["warnings"] == ["lines are not recorded: OSError: no"]
 
 
 @pytest.mark.parametrize("modules", [True, False])

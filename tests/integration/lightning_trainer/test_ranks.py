@@ -9,7 +9,7 @@ import pytest
 
 from lightning_runs import Recorded, recorded
 
-PROGRAM = Path(__file__).parents[1] / "targets" / "lightning_run.py"
+PROGRAM = Path(__file__).parents[2] / "targets" / "lightning_run.py"
 
 
 def run(folder: Path, **options: object) -> tuple[list[Recorded], str]:

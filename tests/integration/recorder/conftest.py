@@ -1,0 +1,50 @@
+"""A recorder over a small training loop; after each test nothing of it may be left in the interpreter."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from deepscope.capture.options import RecordingOptions
+from deepscope.capture.recorder import Recorder
+from recorded import TESTS, Net, train_step
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Callable[..., Recorder]:
+    """Runs so many steps under a recorder of these options and waits for its files."""
+
+    def run(steps: int, *, total_steps: int | None = None, scheduled: bool = True, **options: Any) -> Recorder:
+        recorder = Recorder(
+            RecordingOptions(root=TESTS, **options),
+            folder=tmp_path / "runs",
+            name="job",
+            total_steps=total_steps,
+            scheduled=scheduled,
+        )
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        recorder.start()
+        for _ in range(steps):
+            train_step(net, optimizer, torch.randn(4, 8))
+            recorder.step()
+        recorder.stop()
+        recorder.wait()
+        return recorder
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_installed() -> Iterator[None]:
+    trace_function = sys.gettrace()
+    yield
+    assert sys.gettrace() is trace_function
+    if sys.version_info >= (3, 12):
+        assert not [number for number in (3, 4) if sys.monitoring.get_tool(number)]
+    assert not torch.autograd._profiler_enabled()

@@ -1,0 +1,81 @@
+"""Which steps of a run are recorded, however short it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from deepscope.capture.options import RecordingOptions
+from deepscope.capture.recorder import Recorder
+from recorded import TESTS, load, step_names, steps
+
+
+def test_the_schedule_chooses_the_steps(record: Callable[..., Recorder]) -> None:
+    (path,) = record(8, skip_first=1, wait=1, warmup=1, active=2).traces
+    assert step_names(path) == steps(3, 4)
+
+
+def test_repeat_writes_a_file_for_each_cycle(record: Callable[..., Recorder]) -> None:
+    traces = record(9, wait=1, warmup=1, active=1, repeat=2).traces
+    assert [step_names(path) for path in traces] == [steps(2), steps(5)]
+    assert [load(path)["deepscope"]["window"] for path in traces] == [0, 1]
+
+
+def test_windows_follow_without_a_gap_where_there_is_no_wait_and_no_warmup(record: Callable[..., Recorder]) -> None:
+    traces = record(4, wait=0, warmup=0, active=2, repeat=0).traces
+    assert [step_names(path) for path in traces] == [steps(0, 1), steps(2, 3)]
+
+
+def test_a_schedule_of_torch_takes_the_numbers_place(record: Callable[..., Recorder]) -> None:
+    schedule = torch.profiler.schedule(wait=2, warmup=1, active=2, repeat=1)
+    (path,) = record(6, schedule=schedule).traces
+    assert step_names(path) == steps(3, 4)
+    assert load(path)["deepscope"]["schedule"] is None
+
+
+def test_without_a_schedule_all_is_recorded(record: Callable[..., Recorder]) -> None:
+    (path,) = record(3, scheduled=False).traces
+    assert step_names(path) == steps(0, 1, 2)
+
+
+def test_a_block_without_steps_has_none_in_the_trace(tmp_path: Path) -> None:
+    recorder = Recorder(RecordingOptions(root=TESTS), folder=tmp_path, scheduled=False)
+    recorder.start()
+    torch.ones(3).sum()
+    recorder.stop()
+    recorder.wait()
+    assert step_names(recorder.traces[0]) == []
+    assert "aten::sum" in {event["name"] for event in load(recorder.traces[0])["traceEvents"]}
+
+
+@pytest.mark.parametrize("total", [1, 2, 3, 4, 5])
+def test_a_run_of_known_length_yields_a_trace_however_short(record: Callable[..., Recorder], total: int) -> None:
+    (path,) = record(total, total_steps=total).traces
+    assert step_names(path) == steps(*range(min(total - 1, 2), total))
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, (0,)), (2, (0,)), (3, (2,)), (4, (2, 3))])
+def test_a_run_of_unknown_length_yields_a_trace_however_short(
+    record: Callable[..., Recorder], count: int, expected: tuple[int, ...]
+) -> None:
+    (path,) = record(count).traces
+    assert step_names(path) == steps(*expected)
+    assert load(path)["deepscope"]["window"] == 0
+
+
+def test_a_schedule_of_torch_that_never_opens_gives_way_to_the_last_step(record: Callable[..., Recorder]) -> None:
+    (path,) = record(2, total_steps=2, schedule=torch.profiler.schedule(wait=5, warmup=1, active=1)).traces
+    assert step_names(path) == steps(1)
+
+
+def test_the_first_step_is_kept_only_if_the_schedule_never_opens(record: Callable[..., Recorder]) -> None:
+    assert len(record(6).traces) == 1
+
+
+def test_a_run_that_ends_while_torch_warms_up_leaves_it_usable(record: Callable[..., Recorder]) -> None:
+    record(2, total_steps=100)
+    (path,) = record(5).traces
+    assert step_names(path) == steps(2, 3, 4)

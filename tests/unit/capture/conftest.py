@@ -1,0 +1,71 @@
+"""Scripts under a recorder of lines, each in a process of its own: it may crash."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+PRELUDE = """
+import os, sys, threading, warnings
+import torch
+from torch.profiler import ProfilerActivity, profile
+from deepscope.capture.lines import LineRecorder, UserCode
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from line_truth import everywhere, read_spans
+
+HERE = Path(__file__).parent
+monitored = sys.version_info >= (3, 12)
+recorder = LineRecorder(UserCode.find(root=HERE))
+
+class Window:
+    def __init__(self, all_threads=False, recorder=recorder):
+        config = everywhere() if all_threads else None
+        self.torch = profile(activities=[ProfilerActivity.CPU], experimental_config=config)
+        self.recorder = recorder
+        self.spans = None
+    def __enter__(self):
+        self.torch.__enter__()
+        self.recorder.start()
+        return self
+    def __exit__(self, *error):
+        self.record = self.recorder.stop()
+        self.torch.__exit__(*error)
+    def lines_of(self, name):
+        if self.spans is None:
+            self.torch.export_chrome_trace(str(HERE / "raw.json"))
+            self.spans = read_spans(HERE / "raw.json", self.record)
+        return [[line for _, line in span.lines] for span in self.spans if span.name == name]
+
+def hooks():
+    if monitored:
+        return [sys.monitoring.get_tool(number) for number in range(6)]
+    return [sys.gettrace(), threading.gettrace(), sys._getframe(1).f_trace]
+
+clean = hooks()
+SOURCE = Path(__file__).read_text().splitlines()
+def line_of(mark):
+    return next(number for number, text in enumerate(SOURCE, 1) if text.endswith("# " + mark))
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    """Runs a script under the prelude; the process must end well and say `done`."""
+
+    def call(script: str, *, warnings: str = "error", check: bool = True) -> subprocess.CompletedProcess[str]:
+        path = tmp_path / "script.py"
+        tests = str(Path(__file__).parents[2])
+        path.write_text(PRELUDE.format(tests=tests) + textwrap.dedent(script) + "\nprint('done')\n")
+        command = [sys.executable, "-W", warnings, "-W", "ignore::DeprecationWarning", str(path)]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        if check:
+            assert result.returncode == 0, result.stderr[-3000:]
+            assert result.stdout.endswith("done\n"), result.stdout[-2000:]
+        return result
+
+    return call
