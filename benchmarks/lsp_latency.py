@@ -1,20 +1,15 @@
 """Latency of the language server, measured by a client over stdio, beside a pygls server that does nothing.
 
-    python benchmarks/lsp_latency.py [--rounds 2000] [--trace PATH]
-
-A file of 10,000 lines, a profile of 2,000 hot lines in the cache. `keystroke` is a `didChange` and the smallest request
-behind it, which is answered once the edit is worked in. `--trace` also times a trace that is not in the cache yet.
+A file of 10,000 lines, a profile of 2,000 hot lines in the cache; then a trace that is in no cache. A keystroke is a
+`didChange` and the smallest request behind it, which is answered once the edit is worked in.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import random
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,324 +17,215 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from deepscope.store import cache as profile_cache
-from deepscope.store.files import single_file
-from deepscope.store.profile import (
-    CallNode,
-    Function,
-    Line,
-    Numbers,
-    Profile,
-    Resolved,
-    SourceFile,
-    Top,
-    Totals,
-    TraceInfo,
-)
+from lsp_client import Client, is_ready, open_document
+from lsp_workspace import HOT_LINES, LINES, keep_profile, make_workspace
+from machine import describe_machine, describe_python
+from measure import Spread
+from results import Goal, Result
 
-HERE = Path(__file__).resolve().parent
-OURS = (sys.executable, "-m", "deepscope_lsp")
-FLOOR = (sys.executable, str(HERE / "programs" / "idle_lsp.py"))
-LINES, HOT_LINES, VIEWPORT = 10_000, 2_000, 60
+_HERE = Path(__file__).resolve().parent
+_DEFAULT_TRACE = _HERE.parents[1] / "shared" / "traces" / "tracelens-xdit_sd_3.5-profile_trace_rank_0.json.gz"
+SERVERS = {
+    "deepscope": (sys.executable, "-m", "deepscope_lsp"),
+    "idle": (sys.executable, str(_HERE / "programs" / "idle_lsp.py")),
+}
+VIEWPORT = 60
+WARM_UP = 20
 
+HOVER, FUNCTION_HOVER = "hover on a hot line", "hover on a function of 2,000 lines"
+HINTS, HINTS_AFTER, KEYSTROKE = "inlay hints, 60 lines", "inlay hints after the keystrokes", "keystroke"
+START, PROCESS_START = "first annotations, profile in the cache", "the same from the start of the process"
 
-class Client:
-    """The least that speaks the protocol: requests one at a time, over pipes."""
-
-    def __init__(self, command: Sequence[str], cache: Path) -> None:
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "DEEPSCOPE_CACHE_DIR": str(cache)},
-        )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self._in, self._out = self.process.stdin, self.process.stdout
-        self._next = 0
-        self.heard: list[dict[str, Any]] = []
-
-    def notify(self, method: str, params: Any) -> None:
-        self._send({"jsonrpc": "2.0", "method": method, "params": params})
-
-    def request(self, method: str, params: Any) -> Any:
-        self._next += 1
-        self._send({"jsonrpc": "2.0", "id": self._next, "method": method, "params": params})
-        while True:
-            message = self._read()
-            if message.get("id") == self._next and "method" not in message:
-                if "error" in message:
-                    raise RuntimeError(message["error"])
-                return message.get("result")
-            self._take(message)
-
-    def until(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Reads on until a message fits."""
-        while True:
-            message = self._read()
-            self._take(message)
-            if holds(message):
-                return message
-
-    def begin(self, root: Path) -> None:
-        folder = {"uri": root.as_uri(), "name": root.name}
-        self.request(
-            "initialize",
-            {
-                "processId": None,
-                "rootUri": folder["uri"],
-                "workspaceFolders": [folder],
-                "capabilities": {},
-                "initializationOptions": {"inlayHints": {"detail": "all"}},
-            },
-        )
-        self.notify("initialized", {})
-
-    def end(self) -> None:
-        self.request("shutdown", None)
-        self.notify("exit", None)
-        self.process.wait(timeout=30)
-
-    @property
-    def memory_bytes(self) -> int:
-        """Resident size of the server; 0 where the system does not say."""
-        try:
-            status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
-        except OSError:
-            return 0
-        return next(int(row.split()[1]) << 10 for row in status.splitlines() if row.startswith("VmRSS"))
-
-    def _take(self, message: dict[str, Any]) -> None:
-        self.heard.append(message)
-        if "method" in message and "id" in message:
-            self._send({"jsonrpc": "2.0", "id": message["id"], "result": None})
-
-    def _send(self, message: dict[str, Any]) -> None:
-        body = json.dumps(message).encode()
-        self._in.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        self._in.flush()
-
-    def _read(self) -> dict[str, Any]:
-        length = 0
-        while (row := self._out.readline()) not in {b"\r\n", b""}:
-            name, _, value = row.partition(b":")
-            if name.lower() == b"content-length":
-                length = int(value)
-        if not length:
-            raise RuntimeError("the server has closed its output")
-        message: dict[str, Any] = json.loads(self._out.read(length))
-        return message
+Times = dict[str, list[float]]
 
 
-def is_ready(message: dict[str, Any]) -> bool:
-    return message.get("method") == "$/deepscope/status" and message["params"]["state"] == "ready"
+class Session:
+    """One server with the long file open, and what is asked of it."""
+
+    def __init__(self, command: Sequence[str], file: Path, cache: Path, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.client = Client(command, cache)
+        self.client.begin(file.parent)
+        self.document = open_document(self.client, file)
+        self._version = 1
+
+    def hover(self) -> Any:
+        line = self.rng.randrange(LINES // HOT_LINES, LINES, LINES // HOT_LINES)
+        return self._ask("textDocument/hover", position={"line": line, "character": 6})
+
+    def function_hover(self) -> Any:
+        return self._ask("textDocument/hover", position={"line": 0, "character": 6})
+
+    def hints(self) -> Any:
+        first = self.rng.randrange(LINES - VIEWPORT)
+        region = {"start": {"line": first, "character": 0}, "end": {"line": first + VIEWPORT, "character": 0}}
+        return self._ask("textDocument/inlayHint", range=region)
+
+    def keystroke(self) -> None:
+        self._version += 1
+        line = self.rng.randrange(1, LINES - 1)
+        typed = self.rng.choice(["x", "y", "\n    ", "", "    return x\n"])
+        start, end = {"line": line, "character": 4}, {"line": line, "character": 5 if typed in {"", "x"} else 4}
+        document = {**self.document, "version": self._version}
+        change = {"range": {"start": start, "end": end}, "text": typed}
+        self.client.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [change]})
+        self._ask("textDocument/documentHighlight", position={"line": 1, "character": 0})
+
+    def _ask(self, method: str, **params: Any) -> Any:
+        return self.client.request(method, {"textDocument": self.document, **params})
 
 
-def make_workspace(root: Path) -> Path:
-    """The file, and beside it an empty trace that stands for its profile."""
-    rng = random.Random(1)
-    lines = [
-        f"    y{number} = self.layer_{rng.randrange(400)}(x)" if number % 3 else "    return x"
-        for number in range(LINES)
-    ]
-    lines[0] = "def forward(self, x):"
-    file = root / "model.py"
-    file.write_text("\n".join(lines), encoding="utf-8")
-    folder = root / "deepscope_logs"
-    folder.mkdir()
-    trace = folder / "bench.fit.rank0.1760000000000000000.pt.trace.json"
-    trace.write_text('{"traceEvents": []}', encoding="utf-8")
-    old = time.time() - 60
-    os.utime(trace, (old, old))
-    return file
-
-
-def keep_profile(file: Path, cache: Path) -> None:
-    """Puts the profile of the trace into the cache; again before each run, since an edit of the library empties it."""
-    tops = [Top(f"kernel_{number}<float, 128>", 1000 - number, 7) for number in range(5)]
-    records = [
-        Line(
-            file=str(file),
-            line=1 + number * (LINES // HOT_LINES),
-            function="Net.forward",
-            exact=True,
-            self_device_ns=10**6 - number,
-            total_device_ns=2 * 10**6,
-            backward_device_ns=4 * 10**5,
-            self_cpu_ns=10**5,
-            total_cpu_ns=10**5,
-            launches=12,
-            calls=3,
-            bytes_allocated=1 << 20,
-            top_kernels=tops,
-            top_operators=tops,
-        )
-        for number in range(HOT_LINES)
-    ]
-    device_ns = sum(record.self_device_ns for record in records)
-    trace = next((file.parent / "deepscope_logs").iterdir())
-    profile = Profile(
-        metric="device",
-        trace=TraceInfo(path=str(trace), project_root=str(file.parent), ranks=[0], stage="fit", device="bench"),
-        totals=Totals(
-            device_ns=device_ns,
-            busy_ns=device_ns,
-            idle_ns=0,
-            wall_ns=device_ns,
-            wait_ns=0,
-            steps=3,
-            launches=9,
-            operators=9,
-        ),
-        lines=records,
-        no_line=Numbers(),
-        resolved=Resolved(line_ns=device_ns),
-        functions=[Function(file=str(file), line=1, function="Net.forward", self_device_ns=device_ns)],
-        call_tree=[CallNode(number // 2 if number else -1, number, 1000, 1000) for number in range(HOT_LINES)],
-        files={str(file): SourceFile(text=file.read_text(encoding="utf-8"))},
-    )
-    found = single_file(str(trace))
-    assert found is not None
-    os.environ["DEEPSCOPE_CACHE_DIR"] = str(cache)
-    profile_cache.save(found, profile, step=None, partial=False)
+def requests_ms(name: str, file: Path, cache: Path, rounds: int, seed: int) -> tuple[Times, int]:
+    """Times of each kind of request, and the server's size at the end."""
+    keep_profile(file, cache)
+    session = Session(SERVERS[name], file, cache, seed)
+    if name == "deepscope":
+        session.client.until(is_ready)
+        if not (session.hover() and len(session.hints()) >= VIEWPORT * HOT_LINES // LINES - 1):
+            raise RuntimeError("the server shows no numbers: there is nothing to measure")
+    actions = {
+        HOVER: session.hover,
+        FUNCTION_HOVER: session.function_hover,
+        HINTS: session.hints,
+        KEYSTROKE: session.keystroke,
+        HINTS_AFTER: session.hints,
+    }
+    taken = {what: times_ms(action, rounds) for what, action in actions.items()}
+    size_bytes = session.client.memory_bytes
+    session.client.end()
+    return taken, size_bytes
 
 
 def times_ms(action: Callable[[], Any], rounds: int) -> list[float]:
     taken = []
-    for _ in range(rounds):
+    for _ in range(WARM_UP + rounds):
         start = time.perf_counter()
         action()
         taken.append(1e3 * (time.perf_counter() - start))
-    return taken
+    return taken[WARM_UP:]
 
 
-def figures(taken: Sequence[float]) -> str:
-    ranked = sorted(taken)
-    return f"p50 {statistics.median(ranked):6.2f}  p99 {ranked[int(0.99 * len(ranked))]:6.2f}  max {ranked[-1]:6.2f} ms"
-
-
-def measure_requests(command: Sequence[str], file: Path, cache: Path, rounds: int, *, wait: bool) -> dict[str, str]:
-    rng = random.Random(2)
+def start_ms(name: str, file: Path, cache: Path) -> tuple[float, float]:
+    """From `initialized`, and from the start of the process, to the answer with the first annotations."""
     keep_profile(file, cache)
-    client = Client(command, cache)
+    begun = time.perf_counter()
+    client = Client(SERVERS[name], cache)
     client.begin(file.parent)
-    uri = file.as_uri()
-    text = file.read_text(encoding="utf-8")
-    document = {"uri": uri}
-    client.notify(
-        "textDocument/didOpen", {"textDocument": {**document, "languageId": "python", "version": 1, "text": text}}
-    )
-    if wait:
+    started = time.perf_counter()
+    document = open_document(client, file)
+    if name == "deepscope":
         client.until(is_ready)
-    version = 1
-
-    def hover() -> Any:
-        place = {"line": rng.randrange(0, LINES, LINES // HOT_LINES), "character": 6}
-        return client.request("textDocument/hover", {"textDocument": document, "position": place})
-
-    def hints() -> Any:
-        first = rng.randrange(LINES - VIEWPORT)
-        region = {"start": {"line": first, "character": 0}, "end": {"line": first + VIEWPORT, "character": 0}}
-        return client.request("textDocument/inlayHint", {"textDocument": document, "range": region})
-
-    def keystroke() -> None:
-        nonlocal version
-        version += 1
-        line = rng.randrange(1, LINES - 1)
-        start = {"line": line, "character": 4}
-        typed = rng.choice(["x", "y", "\n    ", "", "    return x\n"])
-        end = {"line": line, "character": 5 if typed in {"", "x"} else 4}
-        change = {"range": {"start": start, "end": end}, "text": typed}
-        client.notify(
-            "textDocument/didChange", {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]}
-        )
-        client.request(
-            "textDocument/documentHighlight", {"textDocument": document, "position": {"line": 1, "character": 0}}
-        )
-
-    if wait:
-        assert hover()
-        assert len(hints()) >= VIEWPORT * HOT_LINES // LINES - 1
-    for action in (hover, hints, keystroke):
-        times_ms(action, 20)
-    results = {
-        "hover": figures(times_ms(hover, rounds)),
-        "inlay hints, 60 lines": figures(times_ms(hints, rounds)),
-        "keystroke": figures(times_ms(keystroke, rounds)),
-        "inlay hints after the keystrokes": figures(times_ms(hints, rounds)),
-        "memory": f"{client.memory_bytes / 1e6:.0f} MB",
-    }
-    client.end()
-    return results
-
-
-def measure_start(file: Path, cache: Path, rounds: int) -> tuple[str, str]:
-    """From `initialized` and from the start of the process to the first annotations."""
-    from_start, from_process = [], []
-    text = file.read_text(encoding="utf-8")
     region = {"start": {"line": 0, "character": 0}, "end": {"line": VIEWPORT, "character": 0}}
-    document = {"uri": file.as_uri()}
-    for _ in range(rounds):
-        keep_profile(file, cache)
-        begun = time.perf_counter()
-        client = Client(OURS, cache)
-        client.begin(file.parent)
-        started = time.perf_counter()
-        client.notify(
-            "textDocument/didOpen", {"textDocument": {**document, "languageId": "python", "version": 1, "text": text}}
-        )
-        client.until(is_ready)
-        assert client.request("textDocument/inlayHint", {"textDocument": document, "range": region})
-        now = time.perf_counter()
-        from_start.append(1e3 * (now - started))
-        from_process.append(1e3 * (now - begun))
-        client.end()
-    return figures(from_start), figures(from_process)
+    client.request("textDocument/inlayHint", {"textDocument": document, "range": region})
+    now = time.perf_counter()
+    client.end()
+    return 1e3 * (now - started), 1e3 * (now - begun)
 
 
-def measure_new_trace(trace: Path, cache: Path) -> tuple[float, int]:
-    """Seconds from a new trace in the folder to its annotations, and the server's size then."""
+def new_trace(trace: Path, cache: Path) -> tuple[float, int]:
+    """Seconds from a new trace in the folder to the first answer from it, and the server's size then."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         folder = root / "deepscope_logs"
         folder.mkdir()
-        client = Client(OURS, cache)
+        client = Client(SERVERS["deepscope"], cache)
         client.begin(root)
         client.until(lambda message: message.get("method") == "$/deepscope/status")
         hidden = folder / "copy.part"
         shutil.copyfile(trace, hidden)
+        target = folder / f"new.1760000000000000001.pt.trace.json{'.gz' if trace.suffix == '.gz' else ''}"
         start = time.perf_counter()
-        hidden.rename(folder / "new.1760000000000000001.pt.trace.json.gz")
-        client.notify(
-            "workspace/didChangeWatchedFiles",
-            {"changes": [{"uri": (folder / "new.1760000000000000001.pt.trace.json.gz").as_uri(), "type": 1}]},
-        )
+        hidden.rename(target)
+        client.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": target.as_uri(), "type": 1}]})
         client.until(is_ready)
+        client.request("workspace/executeCommand", {"command": "deepscope.hotLines", "arguments": [{"limit": 60}]})
         seconds = time.perf_counter() - start
-        size = client.memory_bytes
+        size_bytes = client.memory_bytes
         client.end()
-    return seconds, size
+    return seconds, size_bytes
+
+
+def p99(taken: Sequence[float]) -> float:
+    return sorted(taken)[int(0.99 * len(taken))]
+
+
+def measure_requests(result: Result, options: argparse.Namespace, file: Path, cache: Path) -> None:
+    taken: dict[str, list[Times]] = {name: [] for name in SERVERS}
+    sizes: dict[str, list[float]] = {name: [] for name in SERVERS}
+    for repeat in range(options.repeats):
+        for name in list(SERVERS)[:: 1 if repeat % 2 else -1]:
+            times, size_bytes = requests_ms(name, file, cache, options.rounds, repeat)
+            taken[name].append(times)
+            sizes[name].append(size_bytes / 1e6)
+    for what in (HOVER, FUNCTION_HOVER, HINTS, KEYSTROKE, HINTS_AFTER):
+        spread = Spread.of([p99(times[what]) for times in taken["deepscope"]])
+        result.goals.append(Goal(f"{what}: p99, ms", spread, at_most=5))
+    rows = [["", *(f"{name}, {figure}" for name in SERVERS for figure in ("p50", "p99", "max"))]]
+    for what in taken["idle"][0]:
+        cells = []
+        for name in SERVERS:
+            pooled = [time_ms for times in taken[name] for time_ms in times[what]]
+            cells += [f"{figure:.2f}" for figure in (statistics.median(pooled), p99(pooled), max(pooled))]
+        rows.append([what, *cells])
+    result.tables[f"requests, ms ({options.rounds:,} of each in {options.repeats} processes)"] = rows
+    result.samples["p99_ms"] = {
+        name: [{what: p99(times[what]) for what in times} for times in taken[name]] for name in SERVERS
+    }
+    memory = [["", *SERVERS], ["after the requests", *(f"{statistics.median(sizes[name]):.0f}" for name in SERVERS)]]
+    result.tables["memory, MB"] = memory
+
+
+def measure_starts(result: Result, options: argparse.Namespace, file: Path, cache: Path) -> None:
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in SERVERS}
+    for repeat in range(options.starts):
+        for name in list(SERVERS)[:: 1 if repeat % 2 else -1]:
+            taken[name].append(start_ms(name, file, cache))
+    rows = [["", *SERVERS]]
+    for place, (what, limit) in enumerate(((START, 300), (PROCESS_START, None))):
+        spreads = {name: Spread.of([pair[place] for pair in pairs]) for name, pairs in taken.items()}
+        result.goals.append(Goal(f"{what}, ms", spreads["deepscope"], at_most=limit))
+        rows.append([what, *(f"{spread.median:.0f}" for spread in spreads.values())])
+    result.tables[f"start, ms (median of {options.starts})"] = rows
+    result.samples["start_ms"] = taken
+
+
+def measure_new_trace(result: Result, options: argparse.Namespace, folder: Path) -> None:
+    if not options.trace.is_file():
+        print(f"no trace at {options.trace}: the reading of a new one is not measured", file=sys.stderr)
+        return
+    measured = [new_trace(options.trace, folder / f"cold-{repeat}") for repeat in range(options.repeats)]
+    seconds, sizes = zip(*measured, strict=True)
+    result.goals.append(Goal("new trace of 62 MB to annotations, s", Spread.of(seconds), at_most=2))
+    result.goals.append(Goal("memory after that, MB", Spread.of([size / 1e6 for size in sizes]), at_most=150))
+    result.samples["new_trace"] = measured
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=5, help="server processes that are measured (default 5)")
+    parser.add_argument("--rounds", type=int, default=2000, help="requests of each kind in each (default 2000)")
+    parser.add_argument("--starts", type=int, default=10, help="starts that are measured (default 10)")
+    parser.add_argument("--trace", type=Path, default=_DEFAULT_TRACE, help="a trace of 60 MB to be read anew")
+    parser.add_argument("--json", type=Path, help="also write every measurement here")
+    return parser.parse_args()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=2000)
-    parser.add_argument("--trace", type=Path, help="a trace (.json.gz) to be read anew")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        root, cache = Path(name, "project"), Path(name, "cache")
-        root.mkdir()
-        file = make_workspace(root)
-        ours = measure_requests(OURS, file, cache, options.rounds, wait=True)
-        floor = measure_requests(FLOOR, file, cache, options.rounds, wait=False)
-        print(f"{LINES:,} lines, {HOT_LINES:,} hot lines, {options.rounds:,} rounds")
-        for what, words in ours.items():
-            print(f"{what:34}{words}\n{'  the floor':34}{floor[what]}")
-        start, process = measure_start(file, cache, 10)
-        print(f"{'first annotations, cached':34}{start}\n{'  process start included':34}{process}")
-        if options.trace is not None:
-            seconds, size = measure_new_trace(options.trace, Path(name, "cold"))
-            print(f"{'new trace to annotations':34}{seconds:.2f} s, then {size / 1e6:.0f} MB  ({options.trace.name})")
+    options = parse_options()
+    settings = {key: getattr(options, key) for key in ("repeats", "rounds", "starts")}
+    settings |= {"lines": LINES, "hot_lines": HOT_LINES, "trace": options.trace.name}
+    versions = describe_python(sys.executable)
+    result = Result("language server", describe_machine(), versions, settings, [], {}, {})
+    with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-") as name:
+        folder = Path(name)
+        (folder / "project").mkdir()
+        file = make_workspace(folder / "project")
+        measure_requests(result, options, file, folder / "cache")
+        measure_starts(result, options, file, folder / "cache")
+        measure_new_trace(result, options, folder)
+    result.print()
+    if options.json:
+        result.write_json(options.json)
 
 
 if __name__ == "__main__":

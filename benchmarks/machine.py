@@ -17,7 +17,7 @@ def version(name):
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
-names = ["torch", "lightning", "HolisticTraceAnalysis", "torch-tb-profiler", "numpy", "msgspec", "isal"]
+names = ["torch", "lightning", "HolisticTraceAnalysis", "torch-tb-profiler", "numpy", "msgspec", "isal", "pygls"]
 print(json.dumps({"python": platform.python_version(), **{name: version(name) for name in names}}))
 """
 

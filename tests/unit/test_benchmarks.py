@@ -172,6 +172,21 @@ def test_reading_runs_and_its_figures_reach_the_page(tmp_path: Path) -> None:
     assert "| torch-tb-profiler load |" in page.read_text()
 
 
+def test_the_language_server_is_measured_beside_one_that_does_nothing(tmp_path: Path) -> None:
+    result, trace = tmp_path / "lsp.json", small_trace(tmp_path)
+    sizes = ["--repeats", 1, "--rounds", 3, "--starts", 1]
+    printed = run("lsp_latency.py", *sizes, "--trace", trace, "--json", result)
+    claims = [goal["claim"] for goal in json.loads(result.read_text())["goals"]]
+    assert claims == [
+        "hover on a hot line: p99, ms", "hover on a function of 2,000 lines: p99, ms", "inlay hints, 60 lines: p99, ms",
+        "keystroke: p99, ms", "inlay hints after the keystrokes: p99, ms",
+        "first annotations, profile in the cache, ms", "the same from the start of the process, ms",
+        "new trace of 62 MB to annotations, s", "memory after that, MB",
+    ]  # fmt: skip
+    assert all(claim in printed for claim in claims)
+    assert "idle, p99" in printed
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["tiny"])
 def test_recording_runs_every_profiler_and_each_leaves_a_trace(model: str, tmp_path: Path) -> None:

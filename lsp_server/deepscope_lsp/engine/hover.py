@@ -70,14 +70,14 @@ def line_hover(line: Line, context: HoverContext) -> str:
 
 def function_hover(function: Function, context: HoverContext) -> str:
     """A measured function: all its lines together."""
-    lines = context.index.lines_of(function)
+    kernels, operators = context.index.tops_of(function)
     sections = [
         _title(function.function, context),
         _table(function, context, context.baseline.function(function) if context.baseline else None),
         _ranks(function, context.measure),
         _baseline(context),
-        _tops("Kernels", _summed(line.top_kernels for line in lines), context.measure),
-        _tops("Operators", _summed(line.top_operators for line in lines), context.measure),
+        _tops("Kernels", kernels, context.measure),
+        _tops("Operators", operators, context.measure),
         _calls("Called from", context.index.callers_of_function(function.file, function.line), context),
         f"Defined at {context.place(function.file, function.line)}",
         _footer(context),
@@ -136,15 +136,6 @@ def _tops(title: str, tops: Sequence[Top], measure: Measure) -> str:
         calls = "1 call" if top.count == 1 else f"{top.count:,} calls"
         rows.append(f"- {markdown.code(top.name)} {wording.duration(measure.per_step(top.device_ns))} ({calls})")
     return _list(title, rows)
-
-
-def _summed(tables: Iterable[list[Top]]) -> list[Top]:
-    """What is named at several lines, together; the largest first."""
-    sums: dict[str, Top] = {}
-    for top in (one for table in tables for one in table):
-        before = sums.get(top.name, Top(top.name, 0, 0))
-        sums[top.name] = Top(top.name, before.device_ns + top.device_ns, before.count + top.count)
-    return sorted(sums.values(), key=lambda top: -top.device_ns)
 
 
 def _libraries(line: Line, measure: Measure) -> str:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import msgspec
 
-from deepscope.store.profile import CallNode, Function, Line, Numbers, Profile
+from deepscope.store.profile import CallNode, Function, Line, Numbers, Profile, Top
 from deepscope_lsp.engine.measure import Measure
 
 __all__ = ["Call", "FileIndex", "ProfileIndex", "merged", "subtree_ns"]
@@ -45,6 +45,7 @@ class ProfileIndex:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.measure = Measure.of(profile)
+        self._tops: dict[tuple[str, str], tuple[list[Top], list[Top]]] = {}
         self._function_callers: dict[tuple[str, int], list[Call]] = {}
         by_place: dict[str, dict[int, list[Line]]] = defaultdict(lambda: defaultdict(list))
         for line in profile.lines:
@@ -99,6 +100,14 @@ class ProfileIndex:
     def lines_of(self, function: Function) -> list[Line]:
         """The measured lines of a function, the one with the most own time first."""
         return self._lines_of.get((function.file, function.function), [])
+
+    def tops_of(self, function: Function) -> tuple[list[Top], list[Top]]:
+        """The kernels and the operators that are named at a function's lines, the largest first."""
+        key = function.file, function.function
+        if key not in self._tops:
+            lines = self.lines_of(function)
+            self._tops[key] = _summed(line.top_kernels for line in lines), _summed(line.top_operators for line in lines)
+        return self._tops[key]
 
     def callees(self, file: str, line: int) -> list[Call]:
         """Lines reached from this line directly; most time first."""
@@ -178,6 +187,17 @@ class ProfileIndex:
             if 0 <= (parent := tree[place].parent) < place:
                 sums[parent] += sums[place]
         return sums
+
+
+def _summed(tables: Iterable[list[Top]]) -> list[Top]:
+    """What is named at several lines, together; the largest first."""
+    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for top in (one for table in tables for one in table):
+        total = sums[top.name]
+        total[0] += top.device_ns
+        total[1] += top.count
+    tops = [Top(name, device_ns, count) for name, (device_ns, count) in sums.items()]
+    return sorted(tops, key=lambda top: -top.device_ns)
 
 
 def subtree_ns(tree: Sequence[CallNode]) -> list[tuple[int, int]]:
