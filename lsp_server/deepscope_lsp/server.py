@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lsprotocol import types
-from pygls.exceptions import FeatureRequestError
+from pygls.exceptions import FeatureRequestError, JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from deepscope_lsp.engine.session import Document, Session
+from deepscope_lsp.engine.wording import in_message
 from deepscope_lsp.positions import Units
 from deepscope_lsp.protocol import DocumentProtocol
 from deepscope_lsp.uris import to_uri
@@ -26,6 +27,11 @@ log = logging.getLogger("deepscope_lsp")
 
 QUIET_SECONDS = 0.2
 """After an edit, for what need not be done at every keystroke."""
+
+ANSWER_SECONDS = 5.0
+"""So long the editor may take to answer what needs no person."""
+
+Answer = TypeVar("Answer")
 
 NOTEBOOKS = types.NotebookDocumentSyncOptions(
     notebook_selector=[
@@ -58,6 +64,14 @@ class DeepScopeServer(LanguageServer):
         """An open document; None where the editor asks about one that it has not opened."""
         return self.session.documents.get(uri)
 
+    async def ask(self, request: Awaitable[Answer], patience_seconds: float | None = ANSWER_SECONDS) -> Answer | None:
+        """The editor's answer; None where it refuses, or says nothing for so long: an editor may promise too much."""
+        try:
+            return await asyncio.wait_for(request, patience_seconds)
+        except (asyncio.TimeoutError, JsonRpcException) as error:
+            log.warning("the editor did not answer: %s", str(error) or "no answer")
+            return None
+
     def when_quiet(self, document: Document, action: Callable[[], None]) -> None:
         """Does something when nothing was typed into a document for a moment, unless it was closed."""
         version = document.version
@@ -69,7 +83,8 @@ class DeepScopeServer(LanguageServer):
         asyncio.get_running_loop().call_later(QUIET_SECONDS, act)
 
     def say(self, kind: types.MessageType, message: str) -> None:
-        """Shows a message once in the life of the connection, and logs it every time."""
+        """Shows a message once in the life of the connection, and logs it every time; nothing in it becomes a link."""
+        message = in_message(message)
         self.window_log_message(types.LogMessageParams(kind, message))
         if message not in self._said:
             self._said.add(message)

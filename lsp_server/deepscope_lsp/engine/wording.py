@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from deepscope.report.wording import bytes_text, time_text
+from deepscope.report.wording import bytes_text, printable, time_text
 
-__all__ = ["change", "duration", "in_settings", "rate", "share", "size"]
+__all__ = ["change", "duration", "in_message", "in_settings", "rate", "share", "size"]
 
 _UNIT = re.compile(r"(?<=\d)(?=[^\d.,e+-])")
 _OPTION = re.compile(r"(?<!\S)--(stage|rank|step|partial)\b")
@@ -31,6 +31,11 @@ def share(ratio: float) -> str:
     if 0 < percent < 0.05:
         return "<0.1 %"
     return f"{percent:.0f} %" if abs(percent) >= 9.95 else f"{percent:.1f} %"
+
+
+def in_message(text: str) -> str:
+    """Text for a notification: VS Code makes links of `[words](address)` in it, commands included."""
+    return printable(text).replace("](", "] (")
 
 
 def in_settings(message: str) -> str:

@@ -57,19 +57,17 @@ async def show_callers(server: DeepScopeServer, found: list[dict[str, Any]]) -> 
         )
         return
     by_title = {_title(one): one for one in found[:SHOWN]}
-    chosen = await server.window_show_message_request_async(
-        types.ShowMessageRequestParams(
-            types.MessageType.Info, "Called from:", [types.MessageActionItem(title) for title in by_title]
-        )
+    params = types.ShowMessageRequestParams(
+        types.MessageType.Info, "Called from:", [types.MessageActionItem(title) for title in by_title]
     )
+    chosen = await server.ask(server.window_show_message_request_async(params), patience_seconds=None)
     target = by_title.get(chosen.title) if chosen is not None else None
     window = server.client_capabilities.window
     if target is None or target["uri"] is None or window is None or window.show_document is None:
         return
     place = types.Position(target["currentLine"] - 1, 0)
-    await server.window_show_document_async(
-        types.ShowDocumentParams(target["uri"], take_focus=True, selection=types.Range(place, place))
-    )
+    shown = types.ShowDocumentParams(target["uri"], take_focus=True, selection=types.Range(place, place))
+    await server.ask(server.window_show_document_async(shown))
 
 
 def _title(caller: dict[str, Any]) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
 
 from deepscope_lsp.engine.discovery import TRACE_SUFFIXES
 from deepscope_lsp.engine.settings import read_settings
@@ -86,10 +85,8 @@ class Configuration:
     async def pull(self) -> object:
         """The editor's settings; None where it has none."""
         items = [types.ConfigurationItem(section=SECTION)]
-        with contextlib.suppress(JsonRpcException):
-            answers = await self._server.workspace_configuration_async(types.ConfigurationParams(items))
-            return answers[0] if answers else None
-        return None
+        answers = await self._server.ask(self._server.workspace_configuration_async(types.ConfigurationParams(items)))
+        return answers[0] if answers else None
 
     def apply(self, given: object) -> None:
         """Makes settings the current ones; bad values are named, each once."""
@@ -113,7 +110,7 @@ class Configuration:
 
 async def _begin(server: DeepScopeServer, configuration: Configuration) -> None:
     configuration.apply(await configuration.pull() if configuration.can_pull else None)
-    await _register_dynamically(server)
+    server.start(_register_dynamically(server))
     await server.watcher.run()
 
 
@@ -141,6 +138,13 @@ async def _register_dynamically(server: DeepScopeServer) -> None:
         )
     if not registrations:
         return
-    with contextlib.suppress(JsonRpcException):
-        await server.client_register_capability_async(types.RegistrationParams(registrations))
-        server.watcher.editor_watches = any(one.id == "deepscope-traces" for one in registrations)
+    watches = any(one.id == "deepscope-traces" for one in registrations)
+    params = types.RegistrationParams(registrations)
+    # The answer is null, so only an exception would tell that the editor refuses.
+    is_done = await server.ask(_done(server.client_register_capability_async(params)))
+    server.watcher.editor_watches = bool(is_done) and watches
+
+
+async def _done(request: Awaitable[object]) -> bool:
+    await request
+    return True

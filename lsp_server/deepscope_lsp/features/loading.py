@@ -12,6 +12,7 @@ from lsprotocol import types
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.store.profile import Profile
 from deepscope_lsp.engine.loading import CancelledLoadError, Loader, Request, cached_profile
+from deepscope_lsp.engine.wording import in_message
 from deepscope_lsp.features import questions
 from deepscope_lsp.features.refreshing import refresh, tell_status
 
@@ -98,11 +99,13 @@ class _Progress:
         if window is None or not window.work_done_progress:
             return cls(server, None)
         token = f"deepscope-{uuid.uuid4()}"
-        await server.work_done_progress.create_async(token)
+        await server.ask(server.work_done_progress.create_async(token))
+        if token not in server.work_done_progress.tokens:  # the editor does not want it
+            return cls(server, None)
         server.work_done_progress.begin(
             token,
             types.WorkDoneProgressBegin(
-                title="DeepScope", message=f"reading {loader.request.path}", percentage=0, cancellable=True
+                title="DeepScope", message=in_message(f"reading {loader.request.path}"), percentage=0, cancellable=True
             ),
         )
         # pygls cancels this future when the editor asks for it.

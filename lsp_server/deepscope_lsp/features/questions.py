@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from lsprotocol import types
 
-from deepscope.report.wording import printable
+from deepscope_lsp.engine.wording import in_message
 from deepscope_lsp.features import refreshing
 
 if TYPE_CHECKING:
@@ -31,13 +31,11 @@ def ask(server: DeepScopeServer, question: Question) -> None:
 
 async def _ask(server: DeepScopeServer, question: Question, name: str) -> None:
     titles = [*question.candidates[:SHOWN_CANDIDATES], NONE_OF_THEM]
-    chosen = await server.window_show_message_request_async(
-        types.ShowMessageRequestParams(
-            types.MessageType.Info,
-            f"{printable(unquote(name))} may be one of several files in the DeepScope trace. Which one is it?",
-            [types.MessageActionItem(title) for title in titles],
-        )
+    question_words = f"{unquote(name)} may be one of several files in the DeepScope trace. Which one is it?"
+    params = types.ShowMessageRequestParams(
+        types.MessageType.Info, in_message(question_words), [types.MessageActionItem(title) for title in titles]
     )
+    chosen = await server.ask(server.window_show_message_request_async(params), patience_seconds=None)
     document, project = question.document, question.project
     is_current = server.document(document.uri) is document and document.binding is None and project.index is not None
     if chosen is None or chosen.title not in question.candidates or not is_current:
