@@ -154,6 +154,13 @@ def test_code_actions_hide_a_diagnostic_and_show_callers(root: Path, tmp_path: P
             assert editor.shown[0].uri == uri
             assert editor.shown[0].selection is not None
             assert editor.shown[0].selection.start.line == 10
+            here = by_title["Hide hot-line on this line (DeepScope)"].command
+            assert here is not None
+            await editor.workspace_execute_command_async(types.ExecuteCommandParams(here.command, here.arguments))
+            assert [(one.range.start.line + 1, one.code) for one in await editor.pull(uri)] == [
+                (7, "hot-line"),
+                (12, "DS005"),
+            ]
             hide = by_title["Hide hot-line in this file (DeepScope)"].command
             assert hide is not None
             await editor.workspace_execute_command_async(types.ExecuteCommandParams(hide.command, hide.arguments))
@@ -161,7 +168,10 @@ def test_code_actions_hide_a_diagnostic_and_show_callers(root: Path, tmp_path: P
         async with editing(root, cache=tmp_path / "cache") as editor:
             uri = await started(editor, root)
             assert {one.code for one in await editor.pull(uri)} == {"DS005"}
-            assert await editor.command("unhideFindings") == [f"hot-line:{root.name}/train.py"]
+            assert await editor.command("unhideFindings") == [
+                f"hot-line:{root.name}/train.py:y = self.proj(x)",
+                f"hot-line:{root.name}/train.py",
+            ]
             assert len(await editor.pull(uri)) == 3
 
     run(scenario())

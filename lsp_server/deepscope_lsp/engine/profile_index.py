@@ -10,6 +10,7 @@ from functools import cached_property
 import msgspec
 
 from deepscope.store.profile import CallNode, Function, Line, Numbers, Profile, Top
+from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.measure import Measure
 
 __all__ = ["Call", "FileIndex", "ProfileIndex", "merged", "subtree_ns"]
@@ -45,6 +46,7 @@ class ProfileIndex:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.measure = Measure.of(profile)
+        self._texts: dict[str, list[str]] = {}
         self._tops: dict[tuple[str, str], tuple[list[Top], list[Top]]] = {}
         self._function_callers: dict[tuple[str, int], list[Call]] = {}
         by_place: dict[str, dict[int, list[Line]]] = defaultdict(lambda: defaultdict(list))
@@ -96,6 +98,14 @@ class ProfileIndex:
                     is_backward=before.is_backward and call.is_backward,
                 )
         return sorted(sums.values(), key=lambda call: (-call.device_ns, -call.cpu_ns))
+
+    def text_of(self, file: str, line: int) -> str:
+        """A line of a recorded file as it ran; "" where the trace has no text of it."""
+        if file not in self._texts:
+            source = self.profile.files.get(file)
+            self._texts[file] = source_lines(source.text) if source is not None and source.text is not None else []
+        lines = self._texts[file]
+        return lines[line - 1] if 0 < line <= len(lines) else ""
 
     def lines_of(self, function: Function) -> list[Line]:
         """The measured lines of a function, the one with the most own time first."""

@@ -10,6 +10,7 @@ from deepscope.store.profile import Finding
 from deepscope_lsp.engine.annotation import Mark
 from deepscope_lsp.engine.binding import Binding, bind
 from deepscope_lsp.engine.buffer import Buffer, Splice
+from deepscope_lsp.engine.hiding import hides
 from deepscope_lsp.engine.hover import HoverContext, Locate
 from deepscope_lsp.engine.path_map import FileMatch
 from deepscope_lsp.engine.project import Project
@@ -134,15 +135,20 @@ class Session:
         if project is None or binding is None or binding.mark is not Mark.NONE:
             return
         for finding in binding.index.profile.findings:
-            if finding.file == binding.file.path and not self.is_hidden(project, finding.code, finding.file):
+            if finding.file == binding.file.path and not self.is_hidden(
+                project, finding.code, finding.file, finding.line
+            ):
                 line = binding.map.line_of(finding.line)
                 if line is not None:
                     yield line, finding
 
-    def is_hidden(self, project: Project, code: str, file: str) -> bool:
-        """Whether a code is hidden everywhere or in this file."""
+    def is_hidden(self, project: Project, code: str, file: str, line: int) -> bool:
+        """Whether a code is hidden everywhere, in this recorded file or on this line of it."""
         hidden = (*self.settings.diagnostics_hide, *project.remembered.memory.hidden)
-        return code in hidden or any(_hides(entry, code, file) for entry in hidden)
+        if not hidden or project.index is None:
+            return False
+        text = project.index.text_of(file, line)
+        return any(hides(entry, code, file, text) for entry in hidden)
 
     def main_project(self) -> Project | None:
         """The one to ask about when nobody says which: the first that shows a profile."""
@@ -181,12 +187,3 @@ def _text_words(binding: Binding) -> str:
     return (
         f"{edited} of {len(binding.file.lines)} measured lines edited since" if edited else "measured lines unchanged"
     )
-
-
-def _hides(entry: str, code: str, file: str) -> bool:
-    """`code:end/of/path.py` hides a code in the files whose path ends so."""
-    name, separator, end = entry.partition(":")
-    if not separator or name != code:
-        return False
-    wanted = parts_of(end)
-    return parts_of(file).common_suffix(wanted) >= len(wanted.parts)

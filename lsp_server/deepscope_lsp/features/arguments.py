@@ -91,10 +91,12 @@ class PlaceArgument(Where, kw_only=True):
 
 
 class HideArgument(Where, kw_only=True):
-    """`deepscope.hideFinding`; without `file` everywhere."""
+    """`deepscope.hideFinding`; without `file` everywhere, without `line` in the whole file."""
 
     code: str
     file: str | None = None
+    line: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """As recorded."""
 
 
 class UriArgument(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -44,6 +44,9 @@ def _actions(server: DeepScopeServer, document: Document, diagnostic: types.Diag
     if line is not None:
         place = {"file": binding.file.path, "line": line}
         yield _command("Show callers (DeepScope)", SHOW_CALLERS, place, diagnostic)
+        if binding.index.text_of(binding.file.path, line).strip():
+            here = {"code": code, **place}
+            yield _command(f"Hide {code} on this line (DeepScope)", HIDE_FINDING, here, diagnostic)
     file = {"code": code, "file": binding.file.path}
     yield _command(f"Hide {code} in this file (DeepScope)", HIDE_FINDING, file, diagnostic)
     yield _command(f"Hide {code} everywhere (DeepScope)", HIDE_FINDING, {"code": code}, diagnostic)

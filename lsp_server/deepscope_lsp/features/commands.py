@@ -15,6 +15,7 @@ from deepscope.store.files import is_url
 from deepscope_lsp.engine.answers import call_paths, flame_graph, hot_lines, hot_modules
 from deepscope_lsp.engine.discovery import TraceStamp, find_stamps, resolve_places
 from deepscope_lsp.engine.findings import finding_words
+from deepscope_lsp.engine.hiding import hiding
 from deepscope_lsp.engine.loading import Loader
 from deepscope_lsp.engine.named_places import resolve_place
 from deepscope_lsp.engine.profile_index import ProfileIndex
@@ -131,7 +132,7 @@ class Commands:
         locate = self._server.session.locate(project)
         answers = []
         for finding in index.profile.findings:
-            if not self._server.session.is_hidden(project, finding.code, finding.file):
+            if not self._server.session.is_hidden(project, finding.code, finding.file, finding.line):
                 found = locate(finding.file, finding.line) if finding.file else None
                 place = {"uri": found[0] if found else None, "currentLine": found[1] if found else None}
                 words = {"words": finding_words(finding, index.measure)}
@@ -220,11 +221,15 @@ class Commands:
         return status_object(self._server, project, "error" if project.error else state, project.error)
 
     async def hide_finding(self, argument: HideArgument) -> None:
-        """Hides a diagnostic's code in a file or everywhere; remembered for the workspace folder."""
+        """Hides a diagnostic's code on a line, in a file or everywhere; remembered for the workspace folder."""
         project = self._project(argument)
-        entry = argument.code
-        if argument.file is not None:
-            entry += ":" + "/".join(_tail(argument.file))
+        text = ""
+        if argument.line is not None:
+            index = self._shown(argument)[1]
+            text = index.text_of(argument.file or "", argument.line)
+            if not text.strip():
+                raise NoTraceError(f"{argument.file}:{argument.line}: the trace has no text of this line")
+        entry = hiding(argument.code, argument.file, text)
         memory = project.remembered.memory
         if entry not in memory.hidden:
             memory.hidden.append(entry)
@@ -289,8 +294,3 @@ class Commands:
 def _is_shown(stamp: TraceStamp, project: Project) -> bool:
     shown = project.index.profile.trace if project.index is not None else None
     return shown is not None and stamp.path in (shown.paths or [shown.path])
-
-
-def _tail(file: str) -> list[str]:
-    """The last two parts of a path: enough to name a file, and free of what another machine calls its folders."""
-    return [part for part in file.replace("\\", "/").split("/") if part][-2:]

@@ -70,7 +70,7 @@ def diagnose(server: DeepScopeServer, document: Document) -> list[types.Diagnost
     found: list[types.Diagnostic] = []
     if settings.diagnostics_findings:
         found.extend(_from_finding(server, document, line, one) for line, one in server.session.findings(document))
-    if settings.diagnostics_hot_lines and not server.session.is_hidden(document.project, HOT_LINE, binding.file.path):
+    if settings.diagnostics_hot_lines:
         found.extend(_hot_lines(server, document, binding))
     return sorted(found, key=lambda one: (one.range.start.line, str(one.code)))
 
@@ -79,7 +79,9 @@ def _hot_lines(server: DeepScopeServer, document: Document, binding: Binding) ->
     for record in binding.file.lines.values():
         severity = _severity(server, binding.index.measure.share(record.self_device_ns))
         line = binding.map.line_of(record.line) if severity is not None else None
-        if line is None or binding.mark is not Mark.NONE:
+        if line is None or binding.mark is not Mark.NONE or document.project is None:
+            continue
+        if server.session.is_hidden(document.project, HOT_LINE, record.file, record.line):
             continue
         shown = binding.shown_at(line, with_changed=False)
         if shown is not None:
