@@ -41,6 +41,27 @@ def test_each_workspace_folder_shows_its_own_traces(tmp_path: Path) -> None:
     run(scenario())
 
 
+def test_a_copy_in_another_folder_shows_the_numbers_only_while_its_text_is_the_same(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        root = project(tmp_path / "project")
+        copy = tmp_path / "copy" / "train.py"
+        copy.parent.mkdir()
+        copy.write_text(SOURCE, encoding="utf-8")
+        original = (root / "train.py").as_uri()
+
+        async with editing(root, copy.parent, cache=tmp_path / "cache") as editor:
+            await editor.until_ready()
+            uri = editor.open(copy)
+            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert (await editor.command("hotLines", limit=1))["lines"][0]["uri"] == original
+            assert f"({original}#L11)" in await editor.hover(uri, 6, 10)
+            editor.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri)))
+            assert await editor.hints(editor.open(uri, SOURCE + "# another file\n")) == {}
+            assert (await editor.command("hotLines", limit=1))["lines"][0]["uri"] == original
+
+    run(scenario())
+
+
 def test_a_folder_that_is_added_later_is_looked_through(tmp_path: Path) -> None:
     async def scenario() -> None:
         root, other = project(tmp_path / "project"), project(tmp_path / "other", scale=3)

@@ -80,6 +80,8 @@ class PathMap:
     def bind(self, recorded: str, path: str) -> dict[str, str]:
         """Takes a match as true from now on; answers the folders that it teaches (or the file itself), to remember."""
         self._known.clear()
+        if self._is_another_file(recorded, path):
+            return {}  # a copy of a file that is still where it was: links to that one stay
         self._known[recorded] = path
         left, right = parts_of(recorded), parts_of(path)
         same = left.common_suffix(right)
@@ -118,7 +120,8 @@ class PathMap:
         for root in self.roots:
             for folder, file in ((root, path), (os.path.realpath(root), os.path.realpath(path))):
                 rest = parts_of(file).below(parts_of(folder))
-                if rest is not None and (found := self._recorded_at(self.project_root, rest)) is not None:
+                found = None if rest is None else self._recorded_at(self.project_root, rest)
+                if found is not None and not self._is_another_file(found, path):
                     return found
         return None
 
@@ -175,6 +178,15 @@ class PathMap:
 
     def _longest_prefixes(self) -> Iterator[tuple[str, str]]:
         return iter(sorted(self.prefixes.items(), key=lambda pair: -len(pair[0])))
+
+    def _is_another_file(self, recorded: str, path: str) -> bool:
+        """Whether a recorded file lies where it was recorded, and this is another one."""
+        if not self._lies_here(recorded):
+            return False
+        try:
+            return not os.path.samefile(recorded, path)  # noqa: PTH121
+        except OSError:
+            return True
 
     def _lies_here(self, recorded: str) -> bool:
         return parts_of(recorded).is_windows == (os.sep == "\\") and _is_file(recorded)

@@ -106,14 +106,21 @@ class Session:
         """Where a recorded line stands now: URI and line."""
 
         def place(recorded: str, line: int) -> tuple[str, int] | None:
-            for document in self.documents.values():
-                binding = document.binding
-                if document.project is project and binding is not None and binding.file.path == recorded:
-                    return document.uri, binding.map.near(line)
             path = project.paths.local(recorded) if project.paths is not None else None
+            for document, binding in self._opened(project, recorded):
+                # A copy of the file may be open too: a link leads to where the file itself is.
+                if document.path == path or path is None:
+                    return document.uri, binding.map.near(line)
             return None if path is None or not os.path.isabs(path) else (self.to_uri(path), line)  # noqa: PTH117
 
         return place
+
+    def _opened(self, project: Project, recorded: str) -> Iterator[tuple[Document, Binding]]:
+        """The open documents that show a recorded file."""
+        for document in self.documents.values():
+            binding = document.binding
+            if document.project is project and binding is not None and binding.file.path == recorded:
+                yield document, binding
 
     def hover_context(self, document: Document, mark: Mark, findings: Sequence[Finding] = ()) -> HoverContext | None:
         """What hovers over a document say beside the numbers."""

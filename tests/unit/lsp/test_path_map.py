@@ -91,6 +91,17 @@ def test_a_file_that_lies_where_it_was_recorded_is_no_other_file(tmp_path: Path)
     assert match(paths, tmp_path / "two" / "train.py", MODEL + "x = 1\n") == FileMatch(None)
 
 
+def test_a_copy_of_a_file_that_is_still_there_teaches_nothing(tmp_path: Path) -> None:
+    recorded, copy = write(tmp_path / "one" / "train.py"), write(tmp_path / "two" / "train.py")
+    paths = path_map({str(recorded): MODEL}, tmp_path / "one")
+    paths.roots = [str(tmp_path / "one"), str(tmp_path / "two")]
+    paths.project_root = str(tmp_path / "one")
+    assert match(paths, copy) == FileMatch(str(recorded))  # the same text ran
+    assert paths.bind(str(recorded), str(copy)) == {}
+    assert paths.local(str(recorded)) == str(recorded)
+    assert match(paths, copy, MODEL + "x = 1\n") == FileMatch(None)
+
+
 def test_a_renamed_and_edited_file_is_found_by_its_lines(tmp_path: Path) -> None:
     text = "".join(f"value_{number} = compute({number})\n" for number in range(20))
     paths = path_map({"/job/old.py": text, "/job/other.py": OTHER}, tmp_path)
