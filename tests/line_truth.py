@@ -21,6 +21,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from deepscope.capture.lines import LineRecord, LineRecorder, UserCode, parse_name
+from deepscope.trace.scope_names import MOMENT_NAME
 
 TARGETS = Path(__file__).parent / "targets"
 WITNESS = "truth:"
@@ -141,10 +142,14 @@ def run_target(name: str, folder: Path, *, with_witness: bool) -> Recording:
 def read_spans(path: Path, record: LineRecord) -> list[Span]:
     """The CPU events of a raw trace of torch's, nested by time, scopes resolved; in order of thread and start."""
     spans: list[Span] = []
-    for event in json.loads(path.read_text())["traceEvents"]:
-        if event.get("ph") != "X" or event.get("cat") not in ("cpu_op", "user_annotation"):
-            continue
+    moments: dict[Any, int] = {}
+    events = json.loads(path.read_text())["traceEvents"]
+    events = [one for one in events if one.get("ph") == "X" and one.get("cat") in ("cpu_op", "user_annotation")]
+    for event in sorted(events, key=lambda one: float(one["ts"])):
         start = round(float(event["ts"]) * 1000)
+        if event["name"] == MOMENT_NAME:
+            moments[event["tid"]] = start
+            continue
         end = start + round(float(event["dur"]) * 1000)
         scope = parse_name(event["name"])
         if scope is None:
@@ -152,8 +157,10 @@ def read_spans(path: Path, record: LineRecord) -> list[Span]:
             continue
         for number in scope.scopes:
             row = record.scopes[number]
-            begun = start - scope.began_ns
-            span = Span(event["name"], begun, start if scope.began_ns else end, event["tid"], event.get("args", {}))
+            if scope.began_ns:
+                end = moments[event["tid"]]
+                start = end - scope.began_ns
+            span = Span(event["name"], start, end, event["tid"], event.get("args", {}))
             if row.kind == 0:
                 span.line = (row.file, row.line)
             else:

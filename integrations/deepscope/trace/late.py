@@ -1,7 +1,7 @@
 """Runs of lines that were recorded when they ended: from one late span in torch's export to an event for each run.
 
 The recorder of lines stops opening scopes for a line that runs a great many times; a run of it that may have held an
-operator is told of afterwards, by a span that says how long before it the run began (`scope_names.py`).
+operator is told of afterwards, by a span that says how long before the last marked moment it began (`scope_names.py`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Events, Int64, Kind, Trace
-from deepscope.trace.scope_names import LATE, parse_name
+from deepscope.trace.scope_names import LATE, MOMENT_NAME, parse_name
 
 __all__ = ["LateRuns", "late_event", "with_late_runs"]
 
@@ -40,14 +41,31 @@ def with_late_runs(trace: Trace, scope_count: int) -> tuple[Trace, dict[int, Lat
     A span's own row becomes its outermost run; rows for the runs within that stand behind all others.
     """
     told = {index: name for index, name in enumerate(trace.strings) if name.startswith(LATE)}
-    spans = np.flatnonzero(np.isin(trace.events.name, list(told))) if told else np.empty(0, np.int64)
+    if not told:
+        return trace, {}
+    is_mark = trace.events.name == (trace.strings.index(MOMENT_NAME) if MOMENT_NAME in trace.strings else -1)
+    spans = np.flatnonzero(np.isin(trace.events.name, list(told)))
     runs: dict[int, LateRuns] = {}
-    for index in spans.tolist():
+    for index, moment in zip(spans.tolist(), _last_before(trace.events, spans, np.flatnonzero(is_mark)), strict=True):
         parsed = parse_name(told[int(trace.events.name[index])])
-        if parsed is not None and all(scope < scope_count for scope in parsed.scopes):
-            began = int(trace.events.start_ns[index]) - parsed.began_ns
-            runs[index] = LateRuns(parsed.scopes, began, parsed.began_ns)
-    return (replace(trace, events=_with_rows(trace.events, runs)), runs) if runs else (trace, runs)
+        if parsed is not None and moment is not None and all(scope < scope_count for scope in parsed.scopes):
+            runs[index] = LateRuns(parsed.scopes, moment - parsed.began_ns, parsed.began_ns)
+    # What only tells is no operator.
+    kind = trace.events.kind.copy()
+    kind[is_mark] = kind[spans] = Kind.ANNOTATION
+    return replace(trace, events=_with_rows(replace(trace.events, kind=kind), runs)), runs
+
+
+def _last_before(events: Events, spans: Int64, marks: Int64) -> list[int | None]:
+    """When the last of `marks` on the thread of each span began, at or before the span; None for none."""
+    found: list[int | None] = [None] * len(spans)
+    for thread in distinct_values(events.thread[marks]).tolist():
+        times = np.sort(events.start_ns[marks[events.thread[marks] == thread]])
+        here = np.flatnonzero(events.thread[spans] == thread)
+        last = np.searchsorted(times, events.start_ns[spans[here]], "right") - 1
+        for position, at in zip(here.tolist(), last.tolist(), strict=True):
+            found[position] = int(times[at]) if at >= 0 else None
+    return found
 
 
 def _with_rows(events: Events, runs: dict[int, LateRuns]) -> Events:

@@ -25,7 +25,7 @@ from deepscope.trace.model import Events, Kind, Scope, Trace
 from deepscope.trace.pieces import Piece, Pieces
 from deepscope.trace.read import read_trace
 from deepscope.trace.repair import escape_names
-from deepscope.trace.scope_names import LATE
+from deepscope.trace.scope_names import LATE, MOMENT_NAME
 from deepscope.trace.source import Source
 from deepscope.trace.splice import compact, json_bytes, scope_event, scope_prefix, with_argument, with_name
 from deepscope.trace.stacks import Stacks, stacks_of
@@ -198,7 +198,7 @@ _decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
 def _renames(trace: Trace, instructions: Instructions) -> dict[str, str | None]:
     names = dict(instructions.rename)
     for name in trace.strings:
-        if name[:4] in (LINE_PREFIX, MODULE_PREFIX, LATE):
+        if name[:4] in (LINE_PREFIX, MODULE_PREFIX, LATE, MOMENT_NAME):
             names[name] = None
     last = instructions.drop_if_empty
     current = next((old for old, new in names.items() if new == last), last)

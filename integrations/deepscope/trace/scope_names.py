@@ -5,7 +5,8 @@
 | `@ds:17` | a run of scope 17, a line |
 | `@dm:17` | a call of scope 17, a module |
 | `@da:3` | annotation 3 of the window, by whatever name |
-| `@dl:14,17:1843` | runs of lines 14 and, within it, 17, from 1,843 ns before the span's start to its start |
+| `@dt:` | a moment: the span's start |
+| `@dl:14,17:1843` | runs of lines 14 and, within it, 17, from 1,843 ns before the thread's last moment to that moment |
 
 They are short and ASCII: Kineto's writer makes `unknown` of a name with other letters, and a broken file of one with
 quotes.
@@ -20,6 +21,7 @@ __all__ = [
     "LATE",
     "LINE",
     "MODULE",
+    "MOMENT_NAME",
     "ScopeEvent",
     "annotation_name",
     "late_name",
@@ -29,6 +31,7 @@ __all__ = [
 ]
 
 LINE, MODULE, LATE = "@ds:", "@dm:", "@dl:"
+MOMENT_NAME = "@dt:"
 
 
 class ScopeEvent(NamedTuple):
@@ -37,7 +40,7 @@ class ScopeEvent(NamedTuple):
     scopes: tuple[int, ...]
     """Scope numbers, outermost first; more than one for late spans only. Each gets an event of its own."""
     began_ns: int = 0
-    """Late spans: the runs began this long before the event does, and ended where it begins; else 0."""
+    """Late spans: the runs began this long before the last moment on the thread, and ended there; else 0."""
 
 
 def line_name(scope: int) -> str:

@@ -8,9 +8,9 @@ shorter than 1.9 times holds none.
 
 A line whose budget is spent is first put on trial: it keeps its scopes, and the stretches of its runs are timed. Where
 one in eight is long it gets another budget. Otherwise it falls quiet: its short runs leave nothing, and a long one is
-recorded when it ends, by a late span (`names.py`) that says how long before it the run began, and which callers that
-are quiet, too, stand around it. A quiet caller gets its scope after all as soon as something that it called opens one,
-so that scopes nest as the calls do.
+recorded when it ends, by a late span (`scope_names.py`) that says how long before the moment marked last the run began,
+and which callers that are quiet, too, stand around it. A quiet caller gets its scope after all as soon as something
+that it called opens one, so that scopes nest as the calls do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from time import perf_counter_ns
 from deepscope.capture.lines.emit import Pair, make_pair
 from deepscope.capture.lines.entry import Stack
 from deepscope.capture.lines.table import Slot
-from deepscope.trace.scope_names import late_name
+from deepscope.trace.scope_names import MOMENT_NAME, late_name
 
 __all__ = ["QuietLines", "Verdict"]
 
@@ -30,10 +30,10 @@ _TRIAL = 64
 """Runs on trial."""
 _REVIEW = 256
 """Quiet runs after which it is judged anew whether the line holds operators."""
-_NAMING_NS = 2_000
-"""Enough to make the span that is named after the moment at which it starts."""
 _EARLIER_NS = 600
-"""The span's own clock is read some 300 ns after ours, and the hook alone keeps twice this between two lines."""
+"""Torch's clock is read up to 500 ns after ours, and the hook alone keeps twice this between two lines."""
+_TRIES = 8
+"""To mark a moment without an interruption."""
 
 
 class Verdict(Enum):
@@ -50,8 +50,10 @@ class QuietLines:
     def __init__(self, budget: int, dispatch_ns: int) -> None:
         self._budget = budget
         self._dispatch_ns = dispatch_ns
-        self._shortest_ns = 1 << 62
+        self._shortest_ns = 1 << 60
         self._threshold_ns = 0
+        self._marks: list[Pair] = []
+        """Spans that mark a moment, closed; each thread takes one out while it uses it."""
 
     def judge(self, slot: Slot) -> Verdict:
         """What becomes of a run of `slot`, whose budget is spent."""
@@ -94,13 +96,19 @@ class QuietLines:
     def _record_late(self, stack: Stack, since: int) -> None:
         quiet = [entry for entry in stack if entry.is_special and entry.pair is None]
         scopes = [entry.quiet.id for entry in quiet if entry.quiet is not None]
-        length = perf_counter_ns() - since + _NAMING_NS
-        while True:
-            pair = make_pair(late_name(scopes, length + _EARLIER_NS))
-            if perf_counter_ns() - since <= length:
-                break
-            length += 4 * _NAMING_NS  # the thread was interrupted; its name must say how long ago the run began
-        while perf_counter_ns() - since < length:
-            pass
+        pair = make_pair(late_name(scopes, self._mark_moment() - since + _EARLIER_NS))
         pair[0]()
         pair[1]()
+
+    def _mark_moment(self) -> int:
+        """Puts a span into the recording, and returns when by our own clock, which then can be told from torch's."""
+        mark = self._marks.pop() if self._marks else make_pair(MOMENT_NAME)
+        for _ in range(_TRIES):
+            moment = perf_counter_ns()
+            mark[0]()
+            taken = perf_counter_ns() - moment
+            mark[1]()
+            if taken <= 2 * self._shortest_ns:  # else the thread was interrupted: before the span's clock, or behind?
+                break
+        self._marks.append(mark)
+        return moment
