@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { stubCharts } from "./support/charts";
+import { listening } from "./support/listening";
 import { PROGRAM } from "./support/recorded";
 import { Workbench } from "./support/workbench";
 
@@ -18,13 +19,13 @@ describe("the dashboard", () => {
 
   /** What torch-tb-profiler's own page says when a frame is clicked. */
   async function say(message: { filename: string; line: unknown }): Promise<void> {
-    const profiler = bench.webview().frameLocator("#board").frameLocator("iframe");
+    const profiler = bench.profiler();
     await profiler.locator("body").evaluate((_, said) => window.parent.parent.postMessage(said, "*"), message);
   }
 
   it("shows torch-tb-profiler, and a click on a call frame opens the executing line", async () => {
     await bench.run("DeepScope: Open Dashboard");
-    const profiler = bench.webview().frameLocator("#board").frameLocator("iframe");
+    const profiler = bench.profiler();
     await profiler.getByText("Overview").first().waitFor();
     await bench.screenshot("dashboard");
     await profiler.getByText("Overview").first().click();
@@ -78,6 +79,29 @@ describe("the dashboard", () => {
     await bench.atLine(21);
     const heard = bench.editor.extensionLog().match(/dashboard: .*:\d+/g) ?? [];
     expect(heard.filter((line) => line.endsWith(":9"))).toEqual([]);
+  });
+
+  it("opens in the browser, at an address that the browser can reach", async () => {
+    await showDashboard();
+    const opened = bench.page.context().waitForEvent("page");
+    await bench.webview().getByRole("button", { name: "Open in Browser" }).click();
+    const page = await opened;
+    await page.getByText("TensorBoard").first().waitFor();
+    expect(new URL(page.url()).hostname).toMatch(/^(localhost|127\.0\.0\.1)$/);
+    await page.close();
+  });
+
+  it("has TensorBoard back after it died", async () => {
+    const [before] = bench.editor.processes("dashboard.py");
+    process.kill(before!, "SIGKILL");
+    await expect.poll(() => bench.editor.processes("dashboard.py").filter((pid) => pid !== before).length).toBe(1);
+    await bench.profiler().getByText("Overview").first().waitFor();
+  });
+
+  it("listens on the loopback alone", () => {
+    const [pid] = bench.editor.processes("dashboard.py");
+    expect(listening(pid!).length).toBeGreaterThan(0);
+    expect(listening(pid!).every((address) => address.startsWith("127.0.0.1:"))).toBe(true);
   });
 
   it("ends TensorBoard with its panel", async () => {

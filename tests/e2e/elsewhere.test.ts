@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { stubCharts } from "./support/charts";
 import { moveRecorded } from "./support/doctored";
 import { copyProject, hottestOf, PROGRAM, report, scratch, TRACES, traces, type Report } from "./support/recorded";
 import { Workbench } from "./support/workbench";
@@ -36,5 +37,19 @@ describe("a trace recorded on another machine", () => {
     await bench.rows("Hot Lines").first().click();
     await bench.atLine(hottest.line);
     await bench.screenshot("elsewhere");
+  });
+
+  it("has the dashboard's frames open the file that is here", async () => {
+    await stubCharts(bench.page);
+    await bench.run("DeepScope: Open Dashboard");
+    const profiler = bench.profiler();
+    await profiler.getByText("Overview").first().waitFor();
+    const line = hottestOf(recorded).line;
+    await profiler.locator("body").evaluate((_, said) => window.parent.parent.postMessage(said, "*"), {
+      filename: `/home/train/elsewhere/${PROGRAM}`,
+      line: line - 1,
+    });
+    await bench.atLine(line);
+    await bench.page.locator(".tab.active").filter({ hasText: PROGRAM }).waitFor();
   });
 });

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { copyProject, hottestOf, PROGRAM, record, report, scratch, TRACES, type Report } from "./support/recorded";
+import { copyProject, hottestOf, PROGRAM, record, report, scratch, TRACES, traces, type Report } from "./support/recorded";
 import { durationNs } from "./support/units";
 import { Workbench } from "./support/workbench";
 
@@ -92,6 +92,22 @@ describe("the views", () => {
     await bench.rows("Hot Lines").filter({ hasText: `${PROGRAM}:` }).first().waitFor();
   });
 
+  it("sort lines by another number, and hide what is not wanted", async () => {
+    await bench.run("DeepScope: Sort By");
+    await bench.pick("Sort hot lines by", "CPU time");
+    const busiest = recorded.lines.reduce((best, line) => (line.self_cpu_ns > best.self_cpu_ns ? line : best));
+    const first = bench.rows("Hot Lines").first();
+    await first.filter({ hasText: `${PROGRAM}:${busiest.line}` }).waitFor();
+    await first.click({ button: "right" });
+    await bench.page.getByRole("menuitem", { name: "Hide", exact: true }).click();
+    await first.filter({ hasNotText: `${PROGRAM}:${busiest.line}` }).waitFor();
+    await bench.run("DeepScope: Show Hidden Lines Again");
+    await first.filter({ hasText: `${PROGRAM}:${busiest.line}` }).waitFor();
+    await bench.run("DeepScope: Sort By");
+    await bench.pick("Sort hot lines by", "Device time");
+    await first.filter({ hasText: `${PROGRAM}:${hottestOf(recorded).line}` }).waitFor();
+  });
+
   it("tell of a new trace, and show its numbers", async () => {
     record(project, 6);
     const notice = bench.notification(/fit, .*steps?.*: train_transformer\.py:\d+ took \d+(\.\d)? %/);
@@ -112,5 +128,17 @@ describe("the views", () => {
     await bench.goToLine(hottest.line);
     await bench.page.locator(".editor-instance .view-line").filter({ hasText: /·[ \u00a0][+-][\d.]+[ \u00a0](?:µs|ms|s)[ \u00a0]\([+-]/ }).first().waitFor();
     await bench.screenshot("baseline");
+  });
+
+  it("delete a trace, after asking", async () => {
+    const older = bench.rows("Runs").filter({ hasText: "fit" }).nth(1);
+    await older.click({ button: "right" });
+    await bench.page.getByRole("menuitem", { name: "Delete Trace…" }).click();
+    const dialog = bench.page.locator(".monaco-dialog-box").filter({ hasText: "Delete the trace" });
+    await dialog.waitFor();
+    expect(traces(project).length).toBe(2);
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    await expect.poll(() => traces(project).length).toBe(1);
+    await expect.poll(() => bench.rows("Runs").filter({ hasText: "fit" }).count()).toBe(1);
   });
 });

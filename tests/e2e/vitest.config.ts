@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     include: ["**/*.test.ts"],
     globalSetup: ["./support/prepare.ts"],
+    setupFiles: ["./support/failures.ts"],
     // One editor at a time: each is a server, a browser and a Python process or two.
     fileParallelism: false,
     // Each wait has its own, shorter limit and names what it waits for.

@@ -16,6 +16,7 @@ export interface ReportLine {
   readonly function: string;
   readonly self_device_ns: number;
   readonly total_device_ns: number;
+  readonly self_cpu_ns: number;
 }
 
 export interface Report {

@@ -22,6 +22,9 @@ const WAIT_MS = 90_000;
 const ATTEMPT_MS = 15_000;
 
 export class Workbench {
+  /** Those that are open now. */
+  static readonly opened = new Set<Workbench>();
+
   private constructor(
     readonly editor: Editor,
     private readonly browser: Browser,
@@ -36,10 +39,13 @@ export class Workbench {
     const page = await context.newPage();
     await page.goto(editor.url);
     await page.locator(".monaco-workbench .statusbar").waitFor();
-    return new Workbench(editor, browser, page);
+    const bench = new Workbench(editor, browser, page);
+    Workbench.opened.add(bench);
+    return bench;
   }
 
   async close(): Promise<void> {
+    Workbench.opened.delete(this);
     await this.browser.close();
     this.editor.end();
   }
@@ -113,6 +119,19 @@ export class Workbench {
     }
   }
 
+  /** Runs a task by the name that the list of tasks has for it, or the list of those of our type. */
+  async runTask(name: string): Promise<void> {
+    await this.run("Tasks: Run Task");
+    const rows = this.page.locator(".quick-input-list .monaco-list-row");
+    const task = rows.filter({ hasText: name });
+    const ours = rows.filter({ hasText: "deepscope" }).filter({ hasNotText: name });
+    await task.or(ours).first().waitFor();
+    if ((await task.count()) === 0) {
+      await ours.first().click();
+    }
+    await task.first().click();
+  }
+
   /** Chooses in a picker, once it is there in place of the palette. */
   async pick(title: string, item: string): Promise<void> {
     await this.page.locator(".quick-input-title").filter({ hasText: title }).waitFor();
@@ -152,6 +171,11 @@ export class Workbench {
 
   notification(text: string | RegExp): Locator {
     return this.page.locator(".notification-toast").filter({ hasText: text });
+  }
+
+  /** The page of torch-tb-profiler, in TensorBoard, in the dashboard. */
+  profiler(): FrameLocator {
+    return this.webview().frameLocator("#board").frameLocator("iframe");
   }
 
   /** The page inside the webview of the active editor tab. */

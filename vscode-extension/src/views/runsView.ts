@@ -6,6 +6,8 @@ import type { Session } from "../session";
 import { runRows, type RunRow, type TraceRow } from "./runRows";
 
 type Node = RunRow | TraceRow;
+/** A run of so few traces stands open. */
+const FEW_TRACES = 4;
 const TRACE_NAME = /\.pt\.trace\.json(\.gz)?$/;
 
 export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposable {
@@ -50,7 +52,8 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
   getTreeItem(node: Node): vscode.TreeItem {
     const collapsed = vscode.TreeItemCollapsibleState;
     if (node.kind === "run") {
-      const item = new vscode.TreeItem(node.label, node.isSelected ? collapsed.Expanded : collapsed.Collapsed);
+      const isOpen = node.isSelected || node.traces.length <= FEW_TRACES;
+      const item = new vscode.TreeItem(node.label, isOpen ? collapsed.Expanded : collapsed.Collapsed);
       // VS Code remembers by its id whether a row is open: a run opens when its trace comes to be shown.
       item.id = `run:${node.isSelected ? "shown" : "other"}:${node.id}`;
       item.description = node.description;
