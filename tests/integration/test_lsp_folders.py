@@ -1,6 +1,7 @@
 """Workspace folders: none, several, one within another, linked, on other systems."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,22 @@ def test_a_file_in_a_folder_within_a_folder_shows_the_inner_ones_trace(tmp_path:
             )
             uris = [editor.open(folder / "train.py") for folder in (outer, inner)]
             assert [(await editor.hints(uri))[6] for uri in uris] == ["30 µs · 75 %", "60 µs · 75 %"]
+
+    run(scenario())
+
+
+def test_a_folder_is_known_however_the_editor_quotes_its_uri(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        root = project(tmp_path / "pröject (1) 50%+~!")
+        quoted = root.as_uri()
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            await editor.until_ready()
+            lower = re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), quoted)
+            more = quoted.replace("(", "%28").replace("!", "%21").replace("~", "%7E").replace("+", "%2B")
+            for uri in (quoted, quoted + "/", lower, more):
+                assert (await editor.command("status", root=uri))["state"] == "ready"
+            uri = editor.open(more + "/train.py", SOURCE)
+            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
 
     run(scenario())
 

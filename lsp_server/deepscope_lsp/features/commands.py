@@ -39,6 +39,7 @@ from deepscope_lsp.features.arguments import (
 from deepscope_lsp.features.callers import callers, show_callers
 from deepscope_lsp.features.names import HIDE_FINDING, SHOW_CALLERS
 from deepscope_lsp.features.refreshing import refresh, status_object, tell_status
+from deepscope_lsp.uris import to_path
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
@@ -261,8 +262,9 @@ class Commands:
     def _project(self, argument: Where) -> Project:
         session = self._server.session
         if argument.root is not None:
+            path = to_path(argument.root)  # editors quote URIs each in their own way
             for project in session.projects:
-                if project.root and session.to_uri(project.root) == argument.root.rstrip("/"):
+                if path and project.root and os.path.normcase(path) == os.path.normcase(project.root):
                     return project
             raise NoTraceError(f"{argument.root}: no such workspace folder is open")
         return session.main_project() or session.projects[0]
