@@ -28,7 +28,8 @@ def test_moved_lines_keep_edited_lines_are_marked_deleted_lines_vanish_undo_brin
             assert await editor.hints(uri) == {line + 2: label for line, label in original.items()}
             editor.edit(uri, (8, 17), (8, 21), "gelu")
             assert (await editor.hints(uri))[9] == original[7] + " (edited)"
-            assert "edited" in (await editor.hover(uri, 9, 10)).splitlines()[0]
+            edited = (await editor.hover(uri, 9, 10)).splitlines()[0]
+            assert edited == "**Net.forward, line 9** (line 7 when recorded, edited)"
             editor.edit(uri, (8, 0), (9, 0), "")
             assert set(await editor.hints(uri)) == {8, 12, 13}
             editor.edit(uri, (8, 0), (8, 0), "        return y.gelu()\n")

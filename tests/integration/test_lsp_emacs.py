@@ -109,7 +109,7 @@ def test_eglot_shows_the_diagnostics_takes_settings_and_shows_the_hover(tmp_path
     assert diagnostics[8][0] == "eglot-warning"
     assert "Hot line: 75 % of the device time" in diagnostics[8][1]
     assert diagnostics[9][0] == "eglot-warning"  # 25 %: information by default
-    assert "**Net.forward, line 6**" in hover
+    assert "**Net.forward, line 8** (line 6 when recorded)" in hover
     assert "| device | 30 µs | 75 % of busy |" in hover
 
 

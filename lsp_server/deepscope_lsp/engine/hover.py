@@ -49,10 +49,11 @@ class HoverContext:
         return markdown.plain(words) if found is None else markdown.link(words, *found)
 
 
-def line_hover(line: Line, context: HoverContext) -> str:
-    """A measured line: its numbers, what they are made of, and who calls it."""
+def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> str:
+    """A measured line: its numbers, what they are made of, and who calls it; `now` is where it stands by now."""
+    moved = "" if now in {None, line.line} else f"line {line.line} when recorded"
     sections = [
-        _title(f"{line.function}, line {line.line}", context),
+        _title(f"{line.function}, line {now or line.line}", moved, context.mark.value),
         _table(line, context, context.baseline.line(line.file, line.line) if context.baseline else None),
         _ranks(line, context.measure),
         _baseline(context),
@@ -72,7 +73,7 @@ def function_hover(function: Function, context: HoverContext) -> str:
     """A measured function: all its lines together."""
     kernels, operators = context.index.tops_of(function)
     sections = [
-        _title(function.function, context),
+        _title(function.function, context.mark.value),
         _table(function, context, context.baseline.function(function) if context.baseline else None),
         _ranks(function, context.measure),
         _baseline(context),
@@ -104,9 +105,9 @@ def trace_words(profile: Profile) -> str:
     return ", ".join(words)
 
 
-def _title(name: str, context: HoverContext) -> str:
-    mark = f" ({context.mark.value})" if context.mark is not Mark.NONE else ""
-    return f"**{markdown.plain(name)}**{mark}"
+def _title(name: str, *remarks: str) -> str:
+    said = ", ".join(remark for remark in remarks if remark)
+    return f"**{markdown.plain(name)}**" + (f" ({said})" if said else "")
 
 
 def _table(numbers: Numbers, context: HoverContext, old: Numbers | None) -> str:

@@ -54,7 +54,7 @@ def _hover(
         found = [finding for place, finding in server.session.findings(document) if place == line]
         context = server.session.hover_context(document, shown.mark, found if shown.mark is Mark.NONE else ())
         assert context is not None
-        parts.append(line_hover(shown.record, context))
+        parts.append(line_hover(shown.record, context, now=line))
     if not parts:
         return None
     units = server.units
