@@ -208,7 +208,8 @@ class Watcher:
         return [first, *(stamp.path for stamp in stamps[1 : 1 + OLDER_TRACES])]
 
     def _tell_ready(self, project: Project, words: str = "") -> None:
-        tell_status(self._server, project, "ready" if project.index is not None else "none", words)
+        state = "ready" if project.index is not None else "error" if project.error else "none"
+        tell_status(self._server, project, state, words or (project.error if state == "error" else ""))
 
     @staticmethod
     def _may_be_unfinished(error: DeepScopeError, stamps: tuple[TraceStamp, ...]) -> bool:
