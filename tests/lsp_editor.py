@@ -6,9 +6,10 @@ import ast
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from lsprotocol import types
@@ -220,11 +221,12 @@ async def editing(
     options: Any = None,
     client: types.ClientCapabilities | None = None,
     command: tuple[str, ...] = SERVER,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Editor]:
     """An editor with workspace folders, connected to a server of its own; the server must end by itself."""
     editor = Editor()
     editor.settings = settings
-    env = {**os.environ, "DEEPSCOPE_CACHE_DIR": str(cache)}
+    env = {**os.environ, "DEEPSCOPE_CACHE_DIR": str(cache), **environment}
     await editor.start_io(*command, env=env)
     await begin(editor, *roots, options=options, client=client)
     try:
