@@ -20,6 +20,9 @@ TESTS = Path(__file__).resolve().parent
 """What counts as the user's project in these recordings."""
 
 
+OutOfMemoryError = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
+
+
 class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()

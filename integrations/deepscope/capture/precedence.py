@@ -21,6 +21,8 @@ class GiveWay:
     begins in another way."""
 
     def __init__(self, give_way: Callable[[], None]) -> None:
+        self.is_giving_way = False
+        """While `give_way` runs: the other profiler counts as entered, and torch knows nothing of it yet."""
         self._give_way = give_way
         self._thread = 0
         self._original: Callable[..., Any] | None = None
@@ -42,5 +44,9 @@ class GiveWay:
         assert self._original is not None
         if threading.get_ident() == self._thread:
             self.rest()
-            self._give_way()
+            self.is_giving_way = True
+            try:
+                self._give_way()
+            finally:
+                self.is_giving_way = False
         return self._original(*args, **kwargs)

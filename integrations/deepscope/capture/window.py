@@ -123,7 +123,7 @@ class Window:
 
     def _stop_torch(self, started: int) -> None:
         self.is_recording = False
-        is_another = torch_compat.thread_is_taken() and torch_compat.is_taken(self._profiler)
+        is_another = torch_compat.thread_is_taken() and self._is_another_open()
         if is_another or not torch_compat.is_recording():
             self._let_go()
             raise RecorderError(_BROKEN_INTO)
@@ -136,10 +136,13 @@ class Window:
             self.end()
         elif "prepare" in self.cost_ns and "stop" not in self.cost_ns:
             self._precedence.rest()
-            if not torch_compat.is_taken(self._profiler):
+            if not self._is_another_open():
                 self._profiler.start_trace()
                 self._profiler.stop_trace()
             self._let_go()
+
+    def _is_another_open(self) -> bool:
+        return not self._precedence.is_giving_way and torch_compat.is_taken(self._profiler)
 
     def _let_go(self) -> None:
         """Forget torch's profiler, so that nobody takes it for one that still records."""
@@ -176,6 +179,8 @@ def _torch_profiler(options: RecordingOptions) -> Any:
         # torch drops its memory events when it records all threads.
         all_threads = not options.profile_memory if options.all_threads is None else options.all_threads
         config = torch_compat.experimental_config(all_threads=all_threads, with_stack=options.with_stack)
+    observer = options.execution_trace_observer  # a keyword from torch 2.3 on
+    newer = {} if observer is None else {"execution_trace_observer": observer}
     return torch_profile(
         activities=_with_cpu(options.activities),
         record_shapes=options.record_shapes,
@@ -184,5 +189,5 @@ def _torch_profiler(options: RecordingOptions) -> Any:
         with_flops=options.with_flops,
         with_modules=options.with_modules,
         experimental_config=config,
-        execution_trace_observer=options.execution_trace_observer,
+        **newer,
     )

@@ -14,7 +14,7 @@ import torch
 
 import deepscope
 from deepscope.errors import NestedProfileError, OptionError, RecorderError
-from recorded import TESTS, Net, load, loader, scopes_of, step_names, steps, train_step
+from recorded import TESTS, Net, OutOfMemoryError, load, loader, scopes_of, step_names, steps, train_step
 
 
 def train(batches: Iterator[Any]) -> None:
@@ -125,9 +125,9 @@ def test_an_exception_keeps_the_trace_and_reaches_the_caller(tmp_path: Path) -> 
     def run_out_of_memory() -> None:
         with recording:
             torch.ones(3).sum()
-            raise torch.OutOfMemoryError("CUDA out of memory")
+            raise OutOfMemoryError("CUDA out of memory")
 
-    with pytest.raises(torch.OutOfMemoryError):
+    with pytest.raises(OutOfMemoryError):
         run_out_of_memory()
     own = load(recording.traces[0])["deepscope"]
     assert own["complete"] is False

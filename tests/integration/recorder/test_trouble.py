@@ -13,14 +13,14 @@ from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.window import Window
-from recorded import TESTS, load, run_python, step_names
+from recorded import TESTS, OutOfMemoryError, load, run_python, step_names
 
 
 class Stop(BaseException):
     """As Ctrl-C: no Exception."""
 
 
-@pytest.mark.parametrize("error", [ValueError, Stop, torch.OutOfMemoryError])
+@pytest.mark.parametrize("error", [ValueError, Stop, OutOfMemoryError])
 def test_an_early_end_keeps_what_was_recorded_and_says_so(tmp_path: Path, error: type[BaseException]) -> None:
     recorder = Recorder(RecordingOptions(root=TESTS, wait=0, warmup=0), folder=tmp_path)
     recorder.start()
