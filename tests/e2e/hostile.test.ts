@@ -13,6 +13,8 @@ const NAMES = [
   "$(trash) `code` **bold** <script>document.title='owned'</script>",
   `"; touch ${MARK}; "`,
 ];
+/** What the trace says its lines are in. */
+const FILES = ["../../../../../../etc/passwd", "/etc/hostname", "[link](command:workbench.action.toggleSidebarVisibility)", "PROJECT/../../../etc/hosts"];
 
 describe("a trace made to attack the reader", () => {
   const own = scratch();
@@ -25,21 +27,24 @@ describe("a trace made to attack the reader", () => {
     copyProject(inject("project"), project);
     const [trace] = traces(project);
     const program = join(project, PROGRAM);
-    const [first, second] = report(trace!).lines.filter((line) => line.function.includes("attend"));
+    const byTime = [...report(trace!).lines].sort((one, other) => other.self_device_ns - one.self_device_ns);
+    const lines = byTime.slice(1, 1 + FILES.length).map((line) => line.line);
     doctor(trace!, (header) => {
       header.project_root = project;
       header.hostname = NAMES[0]!;
       header.device.name = NAMES[0]!;
       header.metadata = { note: NAMES[1] };
       header.files[0]!.path = program;
-      header.files.push({ path: "../../../../../../etc/passwd" }, { path: "/etc/hostname" });
+      const own = header.files.length;
+      header.files.push(...FILES.map((path) => ({ path: path.replace("PROJECT", project) })));
       for (const [index, scope] of header.scopes.entries()) {
         if (scope[0] !== 0 || scope[1] !== 0) {
           continue;
         }
-        // The second file for one line, the third for another; hostile names for all.
+        // Hostile names for all, and for one line each a file of those above.
         scope[3] = NAMES[index % NAMES.length]!;
-        scope[1] = scope[2] === first!.line ? header.files.length - 2 : scope[2] === second!.line ? header.files.length - 1 : 0;
+        const file = lines.indexOf(scope[2]);
+        scope[1] = file >= 0 && file < FILES.length ? own + file : 0;
       }
     });
     recorded = report(join(project, TRACES));
@@ -84,19 +89,21 @@ describe("a trace made to attack the reader", () => {
     expect(await graph.locator("img, g.frame script, a").count()).toBe(0);
   });
 
-  it("opens no file outside the workspace without asking", async () => {
-    for (const name of ["passwd", "hostname"]) {
+  it("opens no file outside the workspace without asking, and makes no link of its name", async () => {
+    for (const name of ["passwd", "hostname", "hosts", "[link]"]) {
       const row = bench.rows("Hot Lines").filter({ hasText: name }).first();
       await row.click();
       const dialog = bench.page.locator(".monaco-dialog-box");
       const notFound = bench.notification("was not found here");
       await dialog.or(notFound).first().waitFor();
+      await bench.screenshot(`hostile-${name.replace(/\W/g, "")}`);
       if (await dialog.isVisible()) {
-        await bench.screenshot(`hostile-${name}`);
         await bench.page.keyboard.press("Escape");
         await dialog.waitFor({ state: "hidden" });
       }
       expect(await bench.page.locator(".tab").filter({ hasText: name }).count()).toBe(0);
+      expect(await bench.page.locator(".notification-toast .notification-list-item-message a").count()).toBe(0);
+      await bench.run("Notifications: Clear All Notifications");
     }
   });
 

@@ -98,8 +98,7 @@ describe("the views", () => {
     const busiest = recorded.lines.reduce((best, line) => (line.self_cpu_ns > best.self_cpu_ns ? line : best));
     const first = bench.rows("Hot Lines").first();
     await first.filter({ hasText: `${PROGRAM}:${busiest.line}` }).waitFor();
-    await first.click({ button: "right" });
-    await bench.page.getByRole("menuitem", { name: "Hide", exact: true }).click();
+    await bench.chooseFromMenu(first, "Hide");
     await first.filter({ hasNotText: `${PROGRAM}:${busiest.line}` }).waitFor();
     await bench.run("DeepScope: Show Hidden Lines Again");
     await first.filter({ hasText: `${PROGRAM}:${busiest.line}` }).waitFor();
@@ -132,8 +131,7 @@ describe("the views", () => {
 
   it("delete a trace, after asking", async () => {
     const older = bench.rows("Runs").filter({ hasText: "fit" }).nth(1);
-    await older.click({ button: "right" });
-    await bench.page.getByRole("menuitem", { name: "Delete Trace…" }).click();
+    await bench.chooseFromMenu(older, "Delete Trace…");
     const dialog = bench.page.locator(".monaco-dialog-box").filter({ hasText: "Delete the trace" });
     await dialog.waitFor();
     expect(traces(project).length).toBe(2);

@@ -3,6 +3,7 @@
 import * as vscode from "vscode";
 import type { Dashboard } from "./dashboard/dashboard";
 import type { FlamePanel } from "./flame/panel";
+import { notify } from "./notify";
 import { cursorPlace, openPlace } from "./places";
 import type { Notices } from "./run/notices";
 import type { Runner } from "./run/runner";
@@ -108,7 +109,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
         return await action(...given);
       } catch (error) {
         parts.log.error(`${name}: ${String(error)}`);
-        void vscode.window.showErrorMessage(`DeepScope: ${error instanceof Error ? error.message : String(error)}`);
+        void notify("error", `DeepScope: ${error instanceof Error ? error.message : String(error)}`);
         return undefined;
       }
     }),
@@ -118,7 +119,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
 async function openLine(row: LineArgument): Promise<void> {
   const line = row.line ?? row.path;
   if (line?.uri == null) {
-    void vscode.window.showInformationMessage(`DeepScope: ${line?.file ?? "this file"} was not found here.`);
+    void notify("info", `DeepScope: ${line?.file ?? "this file"} was not found here.`);
     return;
   }
   await openPlace({ uri: line.uri, line: line.currentLine ?? line.line });

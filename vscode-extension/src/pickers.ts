@@ -1,6 +1,7 @@
 /** Quick picks: a trace, an interpreter. */
 
 import * as vscode from "vscode";
+import { plain } from "./status/words";
 import type { Session } from "./session";
 import type { RunsView } from "./views/runsView";
 
@@ -11,9 +12,9 @@ export async function pickTrace(runs: RunsView, session: Session): Promise<strin
   const newest: Item = { label: "$(sync) Newest trace", description: "follow new runs as they come", path: null };
   const items = runs.traces.map(
     ({ run, row }): Item => ({
-      label: `${row.trace.selected ? "$(check) " : ""}${row.label}`,
-      description: row.description,
-      detail: `${run.label} ${run.description}`,
+      label: `${row.trace.selected ? "$(check) " : ""}${plain(row.label)}`,
+      description: plain(row.description),
+      detail: plain(`${run.label} ${run.description}`),
       path: row.trace.path,
     }),
   );

@@ -1,6 +1,10 @@
 /** The one place that turns lines counted from 1 into VS Code's positions, and opens them. */
 
+import * as fs from "node:fs";
+import * as path from "node:path";
 import * as vscode from "vscode";
+import { isBelowAny } from "./folders";
+import { ask } from "./notify";
 
 export interface Place {
   readonly uri: string;
@@ -17,7 +21,8 @@ const allowed = new Set<string>();
  * Places come from traces, which anyone may have written: a file outside the workspace is opened only after asking.
  */
 export async function openPlace(place: Place, options: { viewColumn?: vscode.ViewColumn } = {}): Promise<void> {
-  const uri = vscode.Uri.parse(place.uri, true);
+  const named = vscode.Uri.parse(place.uri, true);
+  const uri = named.with({ path: path.posix.normalize(named.path) });
   if (!isReadable(uri) || !(await mayOpen(uri))) {
     return;
   }
@@ -54,17 +59,28 @@ function isReadable(uri: vscode.Uri): boolean {
   return uri.scheme === "file" ? uri.authority === "" : uri.scheme === "vscode-notebook-cell";
 }
 
+/** Whether the file itself, at the end of all links, lies in a folder of the workspace. */
+async function isInWorkspace(uri: vscode.Uri): Promise<boolean> {
+  if (uri.scheme !== "file") {
+    return vscode.workspace.getWorkspaceFolder(uri) !== undefined;
+  }
+  const folders = (vscode.workspace.workspaceFolders ?? []).filter((folder) => folder.uri.scheme === "file");
+  const [file, ...roots] = await Promise.all([uri.fsPath, ...folders.map((folder) => folder.uri.fsPath)].map(realPath));
+  return file !== undefined && isBelowAny(file, roots);
+}
+
+/** Links resolved; the path itself where there is nothing. */
+async function realPath(file: string): Promise<string> {
+  return fs.promises.realpath(file).catch(() => file);
+}
+
 async function mayOpen(uri: vscode.Uri): Promise<boolean> {
   const key = uri.toString();
   const isOpen = vscode.workspace.textDocuments.some((document) => document.uri.toString() === key);
-  if (isOpen || allowed.has(key) || vscode.workspace.getWorkspaceFolder(uri) !== undefined) {
+  if (isOpen || allowed.has(key) || (await isInWorkspace(uri))) {
     return true;
   }
-  const choice = await vscode.window.showWarningMessage(
-    "The trace names a file outside this workspace. Open it?",
-    { modal: true, detail: uri.fsPath },
-    "Open",
-  );
+  const choice = await ask("The trace names a file outside this workspace. Open it?", uri.fsPath, "Open");
   if (choice === "Open") {
     allowed.add(key);
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { noticeWords } from "../src/run/noticeWords";
-import { plain, shortDevice, statusWords, stepWords } from "../src/status/words";
+import { plain, shortDevice, statusWords, stepWords, unlinked } from "../src/status/words";
 import { hotLine, shownTrace, status } from "./examples";
 
 const now = Date.parse("2026-01-01T00:05:00+00:00");
@@ -55,4 +55,8 @@ describe("the notice of a new trace", () => {
   it("says when no line took time", () => {
     expect(noticeWords(shownTrace(), undefined)).toContain("no line of your code");
   });
+});
+
+it("names in messages are no links, whatever they look like", () => {
+  expect(unlinked("[run](command:x) [a](https://b)")).toBe("[run]\u200b(command:x) [a]\u200b(https://b)");
 });

@@ -164,6 +164,19 @@ export class Workbench {
     await this.page.locator(".pane-header").filter({ hasText: "Hot Lines" }).waitFor();
   }
 
+  /** Chooses in the context menu of a row. */
+  async chooseFromMenu(row: Locator, name: string): Promise<void> {
+    await row.click({ button: "right" });
+    const item = this.page.getByRole("menuitem", { name, exact: true });
+    await item.waitFor();
+    // A menu that has just opened takes no click: the one that opened it might have slipped.
+    for (let left = 20; left > 0 && (await item.isVisible()); left -= 1) {
+      await item.click({ timeout: ATTEMPT_MS }).catch(() => undefined);
+      await item.waitFor({ state: "hidden", timeout: 500 }).catch(() => undefined);
+    }
+    await item.waitFor({ state: "hidden" });
+  }
+
   /** The rows of a view in the side bar. */
   rows(view: string): Locator {
     return this.page.locator(".pane").filter({ has: this.page.locator(".pane-header", { hasText: view }) }).locator(".monaco-list-row");

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import * as path from "node:path";
 import * as vscode from "vscode";
 import { besideOf } from "../flame/panel";
+import { notify } from "../notify";
 import { page } from "../page";
 import { CrashPolicy } from "../server/crashes";
 import type { Requests } from "../server/requests";
@@ -56,16 +57,16 @@ export class Dashboard implements vscode.Disposable {
 
   private folderOf(trace: string | undefined): string | undefined {
     if (!vscode.workspace.isTrusted) {
-      void vscode.window.showInformationMessage("DeepScope: this workspace is restricted; trust it to start the dashboard.");
+      void notify("info", "DeepScope: this workspace is restricted; trust it to start the dashboard.");
       return undefined;
     }
     const shown = trace ?? this.session.status?.trace?.path;
     if (shown === undefined) {
-      void vscode.window.showInformationMessage("DeepScope: no trace is shown yet; record a run or select a trace.");
+      void notify("info", "DeepScope: no trace is shown yet; record a run or select a trace.");
       return undefined;
     }
     if (REMOTE.test(shown)) {
-      void vscode.window.showInformationMessage("DeepScope: TensorBoard reads local folders; copy the trace here to see it there.");
+      void notify("info", "DeepScope: TensorBoard reads local folders; copy the trace here to see it there.");
       return undefined;
     }
     return /\.json(\.gz)?$/.test(shown) ? parentOf(shown) : shown;
@@ -85,7 +86,8 @@ export class Dashboard implements vscode.Disposable {
     } catch (error) {
       this.log.error(`dashboard: ${String(error)}`);
       panel.dispose();
-      const choice = await vscode.window.showErrorMessage(
+      const choice = await notify(
+        "error",
         `DeepScope: the dashboard did not start: ${error instanceof Error ? error.message : String(error)}`,
         "Show Logs",
       );
@@ -133,7 +135,7 @@ export class Dashboard implements vscode.Disposable {
     }
     if (pauseMs === undefined) {
       this.panel.dispose();
-      void vscode.window.showErrorMessage("DeepScope: TensorBoard ended several times; its output is in the logs.");
+      void notify("error", "DeepScope: TensorBoard ended several times; its output is in the logs.");
       return;
     }
     setTimeout(() => void this.load(folder), pauseMs);

@@ -1,6 +1,7 @@
 /** From a frame in the dashboard to the line in an editor. */
 
 import * as vscode from "vscode";
+import { notify } from "../notify";
 import { openPlace } from "../places";
 import type { Requests } from "../server/requests";
 import type { FrameClick } from "./messages";
@@ -10,7 +11,7 @@ import { isLocalAbsolute } from "./paths";
 export async function jump(click: FrameClick, requests: Requests, viewColumn: vscode.ViewColumn): Promise<void> {
   const found = await find(click, requests);
   if (found === undefined) {
-    void vscode.window.showInformationMessage(`DeepScope: ${click.filename} was not found here.`);
+    void notify("info", `DeepScope: ${click.filename} was not found here.`);
     return;
   }
   await openPlace(found, { viewColumn });

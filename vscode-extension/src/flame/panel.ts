@@ -10,7 +10,7 @@ import { readOr } from "../shape";
 import { page } from "../page";
 import type { LineKey } from "../views/callPathRows";
 import { duration } from "../units";
-import { stepWords } from "../status/words";
+import { plain, stepWords } from "../status/words";
 import { drawnTree, frameOf } from "./drawn";
 import { fromPage, type FromPage, type ToPage } from "./messages";
 
@@ -139,7 +139,7 @@ export class FlamePanel implements vscode.Disposable {
   private async jump(frame: number): Promise<void> {
     const line = this.graph?.frames[frame];
     if (line?.uri == null) {
-      void vscode.window.setStatusBarMessage(`DeepScope: ${line?.file ?? "this frame"} was not found here`, 4000);
+      void vscode.window.setStatusBarMessage(plain(`DeepScope: ${line?.file ?? "this frame"} was not found here`), 4000);
       return;
     }
     await openPlace({ uri: line.uri, line: line.currentLine ?? line.line }, { viewColumn: besideOf(this.panel) });

@@ -1,6 +1,7 @@
 /** Offers to install or upgrade DeepScope; shows what is run, and runs nothing unasked. */
 
 import * as vscode from "vscode";
+import { notify } from "../notify";
 import { pythonOf } from "./candidates";
 import { MINIMUM_DEEPSCOPE, MINIMUM_PYTHON, type Verdict } from "./probe";
 import type { Interpreter, Interpreters, Resolution } from "./resolve";
@@ -13,7 +14,8 @@ export async function offerInstall(
   interpreters: Interpreters,
 ): Promise<"installed" | "logs" | "pick" | undefined> {
   if (resolution.kind === "none") {
-    const choice = await vscode.window.showErrorMessage(
+    const choice = await notify(
+      "error",
       `DeepScope found no Python ${MINIMUM_PYTHON} or later that runs${resolution.tried.length > 0 ? ` (tried ${resolution.tried.length})` : ""}.`,
       "Select Interpreter",
       "Show Logs",
@@ -22,11 +24,12 @@ export async function offerInstall(
   }
   const { interpreter, verdict } = resolution;
   if (verdict === "tooOldPython") {
-    const choice = await vscode.window.showErrorMessage(wording(interpreter, verdict), "Select Interpreter", "Show Logs");
+    const choice = await notify(
+      "error",wording(interpreter, verdict), "Select Interpreter", "Show Logs");
     return choice === "Select Interpreter" ? "pick" : choice === "Show Logs" ? "logs" : undefined;
   }
   const verb = verdict === "tooOldDeepScope" ? "Upgrade…" : "Install…";
-  const choice = await vscode.window.showWarningMessage(wording(interpreter, verdict), verb, "Select Interpreter", "Show Logs");
+  const choice = await notify("warning", wording(interpreter, verdict), verb, "Select Interpreter", "Show Logs");
   if (choice === verb) {
     return (await install(interpreter, interpreters)) ? "installed" : undefined;
   }

@@ -1,6 +1,7 @@
 /** Tells when a new trace is shown that nobody asked for: a run has ended. */
 
 import * as vscode from "vscode";
+import { notify } from "../notify";
 import { openPlace } from "../places";
 import type { Status } from "../server/contract";
 import type { Requests } from "../server/requests";
@@ -35,7 +36,7 @@ export class Notices {
     }
     try {
       const [hottest] = (await this.requests.hotLines(1)).lines;
-      const choice = await vscode.window.showInformationMessage(noticeWords(trace, hottest), "Show", "Dashboard");
+      const choice = await notify("info", noticeWords(trace, hottest), "Show", "Dashboard");
       if (choice === "Dashboard") {
         await vscode.commands.executeCommand("deepscope.openDashboard");
       } else if (choice === "Show" && hottest?.uri != null) {

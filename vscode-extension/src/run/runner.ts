@@ -2,6 +2,7 @@
 
 import * as path from "node:path";
 import * as vscode from "vscode";
+import { notify } from "../notify";
 import { list, object, readOr, text, withDefault } from "../shape";
 import type { Session } from "../session";
 
@@ -28,11 +29,11 @@ export class Runner implements vscode.Disposable {
   async runFile(given?: vscode.Uri): Promise<void> {
     const document = given === undefined ? vscode.window.activeTextEditor?.document : await vscode.workspace.openTextDocument(given);
     if (document?.languageId !== "python" || document.uri.scheme !== "file") {
-      void vscode.window.showInformationMessage("DeepScope: open the Python file to run.");
+      void notify("info", "DeepScope: open the Python file to run.");
       return;
     }
     if (!vscode.workspace.isTrusted) {
-      void vscode.window.showInformationMessage("DeepScope: this workspace is restricted; trust it to run its files.");
+      void notify("info", "DeepScope: this workspace is restricted; trust it to run its files.");
       return;
     }
     await document.save();
@@ -40,7 +41,7 @@ export class Runner implements vscode.Disposable {
     const program = document.uri.fsPath;
     const task = this.task(program, args, { type: TYPE, program, args }, scopeOf(document.uri));
     if (task === undefined) {
-      void vscode.window.showErrorMessage("DeepScope: no Python interpreter to run the file with; see its logs.", "Show Logs").then((choice) =>
+      void notify("error", "DeepScope: no Python interpreter to run the file with; see its logs.", "Show Logs").then((choice) =>
         choice === undefined ? undefined : vscode.commands.executeCommand("deepscope.showLogs"),
       );
       return;

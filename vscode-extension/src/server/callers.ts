@@ -2,6 +2,7 @@
 
 import * as vscode from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
+import { notify } from "../notify";
 import { openPlace } from "../places";
 import { natural, object, readOr, text } from "../shape";
 import { plain } from "../status/words";
@@ -23,7 +24,7 @@ export function callersMiddleware(requests: () => Requests): Middleware {
 
 export async function pickCaller(callers: readonly Caller[]): Promise<void> {
   if (callers.length === 0) {
-    void vscode.window.showInformationMessage("DeepScope: no caller of this line was recorded.");
+    void notify("info", "DeepScope: no caller of this line was recorded.");
     return;
   }
   const items = callers.map((caller) => ({

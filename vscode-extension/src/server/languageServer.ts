@@ -5,12 +5,16 @@ import {
   CloseAction,
   ErrorAction,
   LanguageClient,
+  MessageType,
   RevealOutputChannelOn,
+  ShowMessageNotification,
+  ShowMessageRequest,
   State,
   type ErrorHandler,
   type Middleware,
 } from "vscode-languageclient/node";
 import type { Interpreter } from "../interpreter/resolve";
+import { notify, type Kind } from "../notify";
 import { readOr } from "../shape";
 import { status as readStatus, type Status } from "./contract";
 import { CrashPolicy } from "./crashes";
@@ -121,6 +125,11 @@ export class LanguageServer implements vscode.Disposable {
         this.statusEmitter.fire(status);
       }
     });
+    client.onNotification(ShowMessageNotification.type, ({ type, message }) => void notify(kindOf(type), message));
+    client.onRequest(ShowMessageRequest.type, async ({ type, message, actions = [] }) => {
+      const title = await notify(kindOf(type), message, ...actions.map((action) => action.title));
+      return actions.find((action) => action.title === title) ?? null;
+    });
     client.onDidChangeState(({ newState }) => {
       if (newState === State.Running) {
         this.runningEmitter.fire("running");
@@ -171,13 +180,17 @@ export class LanguageServer implements vscode.Disposable {
   }
 
   private async tellFailed(message: string): Promise<void> {
-    const choice = await vscode.window.showErrorMessage(message, "Show Logs", "Restart");
+    const choice = await notify("error", message, "Show Logs", "Restart");
     if (choice === "Show Logs") {
       this.log.show();
     } else if (choice === "Restart") {
       await vscode.commands.executeCommand("deepscope.restartServer");
     }
   }
+}
+
+function kindOf(type: MessageType): Kind {
+  return type === MessageType.Error ? "error" : type === MessageType.Warning ? "warning" : "info";
 }
 
 async function inTime(work: Promise<void>, limitMs: number): Promise<void> {

@@ -86,3 +86,8 @@ export function shortDevice(device: string): string {
 export function plain(text: string): string {
   return text.replaceAll("$(", "$\u200b(");
 }
+
+/** Text in which VS Code sees no `[words](command:…)`, which it would make a link of, and run when it is clicked. */
+export function unlinked(text: string): string {
+  return text.replaceAll("](", "]\u200b(");
+}

@@ -1,6 +1,7 @@
 /** The Runs view: the traces there are; show, compare, delete, reveal. */
 
 import * as vscode from "vscode";
+import { ask } from "../notify";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { runRows, type RunRow, type TraceRow } from "./runRows";
@@ -79,7 +80,7 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
     if (!TRACE_NAME.test(path)) {
       return;
     }
-    const choice = await vscode.window.showWarningMessage(`Delete the trace ${name}?`, { modal: true, detail: path }, "Delete");
+    const choice = await ask(`Delete the trace ${name}?`, path, "Delete");
     if (choice !== "Delete") {
       return;
     }
