@@ -15,7 +15,7 @@ describe("a trace recorded on another machine", () => {
   beforeAll(async () => {
     copyProject(inject("project"), project);
     const [trace] = traces(project);
-    moveRecorded(trace!, inject("project"), "/home/train/elsewhere");
+    moveRecorded(trace!, project, "/home/train/elsewhere");
     recorded = report(join(project, TRACES));
     bench = await Workbench.open({ folder: project, extensions: inject("extensions") });
     await bench.openFile(PROGRAM);

@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { moveRecorded } from "./doctored";
 import { PYTHON } from "./surroundings";
 
 export const PROGRAM = "train_transformer.py";
@@ -65,11 +66,14 @@ export function scratch(): { readonly path: string; readonly remove: () => void 
   return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 5 }) };
 }
 
-/** A copy of a recorded project under another path: its trace then comes from elsewhere. */
+/** A copy of a recorded project under another path, its traces as if recorded there. */
 export function copyProject(from: string, to: string): string {
   cpSync(from, to, { recursive: true, filter: (source) => !source.includes("__pycache__") });
   if (!existsSync(join(to, PROGRAM))) {
     throw new Error(`${from} holds no ${PROGRAM}`);
+  }
+  for (const trace of traces(to)) {
+    moveRecorded(trace, from, to);
   }
   return to;
 }
