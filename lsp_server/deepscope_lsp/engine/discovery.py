@@ -11,7 +11,7 @@ from pathlib import Path
 
 from deepscope.store.files import TraceFile, is_url
 
-__all__ = ["TRACE_SUFFIXES", "Places", "TraceStamp", "find_stamps", "resolve_places"]
+__all__ = ["TRACE_SUFFIXES", "Places", "TraceStamp", "find_stamps", "lies_below", "resolve_places"]
 
 TRACE_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
 DEPTH_LIMIT = 6
@@ -59,6 +59,12 @@ def resolve_places(entries: Sequence[str], root: str) -> Places:
         for match in matches:
             (files if os.path.isfile(match) else folders).append(os.path.normpath(match))  # noqa: PTH113
     return Places(tuple(dict.fromkeys(folders)), tuple(dict.fromkeys(files)), tuple(urls))
+
+
+def lies_below(folder: str, root: str) -> bool:
+    """Whether a folder is really below another, where an editor watches: not behind a link that leads out of it."""
+    real_folder, real_root = (os.path.normcase(os.path.realpath(one)) for one in (folder, root))
+    return real_folder.startswith(os.path.join(real_root, ""))  # noqa: PTH118
 
 
 def find_stamps(places: Places) -> list[TraceStamp]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope.errors import DeepScopeError, NotATraceError, NoTraceError, OptionError, TruncatedTraceError
-from deepscope_lsp.engine.discovery import TRACE_SUFFIXES, Places, TraceStamp, find_stamps, resolve_places
+from deepscope_lsp.engine.discovery import TRACE_SUFFIXES, Places, TraceStamp, find_stamps, lies_below, resolve_places
 from deepscope_lsp.engine.loading import CancelledLoadError
 from deepscope_lsp.engine.wording import in_settings
 from deepscope_lsp.features import loading
@@ -149,7 +149,7 @@ class Watcher:
         if (
             self.editor_watches
             and project.root
-            and all(_is_below(folder, project.root) for folder in watched.places.folders)
+            and all(lies_below(folder, project.root) for folder in watched.places.folders)
         ):
             return None
         return settings.watch_poll_seconds
@@ -219,7 +219,3 @@ class Watcher:
 def _age(stamps: tuple[TraceStamp, ...]) -> float:
     """Seconds since the last write to any of them."""
     return time.time() - max((stamp.mtime_ns for stamp in stamps), default=0) / 1e9
-
-
-def _is_below(path: str, root: str) -> bool:
-    return os.path.normcase(path).startswith(os.path.normcase(os.path.join(root, "")))  # noqa: PTH118

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from deepscope_lsp.engine.discovery import find_stamps, resolve_places
+from deepscope_lsp.engine.discovery import find_stamps, lies_below, resolve_places
 
 
 def touch(path: Path, seconds: int = 1_000) -> Path:
@@ -39,6 +39,19 @@ def test_links_in_a_circle_and_broken_ones_end(tmp_path: Path) -> None:
     (tmp_path / "logs" / "again").symlink_to(tmp_path / "logs", target_is_directory=True)
     (tmp_path / "logs" / "dangling.pt.trace.json").symlink_to(tmp_path / "nowhere")
     assert [stamp.path for stamp in find_stamps(resolve_places(["logs"], str(tmp_path)))] == [str(trace)]
+
+
+def test_what_is_behind_a_link_is_not_where_an_editor_watches(tmp_path: Path) -> None:
+    root, scratch = tmp_path / "project", tmp_path / "project scratch"
+    (root / "runs").mkdir(parents=True)
+    scratch.mkdir()
+    (root / "logs").symlink_to(scratch, target_is_directory=True)
+    (tmp_path / "link").symlink_to(root, target_is_directory=True)
+    assert lies_below(str(root / "runs"), str(root))
+    assert lies_below(str(tmp_path / "link" / "runs"), str(root))
+    assert lies_below(str(root / "not there yet"), str(root))
+    assert not lies_below(str(root / "logs"), str(root))
+    assert not lies_below(str(scratch), str(root))
 
 
 def test_a_folder_of_a_thousand_traces(tmp_path: Path) -> None:
