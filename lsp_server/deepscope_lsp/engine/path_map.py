@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from deepscope.store.profile import SourceFile
+from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.likeness import is_same_text, shared_ratio
 from deepscope_lsp.engine.recorded_path import RecordedPath, parts_of
 
@@ -168,7 +169,7 @@ class PathMap:
             if rest is not None and _is_file(found := str(Path(local_prefix, *rest))):
                 return found
         if self._lies_here(recorded):
-            return recorded
+            return recorded if self._is_in_workspace(recorded) else self._copy_of(recorded) or recorded
         below = path.below(parts_of(self.project_root)) if self.project_root else None
         for rest in [below, *(path.parts[start:] for start in range(1, len(path.parts)))]:
             found_here = {file for root in self.roots if rest and _is_file(file := _below(root, rest))}
@@ -179,9 +180,22 @@ class PathMap:
     def _longest_prefixes(self) -> Iterator[tuple[str, str]]:
         return iter(sorted(self.prefixes.items(), key=lambda pair: -len(pair[0])))
 
+    def _copy_of(self, recorded: str) -> str | None:
+        """The workspace's own copy of a file that ran elsewhere on this machine; None where none has the same text."""
+        below = parts_of(recorded).below(parts_of(self.project_root)) if self.project_root else None
+        source = self.files.get(recorded)
+        if not below or source is None:
+            return None
+        found = [file for root in self.roots if _is_file(file := _below(root, below)) and _has_text(file, source)]
+        return found[0] if len(found) == 1 else None
+
+    def _is_in_workspace(self, path: str) -> bool:
+        real = os.path.realpath(path)
+        return any(parts_of(real).below(parts_of(os.path.realpath(root))) is not None for root in self.roots)
+
     def _is_another_file(self, recorded: str, path: str) -> bool:
-        """Whether a recorded file lies where it was recorded, and this is another one."""
-        if not self._lies_here(recorded):
+        """Whether a recorded file lies in the workspace where it was recorded, and this is another one."""
+        if not self._lies_here(recorded) or not self._is_in_workspace(recorded):
             return False
         try:
             return not os.path.samefile(recorded, path)  # noqa: PTH121
@@ -190,6 +204,13 @@ class PathMap:
 
     def _lies_here(self, recorded: str) -> bool:
         return parts_of(recorded).is_windows == (os.sep == "\\") and _is_file(recorded)
+
+
+def _has_text(file: str, source: SourceFile) -> bool:
+    try:
+        return is_same_text(source, source_lines(Path(file).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return False
 
 
 def _longest_suffix(files: Sequence[str], local: RecordedPath) -> tuple[int, list[str]]:

@@ -150,3 +150,18 @@ def test_hostile_paths_are_neither_asked_for_nor_followed(tmp_path: Path, record
     paths = path_map({recorded: None}, tmp_path, project_root="/job")
     found = paths.local(recorded)
     assert found is None or not found.startswith(str(tmp_path))
+
+
+def test_the_workspaces_own_copy_of_what_ran_elsewhere_on_this_machine_is_the_file(tmp_path: Path) -> None:
+    recorded, copy = write(tmp_path / "one" / "train.py"), write(tmp_path / "two" / "train.py")
+    paths = path_map({str(recorded): MODEL}, tmp_path / "two", project_root=str(tmp_path / "one"))
+    assert paths.local(str(recorded)) == str(copy)
+    assert match(paths, copy) == FileMatch(str(recorded))
+    assert match(paths, copy, MODEL + "x = 1\n") == FileMatch(str(recorded))
+
+
+def test_another_project_with_a_file_of_that_name_is_no_copy(tmp_path: Path) -> None:
+    recorded = write(tmp_path / "one" / "train.py")
+    write(tmp_path / "two" / "train.py", OTHER)
+    paths = path_map({str(recorded): MODEL}, tmp_path / "two", project_root=str(tmp_path / "one"))
+    assert paths.local(str(recorded)) == str(recorded)
