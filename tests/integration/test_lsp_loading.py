@@ -124,6 +124,23 @@ def test_a_later_choice_overtakes_one_that_is_still_loading(root: Path, tmp_path
     run(scenario())
 
 
+def test_what_is_asked_for_takes_the_place_of_what_was_found(root: Path, tmp_path: Path, hold: Hold) -> None:
+    async def scenario() -> None:
+        record(root, name=name(1))
+        async with editing(root, cache=tmp_path / "cache", environment=hold.environment) as editor:
+            await editor.until(lambda: bool(editor.progress), "the trace was found and is being read")
+            reload = asyncio.ensure_future(editor.command("reload"))
+            await editor.until(lambda: [kind(one) for one in editor.progress].count("begin") == 2, "it is read anew")
+            hold.path.unlink()
+            assert (await reload)["state"] == "ready"
+            assert {one["state"] for one in editor.statuses} == {"loading", "ready"}
+            assert not [one for one in editor.statuses if "cancelled" in one["message"]]
+            ends = sorted(kind(one) for one in editor.progress if kind(one) != "report")
+            assert ends == ["begin", "begin", "end", "end"]
+
+    run(scenario())
+
+
 def test_the_server_ends_at_once_in_the_middle_of_a_load(root: Path, tmp_path: Path, hold: Hold) -> None:
     async def scenario() -> None:
         record(root)

@@ -32,6 +32,8 @@ class Project:
     """The traces that were there when the profile was loaded."""
     loader: Loader | None = None
     """The load under way."""
+    orders: int = 0
+    """Loads that somebody asked for and that are not done."""
     asked: set[str] = field(default_factory=set)
     """Paths about which the user was asked already."""
     picked: dict[str, str] = field(default_factory=dict)

@@ -205,7 +205,10 @@ class Commands:
             project.compare_with(index.profile)
         else:
             request = loading.request_for(self._server, self._absolute(project, argument.path))
-            project.compare_with(await loading.load(self._server, project, request))
+            try:
+                project.compare_with(await loading.load(self._server, project, request))
+            finally:
+                self._server.watcher.look()  # a load of a new trace that this one took the place of
         self._changed(project)
         return status_object(self._server, project, "ready")
 

@@ -50,6 +50,8 @@ def register(server: DeepScopeServer) -> None:
 class Watched:
     """What the watcher knows of one project."""
 
+    entries: tuple[str, ...]
+    """Of the settings, or what was picked; `places` is what they mean."""
     places: Places
     resolved_at: float
     seen: tuple[TraceStamp, ...] | None = None
@@ -89,17 +91,20 @@ class Watcher:
         Raises:
             DeepScopeError: it cannot be loaded.
         """
-        self._watched.pop(project.root, None)  # another choice means other places
+        self._watched.pop(project.root, None)  # a folder that was not there may be there now
+        project.orders += 1
         try:
             await self._load(project, await self._look_at(project), strict=True)
-        except DeepScopeError:
-            self._watched.pop(project.root, None)
-            raise
+        finally:
+            project.orders -= 1
+            self._nudged.set()
 
     async def _check(self, project: Project) -> float | None:
         """Loads what has changed and is at rest; answers after how many seconds to look again, None for never."""
         settings = self._server.session.settings
         watched = await self._look_at(project)
+        if project.orders or watched.entries != self._entries(project):
+            return None  # what somebody asks for comes first; this is called again afterwards
         stamps = watched.seen or ()
         if stamps == project.stamps and (project.index is not None or not stamps):
             if project.index is None and not stamps:
@@ -117,12 +122,15 @@ class Watcher:
     async def _look_at(self, project: Project) -> Watched:
         loop = asyncio.get_running_loop()
         now = time.monotonic()
-        watched = self._watched.get(project.root)
-        if watched is None or now - watched.resolved_at > PLACES_SECONDS:
-            root = project.root or str(Path.cwd())
-            places = await loop.run_in_executor(None, resolve_places, self._entries(project), root)
-            watched = Watched(places, now) if watched is None else replace(watched, places=places, resolved_at=now)
-            self._watched[project.root] = watched
+        watched, entries = self._watched.get(project.root), self._entries(project)
+        if watched is None or watched.entries != entries or now - watched.resolved_at > PLACES_SECONDS:
+            places = await loop.run_in_executor(None, resolve_places, entries, project.root or str(Path.cwd()))
+            if watched is None or watched.entries != entries:
+                watched = Watched(entries, places, now)
+            else:
+                watched = replace(watched, places=places, resolved_at=now)
+            if entries == self._entries(project):
+                self._watched[project.root] = watched
         stamps = tuple(await loop.run_in_executor(None, find_stamps, watched.places))
         if stamps != watched.seen:
             watched.seen, watched.seen_at = stamps, now
@@ -171,6 +179,10 @@ class Watcher:
             try:
                 profile = await loading.load(self._server, project, loading.request_for(self._server, path))
             except CancelledLoadError as error:
+                if project.loader is not None or (project.orders and not strict):  # another load took its place
+                    if strict:
+                        raise
+                    return
                 project.stamps = stamps
                 self._tell_ready(project, str(error))
                 if strict:
