@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
-    include: ["**/*.test.ts"],
+    include: ["*.test.ts"],
     globalSetup: ["./support/prepare.ts"],
     setupFiles: ["./support/failures.ts"],
     // One editor at a time: each is a server, a browser and a Python process or two.

@@ -31,10 +31,10 @@ export class Workbench {
     readonly page: Page,
   ) {}
 
-  static async open(options: EditorOptions): Promise<Workbench> {
+  static async open(options: EditorOptions & { readonly viewport?: { readonly width: number; readonly height: number } }): Promise<Workbench> {
     const editor = await Editor.start(options);
     const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
-    const context = await browser.newContext({ viewport: { width: 1500, height: 900 }, reducedMotion: "reduce" });
+    const context = await browser.newContext({ viewport: options.viewport ?? { width: 1500, height: 900 }, reducedMotion: "reduce" });
     context.setDefaultTimeout(WAIT_MS);
     const page = await context.newPage();
     await page.goto(editor.url);

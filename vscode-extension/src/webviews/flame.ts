@@ -65,7 +65,7 @@ function draw({ root }: Graph): void {
     .width(Math.max(200, chartElement.clientWidth))
     .cellHeight(20)
     .minFrameSize(1)
-    .transitionDuration(150)
+    .transitionDuration(document.body.classList.contains("vscode-reduce-motion") ? 0 : 150)
     .inverted(true)
     .sort((one, other) => other.data.value - one.data.value)
     .setLabelHandler((node) => label(node.data, root))

@@ -1,0 +1,88 @@
+/**
+ * The pictures of the documentation and the walkthrough; not a part of the tests.
+ *
+ *     DEEPSCOPE_E2E_PROJECT=… npx vitest run --config pictures/vitest.config.ts    (after scripts/test-extension)
+ *
+ * They come to `build/e2e/picture-*.png`. The project (made by `deepscope demo --folder`) and `DEEPSCOPE_PYTHON` should have paths
+ * that may be seen.
+ */
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, inject, it } from "vitest";
+import { stubCharts } from "../support/charts";
+import { hottestOf, PROGRAM, report, TRACES } from "../support/recorded";
+import { Workbench } from "../support/workbench";
+
+describe("pictures", () => {
+  const project = inject("project");
+  const hottest = hottestOf(report(join(project, TRACES)));
+  const code = readFileSync(join(project, PROGRAM), "utf8").split("\n")[hottest.line - 1]!.trim();
+  let bench: Workbench;
+  afterEach(() => bench.close());
+
+  const open = async (theme: string, width: number, height: number): Promise<void> => {
+    const settings = { "workbench.colorTheme": theme, "window.commandCenter": false, "breadcrumbs.enabled": false, "editor.stickyScroll.enabled": false };
+    bench = await Workbench.open({ folder: project, extensions: inject("extensions"), settings, viewport: { width, height }, env: { PYTHONWARNINGS: "ignore" } });
+    await bench.openFile(PROGRAM);
+    await bench.traceShown();
+  };
+
+  const hover = async (): Promise<void> => {
+    await bench.goToLine(hottest.line);
+    await bench.hint(code);
+    await bench.codeLine(code).locator("span > span").filter({ hasText: "return" }).first().hover();
+    await bench.page.locator(".monaco-hover:visible").filter({ hasText: "backward" }).waitFor();
+  };
+
+  it("the editor, dark", async () => {
+    await open("Dark Modern", 1300, 780);
+    await bench.showDeepScope();
+    await bench.rows("Hot Lines").first().waitFor();
+    await hover();
+    await bench.screenshot("picture-editor");
+  });
+
+  it("the lines, light, for the walkthrough", async () => {
+    await open("Light Modern", 1000, 560);
+    await bench.run("View: Toggle Primary Side Bar Visibility");
+    await bench.goToLine(hottest.line);
+    await bench.hint(code);
+    await bench.screenshot("picture-lines");
+  });
+
+  it("the flame graph beside the code", async () => {
+    await open("Light Modern", 1000, 620);
+    await bench.run("View: Toggle Primary Side Bar Visibility");
+    await bench.goToLine(hottest.line);
+    await bench.run("DeepScope: Show in Flame Graph");
+    const graph = bench.webview();
+    await graph.locator("g.frame").nth(3).waitFor();
+    await graph.getByRole("button", { name: "Reset Zoom" }).click();
+    await bench.screenshot("picture-flame");
+  });
+
+  it("the dashboard's call frames", async () => {
+    await open("Light Modern", 1300, 760);
+    await stubCharts(bench.page);
+    await bench.run("View: Toggle Primary Side Bar Visibility");
+    await bench.run("DeepScope: Open Dashboard");
+    const profiler = bench.profiler();
+    await profiler.getByText("Overview").first().click();
+    await profiler.getByText("Operator", { exact: true }).last().click();
+    await profiler.locator("button").first().click();
+    await profiler.locator("button:enabled").filter({ hasText: "View CallStack" }).first().click();
+    await profiler.getByText("View call frames").first().click();
+    await profiler.getByText(`${PROGRAM}(`).last().scrollIntoViewIfNeeded();
+    await bench.screenshot("picture-dashboard");
+  });
+
+  it("a run recorded, and its notice", async () => {
+    await open("Light Modern", 1060, 760);
+    await bench.run("View: Toggle Primary Side Bar Visibility");
+    await bench.goToLine(hottest.line);
+    await bench.run("DeepScope: Run Python File with DeepScope");
+    await bench.notification(/took \d+(\.\d)? %/).waitFor();
+    await bench.screenshot("picture-record");
+  });
+});
