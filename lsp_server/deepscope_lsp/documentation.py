@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-import deepscope
+from deepscope import errors
 
 __all__ = ["page_uri"]
 
@@ -21,6 +21,6 @@ def page_uri(code: str, doc: str = "") -> str | None:
     name = doc or f"docs/findings/{code}.md"
     if Path(name).is_absolute() or ".." in Path(name).parts:
         return None
-    package = Path(deepscope.__file__).resolve().parent
+    package = Path(errors.__file__).resolve().parent
     pages = (home / name for home in (package, package.parent.parent))
     return next((page.as_uri() for page in pages if page.is_file()), None)

@@ -31,6 +31,7 @@ ALIKE_RATIO = 0.3
 """Of the recorded lines, for a file of the same name."""
 RENAMED_RATIO = 0.6
 """Of the recorded lines, for a file of another name."""
+READ_LIMIT_BYTES = 16 << 20
 COMMON_NAMES = frozenset({"__init__.py", "__main__.py", "main.py", "setup.py", "conftest.py"})
 """Names that say nothing by themselves."""
 
@@ -208,6 +209,8 @@ class PathMap:
 
 def _has_text(file: str, source: SourceFile) -> bool:
     try:
+        if Path(file).stat().st_size > READ_LIMIT_BYTES:
+            return False
         return is_same_text(source, source_lines(Path(file).read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return False
