@@ -5,8 +5,8 @@ import { Workbench } from "./workbench";
 
 beforeEach(() => {
   onTestFailed(async ({ task }) => {
-    for (const [index, bench] of [...Workbench.opened].entries()) {
-      await bench.screenshot(`failed-${task.name.replace(/\W+/g, "-").slice(0, 60)}-${index}`).catch(() => undefined);
+    for (const bench of Workbench.opened) {
+      await bench.pictureOfFailure(task.name);
     }
   });
 });

@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import { chromium, type Browser, type FrameLocator, type Locator, type Page } from "playwright-core";
+import { getCurrentTest } from "vitest/suite";
 import { Editor, type EditorOptions } from "./editor";
 import { CHROMIUM, OUTPUT } from "./surroundings";
 
@@ -46,8 +47,16 @@ export class Workbench {
 
   async close(): Promise<void> {
     Workbench.opened.delete(this);
+    const test = getCurrentTest(); // where a test closes its own editor; else support/failures.ts takes the picture
+    if (test?.result?.state === "fail") {
+      await this.pictureOfFailure(test.name);
+    }
     await this.browser.close();
     this.editor.end();
+  }
+
+  async pictureOfFailure(test: string): Promise<void> {
+    await this.screenshot(`failed-${test.replace(/\W+/g, "-").slice(0, 60)}`).catch(() => undefined);
   }
 
   async screenshot(name: string): Promise<void> {
