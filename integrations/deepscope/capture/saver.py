@@ -50,12 +50,16 @@ class Saver:
         self._problems: list[tuple[str, BaseException]] = []
 
     def save(self, job: Job) -> None:
-        """Write the trace; returns at once. What goes wrong is told by `wait`."""
+        """Write the trace; returns at once where a thread can be had. What goes wrong is told by `wait`."""
         self.traces.append(Path(job.instructions.target))
         before = self._threads[-1] if self._threads else None
         thread = threading.Thread(target=self._run, args=(job, before), name="deepscope-saver")
-        self._threads.append(thread)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # the interpreter is ending, and some versions of it start no more threads then
+            self._run(job, before)
+        else:
+            self._threads.append(thread)
 
     def wait(self) -> None:
         """Return once all is written, warning of what was not. In a forked child the threads are not there."""

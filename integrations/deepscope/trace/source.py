@@ -9,7 +9,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from deepscope.errors import NoTraceError, TraceError
 from deepscope.trace.remote import is_url, open_remote
@@ -114,6 +114,20 @@ def _open(path: str) -> tuple[IO[bytes], int, object]:
 _END = object()
 
 
+def _fail(error: BaseException, path: str) -> NoReturn:
+    """Remote stores and archives have errors of their own; whatever went wrong, the bytes did not come."""
+    if isinstance(error, Exception) and not isinstance(error, MemoryError):
+        raise TraceError(f"{path}: cannot be read ({error}); check the disk or the connection") from error
+    raise error
+
+
+def _told(chunks: Iterator[bytes], path: str) -> Iterator[bytes]:
+    try:
+        yield from chunks
+    except BaseException as error:  # noqa: BLE001
+        _fail(error, path)
+
+
 def _ahead(chunks: Iterator[bytes], path: str) -> Generator[bytes, None, None]:
     """`chunks`, made in another thread, at most two ahead; its exceptions are raised here."""
     ready: deque[Any] = deque()
@@ -136,18 +150,18 @@ def _ahead(chunks: Iterator[bytes], path: str) -> Generator[bytes, None, None]:
         filled.release()
 
     thread = threading.Thread(target=produce, name="deepscope-inflate", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:  # the interpreter is ending, and some versions of it start no more threads then
+        return (yield from _told(chunks, path))
     try:
         while True:
             filled.acquire()
             item = ready.popleft()
             if item is _END:
                 return
-            # Remote stores and archives have errors of their own; whatever went wrong, the bytes did not come.
-            if isinstance(item, Exception) and not isinstance(item, MemoryError):
-                raise TraceError(f"{path}: cannot be read ({item}); check the disk or the connection") from item
             if isinstance(item, BaseException):
-                raise item
+                _fail(item, path)
             free.release()
             yield item
     finally:

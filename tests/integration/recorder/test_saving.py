@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from deepscope.capture import saver
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
-from recorded import TESTS, run_python, scopes_of, step_names, steps
+from recorded import TESTS, load, run_python, scopes_of, step_names, steps
 
 
 def test_an_error_of_on_trace_ready_costs_a_warning_and_not_the_trace(record: Callable[..., Recorder]) -> None:
@@ -77,3 +78,14 @@ def test_a_disk_that_fills_up_costs_a_warning_and_leaves_nothing(tmp_path: Path)
     assert done.stdout == "trained\n", done.stderr
     assert done.stderr.count("RecordingWarning: DeepScope: ") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_where_no_thread_can_be_started_the_trace_is_written_at_once(
+    record: Callable[..., Recorder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    traces = record(9, wait=1, warmup=1, active=1, repeat=2).traces
+    assert [load(path)["deepscope"]["window"] for path in traces] == [0, 1]
