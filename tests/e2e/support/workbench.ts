@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { chromium, type Browser, type FrameLocator, type Locator, type Page } from "playwright-core";
-import { getCurrentTest } from "vitest/suite";
+import { TestRunner } from "vitest";
 import { Editor, type EditorOptions } from "./editor";
 import { CHROMIUM, OUTPUT } from "./surroundings";
 
@@ -47,7 +47,7 @@ export class Workbench {
 
   async close(): Promise<void> {
     Workbench.opened.delete(this);
-    const test = getCurrentTest(); // where a test closes its own editor; else support/failures.ts takes the picture
+    const test = TestRunner.getCurrentTest(); // where a test closes its own editor; else support/failures.ts takes the picture
     if (test?.result?.state === "fail") {
       await this.pictureOfFailure(test.name);
     }
