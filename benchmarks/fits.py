@@ -43,6 +43,8 @@ class Fit:
     step_cpu_ms: list[float]
     recording: list[tuple[bool, bool]]
     """Whether events were recorded at each step's start, and at its end."""
+    saving: list[bool]
+    """Whether the trace was being saved beside each step."""
     trace_bytes: int
 
     @property
@@ -52,8 +54,11 @@ class Fit:
 
     @property
     def outside(self) -> list[int]:
-        """Steps with no recording in them nor in the step before and after, where windows are prepared and saved."""
-        quiet = [not any(flags) for flags in self.recording]
+        """Steps with no recording or saving beside them nor in the step before and after, where windows are prepared.
+
+        What saving costs the steps beside it is in the time of the fit.
+        """
+        quiet = [not any(flags) and not saving for flags, saving in zip(self.recording, self.saving, strict=True)]
         return [number for number in range(_FIRST_STEPS, len(quiet) - 1) if all(quiet[number - 1 : number + 2])]
 
 
@@ -103,7 +108,7 @@ def _run(python: str, plan: Plan, profiler: str) -> Fit:
         traces = [path for path in Path(folder).iterdir() if ".pt.trace.json" in path.name]
         trace_bytes = sum(path.stat().st_size for path in traces)
     flags = [(bool(before), bool(after)) for before, after in result["recording"]]
-    fit = Fit(sample, result["fit_s"], result["step_ms"], result["step_cpu_ms"], flags, trace_bytes)
+    fit = Fit(sample, result["fit_s"], result["step_ms"], result["step_cpu_ms"], flags, result["saving"], trace_bytes)
     if profiler != "none" and not (fit.active and fit.trace_bytes):
         raise RuntimeError(f"{profiler}: {len(fit.active)} steps recorded, {fit.trace_bytes} bytes of trace written")
     return fit

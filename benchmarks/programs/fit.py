@@ -9,6 +9,7 @@ import argparse
 import itertools
 import json
 import logging
+import threading
 import warnings
 from pathlib import Path
 from time import perf_counter_ns, process_time_ns
@@ -94,13 +95,16 @@ class Task(pl.LightningModule):
 
 
 class StepClock(pl.Callback):
-    """When each step began, by the wall and by this process's CPU time, and whether events were being recorded then."""
+    """When each step began, by the wall and by this process's CPU time, and whether events were being recorded then, or
+    a trace was being saved by another thread."""
 
     def __init__(self) -> None:
-        self.starts: list[tuple[int, int, bool]] = []
+        self.starts: list[tuple[int, int, bool, bool]] = []
 
     def on_train_batch_start(self, *_: Any) -> None:
-        self.starts.append((perf_counter_ns(), process_time_ns(), torch.autograd.profiler._is_profiler_enabled))
+        is_saving = any(thread.name == "deepscope-saver" for thread in threading.enumerate())
+        is_recording = torch.autograd.profiler._is_profiler_enabled
+        self.starts.append((perf_counter_ns(), process_time_ns(), is_recording, is_saving))
 
 
 def make_data(model: str, steps: int) -> tuple[nn.Module, DataLoader[Any]]:
@@ -169,6 +173,7 @@ def main() -> None:
         "step_cpu_ms": [(after[1] - before[1]) / 1e6 for before, after in pairs],
         # Whether events were recorded at the step's start, and at its end.
         "recording": [[before[2], after[2]] for before, after in pairs],
+        "saving": [before[3] or after[3] for before, after in pairs],
     }
     (options.folder / "result.json").write_text(json.dumps(result))
 
