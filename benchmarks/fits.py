@@ -109,6 +109,8 @@ def _run(python: str, plan: Plan, profiler: str) -> Fit:
         trace_bytes = sum(path.stat().st_size for path in traces)
     flags = [(bool(before), bool(after)) for before, after in result["recording"]]
     fit = Fit(sample, result["fit_s"], result["step_ms"], result["step_cpu_ms"], flags, result["saving"], trace_bytes)
+    if not fit.outside:
+        raise RuntimeError(f"{profiler}: no step is free of recording and saving; make more steps")
     if profiler != "none" and not (fit.active and fit.trace_bytes):
         raise RuntimeError(f"{profiler}: {len(fit.active)} steps recorded, {fit.trace_bytes} bytes of trace written")
     return fit

@@ -191,12 +191,12 @@ def test_the_language_server_is_measured_beside_one_that_does_nothing(tmp_path: 
 @pytest.mark.parametrize("model", ["tiny"])
 def test_recording_runs_every_profiler_and_each_leaves_a_trace(model: str, tmp_path: Path) -> None:
     result = tmp_path / "recording.json"
-    sizes = ["--tiny-steps", 14, "--tiny-active", 4]
+    sizes = ["--tiny-steps", 40, "--tiny-active", 4]
     printed = run("recording.py", "--repeats", 1, "--model", model, *sizes, "--json", result)
     assert "step outside the window" in printed
     (fits,) = json.loads(result.read_text())["samples"][model]
     assert set(fits) == {"none", "torch", "torch-stacks", "deep"}
-    assert all(len(fit["step_ms"]) == 13 for fit in fits.values())
+    assert all(len(fit["step_ms"]) == 39 for fit in fits.values())
     assert {name for name, fit in fits.items() if fit["trace_bytes"] > 0} == {"torch", "torch-stacks", "deep"}
     recorded = {name: sum(all(flags) for flags in fit["recording"]) for name, fit in fits.items()}
     assert recorded["none"] == 0
