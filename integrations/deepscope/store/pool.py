@@ -15,13 +15,13 @@ from deepscope.store.files import TraceFile, is_url
 from deepscope.store.profile import Profile
 from deepscope.store.wire import Answer, Done, Failed, Request, Step, decode_answer, encode
 from deepscope.trace.process import HelperProcess, cores
+from deepscope.trace.source import likely_json_bytes
 
 __all__ = ["WORTH_BYTES", "Told", "read_in_processes", "workers_for"]
 
 WORTH_BYTES = 48 << 20
 """Of JSON: below it a process takes longer to start than a trace to read."""
 
-_GZIP_RATIO = 15
 _WORKER = "deepscope.store.worker"
 
 Told: TypeAlias = Callable[[int, int], None]
@@ -34,7 +34,7 @@ def workers_for(files: Sequence[TraceFile]) -> int:
     local = [file for file in files if not is_url(file.path)]
     if len(local) < len(files) or not sys.executable:
         return 0
-    whole = sum(file.size_bytes * (_GZIP_RATIO if file.name.endswith(".gz") else 1) for file in files)
+    whole = sum(likely_json_bytes(file.name, file.size_bytes) for file in files)
     return min(len(files), cores(), whole // WORTH_BYTES)
 
 

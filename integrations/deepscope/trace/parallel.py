@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 from deepscope.trace.columns import Columns
 from deepscope.trace.pieces import Pieces
-from deepscope.trace.process import HelperProcess, MessageError, cores
+from deepscope.trace.process import HelperProcess, cores
+from deepscope.trace.source import likely_json_bytes
 
 __all__ = ["decode_elsewhere", "workers_for"]
 
@@ -19,16 +20,15 @@ WORTH_BYTES = 128 << 20
 """Of JSON: below it the processes take longer to start than they save."""
 BATCH_BYTES = 4 << 20
 """Of JSON, for one process at a time."""
-_GZIP_RATIO = 15
 _MOST_WORKERS = 6  # decompressing, cutting and joining are done here, and take a sixth of the whole
 _WORKER = "deepscope.trace.part"
 
 
 def workers_for(path: str, size_bytes: int) -> int:
     """How many processes are worth their start for a file of that size; 0 for none."""
-    whole = size_bytes * (_GZIP_RATIO if path.endswith(".gz") else 1)
     available = cores()
-    return min(available, _MOST_WORKERS) if whole >= WORTH_BYTES and available > 1 else 0
+    is_large = likely_json_bytes(path, size_bytes) >= WORTH_BYTES
+    return min(available, _MOST_WORKERS) if is_large and available > 1 else 0
 
 
 def decode_elsewhere(pieces: Pieces, columns: Columns, workers: int) -> None:
@@ -80,7 +80,7 @@ def _decode(decoders: _Decoders, text: bytes) -> Columns | None:
             body = process.receive()
             if body is not None:
                 part = pickle.loads(body)  # noqa: S301  made by this package's own process
-    except (OSError, ValueError, MessageError, EOFError, pickle.UnpicklingError):
+    except (OSError, ValueError, EOFError, pickle.UnpicklingError):
         process = None
     finally:
         decoders.put(process)

@@ -19,7 +19,7 @@ with contextlib.suppress(ImportError):  # no wheel for this machine
     # The same interface as zlib's, three times as fast, and it lets go of the interpreter's lock.
     from isal import isal_zlib as _zlib
 
-__all__ = ["CHUNK_BYTES", "Progress", "Source"]
+__all__ = ["CHUNK_BYTES", "Progress", "Source", "likely_json_bytes"]
 
 Progress = Callable[[int, int], None]
 """Called with the bytes of the file read so far and its size (0 where unknown)."""
@@ -28,6 +28,12 @@ CHUNK_BYTES = 512 << 10
 """What is decoded at once: small enough that the text and its records stay in a CPU's cache."""
 _READ_BYTES = 1 << 18
 _GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_RATIO = 15
+
+
+def likely_json_bytes(name: str, size_bytes: int) -> int:
+    """About how much JSON a file of that size holds, by its name alone."""
+    return size_bytes * (_GZIP_RATIO if name.endswith(".gz") else 1)
 
 
 class Source:
