@@ -9,7 +9,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInternalError
 
 from lsp_editor import SERVER, Editor, begin, editing, run
-from lsp_profiles import SOURCE, record
+from lsp_profiles import record
 from trace_builder import TraceBuilder
 
 REQUESTS = (
@@ -21,14 +21,6 @@ REQUESTS = (
     types.WORKSPACE_CODE_LENS_REFRESH,
     types.WORKSPACE_DIAGNOSTIC_REFRESH,
 )
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "train.py").write_text(SOURCE, encoding="utf-8")
-    return folder
 
 
 def refuse(editor: Editor) -> None:

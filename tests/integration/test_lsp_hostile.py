@@ -17,14 +17,6 @@ from trace_builder import TraceBuilder
 OLD = (1_760_000_000, 1_760_000_000)
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "train.py").write_text(SOURCE, encoding="utf-8")
-    return folder
-
-
 def spoiled(root: Path, content: bytes, name: str = "bad.1770000000000000000.pt.trace.json") -> Path:
     path = root / "deepscope_logs" / name
     path.parent.mkdir(exist_ok=True)

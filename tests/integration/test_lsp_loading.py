@@ -11,16 +11,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from lsp_editor import PATIENCE, SERVER, Editor, begin, editing, run
-from lsp_profiles import SOURCE, record
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "train.py").write_text(SOURCE, encoding="utf-8")
-    return folder
-
+from lsp_profiles import record
 
 HELD = """
 import os, sys, time

@@ -9,17 +9,9 @@ import pytest
 from lsprotocol import types
 
 from lsp_editor import Editor, editing, run
-from lsp_profiles import SOURCE, record
+from lsp_profiles import record
 
 LINES = (6, 7, 11, 12)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "train.py").write_text(SOURCE, encoding="utf-8")
-    return folder
 
 
 def name(number: int, rank: int = 0, stage: str = "fit") -> str:

@@ -9,18 +9,10 @@ import pytest
 from lsprotocol import types
 
 from lsp_editor import Editor, capabilities, editing, run
-from lsp_profiles import SOURCE, record
+from lsp_profiles import record
 from shared_traces import SHARED_TRACES, trace_paths
 
 QUICK = {"watch": {"pollSeconds": 0.05, "quietSeconds": 0.1}}
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "train.py").write_text(SOURCE, encoding="utf-8")
-    return folder
 
 
 def name(number: int, rank: int = 0) -> str:
