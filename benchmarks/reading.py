@@ -1,7 +1,9 @@
-"""What reading costs: from a trace to DeepScope's line table, beside HTA's parse and torch-tb-profiler's load.
+"""What reading costs: from a trace to DeepScope's line table, beside HTA's parse, torch-tb-profiler's load, and no more
+than decoding.
 
-Whole processes, cold: each starts anew and keeps no cache; the file is in the page cache for all alike. Three
-questions: a recorded trace of 62 MB, one of over 400 MB made from it, and whether the time grows as the file does.
+Whole processes, cold: each starts anew and keeps no cache; the file is in the page cache for all alike. Two kinds of
+trace: a recorded inference on a device, and a training with torch's stacks, shapes and memory, which is recorded here.
+Three questions for each: 62 MB, over 430 MB made from it, and whether the time grows as the file does.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import json
 import math
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +23,30 @@ from results import Goal, Result
 
 _HERE = Path(__file__).resolve().parent
 _DEFAULT_TRACE = _HERE.parents[1] / "shared" / "traces" / "tracelens-xdit_sd_3.5-profile_trace_rank_0.json.gz"
-_LABELS = {"deepscope": "deepscope report", "hta": "HTA parse", "tb": "torch-tb-profiler load"}
+_LABELS = {
+    "deepscope": "deepscope report",
+    "hta": "HTA parse",
+    "tb": "torch-tb-profiler load",
+    "typed": "typed decode alone",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A trace to read and to grow."""
+
+    kind: str
+    path: Path
+    size_bytes: int
+    """Uncompressed, as `larger_trace.py` writes one copy."""
 
 
 def wall(sample: Sample) -> float:
     return sample.wall_s
+
+
+def cpu(sample: Sample) -> float:
+    return sample.cpu_s
 
 
 def peak(sample: Sample) -> float:
@@ -32,14 +54,22 @@ def peak(sample: Sample) -> float:
 
 
 def programs(python: str, trace: Path, cache: Path) -> dict[str, Program]:
-    """The three readers of one trace."""
+    """The readers of one trace."""
     report = [python, "-m", "deepscope", "report", str(trace), "--no-cache", "--format", "json"]
     readers = _HERE / "programs"
     return {
         "deepscope": Program("deepscope", report, {"DEEPSCOPE_CACHE_DIR": str(cache)}),
         "hta": Program("hta", [python, str(readers / "hta_parse.py"), str(trace)]),
         "tb": Program("tb", [python, str(readers / "tb_profiler_load.py"), str(trace)]),
+        "typed": Program("typed", [python, str(readers / "typed_decode.py"), str(trace)]),
     }
+
+
+def record_training(python: str, target: Path, steps: int) -> Path:
+    """Records the training in a process of its own."""
+    command = [python, str(_HERE / "programs" / "record_training.py"), str(target), "--steps", str(steps)]
+    run_once(Program("record_training", command))
+    return target
 
 
 def grow(python: str, source: Path, target: Path, copies: int) -> Path:
@@ -76,7 +106,7 @@ def comparison_rows(runs: Runs, megabytes: float) -> list[list[str]]:
                 _LABELS[name],
                 f"{time.median:.2f}",
                 f"{time.low:.2f} to {time.high:.2f}",
-                f"{runs.spread(name, lambda sample: sample.cpu_s).median:.2f}",
+                f"{runs.spread(name, cpu).median:.2f}",
                 f"{runs.spread(name, peak).median / 1e6:.0f}",
                 f"{megabytes / time.median:.0f}",
             ]
@@ -94,8 +124,12 @@ def comparison_goals(title: str, runs: Runs, times_faster: float) -> list[Goal]:
                     runs.ratio(other, "deepscope", wall),
                     at_least=times_faster,
                 ),
-                Goal(f"{title}: peak memory / {_LABELS[other]}'s", runs.ratio("deepscope", other, peak), at_most=0.5),
+                Goal(f"{title}: peak memory / {_LABELS[other]}'s", runs.ratio("deepscope", other, peak), at_most=1 / 3),
             ]
+    if "typed" in runs.samples:
+        goals.append(
+            Goal(f"{title}: CPU time / {_LABELS['typed']}'s", runs.ratio("deepscope", "typed", cpu), at_most=3)
+        )
     return goals
 
 
@@ -109,14 +143,14 @@ def marginal_growth(sizes: list[float], times: list[list[float]]) -> Spread:
     return Spread.of([end / begin for begin, end in zip(small, large, strict=True)])
 
 
-def compare(result: Result, options: argparse.Namespace, folder: Path, source: Path) -> None:
+def compare(result: Result, options: argparse.Namespace, folder: Path, source: Source) -> None:
     """Both sizes, each beside the other tools, in each form asked for."""
-    large_copies = max(1, math.ceil(options.large_mb * 1e6 / options.source_bytes))
+    large_copies = max(1, math.ceil(options.large_mb * 1e6 / source.size_bytes))
     for copies, times_faster in [(1, 6.0), (large_copies, 10.0)]:
         for form in options.forms.split(","):
-            trace = grow(options.python, source, folder / f"x{copies}.{form}", copies)
-            plain_mb = copies * options.source_bytes / 1e6
-            title = f"{plain_mb:.0f} MB as {form}"
+            trace = grow(options.python, source.path, folder / f"x{copies}.{form}", copies)
+            plain_mb = copies * source.size_bytes / 1e6
+            title = f"{source.kind}, {plain_mb:.0f} MB as {form}"
             readers = programs(options.python, trace, folder)
             runs = run_rounds(list(readers.values()), options.repeats, warm_up=[trace], progress=progress)
             check_copies({copies: json.loads(runs.samples["deepscope"][0].output)})
@@ -126,10 +160,10 @@ def compare(result: Result, options: argparse.Namespace, folder: Path, source: P
             trace.unlink()
 
 
-def measure_growth(result: Result, options: argparse.Namespace, folder: Path, source: Path) -> None:
+def measure_growth(result: Result, options: argparse.Namespace, folder: Path, source: Source) -> None:
     """DeepScope alone on 1, 2, 4, … copies."""
     counts = [int(count) for count in options.growth.split(",")]
-    traces = {count: grow(options.python, source, folder / f"x{count}.json", count) for count in counts}
+    traces = {count: grow(options.python, source.path, folder / f"x{count}.json", count) for count in counts}
     readers = {count: programs(options.python, trace, folder)["deepscope"] for count, trace in traces.items()}
     named = [Program(str(count), reader.command, reader.environment) for count, reader in readers.items()]
     runs = run_rounds(named, options.repeats, warm_up=list(traces.values()), progress=progress)
@@ -140,17 +174,20 @@ def measure_growth(result: Result, options: argparse.Namespace, folder: Path, so
     for count, size in zip(counts, sizes, strict=True):
         time = runs.spread(str(count), wall).median
         memory = runs.spread(str(count), peak).median / 1e6
-        cpu = runs.spread(str(count), lambda sample: sample.cpu_s).median
-        cells = [f"{size:.0f}", f"{time:.2f}", f"{cpu:.2f}", f"{1e3 * cpu / size:.1f}"]
+        cpu_s = runs.spread(str(count), cpu).median
+        cells = [f"{size:.0f}", f"{time:.2f}", f"{cpu_s:.2f}", f"{1e3 * cpu_s / size:.1f}"]
         rows.append([str(count), *cells, f"{memory:.0f}", f"{memory / size:.2f}"])
-    result.tables[f"growth of deepscope report; medians of {options.repeats}"] = rows
+    result.tables[f"{source.kind}, growth of deepscope report; medians of {options.repeats}"] = rows
 
     times = [[sample.cpu_s for sample in runs.samples[str(count)]] for count in counts]
     growth = marginal_growth(sizes, times)
     memory_ratio = runs.spread(str(counts[-1]), lambda sample: sample.peak_bytes / (sizes[-1] * 1e6))
-    result.goals.append(Goal("growth: CPU time a further MB, last step of size / first", growth, at_most=1.1))
-    result.goals.append(Goal("growth: peak memory / size of the JSON, largest", memory_ratio, at_most=2.5))
-    result.add_runs("growth", runs)
+    title = f"{source.kind}, growth"
+    result.goals.append(Goal(f"{title}: CPU time a further MB, last step of size / first", growth, at_most=1.1))
+    result.goals.append(Goal(f"{title}: peak memory / size of the JSON, largest", memory_ratio, at_most=2.5))
+    result.add_runs(title, runs)
+    for trace in traces.values():
+        trace.unlink()
 
 
 def parse_options() -> argparse.Namespace:
@@ -158,33 +195,40 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=5, help="rounds that count, after one that does not (default 5)")
     parser.add_argument("--python", default=sys.executable, help="interpreter to measure (default this one)")
     parser.add_argument("--json", type=Path, help="also write every measurement here")
-    parser.add_argument("--trace", type=Path, default=_DEFAULT_TRACE, help="recorded trace to read and to grow")
+    parser.add_argument("--trace", type=Path, default=_DEFAULT_TRACE, help="recorded inference to read and to grow")
+    parser.add_argument("--training-steps", type=int, default=18, help="steps of the training (default 18: some 62 MB)")
     parser.add_argument(
-        "--large-mb", type=float, default=400, help="least size of the large trace, uncompressed (default 400)"
+        "--large-mb", type=float, default=430, help="least size of the large trace, uncompressed (default 430)"
     )
+    parser.add_argument("--kinds", default="inference,training", help="traces to read (default inference,training)")
     parser.add_argument("--forms", default="json.gz", help="how traces lie on disk: json.gz, json or both with a comma")
     parser.add_argument("--growth", default="1,2,4,8", help="copies for the growth (default 1,2,4,8)")
     parser.add_argument("--only", choices=["compare", "growth"], help="only this part")
     parser.add_argument("--work", type=Path, help="folder for the made traces (default the system's temporary one)")
     options = parser.parse_args()
-    if not options.trace.is_file():
+    if "inference" in options.kinds and not options.trace.is_file():
         parser.error(f"no trace at {options.trace}; name one with --trace")
     return options
 
 
 def main() -> None:
     options = parse_options()
-    settings = {key: getattr(options, key) for key in ("repeats", "large_mb", "forms", "growth")}
+    settings = {key: getattr(options, key) for key in ("repeats", "large_mb", "forms", "growth", "training_steps")}
     settings["trace"] = options.trace.name
     result = Result("reading", describe_machine(), describe_python(options.python), settings, [], {}, {})
     with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-", dir=options.work) as name:
         folder = Path(name)
-        one = grow(options.python, options.trace, folder / "one.json", 1)
-        options.source_bytes = one.stat().st_size
-        if options.only != "growth":
-            compare(result, options, folder, options.trace)
-        if options.only != "compare":
-            measure_growth(result, options, folder, options.trace)
+        for kind in options.kinds.split(","):
+            path = options.trace
+            if kind == "training":
+                path = record_training(options.python, folder / "training.json", options.training_steps)
+            one = grow(options.python, path, folder / "one.json", 1)
+            source = Source(kind, path, one.stat().st_size)
+            one.unlink()
+            if options.only != "growth":
+                compare(result, options, folder, source)
+            if options.only != "compare":
+                measure_growth(result, options, folder, source)
     result.print()
     if options.json:
         result.write_json(options.json)

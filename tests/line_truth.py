@@ -6,6 +6,7 @@ notes its `f_lineno`. It puts a span of its own around the operator, so that bot
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import sys
@@ -86,13 +87,24 @@ class Witness(TorchDispatchMode):
             return function(*args, **(kwargs or {}))
 
 
-def load_target(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"target_{name}", TARGETS / f"{name}.py")
+def load_target(name: str, folder: Path = TARGETS) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"target_{name}", folder / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def lengthen_target(name: str, folder: Path, lines: int = 300) -> None:
+    """A copy of a target in `folder`, with so many lines more at the start of each of its functions."""
+    tree = ast.parse((TARGETS / f"{name}.py").read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            declarations = [one for one in node.body if isinstance(one, (ast.Nonlocal, ast.Global))]
+            rest = [one for one in node.body if one not in declarations]
+            node.body = [*declarations, *ast.parse("_ = 0\n" * lines).body, *rest]
+    (folder / f"{name}.py").write_text(ast.unparse(tree))
 
 
 def everywhere() -> Any:
@@ -119,8 +131,8 @@ def recording(folder: Path, user_code: UserCode, **options: Any) -> Iterator[lis
     done.append(Recording(read_spans(path, record), record))
 
 
-def run_target(name: str, folder: Path, *, with_witness: bool) -> Recording:
-    module = load_target(name)
+def run_target(name: str, folder: Path, *, with_witness: bool, targets: Path = TARGETS, **options: Any) -> Recording:
+    module = load_target(name, targets)
     witness = Witness(str(module.__file__))
 
     def in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,7 +142,7 @@ def run_target(name: str, folder: Path, *, with_witness: bool) -> Recording:
 
         return call if with_witness else function
 
-    with recording(folder, UserCode.find(root=TARGETS)) as done:
+    with recording(folder, UserCode.find(root=targets), **options) as done:
         if with_witness:
             with witness:
                 module.main(in_thread)

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import pytest
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
@@ -60,6 +61,8 @@ class Editor(LanguageClient):
         self.shown: list[types.ShowDocumentParams] = []
         self.refreshes = 0
         self.settings: Any = None
+        self.folder_settings: dict[str | None, Any] = {}
+        """Of workspace folders, by URI; those without have `settings`."""
         self.pick: Callable[[types.ShowMessageRequestParams], types.MessageActionItem | None] = lambda _: None
         self.on_progress: Callable[[types.ProgressParams], None] = lambda _: None
         self.registered: list[str] = []
@@ -112,6 +115,10 @@ class Editor(LanguageClient):
             )
         )
 
+    def close(self, uri: str) -> None:
+        """Closes a document."""
+        self.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri)))
+
     async def set(self, settings: Any) -> None:
         """Changes the settings; waits until the server has taken them."""
         self.settings = settings
@@ -157,6 +164,13 @@ class Editor(LanguageClient):
             types.ExecuteCommandParams(f"deepscope.{name}", [argument] if argument else None)
         )
 
+    async def send_raw(self, method: str, params: Any) -> Any:
+        """A request whose parameters may have any shape: pygls itself sends only what the protocol knows."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(self.protocol, "get_message_type", lambda _: None)
+            answer = self.protocol.send_request(method, params)
+        return await asyncio.wait_for(asyncio.wrap_future(answer), PATIENCE)
+
     async def _note(self) -> None:
         async with self._changed:
             self._changed.notify_all()
@@ -175,7 +189,9 @@ class Editor(LanguageClient):
 
         noted(types.WINDOW_SHOW_MESSAGE)(lambda params: self.messages.append(params.message))
         noted(types.WINDOW_LOG_MESSAGE)(lambda params: self.logs.append(params.message))
-        noted(types.WORKSPACE_CONFIGURATION)(lambda params: [self.settings for _ in params.items])
+        noted(types.WORKSPACE_CONFIGURATION)(
+            lambda params: [self.folder_settings.get(item.scope_uri, self.settings) for item in params.items]
+        )
         noted(types.WINDOW_WORK_DONE_PROGRESS_CREATE)(lambda _: None)
         noted("$/deepscope/status")(lambda params: self.statuses.append(_plain(params)))
 

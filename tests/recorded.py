@@ -20,6 +20,11 @@ TESTS = Path(__file__).resolve().parent
 """What counts as the user's project in these recordings."""
 
 
+def name_of(qualified: str) -> str:
+    """A function's name as a recording has it: the qualified one from Python 3.11 on, whose code objects know it."""
+    return qualified if sys.version_info >= (3, 11) else qualified.rpartition(".")[2]
+
+
 OutOfMemoryError = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
 
 

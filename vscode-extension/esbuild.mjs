@@ -31,6 +31,15 @@ const bundles = [
     target: "es2022",
     format: "iife",
   },
+  {
+    ...shared,
+    // Served by resources/dashboard.py among TensorBoard's pages.
+    entryPoints: { charts: "src/webviews/charts/google.ts", page: "src/webviews/tensorboard.ts" },
+    outdir: "dist/tensorboard",
+    platform: "browser",
+    target: "es2022",
+    format: "iife",
+  },
 ];
 
 if (process.argv.includes("--watch")) {

@@ -19,6 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.log_level != "debug":
         logging.getLogger("pygls").setLevel(logging.ERROR)  # it logs every message in full
     try:
+        from deepscope_lsp.logs import quiet_pygls
         from deepscope_lsp.server import create_server
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"pygls", "lsprotocol", "cattrs", "attrs"}:
@@ -27,6 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     # The protocol's types are a hundred thousand objects that live for ever: they need not be looked through again.
     gc.disable()
+    if options.log_level != "debug":
+        quiet_pygls()
     server = create_server()
     gc.enable()
     gc.freeze()

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { stubCharts } from "./support/charts";
+import { googleReached, googleSilent } from "./support/charts";
 import { listening } from "./support/listening";
 import { PROGRAM } from "./support/recorded";
 import { Workbench } from "./support/workbench";
@@ -9,7 +9,6 @@ describe("the dashboard", () => {
 
   beforeAll(async () => {
     bench = await Workbench.open({ folder: inject("project"), extensions: inject("extensions") });
-    await stubCharts(bench.page);
     await bench.openFile(PROGRAM);
     await bench.traceShown();
   });
@@ -23,13 +22,23 @@ describe("the dashboard", () => {
     await profiler.locator("body").evaluate((_, said) => window.parent.parent.postMessage(said, "*"), message);
   }
 
-  it("shows torch-tb-profiler, and a click on a call frame opens the executing line", async () => {
+  it("shows torch-tb-profiler's tables and charts without a network", async () => {
     await bench.run("DeepScope: Open Dashboard");
     const profiler = bench.profiler();
-    await profiler.getByText("Overview").first().waitFor();
+    await profiler.getByRole("columnheader", { name: "Time Duration (us)" }).waitFor();
+    await profiler.getByRole("cell", { name: "Average Step Time" }).waitFor();
+    for (const words of ["CPU Exec", "Step Time (microseconds)"]) {
+      await profiler.locator("svg[role=img] text").filter({ hasText: words }).first().waitFor();
+    }
+    await profiler.getByRole("button", { name: "Google Charts could not be loaded" }).waitFor();
     await bench.screenshot("dashboard");
+  });
+
+  it("opens the executing line where a call frame is clicked", async () => {
+    const profiler = bench.profiler();
     await profiler.getByText("Overview").first().click();
     await profiler.getByText("Operator", { exact: true }).last().click();
+    await profiler.locator("svg[role=img] text").filter({ hasText: "aten::" }).first().waitFor();
     await profiler.locator("button").first().click(); // folds the drawer, which lies over the table
     // Operators without a stack have it greyed out.
     await profiler.locator("button:enabled").filter({ hasText: "View CallStack" }).first().click();
@@ -40,6 +49,23 @@ describe("the dashboard", () => {
     const line = Number(/(?:\(|line\s*|:)(\d+)/.exec(words)?.[1]);
     await frame.click();
     await bench.atLine(line);
+  });
+
+  it.each([
+    ["F1", ">"],
+    ["Control+Shift+P", ">"],
+    ["Control+P", ""],
+  ])("leaves the editor its keys while TensorBoard has the focus: %s", async (keys, asked) => {
+    await showDashboard();
+    for (const inside of [bench.profiler(), bench.tensorboard()]) {
+      await inside.locator("body").click({ position: { x: 3, y: 3 } });
+      await inside.locator("body").press(keys);
+      const input = bench.page.locator(".quick-input-widget input[type=text]");
+      await input.waitFor();
+      expect(await input.inputValue()).toBe(asked);
+      await bench.page.keyboard.press("Escape");
+      await input.waitFor({ state: "hidden" });
+    }
   });
 
   it("opens the first line of a file, which is line 0 there, and a relative path through the server's mapping", async () => {
@@ -89,6 +115,23 @@ describe("the dashboard", () => {
     await page.getByText("TensorBoard").first().waitFor();
     expect(new URL(page.url()).hostname).toMatch(/^(localhost|127\.0\.0\.1)$/);
     await page.close();
+  });
+
+  it("leaves the drawing to Google where the network has its charts, and draws where nobody answers", async () => {
+    await showDashboard();
+    const address = await bench.webview().locator("#board").getAttribute("src");
+    const context = bench.page.context();
+    for (const [network, isGoogles] of [[googleReached, true], [googleSilent, undefined]] as const) {
+      const forget = await network(context);
+      const page = await context.newPage();
+      await page.goto(address ?? "");
+      const profiler = page.frameLocator("iframe");
+      await profiler.getByText("Step Time Breakdown").waitFor();
+      expect(await profiler.locator("body").evaluate(() => (window as unknown as { google: { isGoogles?: boolean } }).google.isGoogles)).toBe(isGoogles);
+      expect(await profiler.locator("svg[role=img]").count()).toBe(isGoogles === true ? 0 : 2);
+      await page.close();
+      await forget();
+    }
   });
 
   it("has TensorBoard back after it died", async () => {

@@ -1,7 +1,6 @@
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { stubCharts } from "./support/charts";
 import { moveRecorded } from "./support/doctored";
 import { copyProject, hottestOf, PROGRAM, report, scratch, TRACES, traces, type Report } from "./support/recorded";
 import { Workbench } from "./support/workbench";
@@ -40,7 +39,6 @@ describe("a trace recorded on another machine", () => {
   });
 
   it("has the dashboard's frames open the file that is here", async () => {
-    await stubCharts(bench.page);
     await bench.run("DeepScope: Open Dashboard");
     const profiler = bench.profiler();
     await profiler.getByText("Overview").first().waitFor();
@@ -51,5 +49,62 @@ describe("a trace recorded on another machine", () => {
     });
     await bench.atLine(line);
     await bench.page.locator(".tab.active").filter({ hasText: PROGRAM }).waitFor();
+  });
+});
+
+describe("a trace of code that is not here", () => {
+  const own = scratch();
+  const project = join(own.path, "here");
+  let bench: Workbench;
+  let recorded: Report;
+
+  beforeAll(async () => {
+    copyProject(inject("project"), project);
+    moveRecorded(traces(project)[0]!, project, "/home/train/elsewhere");
+    recorded = report(join(project, TRACES));
+    mkdirSync(join(project, "deep", "down"), { recursive: true });
+    renameSync(join(project, PROGRAM), join(project, "deep", "down", PROGRAM)); // where nobody looks
+    bench = await Workbench.open({ folder: project, extensions: inject("extensions") });
+    await bench.traceShown(); // though no Python file is open, and `deepscope_logs` is ignored by git and by searches
+    await bench.showDeepScope();
+  });
+  afterAll(async () => {
+    await bench.close();
+    own.remove();
+  });
+
+  it("has dimmed rows, which show the text as it ran and who called it", async () => {
+    const hottest = hottestOf(recorded);
+    const row = bench.rows("Hot Lines").first();
+    await row.filter({ hasText: `${PROGRAM}:${hottest.line}` }).waitFor();
+    const colour = (part: string): Promise<string> => row.locator(part).first().evaluate((label) => getComputedStyle(label).color);
+    expect(await colour(".label-name")).not.toBe(await bench.rows("Runs").first().locator(".label-name").first().evaluate((label) => getComputedStyle(label).color));
+    await row.click();
+    await bench.notification("was not found here; this is its text as it ran").waitFor();
+    await bench.atLine(hottest.line);
+    await bench.codeLine("return x + self.feed").waitFor();
+    await bench.rows("Call Paths").filter({ hasText: "Called from" }).waitFor();
+    await bench.screenshot("not-here");
+  });
+
+  it("is found in the folder that the user points to, and stays found", async () => {
+    await bench.rows("Hot Lines").first().click();
+    await bench.notification("was not found here").first().getByRole("button", { name: "Locate Folder…" }).click();
+    const input = bench.page.locator(".quick-input-widget:visible input").first();
+    await input.waitFor();
+    await input.fill(`${join(project, "deep", "down")}/`);
+    // The dialog goes there on its own time; until then it would choose the folder that it began with.
+    await bench.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: TRACES }).waitFor({ state: "hidden" });
+    await bench.screenshot("locating");
+    await bench.page.locator(".quick-input-widget:visible").getByRole("button", { name: "Look Here" }).click();
+    await bench.page.locator(".quick-input-widget").waitFor({ state: "hidden" });
+    await bench.page.locator('.tab.active[aria-label*="train_transformer.py"], .tab.active[data-resource-name="train_transformer.py"]').first().waitFor();
+    await bench.page.locator(".breadcrumbs-control").filter({ hasText: "down" }).first().waitFor();
+    const hottest = hottestOf(recorded);
+    await bench.atLine(hottest.line);
+    await bench.goToLine(1);
+    await bench.rows("Hot Lines").first().click();
+    await bench.atLine(hottest.line);
+    await bench.screenshot("located");
   });
 });

@@ -49,9 +49,11 @@ describe("a recorded run in the editor", () => {
     await bench.page.keyboard.press("Escape");
   });
 
-  it("lists hot lines among the problems, with their evidence", async () => {
+  it("lists hot lines among the problems only when that is wanted, with their evidence", async () => {
     await bench.run("Problems: Focus on Problems View");
     const row = bench.page.locator(".markers-panel .monaco-list-row").filter({ hasText: "Hot line:" }).first();
+    await bench.page.locator(".markers-panel").filter({ hasText: "No problems have been detected" }).waitFor();
+    bench.editor.set({ "debug.allowBreakpointsEverywhere": true, "deepscope.diagnostics.warningShare": 0.2 });
     await row.waitFor();
     await bench.screenshot("problems");
     expect(await row.innerText()).toMatch(/Hot line: \d+ % of the operators' time/);

@@ -38,4 +38,20 @@ describe("a notebook", () => {
     await expect.poll(() => line.evaluate(barOf).then(({ width }) => width)).toBeGreaterThan(10);
     await bench.screenshot("notebook");
   });
+
+  it("has a row lead to the line of its cell, after an edit above it", async () => {
+    const code = (text: RegExp) => bench.page.locator(".notebook-editor .view-line").filter({ hasText: text }).first();
+    await bench.showDeepScope();
+    const row = (line: number) => bench.rows("Hot Lines").filter({ hasText: `train.ipynb:${line}` }).filter({ hasText: /y.=.x.@.x/ }).first();
+    await row(2).waitFor();
+    await code(/def[ \u00a0]step/).click();
+    await bench.page.keyboard.press("Home");
+    await bench.page.keyboard.type("# one\n# two\n");
+    await code(/import[ \u00a0]torch/).click();
+    await row(4).click();
+    await bench.page.locator(".statusbar").filter({ hasText: "Cell 2 of 3" }).waitFor();
+    await bench.page.keyboard.type("here = "); // what is typed stands where the cursor is
+    await code(/here[ \u00a0]=[ \u00a0]y[ \u00a0]=[ \u00a0]x[ \u00a0]@[ \u00a0]x/).waitFor();
+    await bench.screenshot("notebook-jump");
+  });
 });

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, inject, it } from "vitest";
 import { hottestOf, PROGRAM, report, scratch, TRACES } from "./support/recorded";
@@ -66,6 +66,41 @@ describe("the extension", () => {
       await choices.filter({ hasText: "pip install" }).first().waitFor();
       await bench.screenshot("install-choice");
       expect(await choices.first().innerText()).toContain(`${python} -m pip install --upgrade deepscope[lsp,dashboard]`);
+      await bench.page.keyboard.press("Escape");
+      expect(bench.editor.processes("pip")).toEqual([]);
+    } finally {
+      own.remove();
+    }
+  });
+
+  it("says nothing of a missing DeepScope until it is asked for, and installs into no Python of the system", async () => {
+    const own = scratch();
+    try {
+      // Debian's own Python, where pip refuses to install; elsewhere a bare environment.
+      const isManaged = readdirSync("/usr/lib").some((name) => existsSync(join("/usr/lib", name, "EXTERNALLY-MANAGED")));
+      const python = isManaged ? "/usr/bin/python3" : join(own.path, "bare", "bin", "python");
+      if (!isManaged) {
+        execFileSync(PYTHON, ["-m", "venv", "--without-pip", join(own.path, "bare")]);
+      }
+      const folder = join(own.path, "plain");
+      mkdirSync(folder);
+      writeFileSync(join(folder, "plain.py"), "print(1)\n");
+      bench = await Workbench.open({ folder, extensions: inject("extensions"), settings: { "deepscope.interpreter": python } });
+      await bench.openFile("plain.py");
+      await expect.poll(() => bench!.editor.extensionLog()).toContain("DeepScope not installed");
+      await bench.status.filter({ has: bench.page.locator(".codicon-circle-slash") }).waitFor();
+      await bench.showDeepScope();
+      await bench.page.getByText("Nothing is installed unasked").first().waitFor();
+      await bench.screenshot("not-asked");
+      expect(await bench.page.locator(".notification-toast").count()).toBe(0);
+
+      await bench.showTab("plain.py");
+      await bench.run("DeepScope: Run Python File with DeepScope");
+      const message = bench.notification(`DeepScope is not installed in ${python}`);
+      await message.getByRole("button", { name: "Install…" }).click();
+      const first = bench.page.locator(".quick-input-list .monaco-list-row").first();
+      await first.filter({ hasText: isManaged ? "Into a new .venv of the workspace" : "Into this environment" }).waitFor();
+      await bench.screenshot("install-managed");
       await bench.page.keyboard.press("Escape");
       expect(bench.editor.processes("pip")).toEqual([]);
     } finally {

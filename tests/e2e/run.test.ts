@@ -54,7 +54,7 @@ describe("Run with DeepScope", () => {
       await bench.runTask(name);
       // Each run is a trace of its own, and the newest is shown.
       await expect.poll(() => traces(own.path).length).toBe(count);
-      await expect.poll(() => bench.rows("Runs").filter({ hasText: "deepscope_logs" }).count()).toBe(count);
+      await expect.poll(() => bench.rows("Runs").filter({ hasText: /plain\.py.*a step/ }).count()).toBe(count);
     }
   });
 });

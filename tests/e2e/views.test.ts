@@ -1,8 +1,12 @@
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { copyProject, hottestOf, PROGRAM, record, report, scratch, TRACES, traces, type Report } from "./support/recorded";
+import { copyProject, hottestOf, PROGRAM, recordMeanwhile, report, scratch, TRACES, traces, type Report } from "./support/recorded";
 import { durationNs } from "./support/units";
 import { Workbench } from "./support/workbench";
+
+/** A run on a machine that does much else beside it. */
+const RECORDING_MS = 200_000;
 
 describe("the views", () => {
   const own = scratch();
@@ -23,11 +27,13 @@ describe("the views", () => {
     own.remove();
   });
 
+  const recordedText = (line: number): string => readFileSync(join(project, PROGRAM), "utf8").split("\n")[line - 1]!.trim();
+
   it("list the hottest line first, and a click opens it", async () => {
     const hottest = hottestOf(recorded);
     const first = bench.rows("Hot Lines").first();
     await first.filter({ hasText: `${PROGRAM}:${hottest.line}` }).waitFor();
-    expect(await first.innerText()).toMatch(/\d+ % [█▉▊▋▌▍▎▏]+ [\d.]+ (µs|ms|s)/);
+    expect(await first.innerText()).toMatch(/^\d+ % · [\d.]+ (µs|ms|s)\s*train_transformer\.py:\d+\s+return x/);
     await bench.screenshot("hot-lines");
     await first.click();
     await bench.atLine(hottest.line);
@@ -50,24 +56,42 @@ describe("the views", () => {
     await graph.locator(`g.frame[name*="${PROGRAM}:${hottest.line}"]`).first().click();
     await bench.atLine(hottest.line);
 
-    await graph.getByRole("button", { name: "Reset Zoom" }).click();
+    // Zoomed to the hottest line, whose boxes hold none of the other function: the search is of the whole all the same.
+    const marks = graph.locator('g.frame rect[fill="#c586ff"]');
+    const details = graph.locator("#details");
     await graph.locator("#search").fill("attend");
-    await graph.locator("#details").filter({ hasText: /\d+ frames/ }).waitFor();
-    await graph.locator('g.frame rect[fill="#c586ff"]').first().waitFor();
+    await details.filter({ hasText: /^\d+ frames, [\d.]+ \S+, [1-9][\d.]* %$/ }).waitFor();
+    const found = await details.innerText();
+    await graph.getByRole("button", { name: "Reset Zoom" }).click();
+    await marks.first().waitFor();
     await graph.locator("#search").fill("");
+    await graph.locator("#search").fill("attend");
+    await expect.poll(() => details.innerText()).toBe(found);
+    await graph.locator("#search").fill("");
+  });
 
-    const second = hottestOf({ ...recorded, lines: recorded.lines.filter((line) => line !== hottest) });
+  it("mark all boxes of a line in the flame graph, and stay at the line", async () => {
+    const graph = bench.webview();
+    const second = recorded.lines.find((line) => line.function === "Block.attend" && line.self_device_ns > 0)!;
     await bench.showTab(PROGRAM);
     await bench.goToLine(second.line);
     await bench.run("DeepScope: Show in Flame Graph");
-    await graph.locator("#details").filter({ hasText: `${PROGRAM}:${second.line}` }).waitFor();
+    const details = graph.locator("#details").filter({ hasText: new RegExp(`${PROGRAM}:${second.line} · (\\d+) box`) });
+    await details.waitFor();
+    // Work forward stands below the step, its backward pass below what ran it.
+    const count = Number(/· (\d+) box/.exec(await details.innerText())?.[1]);
+    await expect.poll(() => graph.locator('g.frame rect[fill="#c586ff"]').count()).toBe(count);
+    const share = Number(/([\d.]+) %/.exec(await details.innerText())?.[1]);
+    expect(share).toBeCloseTo((100 * second.total_device_ns) / recorded.totals.device_ns, -0.5);
+    await bench.atLine(second.line);
+    await bench.screenshot("flame-marks");
   });
 
   it("draw the graph for another metric", async () => {
     const graph = bench.webview();
     await bench.showTab("Flame Graph");
     await graph.locator("#metric").selectOption("cpu");
-    const before = recorded.totals.device_ns;
+    const before = recorded.totals.device_ns / recorded.totals.steps;
     const caption = graph.locator("#caption");
     await expect.poll(async () => Math.abs(durationNs(await caption.innerText()) - before) / before).toBeGreaterThan(0.01);
     await graph.locator("g.frame").nth(2).waitFor();
@@ -108,12 +132,18 @@ describe("the views", () => {
   });
 
   it("tell of a new trace, and show its numbers", async () => {
-    record(project, 6);
-    const notice = bench.notification(/fit, .*steps?.*: train_transformer\.py:\d+ took \d+(\.\d)? %/);
-    await notice.waitFor();
+    const recording = recordMeanwhile(project, 6);
+    const notice = bench.notification(/fit, .*steps?.*: step [\d.]+( m?s)? → [\d.]+ m?s.*; train_transformer\.py:\d+ took \d+(\.\d)? %/);
+    await notice.waitFor({ timeout: RECORDING_MS });
+    // Beside the run before, of the same program.
+    await bench.status.filter({ hasText: /DeepScope [\d.]+( m?s)? → [\d.]+ m?s/ }).waitFor();
+    await bench.page.locator(".pane-header").filter({ hasText: "Hot Lines" }).filter({ hasText: /step [\d.]+( m?s)? → [\d.]+ m?s/ }).waitFor();
     await bench.screenshot("notice");
     await notice.getByRole("button", { name: "Show" }).click();
+    await recording;
     const hottest = hottestOf(report(join(project, TRACES)));
+    await bench.codeLine(recordedText(hottest.line)).waitFor();
+    await bench.showTab(PROGRAM); // a message that closes gives the focus back to the flame graph, which had it
     await bench.atLine(hottest.line);
     await bench.rows("Runs").filter({ hasText: "fit" }).nth(1).waitFor();
   });
@@ -124,6 +154,7 @@ describe("the views", () => {
     await older.getByRole("button", { name: /Compare with This Trace/ }).click();
     await bench.rows("Runs").filter({ hasText: "baseline" }).waitFor();
     const hottest = hottestOf(report(join(project, TRACES)));
+    await bench.showTab(PROGRAM);
     await bench.goToLine(hottest.line);
     await bench.page.locator(".editor-instance .view-line").filter({ hasText: /·[ \u00a0][+-][\d.]+[ \u00a0](?:µs|ms|s)[ \u00a0]\([+-]/ }).first().waitFor();
     await bench.screenshot("baseline");

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { PROGRAM } from "./support/recorded";
 import { Workbench } from "./support/workbench";
 
 describe("the walkthrough", () => {
@@ -22,5 +23,26 @@ describe("the walkthrough", () => {
       await expect.poll(() => picture.evaluate((image) => (image as HTMLImageElement).naturalWidth)).toBeGreaterThan(500);
       await bench.screenshot(`walkthrough-${name}`);
     }
+  });
+
+  it("ticks each step when it is done, by whatever way", async () => {
+    const ticked = (): Promise<string[]> =>
+      bench.page
+        .locator(".getting-started-step [data-done-step-id].complete")
+        .evaluateAll((ticks) => ticks.map((tick) => (tick.getAttribute("data-done-step-id") ?? "").replace(/.*#/, "")));
+    await bench.openFile(PROGRAM);
+    await bench.traceShown();
+    await bench.showTab("Welcome");
+    await expect.poll(ticked).toEqual(["install", "record"]);
+    await bench.showDeepScope();
+    await bench.rows("Hot Lines").first().waitFor();
+    await expect.poll(ticked).toEqual(["install", "record", "lines"]);
+    await bench.showTab(PROGRAM);
+    await bench.rows("Hot Lines").first().click();
+    await bench.run("DeepScope: Show in Flame Graph"); // not the command that the step names
+    await bench.webview().locator("g.frame").first().waitFor();
+    await bench.showTab("Welcome");
+    await expect.poll(ticked).toEqual(["install", "record", "lines", "graph"]);
+    await bench.screenshot("walkthrough-ticks");
   });
 });

@@ -19,7 +19,7 @@ import pytest
 
 from deepscope.report.tables import TABLES
 from golden import matches_golden
-from shared_traces import SHARED_TRACES, needs_shared_traces, trace_paths
+from recorded_traces import OWN_TRACES, SHARED_TRACES, each_trace, needs_shared_traces, own_paths, trace_name
 
 COMMAND = [sys.executable, "-m", "deepscope"]
 
@@ -248,9 +248,7 @@ def test_help_and_version_import_neither_arrays_nor_tables() -> None:
         assert f"  {name}" in done.stdout
 
 
-@needs_shared_traces
-@pytest.mark.shared_traces
-@pytest.mark.parametrize("path", trace_paths(), ids=lambda path: path.name.removesuffix(".json.gz")[:50])
+@pytest.mark.parametrize("path", each_trace())
 def test_every_recorded_trace_is_reported_in_every_way(path: Path) -> None:
     from rich.cells import cell_len
 
@@ -276,16 +274,30 @@ def test_every_recorded_trace_is_reported_in_every_way(path: Path) -> None:
     assert sum(int(line.rsplit(" ", 1)[1]) for line in folded_report(profile).splitlines()) == device_ns
 
 
+SNAPSHOTS = [
+    "tracelens-mi300-resnet_act_checkpoint",
+    "torch-profiling-tutorial-dc3b0e7228dd_851.1752215573993169006",
+    "holistictraceanalysis-triton_example-triton_example",
+    "holistictraceanalysis-rank-34.jul_15_10_52_41.1074",
+]
+
+
 @needs_shared_traces
 @pytest.mark.shared_traces
 @pytest.mark.parametrize("width", [80, 160])
-@pytest.mark.parametrize(
-    "name",
-    ["tracelens-mi300-resnet_act_checkpoint", "torch-profiling-tutorial-dc3b0e7228dd_851.1752215573993169006",
-     "holistictraceanalysis-triton_example-triton_example", "holistictraceanalysis-rank-34.jul_15_10_52_41.1074"],
-)  # fmt: skip
-def test_recorded_traces_read_as_their_snapshots(name: str, width: int) -> None:
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_shared_traces_read_as_their_snapshots(name: str, width: int) -> None:
     assert SHARED_TRACES is not None
-    done = run("report", f"{name}.json.gz", "-n", "8", cwd=SHARED_TRACES, COLUMNS=str(width))
+    reads_as_its_snapshot(SHARED_TRACES, name, width)
+
+
+@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize("name", [trace_name(path) for path in own_paths()])
+def test_the_repositorys_traces_read_as_their_snapshots(name: str, width: int) -> None:
+    reads_as_its_snapshot(OWN_TRACES, name, width)
+
+
+def reads_as_its_snapshot(folder: Path, name: str, width: int) -> None:
+    done = run("report", f"{name}.json.gz", "-n", "8", cwd=folder, COLUMNS=str(width))
     assert done.stderr == ""
     matches_golden(done.stdout, f"traces/{name}-{width}.txt")

@@ -14,13 +14,11 @@ from deepscope.store.build import build_profile
 from deepscope.store.profile import Profile
 from deepscope.trace.model import Kind, Trace
 from deepscope.trace.read import read_trace
-from shared_traces import needs_shared_traces, trace_paths
-
-pytestmark = [needs_shared_traces, pytest.mark.shared_traces]
+from recorded_traces import each_trace
 
 
 # At the module's scope, so that all tests of one trace run in a row and it is read once.
-@pytest.fixture(scope="module", params=trace_paths(), ids=lambda path: path.name.removesuffix(".json.gz")[:60])
+@pytest.fixture(scope="module", params=each_trace())
 def path(request: pytest.FixtureRequest) -> Path:
     return request.param
 

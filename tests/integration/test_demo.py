@@ -40,7 +40,7 @@ def test_with_worker_processes_the_slow_collate_stands_at_its_line_as_a_workers_
     answer = demo(tmp_path, "--workers", "2")
     collate = planted(answer, "mistake 1")
     assert collate["worker_cpu_ns"] > 0
-    assert collate["worker_cpu_ns"] == max(line["worker_cpu_ns"] for line in answer["lines"])
+    assert collate["worker_ns"] == max(line["worker_ns"] for line in answer["lines"]) >= collate["worker_cpu_ns"]
     assert collate["self_cpu_ns"] == 0, "the trainer's own process never ran it"
 
 

@@ -75,3 +75,17 @@ def test_steps_that_only_multiply_have_no_tiny_operators(tmp_path: Path):
     # What else is found goes by time, and a busy machine may hold up anything: the rules' own tests say when they fire.
     findings = record(tmp_path, work=1, scalars=2, size=1024).findings
     assert "DS007" not in {found.code for found in findings}
+
+
+def test_a_library_module_that_one_line_calls_is_no_loop(tmp_path: Path) -> None:
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 16, batch_first=True)
+    net = torch.nn.TransformerEncoder(layer, 8, enable_nested_tensor=False)
+    with deepscope.profile(tmp_path / "steps", root=TESTS, active=STEPS) as steps:
+        for _ in range(STEPS):
+            net(torch.randn(2, 4, 16)).sum().backward()
+            steps.step()
+    with deepscope.profile(tmp_path / "bare", root=TESTS) as bare: net(torch.randn(2, 4, 16))  # fmt: skip  # noqa: E701
+    for recording in (steps, bare):
+        assert recording.profile is not None
+        assert max(line.operators for line in recording.profile.lines) > 200
+        assert at(recording.profile, "DS007") == []

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from deepscope.analysis.attribution import Attribution
 from deepscope.capture.lines import UserCode
+from deepscope.store.build import build_profile
+from deepscope.trace.model import Kind
 from line_truth import TARGETS, Recording, load_target, recording
+from node_truth import attributed
 
 # Compiling needs a Python that dynamo knows; aot_eager goes through all of it but the code generator.
 pytestmark = [
     pytest.mark.skipif(not torch._dynamo.is_dynamo_supported(), reason="this torch cannot compile on this Python"),
     pytest.mark.filterwarnings("ignore:Guards may run slower:RuntimeWarning"),
+    # dynamo itself looks, where it goes on after a graph break
+    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning"),
 ]
 
 
@@ -43,8 +50,8 @@ def record(folder: Path, code: Any, times: int = 2) -> Recording:
     return done[0]
 
 
-def line_of(mark: str) -> int:
-    lines = (TARGETS / "compiled.py").read_text().splitlines()
+def line_of(mark: str, target: str = "compiled") -> int:
+    lines = (TARGETS / f"{target}.py").read_text().splitlines()
     return next(number for number, text in enumerate(lines, 1) if text.endswith(f"# {mark}"))
 
 
@@ -88,9 +95,53 @@ def test_compiled_operators_stand_at_the_line_that_called_compiled_code(compiled
     forward = [span.lines[0][1] for span in found.spans if span.name == "aten::sin"]
     assert line_of("net") in forward
     assert lines("aten::exp") == {line_of("function")}
-    assert lines("aten::tan") == {line_of("break")}
     assert lines("aten::floor") == {line_of("eager")}
     assert found.record.account["warnings"] == []
     source = (TARGETS / "compiled.py").read_text().splitlines()
     definitions = {number for number, text in enumerate(source, 1) if "def " in text}
     assert not definitions & {row.line for row in found.record.scopes if row.kind == 0}
+
+
+@pytest.fixture(scope="module", params=["eager", "aot_eager"])
+def broken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attribution]:
+    """A step of the target `graph_breaks`, as DeepScope reads it."""
+    torch._dynamo.reset()
+    target = load_target("graph_breaks")
+    net, function = (torch.compile(one, backend=request.param) for one in (target.Net(), target.function))
+    for _ in range(2):
+        target.step(net, function, torch.randn(2, 4))
+    yield attributed(tmp_path_factory.mktemp("broken"), lambda: target.step(net, function, torch.randn(2, 4)))
+    torch._dynamo.reset()
+
+
+def test_what_is_compiled_after_a_graph_break_stands_at_the_call_of_the_compiled_function(broken: Attribution) -> None:
+    lines: dict[str, set[int]] = {}
+    for event in (broken.trace.events.kind == Kind.OPERATOR).nonzero()[0].tolist():
+        line = broken.scopes.locations[broken.location[event]].line
+        lines.setdefault(broken.trace.strings[broken.trace.events.name[event]], set()).add(line)
+
+    def at(mark: str) -> set[int]:
+        return {line_of(mark, "graph_breaks")}
+
+    assert lines["aten::linear" if "aten::linear" in lines else "aten::addmm"] == at("net")
+    assert {name: lines[f"aten::{name}"] for name in ("tan", "atan")} == {"tan": at("net"), "atan": at("net")}
+    assert lines["aten::exp2"] == at("function")
+    assert lines["aten::erf"] == at("erf")
+    # A function that a compiled one calls, and that was compiled by itself, is called from there.
+    assert "aten::sinh" in lines
+    assert at("helper") <= lines["aten::sinh"] <= at("helper") | at("function")
+
+
+def test_the_time_after_a_graph_break_is_the_callers_too(broken: Attribution) -> None:
+    profile = build_profile(broken.trace)
+    by_line = {line.line: line for line in profile.lines}
+    disabled, broke = (by_line[line_of(mark, "graph_breaks")] for mark in ("disabled", "break"))
+    # Dynamo looks up what to run next before it says that the line has ended.
+    assert {top.name for line in (disabled, broke) for top in line.top_operators} <= {"TorchDynamo Cache Lookup"}
+    assert disabled.total_device_ns > disabled.self_device_ns
+    assert broke.total_device_ns == broke.self_device_ns
+    assert {line.function for line in profile.lines if "resume" in line.function} == set()
+    names = {line.function: set() for line in profile.lines}
+    for function in profile.functions:
+        names[function.function].add(function.line)
+    assert {name for name, starts in names.items() if len(starts) > 1} == set()

@@ -104,11 +104,11 @@ def shown_by(tmp_path: Path, configuration: str, check: str) -> tuple[dict[int, 
 def test_eglot_shows_the_diagnostics_takes_settings_and_shows_the_hover(tmp_path: Path) -> None:
     configuration = documented("elisp", "eglot-server-programs")
     assert '(:detail "hot")' in configuration
-    configuration = configuration.replace('(:detail "hot")', '(:detail "hot") :diagnostics (:warningShare 0.2)')
+    configuration = configuration.replace('(:detail "hot")', '(:detail "hot") :diagnostics (:warningShare 0.5)')
     diagnostics, hover = shown_by(tmp_path, "(require 'eglot)\n" + configuration, EGLOT)
     assert diagnostics[8][0] == "eglot-warning"
     assert "Hot line: 75 % of the device time" in diagnostics[8][1]
-    assert diagnostics[9][0] == "eglot-warning"  # 25 %: information by default
+    assert diagnostics[9][0] == "eglot-note"  # 25 %: a hint by default
     assert "**Net.forward, line 8** (line 6 when recorded)" in hover
     assert "| device | 30 µs | 75 % of busy |" in hover
 

@@ -102,10 +102,10 @@ def test_diagnostics_are_pulled(root: Path, tmp_path: Path) -> None:
             found = {one.range.start.line + 1: one for one in await editor.pull(uri)}
             assert set(found) == {6, 7, 12}
             assert (found[6].code, found[6].severity, found[6].source) == (
-                "hot-line", types.DiagnosticSeverity.Warning, "DeepScope",
+                "hot-line", types.DiagnosticSeverity.Hint, "DeepScope",
             )  # fmt: skip
             assert found[6].message.startswith("Hot line: 75 % of the device time, 30 µs per step: forward 20 µs")
-            assert found[7].severity is types.DiagnosticSeverity.Information
+            assert found[7].severity is types.DiagnosticSeverity.Hint
             assert found[6].range == types.Range(types.Position(5, 8), types.Position(5, 24))
             (caller,) = found[6].related_information or ()
             assert caller.location.range.start.line == 10
@@ -183,9 +183,10 @@ def test_workspace_symbols_and_highlights(root: Path, tmp_path: Path) -> None:
             uri = await started(editor, root)
             found = await editor.workspace_symbol_async(types.WorkspaceSymbolParams("nfwd"))
             assert [(one.name, one.location.range.start.line) for one in found or ()] == [("Net.forward", 4)]  # type: ignore[union-attr]
-            highlights = await editor.text_document_document_highlight_async(
-                types.DocumentHighlightParams(item(uri), types.Position(6, 10))
-            )
+            asked = types.DocumentHighlightParams(item(uri), types.Position(6, 10))
+            assert await editor.text_document_document_highlight_async(asked) is None  # the editor's own are shown
+            await editor.set({"highlights": {"enabled": True}})
+            highlights = await editor.text_document_document_highlight_async(asked)
             assert [one.range.start.line + 1 for one in highlights or ()] == [7, 11]
 
     run(scenario())

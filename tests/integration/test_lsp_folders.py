@@ -63,6 +63,57 @@ def test_a_copy_in_another_folder_shows_the_numbers_only_while_its_text_is_the_s
     run(scenario())
 
 
+def test_each_workspace_folder_has_settings_of_its_own(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        root, other = project(tmp_path / "project"), project(tmp_path / "other")
+        (other / "deepscope_logs").rename(other / "results")
+        async with editing(root, other, cache=tmp_path / "cache", settings=QUICK) as editor:
+            await editor.until(
+                lambda: (
+                    {(one["root"], one["state"]) for one in editor.statuses}
+                    >= {(root.as_uri(), "ready"), (other.as_uri(), "none")}
+                ),
+                "only the first folder has traces in the usual places",
+            )
+            editor.folder_settings = {other.as_uri(): {**QUICK, "traces": ["results"], "step": "many"}}
+            await editor.set(QUICK)
+            await editor.until(
+                lambda: (editor.statuses[-1]["root"], editor.statuses[-1]["state"]) == (other.as_uri(), "ready"),
+                "the other one has a place of its own",
+            )
+            assert "results" in editor.statuses[-1]["trace"]["path"]
+            assert [one for one in editor.messages if "deepscope.step: 'many' cannot be used" in one]
+            third = project(tmp_path / "third")
+            (third / "deepscope_logs").rename(third / "results")
+            editor.folder_settings[third.as_uri()] = {**QUICK, "traces": ["results"]}
+            added = types.WorkspaceFoldersChangeEvent([types.WorkspaceFolder(third.as_uri(), "third")], [])
+            editor.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(added))
+            await editor.until(
+                lambda: any((one["root"], one["state"]) == (third.as_uri(), "ready") for one in editor.statuses),
+                "a folder that is added is asked about",
+            )
+
+    run(scenario())
+
+
+def test_links_name_the_file_that_is_edited_though_a_builds_copy_of_it_was_opened_first(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        root = tmp_path / "project"
+        project(root, file="/cluster/job/train.py", project_root="/cluster/job")
+        copy = root / "build" / "lib" / "train.py"
+        copy.parent.mkdir(parents=True)
+        copy.write_text(SOURCE, encoding="utf-8")
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            await editor.until_ready()
+            uri = editor.open(copy)
+            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            hover = await editor.hover(uri, 6, 10)
+            assert f"({(root / 'train.py').as_uri()}#L11)" in hover
+            assert "build" not in hover
+
+    run(scenario())
+
+
 def test_a_folder_that_is_added_later_is_looked_through(tmp_path: Path) -> None:
     async def scenario() -> None:
         root, other = project(tmp_path / "project"), project(tmp_path / "other", scale=3)

@@ -14,10 +14,10 @@ from golden import matches_golden
 from lsp_answers import every_answer
 from lsp_editor import editing, run
 from lsp_profiles import SOURCE, record
-from shared_traces import SHARED_TRACES, needs_shared_traces
+from recorded_traces import SHARED_TRACES, needs_shared_traces
 
 OLD = (1_400_000_000, 1_400_000_000)
-ALL = {"inlayHints": {"detail": "all"}}
+ALL = {"inlayHints": {"detail": "all"}, "highlights": {"enabled": True}}
 
 
 def placeless(text: str, *folders: Path) -> str:

@@ -1,16 +1,22 @@
 """Hostile, broken and huge input: one clear message, and the server stays up and answers."""
 
+import asyncio
+import contextlib
 import json
 import os
+import shlex
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 
 from deepscope.store import cache as profile_cache
 from deepscope.store.files import single_file
 from deepscope.store.profile import Edit, Finding, Remedy
-from lsp_editor import Editor, capabilities, editing, run
+from lsp_editor import PATIENCE, Editor, capabilities, editing, run
 from lsp_profiles import SOURCE, make_profile, record
 from trace_builder import TraceBuilder
 
@@ -140,6 +146,114 @@ def test_messages_that_make_no_sense_are_answered_or_ignored(root: Path, tmp_pat
             ):
                 odd_uri = editor.open(odd, "x = 1\n")
                 assert await editor.hints(odd_uri) == {}
+
+    run(scenario())
+
+
+IMPOSSIBLE: dict[str, Any] = {
+    "before the text": {"line": -1, "character": -7},
+    "no such number": {"line": 2**32, "character": 0},
+    "far to the right": {"line": 0, "character": 2**32},
+    "beyond all numbers": {"line": 10**30, "character": 0},
+    "text": {"line": "x", "character": None},
+    "nothing": None,
+    "empty": {},
+    "list": [1, 2],
+}
+
+
+@pytest.mark.parametrize("position", IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
+def test_a_request_with_impossible_parameters_is_answered_and_the_server_lives_on(
+    root: Path, tmp_path: Path, position: Any
+) -> None:
+    async def scenario() -> None:
+        record(root)
+        log = tmp_path / "stderr"
+        server = ("sh", "-c", f"exec {shlex.quote(sys.executable)} -m deepscope_lsp 2> {shlex.quote(str(log))}")
+        async with editing(root, cache=tmp_path / "cache", command=server) as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until_ready()
+            document, start = {"uri": uri}, {"line": 0, "character": 0}
+            region, wrong_way = {"start": start, "end": position}, {"start": position, "end": start}
+            context: dict[str, Any] = {"diagnostics": []}
+            for method, params in (
+                ("textDocument/hover", {"textDocument": document, "position": position}),
+                ("textDocument/documentHighlight", {"textDocument": document, "position": position}),
+                ("textDocument/inlayHint", {"textDocument": document, "range": region}),
+                ("textDocument/inlayHint", {"textDocument": document, "range": wrong_way}),
+                ("textDocument/codeAction", {"textDocument": document, "range": region, "context": context}),
+                ("textDocument/codeLens", {"textDocument": position}),
+            ):
+                with pytest.raises(JsonRpcException, match=method):
+                    await editor.send_raw(method, params)
+            for method, params in (
+                ("workspace/symbol", {"query": position}),
+                ("workspace/executeCommand", {"command": position}),
+            ):
+                with contextlib.suppress(JsonRpcException):
+                    await editor.send_raw(method, params)
+            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+        assert "Traceback" not in log.read_text()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("line", [0, 2**31, 10**15])
+def test_a_trace_may_name_lines_that_no_file_has(root: Path, tmp_path: Path, line: int) -> None:
+    async def scenario() -> None:
+        file = str(root / "train.py")
+        built = TraceBuilder()
+        built.line(file, line, "Net.forward", 2000, 20_000, first_line=line)
+        built.kernel("k", 3000, 4000, 30_000)
+        (root / "runs").mkdir()
+        os.utime(built.write(root / "runs" / "w.pt.trace.json"), OLD)
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            await editor.until_ready()
+            await editor.workspace_symbol_async(types.WorkspaceSymbolParams("forward"))
+            (first, *_) = (await editor.command("hotLines"))["lines"]
+            assert "Net.forward" in first["function"]
+            assert first["currentLine"] is None or 1 <= first["currentLine"] < 2**31
+
+    run(scenario())
+
+
+ARGUMENTS: list[tuple[str, dict[str, Any]]] = [
+    ("resolvePath", {"path": "train.py", "line": 2**31}),
+    ("resolvePath", {"path": "train.py", "line": 10**18}),
+    ("callers", {"file": "train.py", "line": 10**18}),
+    ("hotLines", {"limit": -1}),
+    ("hotLines", {"limit": "3"}),
+    ("hotLines", {"root": "file://[bad"}),
+    ("callPaths", {"minShare": 7}),
+    ("flamegraph", {"rank": 10**18}),
+    ("selectTrace", {"path": "\0"}),
+    ("selectTrace", {"path": "a" * 5000}),
+    ("setBaseline", {"path": "::"}),
+    ("hideFinding", {"code": "x", "file": "\0", "line": 10**18}),
+    ("annotations", {"uri": "file://[bad"}),
+]
+
+
+def test_a_command_with_impossible_arguments_is_answered(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        record(root)
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until_ready()
+            for name, argument in ARGUMENTS:
+                with contextlib.suppress(JsonRpcException):
+                    await asyncio.wait_for(editor.command(name, **argument), PATIENCE)
+            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert not [one for one in editor.logs if "Error:" in one]
+
+    run(scenario())
+
+
+def test_a_place_that_no_file_system_has_does_not_end_the_looking(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        record(root)
+        async with editing(root, cache=tmp_path / "cache", settings={"traces": ["a\0b", "deepscope_logs"]}) as editor:
+            await editor.until_ready()
 
     run(scenario())
 

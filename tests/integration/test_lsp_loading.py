@@ -75,6 +75,18 @@ def test_loading_shows_progress_and_can_be_cancelled(root: Path, tmp_path: Path,
     run(scenario())
 
 
+def test_progress_of_a_small_trace_is_told_in_small_units(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        trace = record(root)
+        async with editing(root, cache=tmp_path / "cache") as editor:
+            await editor.until_ready()
+            told = [one["message"] for one in editor.progress if kind(one) == "report"]
+            assert told
+            assert told[-1] == f"{trace.stat().st_size / 1024:.2f} KiB of {trace.stat().st_size / 1024:.2f} KiB"
+
+    run(scenario())
+
+
 def test_a_choice_that_is_cancelled_leaves_what_was_shown(root: Path, tmp_path: Path, hold: Hold) -> None:
     async def scenario() -> None:
         old, new = record(root, name=name(1)), record(root, name=name(2), scale=2)

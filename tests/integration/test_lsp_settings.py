@@ -38,7 +38,7 @@ async def hovered(editor: Editor, uri: str) -> Any:
     return bool(await editor.hover(uri, 6, 10))
 
 
-HOT = [(6, "hot-line", "Warning"), (7, "hot-line", "Information")]
+HOT = [(6, "hot-line", "Hint"), (7, "hot-line", "Hint")]
 IDLE = [(12, "DS005", "Warning")]
 
 
@@ -53,9 +53,15 @@ IDLE = [(12, "DS005", "Warning")]
         ({"codeLens": {"threshold": 1}}, lensed, [5, 10, 4], [5, 10, 4]),
         ({"diagnostics": {"hotLines": False}}, pulled, HOT + IDLE, IDLE),
         ({"diagnostics": {"findings": False}}, pulled, HOT + IDLE, HOT),
-        ({"diagnostics": {"warningShare": 0.8}}, pulled, HOT + IDLE, [(6, "hot-line", "Information"), *HOT[1:], *IDLE]),
-        ({"diagnostics": {"informationShare": 0.3}}, pulled, HOT + IDLE, [HOT[0], (7, "hot-line", "Hint"), *IDLE]),
-        ({"diagnostics": {"hintShare": 0, "informationShare": 0}}, pulled, HOT + IDLE, [HOT[0], *IDLE]),
+        ({"diagnostics": {"warningShare": 0.5}}, pulled, HOT + IDLE, [(6, "hot-line", "Warning"), HOT[1], *IDLE]),
+        (
+            {"diagnostics": {"informationShare": 0.5}},
+            pulled,
+            HOT + IDLE,
+            [(6, "hot-line", "Information"), HOT[1], *IDLE],
+        ),
+        ({"diagnostics": {"hintShare": 0.3}}, pulled, HOT + IDLE, [HOT[0], *IDLE]),
+        ({"diagnostics": {"hintShare": 0}}, pulled, HOT + IDLE, IDLE),
         ({"diagnostics": {"hide": ["hot-line:train.py"]}}, pulled, HOT + IDLE, IDLE),
         ({"diagnostics": {"hide": ["hot-line:other.py", "DS005"]}}, pulled, HOT + IDLE, HOT),
     ],

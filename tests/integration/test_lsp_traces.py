@@ -10,7 +10,7 @@ from lsprotocol import types
 
 from lsp_editor import Editor, capabilities, editing, run
 from lsp_profiles import record
-from shared_traces import SHARED_TRACES, trace_paths
+from recorded_traces import SHARED_TRACES, needs_shared_traces
 
 QUICK = {"watch": {"pollSeconds": 0.05, "quietSeconds": 0.1}}
 
@@ -61,6 +61,75 @@ def test_a_new_trace_is_found_by_the_editors_watching(root: Path, tmp_path: Path
     run(scenario())
 
 
+def test_what_the_editor_misses_where_it_watches_is_found_all_the_same(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        settings = {"traces": ["runs"], "watch": {"pollSeconds": 0.05, "quietSeconds": 0.05}}
+        async with editing(
+            root, cache=tmp_path / "cache", settings=settings, client=capabilities(watch=True)
+        ) as editor:
+            await editor.until(
+                lambda: types.WORKSPACE_DID_CHANGE_WATCHED_FILES in editor.registered, "watching is asked for"
+            )
+            await editor.until(lambda: any(one["state"] == "none" for one in editor.statuses), "there is no trace yet")
+            trace = record(root)
+            (root / "runs" / "x").mkdir(parents=True)
+            trace.rename(root / "runs" / "x" / "profile.json")  # and the editor says nothing of it
+            assert (await editor.until_ready())["trace"]["path"].endswith("profile.json")
+
+    run(scenario())
+
+
+def test_the_newest_good_trace_is_found_behind_many_broken_ones(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        good = record(root, name=name(0))
+        for number in range(1, 8):
+            bad = root / "deepscope_logs" / f"bad{number}.{1_790_000_000_000_000_000 + number}.pt.trace.json"
+            bad.write_text('{"traceEvents": [{"ph": "X"', encoding="utf-8")
+            os.utime(bad, (1_760_000_000, 1_760_000_000))
+        async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
+            assert (await editor.until_ready())["trace"]["path"] == str(good)
+            assert len(editor.messages) == 1
+            tried = len([one for one in editor.statuses if one["state"] == "loading"])
+            record(root, name="last.1795000000000000000.pt.trace.json", recorded_at="2026-11-18T00:00:00+00:00")
+            await editor.until(lambda: shows(editor, "last."), "a newer one")
+            (root / "deepscope_logs" / "last.1795000000000000000.pt.trace.json").unlink()
+            await editor.until(lambda: shows(editor, name(0)), "the good one again")
+            again = len([one for one in editor.statuses if one["state"] == "loading"]) - tried
+            assert again == 2, "what is broken is not tried again"
+
+    run(scenario())
+
+
+def test_a_run_of_code_that_is_not_here_does_not_hide_the_users_own(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        text = "def main(argv):\n    return 1\n" * 9
+        own = record(root, name=name(1))
+        foreign = record(
+            root,
+            name="theirs.1795000000000000000.pt.trace.json",
+            file="/home/somebody/else/train.py",
+            text=text,
+            project_root="/home/somebody/else",
+            program="theirs.py",
+            run_id="theirs",
+            recorded_at="2026-11-18T00:00:00+00:00",
+        )
+        async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
+            uri = editor.open(root / "train.py")
+            status = await editor.until_ready()
+            assert status["trace"]["path"] == str(own)
+            assert (status["newer"]["path"], status["newer"]["program"]) == (str(foreign), "theirs.py")
+            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            status = await editor.command("selectTrace", path=str(foreign))
+            assert (status["trace"]["path"], status["newer"]) == (str(foreign), None)
+            await editor.command("selectTrace")
+            own.unlink()
+            await editor.until(lambda: shows(editor, "theirs"), "with nothing else it is shown")
+            assert editor.statuses[-1]["newer"] is None
+
+    run(scenario())
+
+
 def test_a_burst_of_files_is_one_load_of_all_ranks(root: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
@@ -103,12 +172,14 @@ def test_a_trace_still_being_written_is_left_alone_until_it_is_whole(root: Path,
 
 def test_traces_are_listed_chosen_remembered_and_let_go(root: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
-        old, new = record(root, name=name(1)), record(root, name=name(2), scale=2)
+        old, new = (record(root, name=name(one), scale=one, program="train.py") for one in (1, 2))
         async with editing(root, cache=tmp_path / "cache") as editor:
             uri = editor.open(root / "train.py")
             await editor.until_ready()
             listed = await editor.command("listTraces")
             assert [(one["path"], one["selected"]) for one in listed] == [(str(new), True), (str(old), False)]
+            assert {one["program"] for one in listed} == {"train.py"}
+            assert [one["stepNs"] for one in listed] == [400_000, None]
             status = await editor.command("selectTrace", path=f"deepscope_logs/{name(1)}")
             assert status["trace"]["path"] == str(old)
             assert (await editor.hints(uri))[6] == "30 µs · 75 %"
@@ -152,12 +223,11 @@ def test_a_vanished_trace_leaves_its_numbers(root: Path, tmp_path: Path) -> None
     run(scenario())
 
 
+@needs_shared_traces
 @pytest.mark.shared_traces
 def test_a_real_trace_of_another_machine(tmp_path: Path) -> None:
-    wanted = "tracelens-xdit_sd_3.5-profile_trace_rank_0.json.gz"
-    if SHARED_TRACES is None or not any(path.name == wanted for path in trace_paths()):
-        pytest.skip(f"../shared/traces/{wanted} is not there")
-    trace = SHARED_TRACES / wanted
+    assert SHARED_TRACES is not None
+    trace = SHARED_TRACES / "tracelens-xdit_sd_3.5-profile_trace_rank_0.json.gz"
 
     async def scenario() -> None:
         root = tmp_path / "xDiT"

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 import deepscope
 from deepscope.capture.lines import UserCode
 from deepscope.capture.workers import WorkerClocks, WorkerTiming
+from recorded import name_of
 
 TARGETS = Path(__file__).parents[1] / "targets"
 
@@ -60,7 +61,7 @@ def test_forked_workers_report_each_line_with_its_time(clocks: WorkerClocks, tar
     assert {timing.worker_id for timing in timings} == {0, 1}
     assert os.getpid() not in {timing.pid for timing in timings}
     assert {line.file for timing in timings for line in timing.lines} == {str(TARGETS / "loader_rows.py")}
-    assert {line.function for timing in timings for line in timing.lines} == {"Rows.__getitem__", "collate"}
+    assert {line.function for timing in timings for line in timing.lines} == {name_of("Rows.__getitem__"), "collate"}
 
 
 def test_times_are_those_of_the_lines(clocks: WorkerClocks, target: Any) -> None:
@@ -75,6 +76,22 @@ def test_times_are_those_of_the_lines(clocks: WorkerClocks, target: Any) -> None
     assert self_ns(timings, "collate") >= collates * 2_000_000 - 2_000_000
     for timing in timings:
         assert sum(line.self_ns for line in timing.lines) <= timing.wall_ns
+
+
+def test_time_asleep_is_told_from_time_on_the_cpu(clocks: WorkerClocks, target: Any) -> None:
+    clocks.open_window()
+    list(loader(target.Busy(), target, multiprocessing_context="fork"))
+    timings = clocks.end_window()()
+    lines = [line for timing in timings for line in timing.lines]
+    assert all(0 <= line.cpu_ns <= line.self_ns for line in lines)
+    runs = calls(timings, "asleep")
+    assert runs >= 6, "all but those that a worker made before it joined the window"
+    asleep = [line for line in lines if line.line == line_of("asleep")]
+    assert sum(line.self_ns for line in asleep) >= runs * 20_000_000
+    # A sleep takes some microseconds of the CPU; the loop what it asked of the thread's clock, less the timing.
+    assert sum(line.cpu_ns for line in asleep) < runs * 2_000_000
+    in_loop = range(line_of("busy"), line_of("busy") + 2)
+    assert sum(line.cpu_ns for line in lines if line.line in in_loop) > runs * 15_000_000
 
 
 def test_an_iterable_data_set_counts_too(clocks: WorkerClocks, target: Any) -> None:
@@ -146,18 +163,50 @@ def test_a_recording_carries_its_workers_lines_to_the_report(tmp_path: Path, tar
     profile = prof.profile
     assert profile is not None
     by_line = {line.line: line for line in profile.lines if line.file.endswith("loader_rows.py")}
-    timed = {number for number, line in by_line.items() if line.worker_cpu_ns}
+    timed = {number for number, line in by_line.items() if line.worker_ns}
     assert {line_of("row"), line_of("collate")} <= timed, "lines that only workers ran are there"
     assert all(by_line[number].text for number in timed), "with the text that ran"
+    assert profile.totals.worker_ns == sum(line.worker_ns for line in profile.lines) > 0
     assert profile.totals.worker_cpu_ns == sum(line.worker_cpu_ns for line in profile.lines) > 0
 
 
-def test_spawned_workers_take_part_through_iterate(tmp_path: Path, target: Any) -> None:
-    rows = loader(target.Rows(), target, multiprocessing_context="spawn")
+class OwnLoader(DataLoader):
+    """As users derive them: with attributes, and a generator around the batches."""
+
+    __slots__ = ("extra",)
+
+    def __iter__(self) -> Any:
+        for batch in super().__iter__():
+            yield batch * 1
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+@pytest.mark.parametrize("kind", [DataLoader, OwnLoader])
+def test_workers_that_are_not_forked_take_part_in_a_plain_loop(
+    tmp_path: Path, target: Any, method: str, kind: type[DataLoader]
+) -> None:
+    rows = kind(target.Rows(), batch_size=2, num_workers=2, multiprocessing_context=method)
     given = rows.worker_init_fn
+    loading = rows._get_iterator.__globals__["_MultiProcessingDataLoaderIter"]
+    start = loading.__init__
     with deepscope.profile(tmp_path / "runs", root=TARGETS) as prof:
-        for _ in prof.iterate(rows):
+        for _ in rows:
             pass
     assert prof.profile is not None
-    assert prof.profile.totals.worker_cpu_ns > 0
+    assert prof.profile.totals.worker_ns > 0
     assert rows.worker_init_fn is given
+    assert loading.__init__ is start, "nothing is left in torch"
+
+
+def test_several_recordings_may_be_armed_and_the_one_with_a_window_is_told(clocks: WorkerClocks, target: Any) -> None:
+    others = [WorkerClocks(UserCode.find(root=TARGETS)) for _ in range(2)]
+    others[0].arm()
+    others[1].arm()
+    for context in ("fork", "spawn"):
+        batches = loader(target.Rows(), target, multiprocessing_context=context, persistent_workers=True)
+        for one in (others[1], clocks, others[0]):
+            one.open_window()
+            assert len(list(batches)) == 12
+            assert calls(one.end_window()(), "row") == 24
+    for one in others:
+        one.disarm()

@@ -15,6 +15,19 @@ class Rows(Dataset):
         return torch.full((2,), float(index))
 
 
+class Busy(Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        time.sleep(0.02)  # asleep
+        time.sleep(0.0004)
+        until = time.thread_time() + 0.02
+        while time.thread_time() < until:  # busy
+            sum(range(5000))
+        return torch.full((2,), float(index))
+
+
 class Stream(IterableDataset):
     def __iter__(self):
         for index in range(24):

@@ -157,11 +157,14 @@ def test_a_report_that_lost_device_time_is_refused() -> None:
 def test_reading_runs_and_its_figures_reach_the_page(tmp_path: Path) -> None:
     result = tmp_path / "reading.json"
     options = ["--repeats", 1, "--large-mb", 0.001, "--forms", "json.gz", "--growth", "1,2,3", "--work", tmp_path]
+    options += ["--training-steps", 1]
     printed = run("reading.py", "--trace", small_trace(tmp_path), "--json", result, *options)
     assert "times faster than HTA parse" in printed
     measured = json.loads(result.read_text())
     assert all(goal["measured"]["median"] > 0 for goal in measured["goals"] if "faster" in goal["claim"])
-    assert set(measured["samples"]["growth"]) == {"1", "2", "3"}
+    for kind in ("inference", "training"):
+        assert set(measured["samples"][f"{kind}, growth"]) == {"1", "2", "3"}
+        assert any(goal["claim"].startswith(f"{kind}, ") and "faster" in goal["claim"] for goal in measured["goals"])
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
 
     page = tmp_path / "page.md"
@@ -185,6 +188,16 @@ def test_the_language_server_is_measured_beside_one_that_does_nothing(tmp_path: 
     ]  # fmt: skip
     assert all(claim in printed for claim in claims)
     assert "idle, p99" in printed
+
+
+@pytest.mark.slow
+def test_steps_dense_in_lines_are_recorded_with_and_without_lines(tmp_path: Path) -> None:
+    result = tmp_path / "dense.json"
+    printed = run("dense.py", "--repeats", 1, "--kind", "loop", "--json", result)
+    assert "loop: stated cost / what lines added" in printed
+    (pair,) = json.loads(result.read_text())["samples"]["loop"]
+    assert pair["lines"]["inside_ms"] > pair["torch"]["inside_ms"] > 0
+    assert pair["lines"]["lowered"] == 1
 
 
 @pytest.mark.slow

@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from deepscope.analysis.call_stacks import CUT_MARK
+from deepscope.capture.rewrite import Instructions, Outcome, rewrite
 from deepscope.errors import TraceError
 from deepscope.trace.model import Kind
 from deepscope.trace.read import read_trace
-from deepscope.trace.rewrite import Instructions, Outcome, rewrite
 from trace_builder import BACKWARD, MAIN, TraceBuilder
 
 FILES = [{"path": "/home/u/train.py"}, {"path": "/home/u/model.py"}]
@@ -89,19 +90,34 @@ def test_no_scope_name_of_the_recorder_is_left(tmp_path: Path) -> None:
     assert not [event for event in rewritten(tmp_path, trace)["traceEvents"] if event["name"].startswith("@d")]
 
 
-def test_backward_operators_without_lines_of_their_own_carry_the_forward_stack_marked(tmp_path: Path) -> None:
+def test_backward_operators_on_a_thread_of_the_engine_carry_the_forward_line_then_the_call_of_backward(
+    tmp_path: Path,
+) -> None:
     trace = TraceBuilder().op("@ds:1", 1_000, 500)
-    trace.op("aten::mm", 1_100, 100, sequence=7).flow(1_100, 5_001)
+    trace.op("aten::mm", 1_100, 100, sequence=7).flow(1_100, 5_001).op("@ds:0", 4_000, 4_000)
     trace.backward("MmBackward0", 5_000, 1_000, 7).op("aten::mm", 5_100, 100, tid=BACKWARD)
     inner = events_named(rewritten(tmp_path, trace), "aten::mm")[1]
-    assert inner["args"]["Call stack"] == "/home/u/model.py(42): Net.forward;<backward>"
+    assert inner["args"]["Call stack"] == "/home/u/model.py(42): Net.forward;/home/u/train.py(10): main"
 
 
-def test_backward_operators_below_an_open_line_carry_the_stack_that_executes(tmp_path: Path) -> None:
+def test_backward_operators_on_the_thread_that_called_backward_carry_the_forward_line_too(tmp_path: Path) -> None:
     trace = TraceBuilder().op("@ds:1", 1_000, 500).op("aten::mm", 1_100, 100, sequence=7).flow(1_100, 5_001)
     trace.op("@ds:0", 4_000, 4_000).backward("MmBackward0", 5_000, 1_000, 7, tid=MAIN).op("aten::mm", 5_100, 100)
     inner = events_named(rewritten(tmp_path, trace), "aten::mm")[1]
-    assert inner["args"]["Call stack"] == "/home/u/train.py(10): main"
+    assert inner["args"]["Call stack"] == "/home/u/model.py(42): Net.forward;/home/u/train.py(10): main"
+
+
+def test_backward_operators_without_a_forward_carry_the_line_that_called_backward(tmp_path: Path) -> None:
+    trace = TraceBuilder().op("@ds:0", 4_000, 4_000)
+    trace.op("autograd::engine::evaluate_function: AccumulateGrad", 5_000, 100, tid=BACKWARD)
+    (node,) = events_named(rewritten(tmp_path, trace), "autograd::engine::evaluate_function: AccumulateGrad")
+    assert node["args"]["Call stack"] == "/home/u/train.py(10): main"
+
+
+def test_a_line_that_calls_itself_stands_once_in_a_stack(tmp_path: Path) -> None:
+    trace = TraceBuilder().op("@ds:0", 0, 100).op("@ds:1", 10, 80).op("@ds:1", 20, 60).op("aten::mm", 30, 10)
+    (inner,) = events_named(rewritten(tmp_path, trace), "aten::mm")
+    assert inner["args"]["Call stack"] == "/home/u/model.py(42): Net.forward;/home/u/train.py(10): main"
 
 
 def test_times_keep_their_digits(tmp_path: Path) -> None:
@@ -124,7 +140,7 @@ def test_top_level_keys_of_torch_are_kept_and_ours_added(tmp_path: Path) -> None
     assert trace.base_ns == 1790857026000000000
     assert trace.deepscope is not None
     assert trace.deepscope["rank"] == 3
-    assert trace.deepscope["call_stacks"] == {"operators": 4, "written": 3}
+    assert trace.deepscope["call_stacks"] == {"operators": 4, "written": 3, "depth": 64, "cut": 0}
 
 
 def test_the_reader_finds_the_scopes_that_were_written(tmp_path: Path) -> None:
@@ -216,7 +232,7 @@ def test_the_other_process_answers_as_a_call_does(tmp_path: Path) -> None:
     target = tmp_path / "run.1.pt.trace.json.gz"
     instructions = Instructions(raw=str(raw), target=str(target), header={"files": FILES, "scopes": SCOPES})
     done = subprocess.run(
-        [sys.executable, "-c", "from deepscope.trace.rewrite import main; main()"],
+        [sys.executable, "-c", "from deepscope.capture.rewrite import main; main()"],
         input=msgspec.json.encode(instructions), capture_output=True, check=True,
     )  # fmt: skip
     assert msgspec.json.decode(done.stdout, type=Outcome) == rewrite(instructions)
@@ -237,23 +253,38 @@ def many_operators(count: int, frames: int) -> tuple[TraceBuilder, dict[str, Any
     return trace, header
 
 
-def test_the_file_grows_by_a_third_at_most_and_says_how_many_stacks_it_has(tmp_path: Path) -> None:
-    trace, header = many_operators(500, frames=6)
-    raw = export(tmp_path, trace)
-    without = TraceBuilder()
-    without.events = [event for event in trace.events if not event["name"].startswith("@d")]
-    torch_bytes = len(json.dumps({"schemaVersion": 1, "traceEvents": without.events, "traceName": "x"}, indent=2))
-    target = tmp_path / "run.1.pt.trace.json"
-    outcome = rewrite(Instructions(raw=str(raw), target=str(target), header=header))
-    head = len(json.dumps(header))
-    assert 0 < outcome.stacks < outcome.operators == 1_000
-    assert target.stat().st_size - head <= torch_bytes * 4 / 3
+def test_line_dense_code_leaves_every_operator_its_stack(tmp_path: Path) -> None:
+    trace = TraceBuilder().op("@ds:0", 0, 1_000_000)
+    for i in range(1_000):
+        trace.op("@ds:1", 100 + 100 * i, 90)
+    trace.op("aten::mm", 110, 10)
+    rewritten(tmp_path, trace)
+    written = read_trace(tmp_path / "run.1.pt.trace.json.gz").deepscope
+    assert written is not None
+    assert written["call_stacks"] == {"operators": 1, "written": 1, "depth": 64, "cut": 0}
 
 
-def test_outermost_operators_get_their_stacks_first(tmp_path: Path) -> None:
-    trace, header = many_operators(500, frames=6)
-    events = rewritten(tmp_path, trace, header=header)["traceEvents"]
-    with_stack = {name: sum("Call stack" in e["args"] for e in events if e["name"] == name)
-                  for name in ("aten::outer", "aten::inner")}  # fmt: skip
-    assert with_stack["aten::inner"] == 0 or with_stack["aten::outer"] == 500
-    assert with_stack["aten::outer"] > with_stack["aten::inner"]
+def test_stacks_together_are_no_larger_than_the_export_and_each_keeps_both_its_ends(tmp_path: Path) -> None:
+    trace, header = many_operators(500, frames=12)
+    document = rewritten(tmp_path, trace, header=header)
+    stacks = [event["args"]["Call stack"] for event in document["traceEvents"] if event["cat"] == "cpu_op"]
+    account = document["deepscope"]["call_stacks"]
+    assert (account["operators"], account["written"], account["cut"]) == (1_000, 1_000, 1_000)
+    assert 1 <= account["depth"] < 12
+    assert sum(map(len, stacks)) <= (tmp_path / ".run.deepscope-raw").stat().st_size
+    outer = account["depth"] // 4
+    kept = [*range(11, 11 - account["depth"] + outer, -1), *range(outer - 1, -1, -1)]
+    for stack in stacks:
+        frames = [frame.partition(": ")[2] for frame in stack.split(";") if frame != CUT_MARK]
+        assert frames == [f"function_{i}" for i in kept]
+        assert stack.split(";").count(CUT_MARK) == 1
+
+
+def test_the_owner_is_written_where_even_one_frame_each_is_more_than_the_export(tmp_path: Path) -> None:
+    path = "/home/u/" + "x" * 4_000 + ".py"
+    header = {"files": [{"path": path}], "scopes": [[0, 0, 1, "f", 1, "", ""]]}
+    trace = TraceBuilder().op("@ds:0", 0, 100_000)
+    for i in range(100):
+        trace.op("aten::mm", 10 + 10 * i, 5)
+    operators = events_named(rewritten(tmp_path, trace, header=header), "aten::mm")
+    assert {event["args"]["Call stack"] for event in operators} == {f"{path}(1): f"}

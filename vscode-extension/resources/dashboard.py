@@ -5,20 +5,97 @@ the editor is killed.
 """
 
 import json
+import multiprocessing
 import os
+import shutil
+import signal
 import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 
 from tensorboard import program
+from werkzeug.wrappers import Response
+
+SCRIPTS = Path(__file__).resolve().parents[1] / "dist" / "tensorboard"
+"""What the extension adds to TensorBoard's pages, bundled: `charts.js` and `page.js`."""
+PREFIX = "deepscope-"
+PAGES = {"", "index.html", "trace_embedding.html"}
+"""Last parts of the paths of pages that people look at: TensorBoard's own, torch-tb-profiler's, and its trace view."""
+GOOGLE_CHARTS = b'src="https://www.gstatic.com/charts/loader.js"'
+
+ENDING_S = 2
+"""How long to wait for the end of a process that was told to end."""
+
+
+class WithScripts:
+    """TensorBoard, its pages with the extension's scripts.
+
+    torch-tb-profiler waits for Google Charts for ever. `charts.js` stands in its loader's place: it loads the same, and
+    draws the charts itself where that fails. Addresses are relative, for proxies that take a part of the path away.
+    """
+
+    def __init__(self, application):
+        self._application = application
+        self._scripts = {PREFIX + path.name: path.read_bytes() for path in SCRIPTS.glob("*.js")}
+
+    def __call__(self, environ, start_response):
+        """Answers one request (PEP 3333)."""
+        name = environ.get("PATH_INFO", "").rpartition("/")[2]
+        if name in self._scripts:
+            response = Response(self._scripts[name], content_type="text/javascript; charset=utf-8")
+            response.headers["X-Content-Type-Options"] = "nosniff"
+            response.headers["Cache-Control"] = "no-cache"
+            return response(environ, start_response)
+        if name not in PAGES:
+            return self._application(environ, start_response)
+        plain = {key: value for key, value in environ.items() if key != "HTTP_ACCEPT_ENCODING"}
+        response = Response.from_app(self._application, plain, buffered=True)
+        if response.mimetype == "text/html" and environ.get("REQUEST_METHOD") == "GET":
+            response.set_data(self._with_scripts(response.get_data()))
+        return response(environ, start_response)
+
+    def _with_scripts(self, page):
+        page = page.replace(GOOGLE_CHARTS, f'src="{PREFIX}charts.js"'.encode())
+        return page.replace(b"</head>", f'<script src="{PREFIX}page.js"></script></head>'.encode(), 1)
+
+
+def serve(application, flags):
+    """The server that TensorBoard would have, of the changed pages."""
+    return program.create_port_scanning_werkzeug_server(WithScripts(application), flags)
+
+
+@contextmanager
+def nothing_left_behind():
+    """Ends torch-tb-profiler's processes and removes its copies of traces with the block, which SIGTERM ends, too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    folder = tempfile.mkdtemp(prefix="ds-")  # sockets are made in it, whose paths must be short
+    tempfile.tempdir = os.environ["TMPDIR"] = folder
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for child in multiprocessing.active_children():
+            child.terminate()
+            child.join(ENDING_S)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def main(arguments):
     """Starts the server and waits for the end of standard input."""
-    board = program.TensorBoard()
-    board.configure(argv=[sys.argv[0], *arguments, "--host", "127.0.0.1", "--port", "0", "--load_fast", "false"])
-    sys.stdout.write(json.dumps({"url": board.launch()}) + "\n")
-    sys.stdout.flush()
-    sys.stdin.read()
-    os._exit(0)  # its threads do not end by themselves
+    status = 0
+    try:
+        with nothing_left_behind():
+            board = program.TensorBoard(server_class=serve)
+            board.configure(
+                argv=[sys.argv[0], *arguments, "--host", "127.0.0.1", "--port", "0", "--load_fast", "false"]
+            )
+            sys.stdout.write(json.dumps({"url": board.launch()}) + "\n")
+            sys.stdout.flush()
+            sys.stdin.read()
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    os._exit(status)  # its threads do not end by themselves
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 import json
 import sys
+import sysconfig
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
 
 
 def installed(name):
@@ -22,6 +24,12 @@ def found(module):
         return False
 
 
+def is_externally_managed():
+    """Whether pip refuses to install here, as PEP 668 asks of it: the system's own Python, say."""
+    marker = Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
+    return sys.prefix == sys.base_prefix and marker.is_file()
+
+
 sys.stdout.write(
     json.dumps(
         {
@@ -31,6 +39,7 @@ sys.stdout.write(
             "hasServer": found("deepscope_lsp") and found("pygls"),
             "hasDashboard": found("tensorboard") and found("torch_tb_profiler"),
             "hasTorch": found("torch"),
+            "isExternallyManaged": is_externally_managed(),
         }
     )
 )

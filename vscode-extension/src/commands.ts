@@ -3,21 +3,22 @@
 import * as vscode from "vscode";
 import type { Dashboard } from "./dashboard/dashboard";
 import type { FlamePanel } from "./flame/panel";
+import type { Jumps, RecordedLine } from "./jumps";
 import { notify } from "./notify";
-import { cursorPlace, openPlace } from "./places";
+import { cursorPlace } from "./places";
 import type { Notices } from "./run/notices";
 import type { Runner } from "./run/runner";
+import { recordedAt } from "./recordedTexts";
 import { pickCaller } from "./server/callers";
 import type { Status } from "./server/contract";
 import type { LanguageServer } from "./server/languageServer";
 import type { Requests } from "./server/requests";
 import type { Session } from "./session";
 import { pickInterpreter, pickTrace } from "./pickers";
-import type { LineKey } from "./views/callPathRows";
 import type { CallPathsView } from "./views/callPathsView";
 import type { Row } from "./views/hotLinesRows";
 import type { HotLinesView } from "./views/hotLinesView";
-import type { TraceRow } from "./views/runRows";
+import type { RunRow, TraceRow } from "./views/runRows";
 import type { RunsView } from "./views/runsView";
 
 export interface Parts {
@@ -26,6 +27,7 @@ export interface Parts {
   readonly session: Session;
   readonly server: LanguageServer;
   readonly requests: Requests;
+  readonly jumps: Jumps;
   readonly hotLines: HotLinesView;
   readonly callPaths: CallPathsView;
   readonly runs: RunsView;
@@ -37,16 +39,22 @@ export interface Parts {
 
 /** What a row of a view hands to a command: the line that it stands for. */
 interface LineArgument {
-  readonly line?: { readonly file: string; readonly line: number; readonly uri: string | null; readonly currentLine: number | null } | undefined;
-  readonly path?: { readonly file: string; readonly line: number; readonly uri: string | null; readonly currentLine: number | null };
+  readonly line?: RecordedLine | undefined;
+  readonly path?: RecordedLine;
+  readonly gone?: RecordedLine | undefined;
 }
 
 export function registerCommands(parts: Parts): vscode.Disposable[] {
-  const { session, requests, hotLines, callPaths, runs, flame, dashboard, runner, notices } = parts;
+  const { session, requests, jumps, hotLines, callPaths, runs, flame, dashboard, runner, notices } = parts;
 
   const take = async (answer: Promise<Status>): Promise<void> => {
     notices.expectChange();
     session.take(await answer);
+  };
+  /** The line of a row; without a row the one that the cursor is on. */
+  const lineOf = async (row: LineArgument | undefined): Promise<RecordedLine | undefined> => {
+    const place = recordedOf(row) ?? cursorPlace();
+    return place === undefined || "file" in place ? place : recordedAt(place, requests);
   };
   const dropBaseline = async (): Promise<void> => {
     await requests.clearBaseline();
@@ -54,21 +62,28 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
 
   const actions: Readonly<Record<string, (...given: never[]) => unknown>> = {
     // Of the views' rows; not in the palette.
-    "deepscope.open": (row: LineArgument) => openLine(row),
+    "deepscope.open": async (row: LineArgument) => {
+      const line = recordedOf(row);
+      if (line !== undefined) {
+        void callPaths.show(line); // before the cursor says so: of a line whose file is not here it never does
+        await jumps.open(line);
+      }
+    },
     "deepscope.hotLines.copy": (row: Row) => hotLines.copy(row),
     "deepscope.hotLines.hide": (row: Row) => hotLines.hide(row),
-    "deepscope.runs.select": (row: TraceRow) => take(requests.selectTrace(row.trace.path)),
+    "deepscope.runs.select": (row: RunRow | TraceRow) => take(requests.selectTrace(runs.pathOf(row) ?? null)),
     "deepscope.runs.delete": (row: TraceRow) => runs.delete(row),
     "deepscope.runs.reveal": (row: TraceRow) =>
       vscode.commands.executeCommand("revealInExplorer", vscode.Uri.file(row.trace.path)),
-    "deepscope.runs.dashboard": (row: TraceRow) => dashboard.open(row.trace.path),
+    "deepscope.runs.dashboard": (row: RunRow | TraceRow) => dashboard.open(runs.pathOf(row)),
 
     "deepscope.hotLines.groupBy": () => hotLines.chooseGroup(),
     "deepscope.hotLines.sortBy": () => hotLines.chooseMetric(),
     "deepscope.hotLines.showHidden": () => hotLines.showHidden(),
+    "deepscope.showTrace": (path: string) => take(requests.selectTrace(path)),
     "deepscope.runs.newest": () => take(requests.selectTrace(null)),
     "deepscope.refresh": () => take(requests.reload()),
-    "deepscope.useAsBaseline": (row?: TraceRow) => take(requests.setBaseline(row?.trace.path ?? null)),
+    "deepscope.useAsBaseline": (row?: RunRow | TraceRow) => take(requests.setBaseline((row === undefined ? undefined : runs.pathOf(row)) ?? null)),
     "deepscope.dropBaseline": dropBaseline,
     "deepscope.pickTrace": async () => {
       const chosen = await pickTrace(runs, session);
@@ -82,22 +97,24 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
       return settings.update("enabled", !settings.get<boolean>("enabled", true), vscode.ConfigurationTarget.Global);
     },
     "deepscope.openFlameGraph": () => flame.open(),
-    "deepscope.showInFlameGraph": (row?: LineArgument) => flame.open(keyOf(row)),
+    "deepscope.showInFlameGraph": async (row?: LineArgument) => {
+      const line = await lineOf(row);
+      await (line === undefined ? tellUnmeasured() : flame.open(line));
+    },
     "deepscope.showLineCallPaths": async (row?: LineArgument) => {
-      const key = keyOf(row);
-      await (key === undefined ? undefined : callPaths.reveal(key));
+      const line = await lineOf(row);
+      await (line === undefined ? tellUnmeasured() : callPaths.reveal(line));
     },
     "deepscope.showLineCallers": async (row?: LineArgument) => {
-      const place = recordedOf(row) ?? cursorPlace();
-      if (place !== undefined) {
-        await pickCaller(await requests.callers(place));
-      }
+      const line = await lineOf(row);
+      await (line === undefined ? tellUnmeasured() : pickCaller(await requests.callers(line), jumps));
     },
     "deepscope.openDashboard": () => dashboard.open(),
     "deepscope.openDashboardInBrowser": () => dashboard.openInBrowser(),
     "deepscope.runFile": (uri?: vscode.Uri) => runner.runFile(uri),
 
-    "deepscope.restartServer": () => session.start(),
+    "deepscope.restartServer": () => session.start("asked"),
+    "deepscope.setUp": () => session.offer(),
     "deepscope.showLogs": () => parts.log.show(),
     "deepscope.selectInterpreter": () => pickInterpreter(),
     "deepscope.install": () => session.install(),
@@ -116,22 +133,12 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
   );
 }
 
-async function openLine(row: LineArgument): Promise<void> {
-  const line = row.line ?? row.path;
-  if (line?.uri == null) {
-    void notify("info", `DeepScope: ${line?.file ?? "this file"} was not found here.`);
-    return;
-  }
-  await openPlace({ uri: line.uri, line: line.currentLine ?? line.line });
+async function tellUnmeasured(): Promise<void> {
+  await notify("info", "DeepScope: nothing was measured on this line.");
 }
 
-/** The line of a row; without a row the one that the cursor is on. */
-function keyOf(row: LineArgument | undefined): LineKey | undefined {
-  return recordedOf(row) ?? cursorPlace();
-}
-
-function recordedOf(row: LineArgument | undefined): { file: string; line: number } | undefined {
-  const line = row?.line ?? row?.path;
+function recordedOf(row: LineArgument | undefined): RecordedLine | undefined {
+  const line = row?.line ?? row?.path ?? row?.gone;
   return line === undefined ? undefined : { file: line.file, line: line.line };
 }
 

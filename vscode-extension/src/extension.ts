@@ -3,24 +3,31 @@
 import * as vscode from "vscode";
 import { registerCommands } from "./commands";
 import { Dashboard } from "./dashboard/dashboard";
+import { Edits } from "./edits";
 import { FlamePanel } from "./flame/panel";
 import { Heat } from "./heat/heat";
 import { Interpreters } from "./interpreter/resolve";
+import { Jumps } from "./jumps";
 import { Notices } from "./run/notices";
+import { RecordedTexts } from "./recordedTexts";
 import { Runner } from "./run/runner";
 import { callersMiddleware } from "./server/callers";
 import { LanguageServer } from "./server/languageServer";
 import { Session } from "./session";
 import { StatusItem } from "./status/statusItem";
 import { CallPathsView } from "./views/callPathsView";
+import { ElsewhereRows } from "./views/elsewhere";
 import { HotLinesView } from "./views/hotLinesView";
 import { RunsView } from "./views/runsView";
 
 export function activate(context: vscode.ExtensionContext): void {
   const log = vscode.window.createOutputChannel("DeepScope", { log: true });
   const interpreters = new Interpreters(context, log);
-  const server: LanguageServer = new LanguageServer(log, callersMiddleware(() => server.requests));
+  const server: LanguageServer = new LanguageServer(log, callersMiddleware(() => server.requests, () => jumps));
   const { requests } = server;
+  const texts = new RecordedTexts(requests);
+  const jumps: Jumps = new Jumps(requests, texts);
+  const edits = new Edits();
   const session = new Session(interpreters, server, log);
 
   const status = new StatusItem();
@@ -28,11 +35,16 @@ export function activate(context: vscode.ExtensionContext): void {
   const hotLines = new HotLinesView(context.workspaceState, session, requests, log);
   const callPaths = new CallPathsView(session, requests, log);
   const runs = new RunsView(session, requests, log);
-  const flame = new FlamePanel(context.extensionUri, session, requests, log);
+  const flame = new FlamePanel(context.extensionUri, session, requests, jumps, log);
   const dashboard = new Dashboard(context, session, requests, log);
   const runner = new Runner(session);
-  const notices = new Notices(requests, log);
+  const notices = new Notices(requests, jumps, log);
 
+  const relocate = (): void => {
+    hotLines.relocate();
+    callPaths.refresh();
+    void flame.relabel();
+  };
   context.subscriptions.push(
     log,
     server,
@@ -45,6 +57,12 @@ export function activate(context: vscode.ExtensionContext): void {
     flame,
     dashboard,
     runner,
+    edits,
+    texts,
+    jumps,
+    new ElsewhereRows(),
+    edits.onSettled(relocate),
+    jumps.onMapped(relocate),
     session.onChange(({ standing, status: shown }) => {
       status.show(standing, shown);
       if (standing === "loading" || standing === "starting") {
@@ -58,7 +76,7 @@ export function activate(context: vscode.ExtensionContext): void {
       void notices.follow(shown);
     }),
     heat.onEdited((edited) => status.showEdited(edited)),
-    ...registerCommands({ context, log, session, server, requests, hotLines, callPaths, runs, flame, dashboard, runner, notices }),
+    ...registerCommands({ context, log, session, server, requests, jumps, hotLines, callPaths, runs, flame, dashboard, runner, notices }),
   );
   void session.start();
 }

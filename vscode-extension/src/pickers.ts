@@ -12,9 +12,9 @@ export async function pickTrace(runs: RunsView, session: Session): Promise<strin
   const newest: Item = { label: "$(sync) Newest trace", description: "follow new runs as they come", path: null };
   const items = runs.traces.map(
     ({ run, row }): Item => ({
-      label: `${row.trace.selected ? "$(check) " : ""}${plain(row.label)}`,
+      label: `${row.trace.selected ? "$(check) " : ""}${plain(run === row ? row.label : `${run.label} · ${row.label}`)}`,
       description: plain(row.description),
-      detail: plain(`${run.label} ${run.description}`),
+      detail: plain(row.trace.path),
       path: row.trace.path,
     }),
   );

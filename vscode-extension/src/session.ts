@@ -3,10 +3,13 @@
 import * as vscode from "vscode";
 import { isBelowAny } from "./folders";
 import { install, offerInstall } from "./interpreter/install";
-import type { Interpreter, Interpreters } from "./interpreter/resolve";
+import type { Interpreter, Interpreters, Resolution } from "./interpreter/resolve";
 import type { Status } from "./server/contract";
 import type { LanguageServer } from "./server/languageServer";
 import type { Standing } from "./status/words";
+
+const TRACES = "**/*.pt.trace.json{,.gz}";
+const NOT_THEIRS = "**/{node_modules,site-packages,.git}/**";
 
 /** A change of what is shown. */
 export interface Change {
@@ -21,7 +24,10 @@ export class Session implements vscode.Disposable {
   private readonly subscriptions: vscode.Disposable[] = [];
   private currentStanding: Standing = "off";
   private current: Interpreter | undefined;
+  /** What there is in place of an interpreter with DeepScope. */
+  private missing: Exclude<Resolution, { kind: "ready" } | { kind: "restricted" }> | undefined;
   private attempt = 0;
+  private isTold = false;
 
   constructor(
     private readonly interpreters: Interpreters,
@@ -43,7 +49,7 @@ export class Session implements vscode.Disposable {
       vscode.workspace.onDidGrantWorkspaceTrust(() => void this.start()),
       vscode.workspace.onDidChangeConfiguration((event) => {
         if (event.affectsConfiguration("deepscope.interpreter") || event.affectsConfiguration("deepscope.server")) {
-          void this.start();
+          void this.start("asked");
         }
       }),
       vscode.window.onDidChangeActiveTextEditor(() => {
@@ -52,6 +58,8 @@ export class Session implements vscode.Disposable {
         }
       }),
     );
+    const traces = vscode.workspace.createFileSystemWatcher(TRACES, false, true, true);
+    this.subscriptions.push(traces, traces.onDidCreate(() => this.traceCame()));
     void this.interpreters.onDidChangeActive(() => void this.start()).then((listener) => {
       if (listener !== undefined) {
         this.subscriptions.push(listener);
@@ -84,10 +92,14 @@ export class Session implements vscode.Disposable {
     return this.current;
   }
 
-  /** Finds an interpreter and starts the server; says what is missing where it cannot. */
-  async start(): Promise<void> {
+  /**
+   * Finds an interpreter and starts the server. Where none has DeepScope the user is told if they asked for something, or if
+   * there is a trace to show; else the status item alone says so.
+   */
+  async start(why: "opened" | "asked" = "opened"): Promise<void> {
     const attempt = (this.attempt += 1);
     this.statuses.clear();
+    this.missing = undefined;
     this.stand("starting");
     const resolution = await this.interpreters.resolve();
     if (attempt !== this.attempt) {
@@ -105,10 +117,29 @@ export class Session implements vscode.Disposable {
       this.stand("restricted");
       return;
     }
-    this.stand("off");
-    switch (await offerInstall(resolution, this.interpreters)) {
+    this.missing = resolution;
+    this.stand("missing");
+    if (why === "asked" || (await hasTraces())) {
+      await this.offer();
+    }
+  }
+
+  /** Whether a program can be recorded with the interpreter at hand. */
+  get canRecord(): boolean {
+    const { missing } = this;
+    return this.current !== undefined && (missing === undefined || (missing.kind === "lacking" && missing.verdict === "noServer"));
+  }
+
+  /** Says what is missing, and what can be done about it. */
+  async offer(): Promise<void> {
+    const { missing } = this;
+    if (missing === undefined) {
+      return;
+    }
+    this.isTold = true;
+    switch (await offerInstall(missing, this.interpreters)) {
       case "installed":
-        await this.start();
+        await this.start("asked");
         break;
       case "pick":
         await vscode.commands.executeCommand("deepscope.selectInterpreter");
@@ -124,9 +155,9 @@ export class Session implements vscode.Disposable {
   /** Installs DeepScope into the interpreter at hand, as the user asked for. */
   async install(): Promise<void> {
     if (this.current === undefined) {
-      await this.start();
+      await this.start("asked");
     } else if (await install(this.current, this.interpreters)) {
-      await this.start();
+      await this.start("asked");
     }
   }
 
@@ -140,10 +171,22 @@ export class Session implements vscode.Disposable {
     vscode.Disposable.from(...this.subscriptions, this.changes).dispose();
   }
 
+  /** The first trace of a workspace is the moment at which a missing DeepScope matters. */
+  private traceCame(): void {
+    if (this.missing !== undefined && !this.isTold) {
+      this.isTold = true;
+      void this.offer();
+    }
+  }
+
   private stand(standing: Standing): void {
     this.currentStanding = standing;
     void vscode.commands.executeCommand("setContext", "deepscope.state", standing === "failed" ? "off" : standing);
     void vscode.commands.executeCommand("setContext", "deepscope.hasBaseline", this.status?.baseline != null);
     this.changes.fire({ standing, status: this.status });
   }
+}
+
+async function hasTraces(): Promise<boolean> {
+  return (await vscode.workspace.findFiles(TRACES, NOT_THEIRS, 1)).length > 0;
 }

@@ -5,6 +5,18 @@ export function duration(ns: number): string {
   return scaled(ns, 1000, ["ns", "µs", "ms", "s"]);
 }
 
+/** `2.95 → 2.79 s`: from one time to another; the unit once where both have the same. */
+export function durationChange(oldNs: number, newNs: number): string {
+  const [before, now] = [duration(oldNs), duration(newNs)];
+  const [amount, unit] = before.split(" ");
+  return `${amount ?? ""}${unit === now.split(" ")[1] ? "" : ` ${unit ?? ""}`} → ${now}`;
+}
+
+/** `+3.10 ms`, `-120 ms`. */
+export function difference(ns: number): string {
+  return `${ns > 0 ? "+" : ""}${duration(ns)}`;
+}
+
 /** `1.50 MiB`: three digits; `0` for none. */
 export function size(bytes: number): string {
   return scaled(bytes, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]);
@@ -40,16 +52,6 @@ export function age(recordedMs: number, nowMs: number): string {
   }
   const count = Math.floor(passed / fitting.ms);
   return `${count} ${fitting.unit}${fitting.unit === "day" && count > 1 ? "s" : ""} ago`;
-}
-
-const BAR_EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
-
-/** A bar of text as wide as a share of `cells` characters; of a share that is not 0 something is seen. */
-export function bar(ratio: number, cells: number): string {
-  const eighths = Math.round(Math.min(1, Math.max(0, ratio)) * cells * 8);
-  const full = Math.floor(eighths / 8);
-  const drawn = "█".repeat(full) + (BAR_EIGHTHS[eighths % 8] ?? "");
-  return ratio > 0 && drawn === "" ? "▏" : drawn;
 }
 
 function scaled(value: number, base: number, units: readonly string[]): string {

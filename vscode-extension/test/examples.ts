@@ -15,6 +15,7 @@ export function hotLine(change: Partial<HotLine> = {}): HotLine {
     share: 0.38,
     totalShare: 0.5,
     perStepNs: 12_400_000,
+    baselineNs: null,
     exact: true,
     numbers: { self_device_ns: 37_200_000 },
     ...change,
@@ -44,6 +45,8 @@ export function listedTrace(change: Partial<ListedTrace> = {}): ListedTrace {
     recordedNs: 1_000_000_000_000,
     selected: false,
     run: "",
+    program: "",
+    stepNs: null,
     rank: null,
     stage: "",
     device: "",
@@ -59,6 +62,8 @@ export function shownTrace(change: Partial<ShownTrace> = {}): ShownTrace {
     metric: "device",
     device: "NVIDIA H100 80GB HBM3",
     recordedAt: "2026-01-01T00:00:00+00:00",
+    program: "tools/train.py",
+    stepNs: 2_790_000_000,
     stage: "fit",
     ranks: [0],
     steps: 3,
@@ -75,5 +80,5 @@ export function shownTrace(change: Partial<ShownTrace> = {}): ShownTrace {
 }
 
 export function status(change: Partial<Status> = {}): Status {
-  return { state: "ready", message: "", root: null, trace: shownTrace(), baseline: null, ...change };
+  return { state: "ready", message: "", root: null, trace: shownTrace(), baseline: null, comparison: null, newer: null, ...change };
 }

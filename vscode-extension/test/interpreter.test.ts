@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { candidates, type Surroundings } from "../src/interpreter/candidates";
+import { installChoices } from "../src/interpreter/choices";
 import { judge, type Facts } from "../src/interpreter/probe";
 import { isAtLeast } from "../src/interpreter/version";
 
@@ -62,7 +63,7 @@ describe("interpreters", () => {
 });
 
 describe("an interpreter", () => {
-  const facts: Facts = { executable: "/p", python: "3.11.4", deepscope: "0.1.0", hasServer: true, hasDashboard: true, hasTorch: false };
+  const facts: Facts = { executable: "/p", python: "3.11.4", deepscope: "0.1.0", hasServer: true, hasDashboard: true, hasTorch: false, isExternallyManaged: false };
 
   it.each([
     [{}, "ready"],
@@ -73,6 +74,27 @@ describe("an interpreter", () => {
     [{ hasServer: false }, "noServer"],
   ])("with %j is %s", (change, verdict) => {
     expect(judge({ ...facts, ...change })).toBe(verdict);
+  });
+});
+
+describe("DeepScope can be installed", () => {
+  const facts: Facts = { executable: "/usr/bin/python3", python: "3.11.2", deepscope: null, hasServer: false, hasDashboard: false, hasTorch: false, isExternallyManaged: true };
+  const places = { folders: ["/w"], ownEnvironment: "/own", isWindows: false, exists: () => false };
+  const steps = (python: string, own: Facts, there: typeof places): string[] =>
+    installChoices({ python, facts: own }, there).map((choice) => choice.steps.map((step) => step.slice(0, 4).join(" ")).join("; "));
+
+  it("into the environment at hand", () => {
+    expect(steps("/env/bin/python", { ...facts, isExternallyManaged: false }, places)).toEqual([
+      "/env/bin/python -m pip install",
+      "/env/bin/python -m venv /own; /own/bin/python -m pip install",
+    ]);
+  });
+
+  it("but never into a system's Python, where pip refuses: into a .venv of the workspace, or one of its own", () => {
+    const own = "/usr/bin/python3 -m venv /own; /own/bin/python -m pip install";
+    expect(steps("/usr/bin/python3", facts, places)).toEqual(["/usr/bin/python3 -m venv /w/.venv; /w/.venv/bin/python -m pip install", own]);
+    expect(steps("/usr/bin/python3", facts, { ...places, exists: () => true })).toEqual(["/w/.venv/bin/python -m pip install", own]);
+    expect(steps("/usr/bin/python3", facts, { ...places, folders: [] })).toEqual([own]);
   });
 });
 

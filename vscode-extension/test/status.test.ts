@@ -6,18 +6,34 @@ import { hotLine, shownTrace, status } from "./examples";
 const now = Date.parse("2026-01-01T00:05:00+00:00");
 
 describe("the status item", () => {
-  it("names stage, device and age", () => {
-    expect(statusWords("ready", status(), { edited: false }, now).text).toBe("$(flame) fit · H100 · 5 min ago");
+  it("names the extension and the time of a step", () => {
+    const shown = statusWords("ready", status(), { edited: false }, now);
+    expect(shown.text).toBe("$(flame) DeepScope 2.79 s");
+    expect(shown.tooltip.slice(0, 2)).toEqual(["train.py, fit, steps 2–4, 5 min ago", "step 2.79 s"]);
+    expect(statusWords("ready", status({ trace: shownTrace({ stepNs: null }) }), { edited: false }, now).text).toBe("$(flame) DeepScope fit");
+  });
+
+  it("says whether a change has helped, and when it may be chance", () => {
+    const comparison = { isChosen: false, stepsDiffer: false };
+    const shown = statusWords("ready", status({ baseline: shownTrace({ stepNs: 2.95e9 }), comparison }), { edited: false }, now);
+    expect(shown.text).toBe("$(flame) DeepScope 2.95 → 2.79 s $(diff)");
+    expect(shown.tooltip[1]).toBe("step 2.95 → 2.79 s, within what steps of one run differ");
+    expect(shown.tooltip).toContain("compared with the run before, /w/runs/a");
+  });
+
+  it("names a newer trace of somebody else's code", () => {
+    const shown = statusWords("ready", status({ newer: shownTrace({ path: "/w/foreign" }) }), { edited: false }, now);
+    expect(shown.tooltip).toContain("/w/foreign is newer, and no code of it is here");
   });
 
   it("says that the text has changed, and that a baseline is compared with", () => {
     const shown = statusWords("ready", status({ baseline: shownTrace({ path: "/w/old" }) }), { edited: true }, now);
-    expect(shown.text).toBe("$(flame) fit · H100 · 5 min ago $(edit) text changed since $(diff)");
+    expect(shown.text).toBe("$(flame) DeepScope 2.79 → 2.79 s $(edit) text changed since $(diff)");
     expect(shown.tooltip).toContain("compared with /w/old");
   });
 
   it("makes no icon of a name in a trace", () => {
-    const shown = statusWords("ready", status({ trace: shownTrace({ device: "$(trash)", recordedAt: "" }) }), { edited: false }, now);
+    const shown = statusWords("ready", status({ trace: shownTrace({ stage: "$(trash)", stepNs: null }) }), { edited: false }, now);
     expect(shown.text).not.toContain("$(trash)");
     expect(plain("a $(x) b")).toBe("a $\u200b(x) b");
   });
@@ -43,17 +59,20 @@ describe("the status item", () => {
 
 describe("the notice of a new trace", () => {
   it("names the hottest line as it stands now", () => {
-    expect(noticeWords(shownTrace(), hotLine({ currentLine: 44 }))).toBe("fit, steps 2–4: model.py:44 took 38 % of the device time");
+    const shown = status({ baseline: shownTrace({ stepNs: 2.95e9 }), comparison: { isChosen: false, stepsDiffer: true } });
+    expect(noticeWords(shownTrace(), shown, hotLine({ currentLine: 44 }))).toBe(
+      "fit, steps 2–4: step 2.95 → 2.79 s; model.py:44 took 38 % of the device time",
+    );
   });
 
   it("says when there was no device", () => {
-    expect(noticeWords(shownTrace({ metric: "cpu_self", stage: "" }), hotLine())).toBe(
-      "steps 2–4: model.py:42 took 38 % of the operators' CPU time (no device in this trace)",
+    expect(noticeWords(shownTrace({ metric: "cpu_self", stage: "" }), status(), hotLine())).toBe(
+      "steps 2–4: step 2.79 s; model.py:42 took 38 % of the operators' CPU time (no device in this trace)",
     );
   });
 
   it("says when no line took time", () => {
-    expect(noticeWords(shownTrace(), undefined)).toContain("no line of your code");
+    expect(noticeWords(shownTrace(), status(), undefined)).toContain("no line of your code");
   });
 });
 

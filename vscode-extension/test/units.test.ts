@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { age, bar, duration, share, size } from "../src/units";
+import { age, difference, duration, durationChange, share, size } from "../src/units";
 
 describe("numbers in words", () => {
   it.each([
@@ -38,11 +38,9 @@ describe("numbers in words", () => {
 
   it("say nothing of a time that is not known", () => expect(age(Number.NaN, 0)).toBe(""));
 
-  it("make bars as wide as the share, of which something is always seen", () => {
-    expect(bar(0.5, 6)).toBe("███");
-    expect(bar(1 / 16, 2)).toBe("▏");
-    expect(bar(0.0001, 6)).toBe("▏");
-    expect(bar(0, 6)).toBe("");
-    expect(bar(7, 2)).toBe("██");
+  it("say how a time has changed, the unit once where it is the same", () => {
+    expect(durationChange(2.95e9, 2.79e9)).toBe("2.95 → 2.79 s");
+    expect(durationChange(1.2e9, 790e6)).toBe("1.20 s → 790 ms");
+    expect([3.1e6, -120e6].map(difference)).toEqual(["+3.10 ms", "-120 ms"]);
   });
 });

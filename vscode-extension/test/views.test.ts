@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { barWidth, levelOf, markWidth } from "../src/heat/levels";
 import { callPathRows } from "../src/views/callPathRows";
-import { copyText, lineRows, moduleRows, type RowOptions } from "../src/views/hotLinesRows";
-import { nameFacts, parentOf, runRows } from "../src/views/runRows";
+import { copyText, describedRow, lineRows, moduleRows, vanishedRows, type RowOptions } from "../src/views/hotLinesRows";
+import { nameFacts, parentOf, runRows, tracesIn } from "../src/views/runRows";
 import { callPath, hotLine, listedTrace } from "./examples";
 
 const options: RowOptions = { by: "line", metric: "device", divisor: 3, hidden: new Set() };
@@ -17,22 +17,45 @@ describe("hot lines", () => {
 
   it("stand by their share, as they stand now, for one step", () => {
     const rows = lineRows(lines, options);
-    expect(rows.map((row) => row.label)).toEqual(["model.py:2", "model.py:3", "model.py:42"]);
-    expect(rows[0]?.description).toBe("50 % ███ 20.0 µs  y = self.layer(x)");
+    expect(rows.map((row) => row.name)).toEqual(["model.py:2", "model.py:3", "model.py:42"]);
+  });
+
+  it("say share, time, place and text in this order, so that a narrow side bar cuts the least", () => {
+    const [row] = lineRows(lines, options);
+    expect([row?.amount, row === undefined ? "" : describedRow(row)]).toEqual(["50 % · 20.0 µs", "model.py:2  y = self.layer(x)"]);
+  });
+
+  it("name a notebook's cell by the notebook", () => {
+    const cell = hotLine({ file: "/tmp/ipykernel_7/2392314062.py", uri: "vscode-notebook-cell:/w/my%20train.ipynb#W1sZmlsZQ", line: 2, currentLine: 4 });
+    expect(lineRows([cell], options)[0]?.name).toBe("my train.ipynb:4");
+  });
+
+  it("say what has changed since the baseline, if it is worth a word, and what is gone", () => {
+    const measured = { share: 0.5, perStepNs: 10_000, numbers: { self_device_ns: 30_000 } };
+    const change = (baselineNs: number | null): string | undefined => lineRows([hotLine({ ...measured, baselineNs })], options)[0]?.change;
+    expect([null, 12_000, 9_990, 0].map(change)).toEqual(["", "-2.00 µs", "", "new"]);
+    const gone = [1, 2].map((line) => ({ ...hotLine({ line, currentLine: line + 100, perStepNs: 1_500_000 }), share: 0.1 }));
+    const [row] = vanishedRows(gone, new Set());
+    expect([row?.amount, row?.name, row?.children.map((one) => [one.amount, one.name])]).toEqual([
+      "-3.00 ms",
+      "2 lines no longer hot",
+      [["-1.50 ms", "model.py:101"], ["-1.50 ms", "model.py:102"]],
+    ]);
+    expect(vanishedRows([], new Set())).toEqual([]);
   });
 
   it("are sorted by another number, with shares of its sum", () => {
     const rows = lineRows(lines, { ...options, metric: "wait" });
     expect(rows.map((row) => [row.line?.line, row.share])).toEqual([[1, 0.9], [2, 0.1]]);
-    expect(lineRows(lines, { ...options, metric: "memory" })[0]?.description).toContain("100 % ██████ 1.00 MiB");
+    expect(lineRows(lines, { ...options, metric: "memory" })[0]?.amount).toBe("100 % · 1.00 MiB");
   });
 
   it("are grouped by function and by file; parts sum to the whole", () => {
     const functions = lineRows(lines, { ...options, by: "function" });
-    expect(functions.map((row) => [row.label, row.children.length])).toEqual([["g", 1], ["f", 2]]);
+    expect(functions.map((row) => [row.name, row.children.length])).toEqual([["g", 1], ["f", 2]]);
     expect(functions[1]?.share).toBeCloseTo(0.3);
     const files = lineRows(lines, { ...options, by: "file" });
-    expect(files.map((row) => row.label)).toEqual(["model.py"]);
+    expect(files.map((row) => row.name)).toEqual(["model.py"]);
     expect(files[0]?.share).toBeCloseTo(0.8);
   });
 
@@ -41,17 +64,17 @@ describe("hot lines", () => {
     expect(lineRows(lines, { ...options, by: "function", hidden })).toEqual([]);
   });
 
-  it("are copied with place and numbers, without the bar", () => {
+  it("are copied with place and numbers", () => {
     const row = lineRows(lines, options)[0];
-    expect(row === undefined ? "" : copyText(row)).toBe("/p/model.py:2\n50 % 20.0 µs  y = self.layer(x)");
+    expect(row === undefined ? "" : copyText(row)).toBe("/p/model.py:2\n50 % · 20.0 µs  y = self.layer(x)");
   });
 
   it("of modules are named by path, else by class", () => {
     const module = { className: "Linear", label: "9.00 µs · 40 %, own 1.00 µs", share: 0.4, numbers: { self_device_ns: 3_000, total_device_ns: 27_000 } };
     const rows = moduleRows([{ ...module, path: "encoder.0" }, { ...module, path: "", share: 0.1 }], options);
-    expect(rows.map((row) => [row.label, row.description])).toEqual([
-      ["encoder.0", "40 % ██▍ 9.00 µs, own 1.00 µs  Linear"],
-      ["Linear", "10 % ▋ 9.00 µs, own 1.00 µs"],
+    expect(rows.map((row) => [row.amount, describedRow(row)])).toEqual([
+      ["40 % · 9.00 µs", "encoder.0  Linear, own 1.00 µs"],
+      ["10 % · 9.00 µs", "Linear  own 1.00 µs"],
     ]);
   });
 });
@@ -68,10 +91,9 @@ describe("call paths", () => {
     expect(rows.callees.map((row) => [row.path.function, row.ns])).toEqual([["leaf", 50]]);
   });
 
-  it("find a line by where it stands now", () => {
-    const rows = callPathRows(roots, { uri: "file:///p/model.py", line: 105 });
-    expect(rows.callers.length).toBe(2);
-    expect(callPathRows(roots, { uri: "file:///p/model.py", line: 5 }).callers).toEqual([]);
+  it("find a line as it was recorded, wherever it stands now, and say where that is", () => {
+    expect(callPathRows(roots, { file: "/p/model.py", line: 5 }).line?.currentLine).toBe(105);
+    expect(callPathRows(roots, { file: "/p/model.py", line: 105 })).toEqual({ line: undefined, callers: [], callees: [] });
   });
 
   it("count recursion once", () => {
@@ -89,20 +111,23 @@ describe("call paths", () => {
 });
 
 describe("runs", () => {
-  it("group traces by run, the newest first, with what the names say", () => {
-    const rows = runRows(
-      [
-        listedTrace({ recordedNs: 1e12 }),
-        listedTrace({ path: "/w/runs/b/x.rank3.1795185182862936653.pt.trace.json", name: "x.rank3.1795185182862936653.pt.trace.json", recordedNs: 2e12, selected: true, device: "H100" }),
-      ],
-      ["/w"],
-      3e6,
-    );
-    expect(rows.map((row) => [row.label, row.description, row.isSelected])).toEqual([
-      ["runs/b", "16 min ago · H100", true],
-      ["runs/a", "33 min ago", false],
+  const rank3 = "/w/runs/b/x.rank3.1795185182862936653.pt.trace.json";
+
+  it("are named by program, step and time, the newest first; a run of one trace is one row", () => {
+    const lone = listedTrace({ recordedNs: 1e12, run: "a", program: "tools/train.py", stepNs: 2_790_000_000, device: "NVIDIA H100 80GB HBM3" });
+    const ranks = [2e12, 2.1e12].map((recordedNs, rank) => listedTrace({ path: `${rank3}${rank}`, recordedNs, run: "b", rank, selected: true, program: "ddp.py" }));
+    const rows = runRows([lone, ...ranks], ["/w"], 3e6);
+    expect(rows.map((row) => [row.kind, row.label, row.description])).toEqual([
+      ["run", "ddp.py", "15 min ago · 2 ranks"],
+      ["trace", "train.py", "2.79 s a step · 33 min ago · H100 · fit · 1.00 MiB"],
     ]);
-    expect(rows.map((row) => row.traces[0]?.label)).toEqual(["rank 3", "fit · rank 0"]);
+    expect(tracesIn(rows).map((row) => row.label)).toEqual(["fit · rank 1", "fit · rank 0", "train.py"]);
+    expect(rows.map((row) => row.kind === "run" && row.isSelected)).toEqual([true, false]);
+  });
+
+  it("have the name of their folder where the traces do not say what ran", () => {
+    const rows = runRows([listedTrace(), listedTrace({ path: rank3, name: rank3 })], ["/w"], 3e6);
+    expect(rows.map((row) => row.label)).toEqual(["runs/a", "runs/b"]);
   });
 
   it("read stage and rank from a name", () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { fromPage as dashboardFromPage, readFrameClick } from "../src/dashboard/messages";
+import { editorCommand } from "../src/dashboard/keys";
+import { fromPage as dashboardFromPage, readEditorCommand, readFrameClick } from "../src/dashboard/messages";
 import { isLocalAbsolute } from "../src/dashboard/paths";
-import { drawnTree, frameOf } from "../src/flame/drawn";
+import { drawnTree, frameLabels, framesOf } from "../src/flame/drawn";
 import { fromPage, toPage } from "../src/flame/messages";
 import { page } from "../src/page";
 import { read, readOr } from "../src/shape";
@@ -43,6 +44,31 @@ describe("a click on a frame in torch-tb-profiler", () => {
   ])("may be looked for on this machine's disks: %s %s", (path, answer) => expect(isLocalAbsolute(path)).toBe(answer));
 });
 
+describe("a key pressed in TensorBoard", () => {
+  const key = (key: string, ...held: readonly ("ctrlKey" | "metaKey" | "shiftKey" | "altKey")[]) =>
+    editorCommand({ key, ctrlKey: false, metaKey: false, shiftKey: false, altKey: false, ...Object.fromEntries(held.map((name) => [name, true])) });
+
+  it("opens the editor's commands or files, as in the editor", () => {
+    const commands = [key("F1"), key("P", "ctrlKey", "shiftKey"), key("P", "metaKey", "shiftKey")];
+    expect(new Set(commands)).toEqual(new Set(["workbench.action.showCommands"]));
+    expect([key("p", "ctrlKey"), key("p", "metaKey")]).toEqual(["workbench.action.quickOpen", "workbench.action.quickOpen"]);
+  });
+
+  it("is the page's own otherwise", () => {
+    const others = [key("p"), key("P", "shiftKey"), key("F1", "ctrlKey"), key("p", "ctrlKey", "altKey"), key("c", "ctrlKey"), key("Escape"), key("F5")];
+    expect(others.every((found) => found === undefined)).toBe(true);
+  });
+
+  it("can ask for these commands and no other", () => {
+    expect(readEditorCommand({ editorCommand: "workbench.action.showCommands" })).toBe("workbench.action.showCommands");
+    for (const other of [null, "F1", {}, { editorCommand: "workbench.action.terminal.new" }, { editorCommand: 1 }]) {
+      expect(readEditorCommand(other)).toBeUndefined();
+    }
+    expect(readOr(dashboardFromPage, { type: "command", command: "workbench.action.showCommands" })).toBeDefined();
+    expect(readOr(dashboardFromPage, { type: "command", command: "workbench.action.terminal.new" })).toBeUndefined();
+  });
+});
+
 describe("the flame graph", () => {
   const place = { function: "Net.forward", file: "/p/model.py", line: 42, uri: "file:///p/model.py", currentLine: 44 };
   const graph: FlameGraph = {
@@ -56,20 +82,30 @@ describe("the flame graph", () => {
   };
 
   it("sends names and indexes, no address", () => {
-    const tree = drawnTree(graph);
+    const tree = drawnTree(graph, 2);
     expect(tree.children.map((node) => node.name)).toEqual(["Net.forward model.py:44"]); // the other is too thin to see
-    expect(tree.children[0]?.children[0]).toMatchObject({ name: "Net.forward model.py:7", frame: 1, self: 50_000 });
+    expect(tree.children[0]?.children[0]).toMatchObject({ name: "Net.forward model.py:7", frame: 1, self: 25_000 });
     expect(JSON.stringify(tree)).not.toContain("file://");
   });
 
-  it("finds a line as it stands now or as recorded", () => {
-    expect(frameOf(graph, { uri: "file:///p/model.py", line: 44 })).toBe(0);
-    expect(frameOf(graph, { file: "/p/model.py", line: 7 })).toBe(1);
-    expect(frameOf(graph, { file: "/p/model.py", line: 8 })).toBeUndefined();
+  it("has times of one step", () => {
+    expect(drawnTree(graph, 2)).toMatchObject({ value: 50_000, children: [{ value: 49_995, self: 4.5 }] });
+  });
+
+  it("finds a line as recorded, in every function that it runs in", () => {
+    const twice = { ...graph, frames: [...graph.frames, { ...place, function: "<listcomp>" }] };
+    expect(framesOf(twice, { file: "/p/model.py", line: 42 })).toEqual([0, 2]);
+    expect(framesOf(twice, { file: "/p/model.py", line: 44 })).toEqual([]);
+  });
+
+  it("names its boxes anew when lines have moved", () => {
+    const moved = { ...graph, frames: [{ ...place, currentLine: 99 }] };
+    const message = { type: "labels", labels: frameLabels(moved) };
+    expect(read(toPage, message, "message")).toEqual({ type: "labels", labels: [{ name: "Net.forward model.py:99", place: "/p/model.py:42" }] });
   });
 
   it("sends what its page reads", () => {
-    const message = { type: "graph", root: drawnTree(graph), metric: "device", metrics: ["device", "cpu"], rank: null, ranks: [0, 1], caption: "", isDevice: true };
+    const message = { type: "graph", root: drawnTree(graph, 2), metric: "device", metrics: ["device", "cpu"], rank: null, ranks: [0, 1], caption: "", isDevice: true };
     expect(read(toPage, message, "message")).toEqual(message);
   });
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.ancestry import nearest, pick, position_in
-from deepscope.analysis.calls import CallForest, join_backward, nest
+from deepscope.analysis.calls import CallForest, Nested, join_backward, nest
 from deepscope.analysis.flops import flops_of_operators
 from deepscope.analysis.intervals import Intervals
 from deepscope.analysis.operators import Operators, find_operators
@@ -28,6 +28,7 @@ class Attribution:
 
     trace: Trace
     scopes: Scopes
+    nested: Nested
     calls: CallForest
     operators: Operators
     flops: Int64
@@ -58,17 +59,22 @@ class Attribution:
     work_step: Int64
     """By piece of work: index into `steps`."""
 
+    def full_path(self, node: Int64) -> Int64:
+        """The call path of some events, joined with that of `backward()` where they ran below it; shape of `node`."""
+        return _joined_paths(self.paths, self.calls, self.path, node)
+
 
 def attribute(trace: Trace) -> Attribution:
     """Finds the owner of everything in a trace."""
-    parent = nest(trace)
+    nested = nest(trace)
+    parent = nested.parent
     operators = find_operators(trace, parent)
     work = find_work(trace, operators)
     scopes = find_scopes(trace, parent)
     marks = scopes.marks
     training_thread = find_training_thread(trace, parent, work.node)
     steps = find_steps(trace, training_thread)
-    calls = join_backward(trace, parent, marks, training_thread)
+    calls = join_backward(trace, nested, marks, training_thread)
     open_scope = nearest(parent, marks)
     owner = _owners(calls, marks) if calls.bridged else open_scope
     paths = PathTable()
@@ -79,6 +85,7 @@ def attribute(trace: Trace) -> Attribution:
     return Attribution(
         trace=trace,
         scopes=scopes,
+        nested=nested,
         calls=calls,
         operators=operators,
         flops=flops_of_operators(trace, operators),

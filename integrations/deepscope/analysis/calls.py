@@ -12,13 +12,13 @@ from deepscope.analysis.selection import Mask, named, of_kind
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.correlation import backward_partners
 from deepscope.trace.model import Int32, Int64, Kind, Trace
-from deepscope.trace.names import STEP_PREFIX
-from deepscope.trace.nesting import innermost, parents
+from deepscope.trace.names import STEP_PREFIX, is_compiled_region, is_forked_function
+from deepscope.trace.nesting import Nesting
 
-__all__ = ["CPU_KINDS", "STEP", "CallForest", "join_backward", "nest", "open_at", "step_events"]
+__all__ = ["CPU_KINDS", "STEP", "CallForest", "Nested", "join_backward", "nest", "open_at", "step_events"]
 
-STEP = re.compile(re.escape(STEP_PREFIX) + r"(\d+)")
-"""The name of a step, with its number."""
+STEP = re.compile(re.escape(STEP_PREFIX) + r"(\d{1,18})(?!\d)")
+"""The name of a step, with its number: one that 64 bits hold."""
 
 CPU_KINDS = (
     Kind.ANNOTATION,
@@ -30,6 +30,9 @@ CPU_KINDS = (
 )
 
 
+_REGION_KINDS = (Kind.ANNOTATION, Kind.OPERATOR)
+
+
 @dataclass(frozen=True, slots=True)
 class CallForest:
     """Pointers between events, each an index or -1; every array has shape (n,)."""
@@ -38,7 +41,7 @@ class CallForest:
     """The event that encloses this one on its thread."""
     up: Int64
     """The way to the line that owns an event: `parent`, but a `*Backward` node leads to its forward operator, and what
-    stands at the top of one of autograd's threads to where `backward()` was called."""
+    stands at the top of one of torch's own threads to where `backward()` (or TorchScript's fork) was called."""
     root: Int64
     """The innermost span of autograd's engine at or above the event: set means backward work."""
     caller: Int64
@@ -55,22 +58,38 @@ def step_events(trace: Trace) -> Mask:
     return named(trace, of_kind(trace, Kind.ANNOTATION), lambda name: STEP.match(name) is not None)
 
 
-def nest(trace: Trace, kinds: tuple[Kind, ...] = CPU_KINDS) -> Int64:
-    """The event that encloses each CPU event on its thread, -1 for none and for events of devices; shape (n,).
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """CPU events within each other, and ready to be asked which of them is open at an instant (`open_at`)."""
+
+    parent: Int64
+    """The event that encloses each one on its thread, -1 for none and for events of devices; shape (n,)."""
+    events: Int64
+    """The events that were looked at, ascending; shape (k,)."""
+    nesting: Nesting
+    """Of those."""
+
+
+def nest(trace: Trace, kinds: tuple[Kind, ...] = CPU_KINDS) -> Nested:
+    """Which CPU event encloses which.
 
     Only events of `kinds` are looked at. Steps enclose nothing: they mark time, nobody calls them; old recorders put
     them on autograd's threads as well. An annotation may end in another scope than it began in
     (`with record_function(…):` begins on its own line); it encloses what starts as long as that scope is open, and what
-    comes later lies in whatever is around both.
+    comes later lies in whatever is around both. A compiled region begins a moment before the code in it, and so before
+    the recorder could end the line of the graph break that it follows: it lies in what is open until its own end.
     """
     events = trace.events
     cpu = np.flatnonzero(of_kind(trace, *kinds) & ~step_events(trace))
     start, end, kind = events.start_ns[cpu], events.end_ns[cpu], events.kind[cpu]
-    above = parents(start, end, events.thread[cpu], rank=kind)
+    thread = events.thread[cpu]
+    nesting = Nesting.of(start, end, thread, kind)
+    above = nesting.parents_of(start, end, thread)
     _leave_ended(above, start, end, kind == Kind.ANNOTATION)
+    _outlive(above, end, np.flatnonzero(named(trace, of_kind(trace, *_REGION_KINDS), is_compiled_region)[cpu]))
     parent = np.full(len(events), -1, np.int64)
     parent[cpu] = pick(cpu, above)
-    return parent
+    return Nested(parent, cpu, nesting)
 
 
 def _leave_ended(above: Int64, start: Int64, end: Int64, annotation: Mask) -> None:
@@ -85,16 +104,26 @@ def _leave_ended(above: Int64, start: Int64, end: Int64, annotation: Mask) -> No
         late = late[(above[late] >= 0) & (open_until[above[late]] <= start[late])]
 
 
-def join_backward(trace: Trace, parent: Int64, scopes: Mask, training_thread: int) -> CallForest:
+def _outlive(above: Int64, end: Int64, regions: Int64) -> None:
+    """Lifts some events out of all that ends before them, in place; `above` and `end` have shape (k,)."""
+    while len(regions):
+        regions = regions[above[regions] >= 0]
+        regions = regions[end[above[regions]] < end[regions]]
+        above[regions] = above[above[regions]]
+
+
+def join_backward(trace: Trace, nested: Nested, scopes: Mask, training_thread: int) -> CallForest:
     """Lays the bridges from backward work.
 
     Args:
-        parent: from `nest`.
+        nested: from `nest`, of all kinds.
         scopes: which events stand for lines of code; shape (n,).
         training_thread: index into `Trace.threads`, -1 for none.
     """
+    parent = nested.parent
     roots, partners = backward_partners(trace)
-    if not len(roots):
+    is_forked = (parent < 0) & named(trace, of_kind(trace, Kind.OPERATOR), is_forked_function)
+    if not len(roots) and not is_forked.any():
         nothing = np.full(len(parent), -1, np.int64)
         return CallForest(parent, parent, nothing, nothing)
     is_root = np.zeros(len(parent), np.bool_)
@@ -104,9 +133,9 @@ def join_backward(trace: Trace, parent: Int64, scopes: Mask, training_thread: in
 
     up = parent.copy()
     caller = np.where(is_root, parent, -1)
-    stranded = _stranded(trace, parent, is_root, scopes)
+    stranded = _stranded(trace, parent, is_root, is_forked, scopes)
     called_from = _called_from(
-        trace, parent, stranded, _calling_threads(trace, stranded, roots, partner, training_thread)
+        trace, nested, stranded, _calling_threads(trace, stranded, roots, partner, training_thread)
     )
     up[stranded] = called_from
     caller[stranded] = np.where(is_root[stranded], called_from, -1)
@@ -114,23 +143,25 @@ def join_backward(trace: Trace, parent: Int64, scopes: Mask, training_thread: in
     return CallForest(parent, up, nearest(parent, is_root), caller)
 
 
-def _stranded(trace: Trace, parent: Int64, is_root: Mask, scopes: Mask) -> Int64:
-    """Events at the top of autograd's own threads (indexes): nothing on their thread says where they were called from.
+def _stranded(trace: Trace, parent: Int64, is_root: Mask, is_forked: Mask, scopes: Mask) -> Int64:
+    """Events at the top of torch's own threads (indexes): nothing on their thread says where they were called from.
 
-    A span of the engine counts as such also below an annotation; one below a line scope was called from there.
+    Those are autograd's threads (a span of the engine counts also below an annotation; one below a line scope was
+    called from there), and those of the pool that TorchScript forks functions to and goes on with after a wait.
     """
     thread = trace.events.thread
     engine = np.zeros(len(trace.threads), np.bool_)
     engine[thread[is_root & (parent < 0)]] = True
+    engine[thread[is_forked]] = True
     home = np.zeros(len(trace.threads), np.bool_)
     home[thread[scopes & (parent < 0)]] = True
     top = (parent < 0) & of_kind(trace, *CPU_KINDS) & ~scopes
     return np.flatnonzero(top & engine[thread] & (is_root | ~home[thread]))
 
 
-def _called_from(trace: Trace, parent: Int64, stranded: Int64, threads: Int64) -> Int64:
+def _called_from(trace: Trace, nested: Nested, stranded: Int64, threads: Int64) -> Int64:
     """What is open on another thread when each event starts, -1 for none; shape (k,)."""
-    found = open_at(trace, parent, trace.events.start_ns[stranded], threads)
+    found = open_at(trace, nested, trace.events.start_ns[stranded], threads)
     return np.where(threads == trace.events.thread[stranded], -1, found)
 
 
@@ -150,21 +181,19 @@ def _calling_threads(trace: Trace, stranded: Int64, roots: Int64, partner: Int64
     return np.where(np.isin(result, distinct_values(thread[stranded])), training_thread, result)
 
 
-def open_at(trace: Trace, parent: Int64, ts: Int64, thread: Int64 | Int32) -> Int64:
+def open_at(trace: Trace, nested: Nested, ts: Int64, thread: Int64 | Int32) -> Int64:
     """The innermost CPU event open on a thread at each instant, -1 for none; shape (q,).
 
-    Steps and annotations enclose what `nest` says; `parent` is what it found for all kinds.
+    Steps and annotations enclose what `nest` says.
     """
     events = trace.events
-    there = np.zeros(len(trace.threads) + 1, np.bool_)
-    there[thread] = True
-    cpu = np.flatnonzero(of_kind(trace, *CPU_KINDS) & ~step_events(trace) & there[events.thread])
-    start, end = events.start_ns[cpu], events.end_ns[cpu]
-    found = pick(cpu, innermost(ts, thread, start, end, events.thread[cpu], rank=events.kind[cpu]))
+    if not len(events):
+        return np.full(len(ts), -1, np.int64)
+    found = pick(nested.events, nested.nesting.at(ts, thread))
     solid = events.kind != Kind.ANNOTATION
     while True:
-        begun_in = nearest_to(found, parent, solid)
+        begun_in = nearest_to(found, nested.parent, solid)
         ended = (begun_in >= 0) & (events.end_ns[begun_in] <= ts)
         if not ended.any():
             return found
-        found[ended] = parent[begun_in[ended]]
+        found[ended] = nested.parent[begun_in[ended]]

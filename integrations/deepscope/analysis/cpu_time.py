@@ -9,6 +9,7 @@ import numpy as np
 from deepscope.analysis.ancestry import nearest, pick, position_in
 from deepscope.analysis.attribution import Attribution
 from deepscope.analysis.extent import WHOLE, Extent
+from deepscope.analysis.off_cpu import waiting_ns
 from deepscope.analysis.selection import by_line, of_kind
 from deepscope.trace.model import Int64, Kind
 
@@ -32,6 +33,10 @@ class CpuTime:
     """DeepScope's own cost by line, already taken off; shape (lines + 1,)."""
     python: Int64
     """Self time by line outside operators and runtime calls; shape (lines + 1,), 0 without line scopes."""
+    loader_wait: Int64
+    """The part of it that waited for data-loader workers; shape (lines + 1,)."""
+    blocked: Int64
+    """The part of it that was off the CPU for another reason; shape (lines + 1,)."""
 
 
 def cpu_time(attribution: Attribution, extent: Extent = WHOLE) -> CpuTime:
@@ -57,9 +62,15 @@ def cpu_time(attribution: Attribution, extent: Extent = WHOLE) -> CpuTime:
     np.add.at(by_path, path, own)
     location, lines = attribution.scopes.location[nodes], len(attribution.scopes.locations)
     calls = by_line(location[entered], lines)
-    python = np.minimum(np.maximum(_outside_calls_ns(attribution, extent, nodes) - cost * entered, 0), own)
+    outside = _outside_calls_ns(attribution, extent, nodes)
+    python = np.minimum(np.maximum(outside - cost * entered, 0), own)
+    loader_wait, blocked = waiting_ns(attribution, extent, nodes, python, np.maximum(within - outside, 0))
     return CpuTime(
-        by_path, _without_line_ns(attribution, extent), calls, calls * cost, by_line(location, lines, python)
+        by_path,
+        _without_line_ns(attribution, extent),
+        calls,
+        calls * cost,
+        *(by_line(location, lines, values) for values in (python, loader_wait, blocked)),
     )
 
 
@@ -111,4 +122,4 @@ def _from_operators(attribution: Attribution, extent: Extent) -> CpuTime:
     np.add.at(by_path, path[counted], operators.self_ns[counted])
     no_line, by_path[0] = int(by_path[0]), 0
     nothing = np.zeros(len(attribution.scopes.locations) + 1, np.int64)
-    return CpuTime(by_path, no_line, nothing, nothing, nothing)
+    return CpuTime(by_path, no_line, nothing, nothing, nothing, nothing, nothing)

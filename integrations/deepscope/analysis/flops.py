@@ -12,6 +12,7 @@ from deepscope.analysis.ancestry import nearest, pick
 from deepscope.analysis.flop_formulas import FORMULAS, Formula
 from deepscope.analysis.operators import Operators
 from deepscope.analysis.selection import Mask
+from deepscope.trace.bounds import summable
 from deepscope.trace.model import Int64, Trace
 
 __all__ = ["flops_of_operators"]
@@ -24,7 +25,8 @@ def flops_of_operators(trace: Trace, operators: Operators) -> Int64:
     """
     flops = np.zeros(len(operators.nodes), np.int64)
     rows = np.flatnonzero(_has_formula(trace)[trace.events.name[operators.nodes]])
-    flops[rows] = _from_shapes(trace, operators.nodes[rows])
+    found = _from_shapes(trace, operators.nodes[rows])
+    flops[rows] = np.where(summable(found, _LARGEST), found, 0)
     known = flops > 0
     if not known.any():
         return flops

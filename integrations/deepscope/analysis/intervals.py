@@ -90,8 +90,16 @@ def grouped_union_ns(start: Int64, end: Int64, group: npt.NDArray[np.integer]) -
     # One sweep serves all groups when each has a stretch of the axis to itself.
     origin = int(start.min())
     span = int(end.max()) - origin + 1
+    lengths = np.zeros(len(groups), np.int64)
+    if span * len(groups) >= 2**63:
+        instants, places = np.unique(np.concatenate((start, end)), return_inverse=True)
+        places = places.reshape(2, -1)
+        shift = inverse.astype(np.int64) * len(instants)
+        whole = union(places[0] + shift, places[1] + shift)
+        length = instants[whole.end % len(instants)] - instants[whole.start % len(instants)]
+        np.add.at(lengths, whole.start // len(instants), length)
+        return groups.astype(np.int64), lengths
     shift = inverse.astype(np.int64) * span - origin
     whole = union(start + shift, end + shift)
-    lengths = np.zeros(len(groups), np.int64)
     np.add.at(lengths, whole.start // span, whole.end - whole.start)
     return groups.astype(np.int64), lengths

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import PurePath
 
 import numpy as np
 
@@ -12,15 +13,20 @@ from deepscope.analysis.attribution import Attribution
 from deepscope.analysis.extent import WHOLE, Extent
 from deepscope.analysis.frames import Owner, frame_of, owner_of_file, python_module_of_file
 from deepscope.analysis.ranking import largest, largest_named
-from deepscope.analysis.selection import by_line, distinct, of_kind
+from deepscope.analysis.selection import Mask, by_line, distinct, of_kind
 from deepscope.trace.model import Int32, Int64, Kind
 
 __all__ = ["HotLibrary", "hot_libraries"]
 
-_KEEP = 3
+Opened = tuple[int, str]
+"""A line and an `include=` pattern."""
+
+_KEEP = 5
 _LIBRARY = Owner.LIBRARY
 _OPTIMIZER = re.compile(r"^Optimizer\.step#(\w+)\.step$")
 _TORCH_FILE = re.compile(r"(?:^|/)torch/(?:nn|optim|distributed|utils/checkpoint|amp)")
+# They only pass calls on: nothing is to be seen in them.
+_TRANSPARENT = re.compile(r"torch\.(?:nn\.modules\.container|_dynamo)\b")
 # Every module call passes through these; they never are the answer.
 _WRAPPERS = frozenset({"wrapper", "inner", "_fn", "__call__", "decorate_context", "_wrapped", "wrapped", "<lambda>"})
 _PLUMBING = re.compile(r"torch/nn/modules/module\.py$|torch/optim/optimizer\.py$|torch/utils/_contextlib\.py$")
@@ -34,12 +40,20 @@ class HotLibrary:
     function: str
     operator: int
     device_ns: int
+    include_ns: int
+    """The line's device time in all functions that `include` opens up."""
 
     @property
     def include(self) -> str:
-        """The `include=` pattern that opens up the package's folder that holds the module."""
-        package = self.module.rpartition(".")[0]
-        return f"{package or self.module}.*"
+        """The `include=` pattern that opens the function up."""
+        return _include(self.module)
+
+
+def _include(module: str) -> str:
+    """The folder that holds the module; the module alone where that is a whole package, or torch's, whose folders hold
+    much that a program never uses."""
+    folder = module.rpartition(".")[0]
+    return f"{folder}.*" if "." in folder and not module.startswith("torch.") else module
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +63,15 @@ class _Places:
     names: list[tuple[str, str]]
     function: Int64
     torch: Int64
+    composed: Mask
+    """Which of them are modules that call other modules: their lines say more than those of a `Linear`."""
 
 
 def hot_libraries(attribution: Attribution, operator: Int64, extent: Extent = WHOLE) -> dict[int, list[HotLibrary]]:
     """For each line that spends most of its own device time in installed packages: where, largest first.
 
-    The innermost function of a package other than torch is named; only where there is none, torch's own.
+    The innermost function of a package other than torch is named; only where there is none, torch's own. Of modules
+    within one another it is the innermost that calls modules.
 
     Args:
         attribution: of the trace.
@@ -77,6 +94,7 @@ def hot_libraries(attribution: Attribution, operator: Int64, extent: Extent = WH
     launched_by = operator[chosen]
     operator_name = np.where(launched_by < 0, -1, attribution.trace.events.name[launched_by]).astype(np.int64)
     width = len(places.names)
+    opened = _opened_ns(places.names, location, function, duration)
     main = {
         share.group: share.member
         for share in largest_named(location * width + function, operator_name, duration, 1, attribution.trace.strings)
@@ -84,8 +102,23 @@ def hot_libraries(attribution: Attribution, operator: Int64, extent: Extent = WH
     result: dict[int, list[HotLibrary]] = {}
     for share in largest(location, function, duration, _KEEP):
         module, name = places.names[share.member]
-        found = HotLibrary(module, name, main.get(share.group * width + share.member, -1), share.total)
+        found = HotLibrary(
+            module,
+            name,
+            operator=main.get(share.group * width + share.member, -1),
+            device_ns=share.total,
+            include_ns=opened[share.group, _include(module)],
+        )
         result.setdefault(share.group, []).append(found)
+    return result
+
+
+def _opened_ns(names: list[tuple[str, str]], location: Int64, function: Int64, duration: Int64) -> dict[Opened, int]:
+    """Time by line and `include=` pattern; the arrays are by piece of work."""
+    result: dict[Opened, int] = {}
+    for share in largest(location, function, duration, len(names)):
+        key = share.group, _include(names[share.member][0])
+        result[key] = result.get(key, 0) + share.total
     return result
 
 
@@ -93,7 +126,8 @@ def _function_of_work(attribution: Attribution, places: _Places) -> Int64:
     """The library function between each piece of work and the line that owns it, -1 for none; shape (w,)."""
     marks = attribution.scopes.marks
     result = np.full(len(attribution.work), -1, np.int64)
-    for table in (places.torch, places.function):
+    tables = (places.torch, places.function)
+    for table in (np.where(chosen, table, -1) for table in tables for chosen in (True, places.composed)):
         if not (table >= 0).any():
             continue
         at = nearest_to(attribution.work.node, attribution.calls.up, marks | (table >= 0))
@@ -109,7 +143,7 @@ def _find_places(attribution: Attribution) -> _Places:
     function, torch = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
 
     def mark(
-        rows: np.ndarray[tuple[int], np.dtype[np.bool_]],
+        rows: Mask,
         column: Int32,
         known: dict[int, tuple[str, str, bool]],
         size: int,
@@ -128,15 +162,36 @@ def _find_places(attribution: Attribution) -> _Places:
         rows = of_kind(trace, kind)
         names = distinct(trace.events.name[rows], len(trace.strings))
         mark(rows, trace.events.name, {s: k for s in names if (k := judge(trace.strings[s]))}, len(trace.strings))
-    return _Places(list(index), function, torch)
+    return _Places(list(index), function, torch, _composed(attribution, modules))
+
+
+def _composed(attribution: Attribution, modules: Mask) -> Mask:
+    """Which modules call a module, with no line of the user's between; shape (n,)."""
+    called = np.flatnonzero(modules)
+    parent = attribution.calls.parent
+    caller = nearest_to(pick(parent, called), parent, modules | attribution.scopes.marks)
+    result = np.zeros(len(modules), np.bool_)
+    result[caller[caller >= 0]] = True
+    return result & modules
 
 
 def _of_scope(attribution: Attribution, index: int) -> tuple[str, str, bool] | None:
     scope = attribution.trace.scopes[index]
     owner = owner_of_file(scope.file) if scope.file else _owner_of_module(scope.python_module)
-    if owner == Owner.USER or not scope.python_module:
+    if owner == Owner.USER and scope.file and not _is_recorded(attribution, scope.file):
+        owner = Owner.LIBRARY
+    if owner == Owner.USER or not scope.python_module or _TRANSPARENT.match(scope.python_module):
         return None
     return scope.python_module, f"{scope.name}.forward", scope.python_module.split(".")[0] == "torch"
+
+
+def _is_recorded(attribution: Attribution, file: str) -> bool:
+    """Whether lines of a file were recorded, or would have been: packages need not be installed where others are."""
+    root = (attribution.trace.deepscope or {}).get("project_root")
+    if attribution.scopes.source != "scopes" or not isinstance(root, str):
+        return True
+    inside = PurePath(file).is_relative_to(root)
+    return inside or any(one.file == file for one in attribution.scopes.locations)
 
 
 def _owner_of_module(python_module: str) -> Owner:

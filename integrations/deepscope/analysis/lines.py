@@ -49,6 +49,9 @@ def line_columns(
     columns["calls"] = cpu.calls
     columns["recording_ns"] = cpu.recording
     columns["python_ns"] = cpu.python
+    columns["python_cpu_ns"] = cpu.python - cpu.loader_wait - cpu.blocked
+    columns["loader_wait_ns"] = cpu.loader_wait
+    columns["blocked_ns"] = cpu.blocked
     columns["wait_ns"] = wait_by_line(attribution, extent)
     columns["idle_ns"] = idle_by_line(attribution, window, line)
     columns["bytes_allocated"] = memory.allocated
@@ -58,7 +61,7 @@ def line_columns(
     counted = extent.holds(attribution.trace.events.start_ns[nodes])
     location = attribution.location[nodes]
     columns["operators"] = by_line(location[counted & _outermost_operators(attribution)], lines)
-    columns["worker_cpu_ns"] = _worker_column(attribution, extent)
+    columns["worker_ns"], columns["worker_cpu_ns"] = _worker_columns(attribution, extent)
     columns["flops"] = by_line(location[counted], lines, attribution.flops[counted])
     return columns
 
@@ -73,14 +76,17 @@ def _outermost_operators(attribution: Attribution) -> Mask:
     return np.asarray(outermost & ~engine)
 
 
-def _worker_column(attribution: Attribution, extent: Extent) -> Int64:
-    """CPU time in data-loader workers; they do not say in which step, so that a single step has none."""
+def _worker_columns(attribution: Attribution, extent: Extent) -> Int64:
+    """Time in data-loader workers, and the part of it on the CPU; shape (2, lines + 1).
+
+    They do not say in which step, so that a single step has none.
+    """
     locations = attribution.scopes.locations
-    result = np.zeros(len(locations) + 1, np.int64)
+    result = np.zeros((2, len(locations) + 1), np.int64)
     if extent.spans is None:
         index = {(one.file, one.line): i for i, one in enumerate(locations)}
         for worked in worker_lines(attribution.trace):
-            result[index[worked.file, worked.line]] += worked.self_ns
+            result[:, index[worked.file, worked.line]] += worked.self_ns, worked.cpu_ns
     return result
 
 

@@ -52,7 +52,7 @@ def memory_by_line(attribution: Attribution, extent: Extent = WHOLE) -> MemoryBy
 def _location_of(attribution: Attribution, rows: Int64) -> Int64:
     """The line that owns what was open on the thread of each instant; shape of `rows`."""
     memory = attribution.trace.memory
-    opened = open_at(attribution.trace, attribution.calls.parent, memory.ts_ns[rows], memory.thread[rows])
+    opened = open_at(attribution.trace, attribution.nested, memory.ts_ns[rows], memory.thread[rows])
     return pick(attribution.location, opened)
 
 
@@ -78,5 +78,6 @@ def _live_at_peak(
     held = order[last & (size[order] > 0)]
     lines = len(attribution.scopes.locations)
     result = by_line(location[held], lines, size[held])
-    result[lines] += max(int(live[at]), 0) - int(size[held].sum())
+    # A file that says less than its own blocks sum up to is not believed.
+    result[lines] += max(int(live[at]) - int(size[held].sum()), 0)
     return result

@@ -79,7 +79,7 @@ def find_modules(attribution: Attribution) -> ModuleScopes:
 
 def _calls_of_regions(trace: Trace, calls: CallForest) -> CallForest:
     """The forest without scopes and frames: a region holds all that starts in it, wherever it began itself."""
-    parent = nest(trace, (Kind.ANNOTATION, Kind.OPERATOR, Kind.RUNTIME))
+    parent = nest(trace, (Kind.ANNOTATION, Kind.OPERATOR, Kind.RUNTIME)).parent
     if not calls.bridged:
         return replace(calls, parent=parent, up=parent)
     return replace(calls, parent=parent, up=np.where(calls.up == calls.parent, parent, calls.up))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from deepscope.analysis.frames import Owner, frame_of, owner_of_file
 from deepscope.analysis.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.workers import worker_lines
 from deepscope.trace.model import Int64, Kind, Trace
-from deepscope.trace.names import parse_call_stack
+from deepscope.trace.names import Frame, is_compiled_region, parse_call_stack
 
 __all__ = ["Location", "Scopes", "compiled_regions", "find_scopes"]
 
@@ -28,6 +28,8 @@ class Location:
     function: str
     first_line: int = 0
     exact: bool = False
+    of_loop: bool = False
+    """Not exact: the line stands for the loop that it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,9 @@ class _Locations:
             self.all.append(location)
         elif 0 < location.first_line < self.all[index].first_line:
             # A lambda or comprehension on the line: the line belongs to the function around it.
-            self.all[index] = location
+            self.all[index] = replace(location, exact=self.all[index].exact, of_loop=self.all[index].of_loop)
+        if self.all[index].exact and not location.exact:
+            self.all[index] = replace(self.all[index], exact=False, of_loop=location.of_loop)
         return index
 
 
@@ -88,7 +92,7 @@ def compiled_regions(trace: Trace) -> Mask:
     return named(
         trace,
         of_kind(trace, Kind.OPERATOR, Kind.ANNOTATION),
-        lambda name: name.startswith(("Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction")),
+        lambda name: is_compiled_region(name) or name.startswith(("## Call CompiledFxGraph", "CompiledFunction")),
     )
 
 
@@ -98,7 +102,8 @@ def _from_line_scopes(trace: Trace, parent: Int64) -> Scopes:
     is_line = of_kind(trace, Kind.LINE_SCOPE)
     for index in distinct(trace.events.scope[is_line], len(trace.scopes)):
         scope = trace.scopes[index]
-        table[index] = known.add(Location(scope.file, scope.line, scope.name, scope.first_line, exact=True))
+        exact, of_loop = not scope.lowered, scope.lowered == "loop"
+        table[index] = known.add(Location(scope.file, scope.line, scope.name, scope.first_line, exact, of_loop))
     for worked in worker_lines(trace):
         known.add(Location(worked.file, worked.line, worked.function, exact=True))
     location = np.where(is_line, table[trace.events.scope], -1)
@@ -148,17 +153,19 @@ def _from_frames(trace: Trace, parent: Int64) -> Scopes:
 
 def _from_call_stacks(trace: Trace) -> Scopes:
     known = _Locations()
-    exact = trace.deepscope is not None
+    is_own = _has_own_call_stacks(trace)
+    lowered = {(scope.file, scope.line): scope.lowered for scope in trace.scopes if scope.lowered}
     table = np.full(len(trace.strings) + 1, -1, np.int64)
     stacks: dict[int, list[int]] = {}
     for index in distinct(trace.events.call_stack, len(trace.strings)):
         frames = parse_call_stack(trace.strings[index])
-        owners = [owner_of_file(frame.path) for frame in frames]
+        # Whose lines are recorded was the user's choice (`include=`).
+        owners = [Owner.USER if is_own else owner_of_file(frame.path) for frame in frames]
         best = max(owners, default=Owner.RUNTIME)
         if best == Owner.RUNTIME:
             continue
         stack = [
-            known.add(Location(frame.path, frame.line, frame.function, 0 if exact else frame.line, exact))
+            known.add(_place_of(frame, is_own, lowered.get((frame.path, frame.line), "")))
             for frame, owner in zip(frames, owners, strict=True)
             if owner == best
         ]
@@ -166,3 +173,16 @@ def _from_call_stacks(trace: Trace) -> Scopes:
         table[index] = stack[0]
     location = np.where(of_kind(trace, Kind.OPERATOR), table[trace.events.call_stack], -1)
     return Scopes("call_stack", known.all, location, stacks)
+
+
+def _place_of(frame: Frame, is_own: bool, lowered: str) -> Location:
+    """The line of a stack's frame; `is_own`: DeepScope wrote the stack, so that the line ran unless it was lowered."""
+    first_line = 0 if is_own else frame.line
+    return Location(frame.path, frame.line, frame.function, first_line, is_own and not lowered, lowered == "loop")
+
+
+def _has_own_call_stacks(trace: Trace) -> bool:
+    """Whether DeepScope wrote the stacks; without lines of its own it leaves torch's as they are."""
+    own = (trace.deepscope or {}).get("call_stacks")
+    written = own.get("written") if isinstance(own, dict) else None
+    return isinstance(written, int) and written > 0

@@ -30,12 +30,12 @@ def distinct(strings: npt.NDArray[np.integer], among: int) -> list[int]:
     return [int(index) for index in np.flatnonzero(seen[:among])]
 
 
-def named(trace: Trace, candidates: Mask, predicate: Callable[[str], bool]) -> Mask:
+def named(trace: Trace, candidates: Mask, predicate: Callable[[str], object]) -> Mask:
     """Which of the candidate events bear a name that the predicate accepts; shape (n,)."""
     names = trace.events.name
     accepted = np.zeros(len(trace.strings) + 1, np.bool_)
     for index in distinct(names[candidates], len(trace.strings)):
-        accepted[index] = predicate(trace.strings[index])
+        accepted[index] = bool(predicate(trace.strings[index]))
     return candidates & accepted[names]
 
 

@@ -11,7 +11,7 @@ from deepscope.analysis.calls import STEP, step_events
 from deepscope.analysis.intervals import Intervals, union
 from deepscope.analysis.selection import named, of_kind
 from deepscope.trace.model import Int64, Kind, Trace
-from deepscope.trace.names import is_backward_root
+from deepscope.trace.names import is_backward_root, is_forked_function
 
 __all__ = ["Steps", "find_steps", "find_training_thread", "window"]
 
@@ -67,8 +67,8 @@ def window(trace: Trace, steps: Steps) -> Intervals:
 def find_training_thread(trace: Trace, parent: Int64, launched_by: Int64) -> int:
     """Index into `Trace.threads` of the thread that trains: the one with the steps, else the one with most launches.
 
-    Launches below autograd's engine do not count. A trace without launches has the thread with most line scopes, else
-    with most operators; a trace with nothing on the CPU has none, -1.
+    Launches below autograd's engine, or that TorchScript forked, do not count. A trace without launches has the thread
+    with most line scopes, else with most operators; a trace with nothing on the CPU has none, -1.
 
     Args:
         trace: any trace.
@@ -76,7 +76,10 @@ def find_training_thread(trace: Trace, parent: Int64, launched_by: Int64) -> int
         launched_by: the CPU events that launched device work, -1 for unknown; shape (w,).
     """
     thread = trace.events.thread
-    engine = nearest(parent, named(trace, of_kind(trace, Kind.OPERATOR), is_backward_root)) >= 0
+    elsewhere = named(
+        trace, of_kind(trace, Kind.OPERATOR), lambda name: is_backward_root(name) or is_forked_function(name)
+    )
+    engine = nearest(parent, elsewhere) >= 0
     launching = launched_by[launched_by >= 0]
     candidates = (
         np.flatnonzero(step_events(trace)),

@@ -12,7 +12,7 @@ from deepscope.capture.lines.emit import Pair, make_pair
 from deepscope.capture.lines.entry import bury
 from deepscope.trace.scope_names import annotation_name
 
-__all__ = ["PHASES", "Annotations"]
+__all__ = ["PHASES", "Annotations", "warm_up"]
 
 PHASES = {f"deepscope.{phase}": phase for phase in ("data", "forward", "backward", "optimizer")}
 """Annotation → phase of training; torch itself marks data loaders, optimizers and backward nodes."""
@@ -94,6 +94,12 @@ class Annotations:
         else:
             idle.append(pair)
         del self._open[index]
+
+
+def warm_up() -> None:
+    """Have torch load what the first span of a process needs, 70 ms, before anybody's lines are timed."""
+    with record_function("deepscope"):
+        pass
 
 
 def _heavy(name: str) -> Pair:

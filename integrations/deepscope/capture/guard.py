@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, Protocol, TypeVar
 
+from deepscope.capture.interrupts import comes_from_handler
 from deepscope.capture.notices import warn
 from deepscope.errors import DeepScopeError
 
@@ -27,7 +28,9 @@ def guarded(method: Callable[..., None]) -> Callable[..., None]:
     def call(self: _Fallible, *args: Any, **kwargs: Any) -> None:
         try:
             method(self, *args, **kwargs)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the run goes on
+        except Exception as error:
+            if comes_from_handler(error):
+                raise
             with suppress(Exception):  # the first error is the one to tell
                 self._give_up()
             if isinstance(error, DeepScopeError):

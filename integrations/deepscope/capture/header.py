@@ -74,6 +74,11 @@ class Session:
         self.pid = os.getpid()
         self._run_id = self._given_run_id or process.new_run_id()
 
+    def end(self) -> None:
+        """The recorder has stopped."""
+        if not self._given_run_id and not self.is_forked:
+            process.end_run()
+
     def _next_window(self) -> int:
         """Number of the window among those of its stage in this run, of whichever recorder."""
         key = (self._run_id, self._stage)
@@ -81,7 +86,9 @@ class Session:
         _windows[key] = number + 1
         return number
 
-    def header(self, window: Window, *, schedule: Mapping[str, int] | None, complete: bool) -> dict[str, Any]:
+    def header(
+        self, window: Window, *, schedule: Mapping[str, int] | None, complete: bool, pace: Mapping[str, int]
+    ) -> dict[str, Any]:
         """The object for a window that has ended; short values stand first, so that a glance at the file finds them."""
         return {
             "format": FORMAT,
@@ -92,6 +99,7 @@ class Session:
             "rank": self.rank,
             "world_size": process.find_world_size() if self._world_size is None else self._world_size,
             "complete": complete,
+            "program": process.program_name(self.user_code.root),
             "recorded_at": datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds"),
             "hostname": socket.gethostname(),
             "pid": self.pid,
@@ -99,6 +107,8 @@ class Session:
             "versions": process.versions(self._versions),
             "schedule": None if schedule is None else dict(schedule),
             "recorder_ns": dict(window.cost_ns),
+            "pace": dict(pace),
+            "all_threads": window.all_threads,
             "phases": dict(self._phases),
             "metadata": dict(self.metadata),
             "source": self.options.source,

@@ -1,4 +1,4 @@
-"""Ctrl-C waits while torch's recording is being switched: half-way, hooks or scopes would be left behind."""
+"""Ctrl-C and SIGTERM wait while torch's recording is being switched: half-way, hooks or scopes would be left behind."""
 
 from __future__ import annotations
 
@@ -6,23 +6,42 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
-__all__ = ["held_back"]
+__all__ = ["comes_from_handler", "held_back"]
+
+_MARK = "__deepscope_from_handler__"
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Ctrl-C within the block arrives at its end; on other threads than the main one it never arrives at all."""
-    handler: Any = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+    """Ctrl-C and SIGTERM within the block arrive at its end; on other threads than the main one they never arrive."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    arrived: list[tuple[Any, ...]] = []
+    handlers: dict[int, Any] = {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
+    arrived: dict[int, tuple[Any, ...]] = {}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        arrived[number] = (number, frame)
+
     try:
-        signal.signal(signal.SIGINT, lambda *call: arrived.append(call))
+        for number in handlers:
+            signal.signal(number, note)
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
-        if arrived:
-            handler(*arrived[-1])
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, call in sorted(arrived.items(), reverse=True):  # SIGTERM (15) before SIGINT (2)
+            try:
+                handlers[number](*call)
+            except Exception as error:
+                error.__dict__[_MARK] = True
+                raise
+
+
+def comes_from_handler(error: BaseException) -> bool:
+    """Whether a signal handler raised it at the end of a `held_back`: then it is the user's, and no failure of ours."""
+    return _MARK in error.__dict__

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["RecordingWarning", "announce", "warn"]
+__all__ = ["RecordingWarning", "announce", "announce_recovered", "warn"]
 
 _SOURCE_WORDS = {
     "text": "source text included",
@@ -21,11 +23,28 @@ class RecordingWarning(UserWarning):
 
 def announce(path: Path, source: str) -> None:
     """Say on stderr where a trace lies and what it holds of the user's files."""
-    sys.stderr.write(f"DeepScope: trace saved to {path} ({_SOURCE_WORDS[source]})\n")
-    sys.stderr.flush()
+    _say(f"trace saved to {path} ({_SOURCE_WORDS[source]})")
+
+
+def announce_recovered(path: Path) -> None:
+    """Say on stderr where the trace of a recording lies that was killed before it could write it."""
+    _say(f"trace of a recording that was killed saved to {path}")
+
+
+def _say(message: str) -> None:
+    with suppress(OSError, ValueError, AttributeError):  # a terminal that is gone, a stderr closed or never opened
+        sys.stderr.write(f"DeepScope: {message}\n")
+        sys.stderr.flush()
 
 
 def warn(message: str, error: BaseException | None = None) -> None:
-    """Warn, attributing the warning to the caller's caller."""
+    """Warn, attributing the warning to the caller's caller; never raises.
+
+    Where warnings are errors (`-W error`) it is logged instead: the run is not to end for it.
+    """
     detail = f": {type(error).__name__}: {error}" if error is not None else ""
-    warnings.warn(f"DeepScope: {message}{detail}", RecordingWarning, stacklevel=3)
+    text = f"DeepScope: {message}{detail}"
+    try:
+        warnings.warn(text, RecordingWarning, stacklevel=3)
+    except RecordingWarning:
+        logging.getLogger("deepscope").warning(text)

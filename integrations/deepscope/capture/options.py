@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,17 +52,26 @@ class RecordingOptions:
     record_shapes: bool = False
     """Record the shapes of operators' arguments, from which FLOPs follow."""
     profile_memory: bool = False
+    max_slowdown: float = 2.0
+    """Times as long as without lines that a window may take before detail is lowered; infinity for any."""
+    max_entries: int = 250_000
+    """Runs of lines that a window may record before detail is lowered; each costs 1.2 kB of memory at its end."""
     with_stack: bool = False
     """torch's own stacks; line scopes say more and cost less."""
     with_flops: bool = False
     """Implies `record_shapes`: torch writes no FLOPs into a trace."""
     with_modules: bool = False
     all_threads: bool | None = None
-    """Record threads that the user starts, too; None for where torch can, which it cannot with `profile_memory`."""
+    """Record threads that the user starts, too; None for where torch can do so safely: from 2.14 on, and not with
+    `profile_memory`."""
     ranks: Collection[int] | None = None
     """The ranks that record; None for all."""
     on_trace_ready: Callable[[Path], Any] | None = None
     """Called with each file once it is complete, on the thread that wrote it."""
+    keep_last: int | None = None
+    """Windows that are kept in the trace folder, older ones of DeepScope's own are removed; None for all."""
+    max_total_size: int | str | None = None
+    """Bytes, or words such as "20 GB", that DeepScope's traces in the folder may take; the oldest are removed."""
     compress: bool = True
     """Write `.json.gz` rather than `.json`."""
     experimental_config: Any = None
@@ -73,6 +83,13 @@ class RecordingOptions:
     def __post_init__(self) -> None:
         for name, least in (("wait", 0), ("warmup", 0), ("active", 1), ("repeat", 0), ("skip_first", 0)):
             _check_count(name, getattr(self, name), least)
+        _check_count("max_entries", self.max_entries, 1_000)
+        if (
+            isinstance(self.max_slowdown, bool)
+            or not isinstance(self.max_slowdown, int | float)
+            or self.max_slowdown <= 1
+        ):
+            raise OptionError(f"max_slowdown={self.max_slowdown!r}: must be a number above 1, such as 2")
         if self.schedule is not None and not callable(self.schedule):
             raise OptionError(
                 f"schedule={self.schedule!r}: must be a function of the step, as torch.profiler.schedule() returns"
@@ -85,6 +102,10 @@ class RecordingOptions:
             object.__setattr__(self, "ranks", _checked_ranks(self.ranks))
         if self.on_trace_ready is not None and not callable(self.on_trace_ready):
             raise OptionError(f"on_trace_ready={self.on_trace_ready!r}: must take the path of a trace")
+        if self.keep_last is not None:
+            _check_count("keep_last", self.keep_last, 1)
+        if self.max_total_size is not None:
+            object.__setattr__(self, "max_total_size", _bytes(self.max_total_size))
         if self.root is not None and not Path(self.root).is_dir():
             raise OptionError(f"root={str(self.root)!r}: must be an existing folder")
         if self.with_flops:
@@ -92,10 +113,22 @@ class RecordingOptions:
         if self.activities is not None:
             object.__setattr__(self, "activities", tuple(self.activities))
 
+    @property
+    def max_total_bytes(self) -> int | None:
+        """`max_total_size` as a number."""
+        return None if self.max_total_size is None else int(self.max_total_size)
+
 
 def _check_count(name: str, value: object, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise OptionError(f"{name}={value!r}: must be an integer, {least} or more")
+
+
+def _bytes(value: object) -> int:
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", str(value), re.IGNORECASE)
+    if isinstance(value, bool) or found is None or not float(found[1]):
+        raise OptionError(f'max_total_size={value!r}: must be bytes, such as 20_000_000_000 or "20 GB"')
+    return int(float(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " "))
 
 
 def _freeze_words(options: RecordingOptions, name: str) -> None:

@@ -46,6 +46,14 @@ class Plan:
         """What happens at `step`; raises `OptionError` when a caller's own schedule answers with something else."""
         return self._action(step)
 
+    def is_over(self, step: int) -> bool:
+        """Whether no step behind `step` is recorded or warmed up; never so for a caller's own schedule."""
+        numbers = self.numbers
+        if numbers is None or not numbers["repeat"]:
+            return False
+        cycle = numbers["wait"] + numbers["warmup"] + numbers["active"]
+        return step >= numbers["skip_first"] + numbers["repeat"] * cycle
+
 
 def _shortened(options: RecordingOptions, total_steps: int | None) -> dict[str, int]:
     numbers = {name: getattr(options, name) for name in ("skip_first", "wait", "warmup", "active", "repeat")}

@@ -8,6 +8,7 @@ import sys
 import uuid
 from collections.abc import Mapping
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,18 +19,24 @@ __all__ = [
     "RUN_ID_VARIABLE",
     "agreed_run_id",
     "describe_device",
+    "end_run",
     "find_rank",
     "find_world_size",
+    "is_alive",
     "new_run_id",
+    "program_name",
     "versions",
 ]
 
 RUN_ID_VARIABLE = "DEEPSCOPE_RUN_ID"
-"""Processes that this one starts find the first part of their run's id here."""
+"""Processes that this one starts during a run find the first part of their run's id here."""
 
 _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 _WORLD_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+_PROGRAM_LENGTH = 200
 _runs = 0
+_launch = ("", 0)
+"""The first part of this process's own run ids, and the process that made it."""
 
 
 def find_rank() -> int:
@@ -75,14 +82,38 @@ def _launch_id() -> str:
         return environment[RUN_ID_VARIABLE]
     if elastic not in ("", "none"):
         return f"{elastic}-{environment.get('TORCHELASTIC_RESTART_COUNT', '0')}"
-    made = uuid.uuid4().hex[:12]
-    environment[RUN_ID_VARIABLE] = made
-    return made
+    global _launch
+    if _launch[1] != os.getpid():  # a forked child's runs are not the parent's next ones
+        _launch = (uuid.uuid4().hex[:12], os.getpid())
+    environment[RUN_ID_VARIABLE] = _launch[0]
+    return _launch[0]
+
+
+def end_run() -> None:
+    """Processes that are started from here on are no part of the run that has ended."""
+    if _launch[0] and os.environ.get(RUN_ID_VARIABLE) == _launch[0]:
+        del os.environ[RUN_ID_VARIABLE]
 
 
 def agreed_run_id(proposal: str) -> str:
     """The id that all ranks use: the one that the first of them proposed for its run of the same number."""
     return torch_compat.agreed_value(f"deepscope/run/{proposal.rpartition('-')[2]}", proposal)
+
+
+def program_name(root: Path) -> str:
+    """What runs: the script, as seen from the project's root, or the module of `python -m`; "" where neither is known.
+
+    Never an argument of it: those may hold secrets.
+    """
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    if spec is not None and spec.name != "__main__":
+        return str(spec.name).removesuffix(".__main__")[:_PROGRAM_LENGTH]
+    file = getattr(main, "__file__", None)
+    if not isinstance(file, str):
+        return "notebook" if "ipykernel" in sys.modules else ""
+    path = Path(file).absolute()
+    return (path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name)[:_PROGRAM_LENGTH]
 
 
 def versions(more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -123,3 +154,20 @@ def _cpu_name() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine() or "CPU"
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this number runs; True where that cannot be told, False for one that is a zombie."""
+    if os.name == "nt":  # os.kill would end the process there
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    # A worker that crashed stays a zombie until its loader notices.
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return not Path("/proc/self/stat").exists()

@@ -12,10 +12,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from deepscope.capture.notices import warn
 from deepscope.errors import OptionError
 
 if TYPE_CHECKING:
     from deepscope.capture.session import StepCallback
+    from deepscope.capture.workers import WorkerClocks
 
 __all__ = ["Program", "record_steps", "record_whole"]
 
@@ -76,10 +78,13 @@ class Program:
 def record_steps(folder: Path, **options: Any) -> Iterator[list[Path]]:
     """Records steps of whatever runs inside, and yields the list that the traces come into.
 
-    A step ends with each step of the optimizer that made the first one; recording begins there. A program that records
-    itself is left to it.
+    A step ends with each step of the optimizer that made the first one; recording begins there, and so that data-loader
+    workers which start before that take part, they are let in from the beginning. A program that records itself is left
+    to it.
     """
     from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    workers = _armed_workers()
 
     steps: StepCallback | None = None
     leader: Any = None
@@ -92,7 +97,7 @@ def record_steps(folder: Path, **options: Any) -> Iterator[list[Path]]:
             if _RECORDER not in sys.modules:
                 from deepscope.capture.session import StepCallback
 
-                steps = StepCallback(folder, **options)
+                steps = StepCallback(folder, workers=workers, **options)
         if steps is not None and optimizer is leader:
             steps()
 
@@ -104,6 +109,8 @@ def record_steps(folder: Path, **options: Any) -> Iterator[list[Path]]:
         if steps is not None:
             steps.close()
             traces += steps.recording.traces
+        if workers is not None:
+            workers.disarm()
 
 
 @contextmanager
@@ -118,3 +125,19 @@ def record_whole(folder: Path, **options: Any) -> Iterator[list[Path]]:
             yield traces
     finally:
         traces += recording.traces
+
+
+def _armed_workers() -> WorkerClocks | None:
+    """Clocks in the workers that start from here on; None where they have no room."""
+    from deepscope.capture.options import RecordingOptions
+    from deepscope.capture.scopes import user_code, worker_clocks
+
+    options = RecordingOptions()
+    workers = worker_clocks(options, user_code(options))
+    try:
+        if workers is not None:
+            workers.arm()
+    except OSError as error:
+        warn("data-loader workers are not recorded", error)
+        return None
+    return workers

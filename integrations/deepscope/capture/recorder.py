@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch.profiler import ProfilerAction
 
-from deepscope.capture import naming, turns
-from deepscope.capture.annotations import PHASES
+from deepscope.capture import naming, termination, turns
+from deepscope.capture.annotations import PHASES, Annotations
 from deepscope.capture.guard import guarded
 from deepscope.capture.header import Session, checked_metadata
 from deepscope.capture.interrupts import held_back
 from deepscope.capture.options import RecordingOptions
+from deepscope.capture.pace import Pace
 from deepscope.capture.plan import Plan, is_recording
+from deepscope.capture.rewrite import Instructions
 from deepscope.capture.saver import Job, Saver
-from deepscope.capture.scopes import line_recorder, worker_clocks
+from deepscope.capture.scopes import arm, line_recorder, worker_clocks
+from deepscope.capture.trace_folder import check_space, make_trace_folder
 from deepscope.capture.window import BLOCK_ANNOTATION, Window
 from deepscope.capture.workers import WorkerClocks
 from deepscope.errors import RecorderError
-from deepscope.trace.rewrite import Instructions
 
 if TYPE_CHECKING:
     from deepscope.store.profile import Profile
@@ -41,10 +43,13 @@ class Recorder:
     steps there will be, where known; the schedule gives way so that one of them is recorded. Where it is not known
     the first step is recorded, too, and kept in case the run ends before the schedule's own window opens.
     `first_step`: the number that the first step has in the trace. `owner`: recorders of one owner may be open at once
-    and take turns; a recorder that starts while one of another owner is open raises `NestedProfileError`. `phases`:
+    and take turns; a recorder that starts while one of another owner is open raises `NestedProfileError`, unless that
+    one's `is_abandoned` says that nobody will stop it any more: then it is ended. `phases`:
     annotation → phase of training, as it is when a window ends. `run_id`: the word that all traces of this run share.
     `workers`: the clocks in data-loader workers, armed by the caller before a loader starts them; without it the
     recorder arms its own when it starts.
+
+    A schedule that can open no further window ends the recorder by itself: `step` and `stop` do nothing from there on.
     """
 
     def __init__(
@@ -64,6 +69,7 @@ class Recorder:
         owner: object | None = None,
         run_id: str | None = None,
         workers: WorkerClocks | None = None,
+        is_abandoned: Callable[[], bool] = lambda: False,
         announce: bool = True,
     ) -> None:
         self.options = options
@@ -79,8 +85,14 @@ class Recorder:
             phases=phases,
             run_id=run_id,
         )
+        self._is_abandoned = is_abandoned
         self._owner = owner if owner is not None else self
-        self._saver = Saver(on_ready=options.on_trace_ready, announces=announce and self._session.is_first)
+        self._saver = Saver(
+            on_ready=options.on_trace_ready,
+            announces=announce and self._session.is_first,
+            keep_last=options.keep_last,
+            max_total_bytes=options.max_total_bytes,
+        )
         self._lines = line_recorder(options, self._session.user_code)
         self._own_workers = worker_clocks(options, self._session.user_code) if workers is None else None
         self._workers = workers if workers is not None else self._own_workers
@@ -89,6 +101,7 @@ class Recorder:
         self._step, self._planned_step = 0, -1
         self._first_step = first_step
         self._previous = ProfilerAction.NONE
+        self._pace = Pace()
         self._state = "new"
 
     @property
@@ -99,6 +112,11 @@ class Recorder:
     def recording(self) -> bool:
         """Whether a window is open now."""
         return self._window is not None and self._window.is_recording and not self._session.is_forked
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether nobody will stop this recorder, so that one of another owner may end it."""
+        return self._is_abandoned()
 
     @property
     def traces(self) -> list[Path]:
@@ -131,11 +149,12 @@ class Recorder:
             except BaseException:  # Ctrl-C; nobody will stop what they could not start
                 self.stop(complete=False)
                 raise
+        self._pace.begin_step(is_recorded=self.recording)
 
     @guarded
     def _begin(self) -> None:
         if self._own_workers is not None:
-            self._own_workers.arm()  # Workers are forked when an epoch begins, long before a window may open.
+            arm(self._own_workers)  # Workers are forked when an epoch begins, long before a window may open.
         if self._plan is None:
             self._open(None)
         elif self._plan.is_sure or is_recording(self._plan.action(0)) or turns.is_taken(self):
@@ -163,12 +182,15 @@ class Recorder:
         with held_back():
             reserve, self._window, self._reserve = self._reserve, None, None
             self._end(reserve)
+        termination.forget(self)
         self._follow(self._previous)
 
     def step(self) -> None:
         """The step has ended and the next one begins."""
         if self._is_active:
+            self._pace.end_step()
             self._advance()
+            self._pace.begin_step(is_recorded=self.recording)
 
     @guarded
     def _advance(self) -> None:
@@ -189,6 +211,9 @@ class Recorder:
             return  # Another recorder of this owner has its window open; the plan waits.
         self._planned_step += 1
         self._follow(action)
+        if self._window is None and plan.is_over(self._planned_step):
+            self._state = "stopped"
+            turns.leave(self)
 
     def _follow(self, action: ProfilerAction) -> None:
         """Do what leads from the action before to `action`."""
@@ -211,6 +236,7 @@ class Recorder:
             self._window = self._reserve = None
             self._end(window)
             self._saver.save(self._exported(window, complete=complete))
+        termination.forget(self)
 
     @guarded
     def _give_way(self) -> None:
@@ -227,12 +253,13 @@ class Recorder:
         if self._state != "open" or self._session.is_forked:
             return
         self._state = "stopped"
-        atexit.unregister(self._at_exit)
         try:
             if self._session.is_chosen:
                 with held_back():
                     self._finish(complete)
         finally:
+            self._session.end()
+            termination.forget(self)
             turns.leave(self)
 
     @guarded
@@ -257,8 +284,11 @@ class Recorder:
     def wait(self) -> None:
         """Return once every file is complete; warns here of what went wrong while they were written."""
         self._saver.wait()
-        if self._state == "stopped" and self._own_workers is not None and not self._session.is_forked:
-            self._own_workers.disarm()
+        if self._state == "stopped" and not self._session.is_forked:
+            atexit.unregister(self._at_exit)
+            self._session.end()
+            if self._own_workers is not None:
+                self._own_workers.disarm()
 
     def annotate(self, name: str) -> AbstractContextManager[None]:
         """A span named `name` in the trace while a window is open, otherwise nothing."""
@@ -269,26 +299,21 @@ class Recorder:
         """Open a span of the CPU's timeline alone, to be ended by `pop` or with the window."""
         window = self._window
         if window is not None and self.recording and window.annotations is not None:
-            window.annotations.push_light(name)
+            self._push(window.annotations, name)
 
     def pop(self, name: str) -> None:
         """End the span opened last under `name`, if it is open."""
         window = self._window
         if window is not None and self.recording and window.annotations is not None:
-            window.annotations.pop(name)
+            self._pop(window.annotations, name)
 
-    @contextmanager
-    def following(self, loader: object) -> Iterator[None]:
-        """While `loader` starts its workers: have those that it spawns timed; those that it forks are without this."""
-        given = getattr(loader, "worker_init_fn", None)
-        if self._workers is None or not getattr(loader, "num_workers", 0):
-            yield
-            return
-        setattr(loader, "worker_init_fn", self._workers.wrap_init(given))  # noqa: B010 - of any loader that has one
-        try:
-            yield
-        finally:
-            setattr(loader, "worker_init_fn", given)  # noqa: B010
+    @guarded
+    def _push(self, spans: Annotations, name: str) -> None:
+        spans.push_light(name)
+
+    @guarded
+    def _pop(self, spans: Annotations, name: str) -> None:
+        spans.pop(name)
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -308,6 +333,7 @@ class Recorder:
             self._window = window
             turns.take(self)
             window.begin(None if step is None else self._first_step + step)
+        termination.keep_at_end(self, self._at_exit)
 
     def _end(self, window: Window) -> None:
         try:
@@ -320,19 +346,25 @@ class Recorder:
     ) -> Job:
         """torch's own file, and what is to be made of it."""
         folder = Path(self._folder() if callable(self._folder) else self._folder).absolute()
-        folder.mkdir(parents=True, exist_ok=True)
+        make_trace_folder(folder)
         target = naming.trace_path(folder, self._session.worker, compress=self.options.compress)
         raw = naming.raw_path(target)
+        check_space(folder)
         try:
             window.export(raw)
-        except BaseException:
-            naming.remove_raw(raw)
+            raw.stat()  # torch only logs a write that failed
+        except BaseException as error:
+            try:
+                if isinstance(error, (OSError, RuntimeError)):
+                    check_space(folder)
+            finally:
+                naming.remove_raw(raw)
             raise
         schedule = self._plan.numbers if self._plan is not None else None
         instructions = Instructions(
             raw=str(raw),
             target=str(target),
-            header=self._session.header(window, schedule=schedule, complete=complete),
+            header=self._session.header(window, schedule=schedule, complete=complete, pace=self._pace.account()),
             rename={BLOCK_ANNOTATION: "ProfilerStep#0" if window.steps else None, **window.annotation_names},
             drop_if_empty=window.step_name,
             skip_if_empty=skip_if_empty,
@@ -343,6 +375,7 @@ class Recorder:
         """After an error: leave nothing installed, and do nothing from here on."""
         window, self._window, self._reserve = self._window, None, None
         self._state = "stopped"
+        termination.forget(self)
         turns.leave(self)
         if window is not None:
             window.discard()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -15,17 +16,23 @@ import msgspec
 
 from deepscope.capture import notices
 from deepscope.capture.git_state import git_state
+from deepscope.capture.leftovers import keep_job, recover, sweep_worker_folders
 from deepscope.capture.naming import remove_raw
+from deepscope.capture.retention import LARGE_BYTES, remove_oldest, traces_bytes
+from deepscope.capture.rewrite import Instructions, Outcome, rewrite
 from deepscope.capture.scopes import add_workers
 from deepscope.capture.workers import WorkerTiming
-from deepscope.errors import RecorderError
-from deepscope.trace.rewrite import Instructions, Outcome, rewrite
+from deepscope.errors import RecorderError, TraceError
 from deepscope.trace.splice import json_bytes
 
 __all__ = ["Job", "Saver"]
 
-_IN_PROCESS_BYTES = 4 << 20
+IN_PROCESS_BYTES = 4 << 20
 """Exports up to this size are rewritten here (some tens of milliseconds); starting a process would take longer."""
+_KILL = int(getattr(signal, "SIGKILL", 9))
+looked_after: set[Path] = set()
+"""Folders that this process has swept of what dead processes left behind."""
+_spoken_of: set[Path] = set()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +49,21 @@ class Job:
 class Saver:
     """Writes traces one after the other on threads that the interpreter waits for before it ends."""
 
-    def __init__(self, *, on_ready: Callable[[Path], Any] | None, announces: bool) -> None:
+    def __init__(
+        self,
+        *,
+        on_ready: Callable[[Path], Any] | None,
+        announces: bool,
+        keep_last: int | None = None,
+        max_total_bytes: int | None = None,
+    ) -> None:
         self.traces: list[Path] = []
         self._on_ready = on_ready
-        self._announces = announces
+        self._announces = self._is_first = announces
+        self._keep_last = keep_last
+        self._max_total_bytes = max_total_bytes
         self._threads: list[threading.Thread] = []
-        self._problems: list[tuple[str, BaseException]] = []
+        self._problems: list[tuple[str, BaseException | None]] = []
 
     def save(self, job: Job) -> None:
         """Write the trace; returns at once where a thread can be had. What goes wrong is told by `wait`."""
@@ -82,8 +98,13 @@ class Saver:
             with suppress(ValueError):
                 self.traces.remove(Path(job.instructions.target))
             return
-        if path is None:
-            return
+        if path is not None:
+            self._tell(path, job)
+        with suppress(Exception):  # other recordings' files: never at the cost of this one
+            _recover(Path(job.instructions.target).parent)
+            self._look_after(job)
+
+    def _tell(self, path: Path, job: Job) -> None:
         if self._announces:
             self._announces = False
             notices.announce(path, job.instructions.header["source"])
@@ -93,16 +114,37 @@ class Saver:
             except Exception as error:  # noqa: BLE001 - the caller's function, on a thread where nobody could catch it
                 self._problems.append(("on_trace_ready failed", error))
 
+    def _look_after(self, job: Job) -> None:
+        """Keep the folder's size in bounds, or say once that it has none."""
+        folder = Path(job.instructions.target).parent
+        if self._keep_last is not None or self._max_total_bytes is not None:
+            removed = remove_oldest(
+                folder,
+                keep_last=self._keep_last,
+                max_total_bytes=self._max_total_bytes,
+                run_id=job.instructions.header["run_id"],
+            )
+            self.traces[:] = [path for path in self.traces if path not in removed]
+        elif self._is_first and folder not in _spoken_of and (size := traces_bytes(folder)) > LARGE_BYTES:
+            _spoken_of.add(folder)
+            bounded = "max_total_size= or keep_last= keeps that in bounds"
+            self._problems.append((f"{folder} holds {size / 1e9:.1f} GB of traces; {bounded}", None))
+
     def _written(self, job: Job) -> Path | None:
         """The file written; None where there was nothing to write."""
         target = Path(job.instructions.target)
         raw = Path(job.instructions.raw)
         add_workers(job.instructions.header, job.worker_timings())
         job.instructions.header["git"] = git_state(job.instructions.header["project_root"] or ".")
+        can_be_made_later = keep_job(job.instructions)
         try:
             outcome = _rewritten(job.instructions)
-        finally:
+        except BaseException as error:
+            if can_be_made_later and not isinstance(error, TraceError):
+                raise RecorderError(f"{error}; the next recording into {target.parent} tries again") from error
             remove_raw(raw)
+            raise
+        remove_raw(raw)
         other = job.otherwise
         if outcome.written:
             if other is not None:
@@ -116,25 +158,43 @@ class Saver:
 
 
 def _rewritten(instructions: Instructions) -> Outcome:
-    if Path(instructions.raw).stat().st_size <= _IN_PROCESS_BYTES or not sys.executable:
+    if Path(instructions.raw).stat().st_size <= IN_PROCESS_BYTES or not sys.executable:
         return rewrite(instructions)
     return _in_another_process(instructions)
 
 
 def _in_another_process(instructions: Instructions) -> Outcome:
-    """Rewriting holds the interpreter's lock for most of its time; here the training run would feel that."""
+    """Rewriting holds the interpreter's lock for most of its time; here the training run would feel that.
+
+    A process that fails is made up for here, unless it was killed twice: that is what happens where memory runs out,
+    and here it would happen to the run.
+    """
     root = str(Path(__file__).resolve().parents[2])
-    program = f"import sys; sys.path.insert(0, {root!r}); from deepscope.trace.rewrite import main; main()"
-    try:
-        done = subprocess.run(  # noqa: S603 - this interpreter, this package
-            [sys.executable, "-c", program],
-            input=json_bytes(msgspec.to_builtins(instructions)),
-            capture_output=True,
-            check=False,
-        )
-    except OSError:  # no more processes allowed
-        return rewrite(instructions)
-    if done.returncode:
-        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise RecorderError(words[-1] if words else f"the writing process ended with code {done.returncode}")
-    return msgspec.json.decode(done.stdout, type=Outcome)
+    program = f"import sys; sys.path.insert(0, {root!r}); from deepscope.capture.rewrite import main; main()"
+    words = json_bytes(msgspec.to_builtins(instructions))
+    for _ in range(2):
+        try:
+            done = subprocess.run(  # noqa: S603 - this interpreter, this package
+                [sys.executable, "-c", program],
+                input=words,
+                capture_output=True,
+                check=False,
+                start_new_session=True,  # Ctrl-C at a terminal, and a scheduler, reach the whole group of a process
+            )
+            if not done.returncode:
+                return msgspec.json.decode(done.stdout, type=Outcome)
+        except (OSError, msgspec.MsgspecError):  # no more processes allowed, or one that somebody's start-up made talk
+            return rewrite(instructions)
+        if done.returncode != -_KILL:
+            return rewrite(instructions)
+    raise RecorderError("the process that writes the trace was killed twice (out of memory?)")
+
+
+def _recover(folder: Path) -> None:
+    """Once in this process: look after what killed processes have left."""
+    if folder in looked_after:
+        return
+    looked_after.add(folder)
+    sweep_worker_folders()
+    for path in recover(folder, _rewritten):
+        notices.announce_recovered(path)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from deepscope.capture.lines import LineRecord, LineRecorder, UserCode
+from deepscope.capture import notices
+from deepscope.capture.lines import Limits, LineRecord, LineRecorder, UserCode
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.sources import describe_files
 from deepscope.capture.workers import WorkerClocks, WorkerTiming
 
-__all__ = ["add_workers", "describe_scopes", "line_recorder", "user_code", "worker_clocks"]
+__all__ = ["add_workers", "arm", "describe_scopes", "line_recorder", "user_code", "worker_clocks"]
 
 
 def user_code(options: RecordingOptions) -> UserCode:
@@ -21,12 +22,22 @@ def line_recorder(options: RecordingOptions, code: UserCode) -> LineRecorder | N
     """The recorder of lines and modules, which hang on the same hooks; None where neither is wanted."""
     if not options.lines and not options.modules:
         return None
-    return LineRecorder(code, lines=options.lines, modules=options.modules)
+    limits = Limits(max_slowdown=options.max_slowdown, max_entries=options.max_entries)
+    return LineRecorder(code, lines=options.lines, modules=options.modules, limits=limits)
 
 
 def worker_clocks(options: RecordingOptions, code: UserCode) -> WorkerClocks | None:
     """The clocks in data-loader workers; None where no lines are wanted."""
     return WorkerClocks(code) if options.lines else None
+
+
+def arm(clocks: WorkerClocks) -> None:
+    """Let workers that start from here on take part; where that cannot be had the recording goes on without them."""
+    try:
+        clocks.arm()
+    except OSError as error:  # a temporary folder that is full, or none at all
+        clocks.disarm()
+        notices.warn("data-loader workers are not timed", error)
 
 
 def add_workers(header: dict[str, Any], timings: list[WorkerTiming]) -> None:
@@ -42,6 +53,7 @@ def add_workers(header: dict[str, Any], timings: list[WorkerTiming]) -> None:
         {
             "pid": timing.pid,
             "worker_id": timing.worker_id,
+            "num_workers": timing.num_workers,
             "lines": [[number[line.file], *line[1:]] for line in timing.lines],
             "wall_ns": timing.wall_ns,
         }

@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from torch.profiler import ProfilerAction
 
+from deepscope.capture.call_site import CallSite
+from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
-from deepscope.errors import OptionError, RecorderError
+from deepscope.capture.trace_folder import DEFAULT_FOLDER
+from deepscope.capture.workers import WorkerClocks
+from deepscope.errors import NestedProfileError, OptionError, RecorderError
 
 if TYPE_CHECKING:
     from deepscope.store.profile import Profile
 
 __all__ = ["Recording", "StepCallback", "callback", "profile"]
-
-DEFAULT_FOLDER = "deepscope_logs"
 
 _SCHEDULE = ("wait", "warmup", "active", "repeat", "skip_first", "schedule")
 
@@ -37,7 +39,8 @@ class Recording:
     With none of `wait`, `warmup`, `active`, `repeat`, `skip_first` and `schedule` the whole block is recorded; with any
     of them the steps that they choose, the others having the defaults of `RecordingOptions`. `total_steps`: the number
     of steps, where known, so that a short run is recorded, too (`iterate` finds it out from the loader). `name`: first
-    part of the files' names. All else is an option of `RecordingOptions`.
+    part of the files' names. `workers`: the clocks in data-loader workers, armed by the caller before these start. All
+    else is an option of `RecordingOptions`.
 
     Raises `OptionError` for an option that does not exist or has a value that cannot be used, and `NestedProfileError`
     when it starts inside another recording.
@@ -55,6 +58,7 @@ class Recording:
         schedule: Callable[[int], Any] | None = None,
         total_steps: int | None = None,
         name: str | None = None,
+        workers: WorkerClocks | None = None,
         **options: Any,
     ) -> None:
         chosen = dict(zip(_SCHEDULE, (wait, warmup, active, repeat, skip_first, schedule), strict=True))
@@ -64,8 +68,12 @@ class Recording:
         self._scheduled = bool(given)
         self._total_steps = total_steps
         self._name = name
+        self._workers = workers
         self._recorder = self._new_recorder()
         self._is_open = False
+        self._site: CallSite | None = None
+        """Where it was started."""
+        self._is_callbacks = False
 
     def _new_recorder(self, first_step: int = 0) -> Recorder:
         return Recorder(
@@ -75,11 +83,25 @@ class Recording:
             scheduled=self._scheduled,
             total_steps=self._total_steps,
             first_step=first_step,
+            is_abandoned=self._is_abandoned,
+            workers=self._workers,
         )
 
+    def _is_abandoned(self) -> bool:
+        """A callback is only ever given up; all else is in use as long as the code that started it runs."""
+        site = self._site
+        return site is not None and site.is_of_this_thread and (self._is_callbacks or not site.may_still_run())
+
     def start(self) -> Recording:
-        """Begin; what `with` does. Raises `NestedProfileError` inside another recording."""
+        """Begin; what `with` does. Raises `NestedProfileError` inside another recording that is in use.
+
+        Where a cell that was interrupted is run again, what it had left open is ended first and saved with what it has.
+        """
+        if self._is_open and self._is_abandoned():
+            self.stop(complete=False)
         self._recorder.start()
+        if not self._is_open:
+            self._site = CallSite()
         self._is_open = True
         return self
 
@@ -94,6 +116,7 @@ class Recording:
             self.step()
         else:
             self._afresh(first_step=1).start()
+        self._is_callbacks = True
 
     def stop(self, *, complete: bool = True) -> None:
         """End, and return once the traces are written."""
@@ -114,7 +137,7 @@ class Recording:
             length = getattr(loader, "__len__", None)
             if length is not None:
                 self._recorder.expect(_length(loader))
-            with self.annotate("deepscope.data"), self._recorder.following(loader):
+            with self.annotate("deepscope.data"):
                 items = iter(loader)
             while True:
                 with self.annotate("deepscope.data"):
@@ -209,10 +232,17 @@ class StepCallback:
     def __call__(self, *_args: Any, **_kwargs: Any) -> None:
         """A step has ended."""
         if self._state == "new":
-            self.recording.start_behind_first_step()
-            self._state = "open"
+            self._start()
         elif self._state == "open":
             self.recording.step()
+
+    def _start(self) -> None:
+        try:
+            self.recording.start_behind_first_step()
+            self._state = "open"
+        except NestedProfileError as error:  # in the middle of the user's loop
+            self._state = "closed"
+            warn(f"deepscope.callback records nothing: {error}")
 
     def close(self) -> None:
         """End the recording; calls after it do nothing."""
@@ -236,7 +266,7 @@ _END: Any = object()
 def _length(loader: Any) -> int | None:
     try:
         return len(loader)
-    except TypeError:  # What Lightning's and torch's loaders raise over an iterable data set.
+    except Exception:  # noqa: BLE001 - TypeError over an iterable data set; a loader of its own kind raises what it likes
         return None
 
 

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 
-__all__ = ["agreed_value", "experimental_config", "is_recording", "is_taken", "thread_is_taken"]
+__all__ = [
+    "agreed_value",
+    "all_threads_are_safe",
+    "experimental_config",
+    "is_recording",
+    "is_taken",
+    "leave_recording_to_parent",
+    "thread_is_taken",
+    "watch_loaders",
+]
+
+_is_inherited = False
+"""Whether this process was forked while torch recorded: it then says for ever that it does on the forked thread."""
 
 
 def is_taken(own: Any = None) -> bool:
@@ -26,12 +42,48 @@ def is_taken(own: Any = None) -> bool:
 def thread_is_taken() -> bool:
     """Whether a recording of this thread alone is under way; False where torch cannot tell."""
     enabled = getattr(torch.autograd, "_profiler_enabled", None)
-    return bool(enabled()) if callable(enabled) else False
+    return bool(enabled()) if callable(enabled) and not _is_inherited else False
+
+
+def leave_recording_to_parent() -> None:
+    """In a child that was forked while torch recorded: record nothing there, where nobody will ever collect it.
+
+    Torch would keep a kilobyte of every operator for the child's whole life. A profiler that the child starts itself
+    records as usual. Where torch cannot take its callbacks out, they stay in. What it keeps of allocations
+    (`profile_memory`), some 250 bytes an operator, stays in any case.
+    """
+    global _is_inherited
+    _is_inherited = True
+    clear = getattr(getattr(torch._C, "_autograd", None), "_clear_callbacks", None)
+    if clear is not None:
+        clear()
+    torch.autograd.profiler._is_profiler_enabled = False
+    # torch's own stacks hang on the interpreter, beside its callbacks.
+    if type(sys.getprofile()).__name__ == "TraceContext":
+        sys.setprofile(None)
 
 
 def is_recording() -> bool:
     """Whether torch records at all; True where it cannot tell."""
     return bool(getattr(torch.autograd.profiler, "_is_profiler_enabled", True))
+
+
+def all_threads_are_safe() -> bool:
+    """Whether torch may record all threads without a risk to the process.
+
+    Before 2.14 it freed the recording while operators of other threads still wrote into it, and crashed (pytorch 185741
+    and 187483).
+    """
+    return bool(torch.__version__ >= (2, 14))  # a TorchVersion compares by the rules of versions
+
+
+def records_all_threads() -> bool | None:
+    """Whether the recording under way, which this thread has started, is of all threads; None where torch cannot tell.
+
+    One of all threads is no thread's own: torch then says "not enabled" even on the thread that started it.
+    """
+    enabled = getattr(torch.autograd, "_profiler_enabled", None)
+    return not enabled() if callable(enabled) else None
 
 
 def _is_open(profiler: Any) -> bool:
@@ -74,3 +126,30 @@ def agreed_value(key: str, proposal: str) -> str:
     except (RuntimeError, ValueError, NotImplementedError):
         return proposal
     return held.decode("utf-8", "replace") or proposal
+
+
+def watch_loaders(around: Callable[[Any], AbstractContextManager[None]] | None) -> None:
+    """Have every data loader that starts worker processes do so inside `around(loader)`; with None no longer.
+
+    Torch tells nobody of it, so the iterator that starts them is wrapped. Where a torch has no such iterator, nothing
+    is watched.
+    """
+    kind: Any = getattr(torch.utils.data.dataloader, "_MultiProcessingDataLoaderIter", None)
+    start = getattr(kind, "__init__", None)
+    if start is None:
+        return
+    original = getattr(start, "deepscope_original", None)
+    if around is None:
+        if original is not None:
+            kind.__init__ = original
+        return
+    if original is not None:
+        return
+
+    @functools.wraps(start)
+    def watched(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
+        with around(loader):
+            start(self, loader, *args, **kwargs)
+
+    watched.deepscope_original = start  # type: ignore[attr-defined]
+    kind.__init__ = watched

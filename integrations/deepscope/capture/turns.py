@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+from deepscope.capture.notices import warn
 from deepscope.errors import NestedProfileError
 
 __all__ = ["enter", "is_taken", "leave", "release", "take"]
 
 
+class _Participant(Protocol):
+    @property
+    def is_abandoned(self) -> bool: ...
+    def stop(self, *, complete: bool = True) -> None: ...
+
+
 class _Entry(NamedTuple):
-    recorder: object
+    recorder: _Participant
     owner: object
     pid: int
 
@@ -20,14 +27,22 @@ _open: list[_Entry] = []
 _holder: object | None = None
 
 
-def enter(recorder: object, owner: object) -> None:
-    """Note that `recorder` is open; raises `NestedProfileError` beside one of another owner."""
+def enter(recorder: _Participant, owner: object) -> None:
+    """Note that `recorder` is open; one of another owner that was abandoned is ended, and saved with what it has.
+
+    Raises `NestedProfileError` beside one of another owner that is in use.
+    """
     _forget_parent_process()
-    if any(entry.owner is not owner for entry in _open):
+    others = [entry.recorder for entry in _open if entry.owner is not owner]
+    if not all(other.is_abandoned for other in others):
         raise NestedProfileError(
             "a DeepScope recording is already open in this process; stop it before starting another "
             "(one around the other, or deepscope.profile inside a Trainer with profiler='deep')"
         )
+    for other in others:
+        other.stop(complete=False)
+    if others:
+        warn("a recording that nobody had stopped ends here, where another one begins; it is saved with what it has")
     _open.append(_Entry(recorder, owner, os.getpid()))
 
 

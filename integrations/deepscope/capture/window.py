@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,7 +14,8 @@ from torch.profiler import ProfilerActivity
 from torch.profiler import profile as torch_profile
 
 from deepscope.capture import notices, torch_compat
-from deepscope.capture.annotations import Annotations
+from deepscope.capture.annotations import Annotations, warm_up
+from deepscope.capture.forked import abandoned_in_children
 from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.precedence import GiveWay
@@ -51,6 +53,8 @@ class Window:
         self.cost_ns: dict[str, int] = {}
         self.steps = 0
         self.is_recording = False
+        self.all_threads: bool | None = None
+        """Whether torch records all threads; known from `begin` on, None where torch cannot tell."""
         self.step_name = ""
         """Of the step begun last."""
         self.worker_timings: Callable[[], list[WorkerTiming]] = list
@@ -65,6 +69,8 @@ class Window:
         started = time.perf_counter_ns()
         if torch_compat.is_taken():
             raise RecorderError(_TAKEN)
+        _open_windows.add(self)
+        warm_up()
         self._profiler.prepare_trace()
         self._precedence.watch()
         self.cost_ns["prepare"] = time.perf_counter_ns() - started
@@ -78,6 +84,7 @@ class Window:
         started = time.perf_counter_ns()
         self._profiler.start_trace()
         self.is_recording = True
+        self.all_threads = torch_compat.records_all_threads()
         # Scopes may be entered only while torch records, so lines come second here and first in end().
         if self._lines is not None:
             self._lines.start()
@@ -102,6 +109,7 @@ class Window:
         as it is, and there is nothing to export.
         """
         started = time.perf_counter_ns()
+        _open_windows.discard(self)
         annotations, self.annotations = self.annotations, None
         with ExitStack() as last_first:
             last_first.callback(self._stop_torch, started)
@@ -135,11 +143,20 @@ class Window:
         if self.is_recording:
             self.end()
         elif "prepare" in self.cost_ns and "stop" not in self.cost_ns:
+            _open_windows.discard(self)
             self._precedence.rest()
             if not self._is_another_open():
                 self._profiler.start_trace()
                 self._profiler.stop_trace()
             self._let_go()
+
+    def abandon(self) -> None:
+        """In a forked child: the recording stays with the parent, and torch is free for the child's own."""
+        self._precedence.rest()
+        if self.is_recording:
+            self.is_recording = False
+            torch_compat.leave_recording_to_parent()
+        self._let_go()
 
     def _is_another_open(self) -> bool:
         return not self._precedence.is_giving_way and torch_compat.is_taken(self._profiler)
@@ -176,8 +193,10 @@ def _with_cpu(activities: Iterable[Any] | None) -> list[Any] | None:
 def _torch_profiler(options: RecordingOptions) -> Any:
     config = options.experimental_config
     if config is None:
-        # torch drops its memory events when it records all threads.
-        all_threads = not options.profile_memory if options.all_threads is None else options.all_threads
+        all_threads = options.all_threads
+        if all_threads is None:
+            # torch drops its memory events when it records all threads.
+            all_threads = torch_compat.all_threads_are_safe() and not options.profile_memory
         config = torch_compat.experimental_config(all_threads=all_threads, with_stack=options.with_stack)
     observer = options.execution_trace_observer  # a keyword from torch 2.3 on
     newer = {} if observer is None else {"execution_trace_observer": observer}
@@ -191,3 +210,7 @@ def _torch_profiler(options: RecordingOptions) -> Any:
         experimental_config=config,
         **newer,
     )
+
+
+_open_windows: weakref.WeakSet[Window] = abandoned_in_children()
+"""From torch's warm-up on."""

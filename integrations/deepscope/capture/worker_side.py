@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch.utils.data import get_worker_info
 
@@ -66,16 +66,16 @@ class Flag:
 
 
 def follow_batches(folder: Path, user_code: UserCode) -> None:
-    """Time the batches that this process makes from here on, if it turns out to be a worker; once only.
+    """Time the batches that this process makes while the window of this recording is open; OSError if it is gone.
 
     Torch has no hook around a batch, so its fetchers are wrapped: in this process alone, which lives for its loader.
     """
-    batches = _Batches(folder, user_code)
+    _batches.follow(folder, user_code)
     for name in ("_MapDatasetFetcher", "_IterableDatasetFetcher"):
         kind: Any = getattr(fetch, name, None)
         original = getattr(kind, "fetch", None)
         if original is not None and not hasattr(original, "__wrapped__"):
-            kind.fetch = _timed(original, batches)
+            kind.fetch = _timed(original, _batches)
 
 
 class WorkerInit:
@@ -83,13 +83,13 @@ class WorkerInit:
 
     def __init__(self, folder: Path, user_code: UserCode, inner: Callable[[int], Any] | None) -> None:
         self.inner = inner
-        self._folder = folder
+        self.folder = folder
         self._user_code = user_code
 
     def __call__(self, worker_id: int) -> None:
         """Called by torch in the worker."""
         with suppress(OSError):  # the folder is gone where a worker starts after its recording
-            follow_batches(self._folder, self._user_code)
+            follow_batches(self.folder, self._user_code)
         if self.inner is not None:
             self.inner(worker_id)
 
@@ -106,89 +106,125 @@ def _timed(original: Callable[..., Any], batches: _Batches) -> Callable[..., Any
     return fetch_batch
 
 
-class _Batches:
-    """The worker's state: the window that it takes part in, if any."""
+class _Recording(NamedTuple):
+    """A recording that this process may take part in."""
 
-    def __init__(self, folder: Path, user_code: UserCode) -> None:
-        self._folder = folder
-        self._user_code = user_code
-        self._flag = Flag(folder)
+    folder: Path
+    user_code: UserCode
+    flag: Flag
+
+
+class _Batches:
+    """The worker's state: the recordings that it may take part in, and its part in the window that is open, if any."""
+
+    def __init__(self) -> None:
+        self._recordings: dict[Path, _Recording] = {}
         self._turn: _Turn | None = None
 
+    def follow(self, folder: Path, user_code: UserCode) -> None:
+        """Take part in this recording's windows; OSError if it is gone."""
+        if folder not in self._recordings:
+            self._recordings[folder] = _Recording(folder, user_code, Flag(folder))
+
     def begin(self) -> None:
+        """A batch begins."""
         try:
             self._join_window()
         except Exception:  # noqa: BLE001 - the worker goes on untimed
             self._turn = None
         if self._turn is not None:
-            self._turn.batch_since = time.perf_counter_ns()
+            self._turn.begin_batch()
 
     def _join_window(self) -> None:
         info = get_worker_info()
-        window = self._flag.window if info is not None else 0
-        if self._turn is not None and self._turn.window != window:
+        if self._turn is not None and not self._turn.is_on:
             self._turn.clock.stop()
             self._turn = None
-        if self._turn is None and info is not None and window:
-            self._turn = _Turn(window, info.id, LineClock(self._user_code))
-            self._turn.announce(self._folder)
-            self._turn.clock.start()
+        if self._turn is not None or info is None:
+            return
+        # Torch has room for one recording, so that one window at most is open.
+        recording = next((one for one in self._recordings.values() if one.flag.window), None)
+        if recording is not None:
+            turn = self._turn = _Turn(recording, info)
+            turn.announce()
+            turn.clock.start()
             # A loader's workers end with its epoch, which may be long before the window does.
-            at_exit = Finalize(None, self._turn.report, args=(self._folder,), exitpriority=0)
-            threading.Thread(target=self._report, args=(self._turn, at_exit), daemon=True).start()
+            at_exit = Finalize(None, turn.report, exitpriority=0)
+            threading.Thread(target=_report, args=(turn, at_exit), daemon=True).start()
 
     def end(self) -> None:
+        """The batch is made."""
         turn = self._turn
         if turn is not None:
-            turn.wall_ns += time.perf_counter_ns() - turn.batch_since
-            turn.batch_since = 0
-            if self._flag.window != turn.window:
+            turn.end_batch()
+            if not turn.is_on:
                 turn.clock.stop()
                 self._turn = None
 
-    def _report(self, turn: _Turn, at_exit: Finalize) -> None:
-        """Wait for the window's end and leave the times."""
-        while self._flag.window == turn.window:
-            time.sleep(_POLL_S)
-        turn.report(self._folder)
-        at_exit.cancel()
+
+_batches = _Batches()
+
+
+def _report(turn: _Turn, at_exit: Finalize) -> None:
+    """Wait for the window's end and leave the times."""
+    while turn.is_on:
+        time.sleep(_POLL_S)
+    turn.report()
+    at_exit.cancel()
 
 
 class _Turn:
     """One window in one worker."""
 
-    def __init__(self, window: int, worker_id: int, clock: LineClock) -> None:
-        self.window = window
-        self.worker_id = worker_id
-        self.clock = clock
-        self.wall_ns = 0
-        self.batch_since = 0
+    def __init__(self, recording: _Recording, info: Any) -> None:
+        self.clock = LineClock(recording.user_code)
+        self._folder = recording.folder
+        self._flag = recording.flag
+        self._window = recording.flag.window
+        self._info = info
+        self._wall_ns = 0
+        self._batch_since = 0
         """When the batch that is being made began; 0 between batches."""
         self._lock = threading.Lock()
         self._is_reported = False
 
-    def announce(self, folder: Path) -> None:
-        """Say that this worker takes part, so that the parent waits for its report."""
-        (folder / f"{self._name}.open").touch()
+    @property
+    def is_on(self) -> bool:
+        """Whether the window is still open."""
+        return self._flag.window == self._window
 
-    def report(self, folder: Path) -> None:
+    def begin_batch(self) -> None:
+        """The worker begins a batch."""
+        self._batch_since = time.perf_counter_ns()
+
+    def end_batch(self) -> None:
+        """The batch is made."""
+        self._wall_ns += time.perf_counter_ns() - self._batch_since
+        self._batch_since = 0
+
+    def announce(self) -> None:
+        """Say that this worker takes part, so that the parent waits for its report."""
+        (self._folder / f"{self._name}.open").touch()
+
+    def report(self) -> None:
         """Leave the times for the parent, once."""
         with self._lock, suppress(OSError):  # the parent may have ended and taken its folder away
             if not self._is_reported:
                 self._is_reported = True
-                partial = folder / f"{self._name}.part"
+                partial = self._folder / f"{self._name}.part"
                 partial.write_text(json.dumps(self._account()))
-                partial.replace(folder / f"{self._name}.json")
+                partial.replace(self._folder / f"{self._name}.json")
 
     @property
     def _name(self) -> str:
-        return f"{self.window}.{os.getpid()}"
+        return f"{self._window}.{os.getpid()}"
 
     def _account(self) -> dict[str, Any]:
-        since = self.batch_since
+        since = self._batch_since
         return {
             "pid": os.getpid(),
-            "worker_id": self.worker_id,
-            "wall_ns": self.wall_ns + (time.perf_counter_ns() - since if since else 0),
+            "worker_id": self._info.id,
+            "num_workers": self._info.num_workers,
+            "wall_ns": self._wall_ns + (time.perf_counter_ns() - since if since else 0),
             "lines": self.clock.times(),
         }

@@ -1,7 +1,8 @@
 """Data-loader workers seen from the training process: what their lines took in a window, collected at its end.
 
 Processes share nothing but a folder: a flag that says which window is open, and a file from each worker that made a
-batch in it. Workers that are forked after `arm` take part by themselves, spawned ones through `wrap_init`.
+batch in it. Workers that are forked after `arm` take part by themselves, all others through their loader's
+`worker_init_fn`, which is ours while the loader starts them.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deepscope.capture import torch_compat
 from deepscope.capture.lines.clock import LineTime
 from deepscope.capture.lines.user_code import UserCode
+from deepscope.capture.naming import workers_prefix
+from deepscope.capture.process import is_alive
 from deepscope.capture.worker_side import Flag, WorkerInit, follow_batches
 
 __all__ = ["WorkerClocks", "WorkerTiming"]
@@ -35,6 +39,8 @@ class WorkerTiming:
 
     pid: int
     worker_id: int
+    num_workers: int
+    """How many workers its loader has."""
     lines: list[LineTime]
     wall_ns: int
     """Time in which it was making batches."""
@@ -54,10 +60,11 @@ class WorkerClocks:
         """Let workers that start from here on take part. Nothing is timed outside a window."""
         if self._folder is None:
             self._owner = os.getpid()
-            self._folder = Path(tempfile.mkdtemp(prefix="deepscope-workers-"))
+            self._folder = Path(tempfile.mkdtemp(prefix=workers_prefix()))
             self._flag = Flag.create(self._folder)
             weakref.finalize(self, _remove, self._folder, self._owner)
             _armed.add(self)
+            torch_compat.watch_loaders(_following)
 
     def open_window(self) -> None:
         """Time the lines of each batch that is begun from here on."""
@@ -78,6 +85,8 @@ class WorkerClocks:
     def disarm(self) -> None:
         """Take no more part; the folder goes. Workers that still run notice that nothing is timed any more."""
         _armed.discard(self)
+        if not _armed:
+            torch_compat.watch_loaders(None)
         folder, self._folder = self._folder, None
         if self._flag is not None:
             self._flag.window = 0
@@ -88,7 +97,7 @@ class WorkerClocks:
 
     def wrap_init(self, inner: Callable[[int], Any] | None = None) -> Callable[[int], Any] | None:
         """A `worker_init_fn` for loaders that spawn their workers, which runs `inner` too; `inner` while not armed."""
-        if self._folder is None:
+        if self._folder is None or (isinstance(inner, WorkerInit) and inner.folder == self._folder):
             return inner
         return WorkerInit(self._folder, self._user_code, inner)
 
@@ -112,7 +121,7 @@ def _collect(folder: Path, prefix: str) -> list[WorkerTiming]:
 def _missing(folder: Path, prefix: str) -> Iterator[Path]:
     """Workers that took part, are alive and have not reported yet."""
     for path in folder.glob(f"{prefix}*.open"):
-        if not path.with_suffix(".json").exists() and _is_alive(int(path.stem.rpartition(".")[2])):
+        if not path.with_suffix(".json").exists() and is_alive(int(path.stem.rpartition(".")[2])):
             yield path
 
 
@@ -121,32 +130,37 @@ def _remove(folder: Path, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _is_alive(pid: int) -> bool:
-    if os.name == "nt":  # os.kill would end the process there
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    # A worker that crashed stays a zombie until its loader notices.
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return not Path("/proc/self/stat").exists()
-
-
 def _read(path: Path) -> WorkerTiming | None:
     try:
         account = json.loads(path.read_text())
         lines = [LineTime(*line) for line in account["lines"]]
-        return WorkerTiming(account["pid"], account["worker_id"], lines, account["wall_ns"])
+        return WorkerTiming(account["pid"], account["worker_id"], account["num_workers"], lines, account["wall_ns"])
     except (OSError, ValueError, KeyError, TypeError):
         return None  # a disk that is full: this worker's part is missing
 
 
 _armed: weakref.WeakSet[WorkerClocks] = weakref.WeakSet()
+
+
+@contextmanager
+def _following(loader: Any) -> Iterator[None]:
+    """While `loader` starts its workers: have them take part, however they are started."""
+    given = getattr(loader, "worker_init_fn", None)
+    wrapped = given
+    for clocks in list(_armed):
+        wrapped = clocks.wrap_init(wrapped)
+    if wrapped is given:
+        yield
+        return
+    try:
+        loader.worker_init_fn = wrapped
+    except AttributeError:  # a class of the user's that allows no such thing
+        yield
+        return
+    try:
+        yield
+    finally:
+        loader.worker_init_fn = given
 
 
 def _after_fork() -> None:

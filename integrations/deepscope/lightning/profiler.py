@@ -8,10 +8,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from deepscope.capture import process
+from deepscope.capture.guard import guarded
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.scopes import user_code, worker_clocks
+from deepscope.capture.scopes import arm, user_code, worker_clocks
 from deepscope.capture.workers import WorkerClocks
 from deepscope.errors import RecorderError
 from deepscope.lightning.actions import Action, Loop, Mark, classify
@@ -128,6 +130,11 @@ class DeepProfiling(_LightningProfiler):
 
     def setup(self, stage: str, local_rank: int | None = None, log_dir: str | None = None) -> None:
         """A Trainer begins to fit, validate, test or predict."""
+        self._begin_run(log_dir)
+        super().setup(stage=stage, local_rank=local_rank, log_dir=log_dir)
+
+    @guarded
+    def _begin_run(self, log_dir: str | None) -> None:
         self._finish(complete=False)  # a run before this one that ended without a word
         self._windows = {}
         trainer = self._lightning_module.trainer if self._lightning_module is not None else None
@@ -135,11 +142,11 @@ class DeepProfiling(_LightningProfiler):
         # Loaders start their workers before the first batch is asked for, and so before there is a recorder.
         self._workers = worker_clocks(self.options, user_code(self.options))
         if self._workers is not None:
-            self._workers.arm()
+            arm(self._workers)
         # Not what an earlier run was told: one profiler may serve Trainers with different loggers.
         self.dirpath = self._choices.dirpath or str(self._run.folder)
-        super().setup(stage=stage, local_rank=local_rank, log_dir=log_dir)
 
+    @guarded
     def start(self, action_name: str) -> None:
         """Lightning begins an action."""
         action = self._actions.get(action_name) or self._understand(action_name)
@@ -148,6 +155,7 @@ class DeepProfiling(_LightningProfiler):
         if self._current is not None and action.annotation is not None:
             self._current.push(action.annotation)
 
+    @guarded
     def stop(self, action_name: str) -> None:
         """Lightning is done with an action."""
         action = self._actions.get(action_name) or self._understand(action_name)
@@ -165,6 +173,7 @@ class DeepProfiling(_LightningProfiler):
         """The action as a context; an exception that leaves one of Lightning's own ends the window and saves it."""
         return self._contexts.get(action_name) or self._context(action_name)
 
+    @guarded
     def fail(self, action_name: str, error: BaseException) -> None:
         """An exception leaves an action: save what was recorded before it can get lost."""
         is_lightnings_own = action_name.startswith(("[", "run_training_"))
@@ -173,7 +182,7 @@ class DeepProfiling(_LightningProfiler):
             self._current.suspend(complete=False)
             self._current.wait()
         if action_name == "run_training_epoch":
-            self._dismiss_workers()  # the outermost action of fit, and Lightning tears nothing down after an exception
+            self._end_run()  # the outermost action of fit, and Lightning tears nothing down after an exception
 
     def summary(self) -> str:
         """The hot lines and the phases of the stage that the Trainer ran; "" where another rank prints them."""
@@ -187,7 +196,7 @@ class DeepProfiling(_LightningProfiler):
         """The run is over; what is still open was interrupted."""
         if getattr(self, "_windows", None):
             self._finish(complete=False)
-        self._dismiss_workers()
+        self._end_run()
         super().teardown(stage=stage)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -212,7 +221,7 @@ class DeepProfiling(_LightningProfiler):
     def _before(self, action: Action) -> None:
         if action.mark is Mark.EXCEPTION:
             self._finish(complete=False)
-            self._dismiss_workers()
+            self._end_run()
         elif action.loop is not None and action.mark is not Mark.BATCH_END and action.mark is not Mark.EPOCH_END:
             if action.mark is Mark.LOOP_END:
                 self._leave(action.loop)
@@ -241,6 +250,7 @@ class DeepProfiling(_LightningProfiler):
             self._current.suspend()
             self._current = None
 
+    @guarded
     def _finish(self, *, complete: bool) -> None:
         if self._current is not None:
             self._current.suspend(complete=complete)
@@ -248,10 +258,18 @@ class DeepProfiling(_LightningProfiler):
         for windows in self._windows.values():
             windows.wait()
 
-    def _dismiss_workers(self) -> None:
+    @guarded
+    def _end_run(self) -> None:
         workers, self._workers = getattr(self, "_workers", None), None
         if workers is not None:
             workers.disarm()
+        process.end_run()
+
+    def _give_up(self) -> None:
+        """After an error: keep what was recorded, and do nothing from here on."""
+        self._run, self._current = None, None
+        for windows in self._windows.values():
+            windows.suspend(complete=False)
 
     def _stage_of(self, loop: Loop) -> Stage:
         if loop is Loop.VALIDATE and self._run is not None and getattr(self._run.trainer, "sanity_checking", False):

@@ -25,7 +25,8 @@ _PROFILER_MODULES = {
     "lightning.pytorch": "deepscope.lightning.for_lightning",
     "pytorch_lightning": "deepscope.lightning.for_pytorch_lightning",
 }
-_failed: set[str] = set()
+failed: set[str] = set()
+"""Packages that could not be taught the name, each of which was warned of once."""
 
 InitProfiler = Callable[[Any, Any], None]
 
@@ -43,7 +44,7 @@ def register_pytorch_lightning() -> list[Any]:
 
 
 def _register(package: str) -> None:
-    if package in _failed:
+    if package in failed:
         return
     try:
         setup: Any = importlib.import_module(f"{package}.trainer.setup")
@@ -51,7 +52,7 @@ def _register(package: str) -> None:
         if not hasattr(original, _MARK):
             setup._init_profiler = _wrap(original, package)
     except Exception as error:  # noqa: BLE001  a Trainer() that does not ask for us must not fail because of us
-        _failed.add(package)
+        failed.add(package)
         _warn(
             f'DeepScope cannot offer Trainer(profiler="{NAME}") with this version of {package} ({error!r}); '
             "pass profiler=deepscope.lightning.DeepProfiler() in its place"

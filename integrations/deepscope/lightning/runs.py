@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from deepscope.capture import process
+from deepscope.capture.trace_folder import DEFAULT_FOLDER
 
-__all__ = ["DEFAULT_FOLDER", "Run", "run_of"]
-
-DEFAULT_FOLDER = "deepscope_logs"
+__all__ = ["Run", "run_of"]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.places import Sources, short_path
 from deepscope.report.style import Styles
@@ -162,7 +163,7 @@ def _operators(rows: Sequence[Operator], profile: Profile, styles: Styles) -> li
         _times("total CPU", [row.total_cpu_ns if device else 0 for row in rows], rank=4),
         _counts("calls", [row.calls for row in rows], rank=3),
         _counts("FLOPs", [row.flops for row in rows], rank=5),
-        _names("operator", [row.name for row in rows]),
+        _names("operator", [readable(row.name) for row in rows]),
     ]
 
 
@@ -174,9 +175,14 @@ def _kernels(rows: Sequence[Kernel], profile: Profile, styles: Styles) -> list[C
         _times("mean", [row.mean_ns for row in rows], rank=2),
         _times("max", [row.max_ns for row in rows], rank=3),
         Column("kind", [row.kind for row in rows], rank=4, right=False),
-        _names("kernel", [row.name for row in rows]),
+        _names("kernel", [readable(row.name) for row in rows]),
         Column(
-            "launched by", [printable(row.operator) for row in rows], rank=5, right=False, min_width=12, cut=cut_end
+            "launched by",
+            [printable(readable(row.operator)) for row in rows],
+            rank=5,
+            right=False,
+            min_width=12,
+            cut=cut_end,
         ),
     ]
 

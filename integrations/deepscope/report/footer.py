@@ -7,15 +7,21 @@ from typing import Any
 
 from deepscope.report.places import short_path
 from deepscope.report.wording import count_text, printable, share_text, time_text
-from deepscope.store.profile import Function, Line, Profile
+from deepscope.store.profile import Function, Library, Line, Profile, TraceInfo
 
 __all__ = ["footer"]
 
-LIBRARY_HINTS = 3
+LIBRARY_HINTS = 5
+LIBRARY_FUNCTIONS = 3
+"""Named of each package."""
 WORKER_LINES = 3
-LIBRARY_SHARE = 0.5
-"""A hint is given where at least half of a line's time goes to one place in a library."""
-_TORCH_LAYERS = "torch.nn.modules."
+_LENGTHENED = 1.25
+"""Times as long a recorded step may be as another one without a word."""
+LIBRARY_WORTH = 0.05
+"""Share of all device time that a line spends in a package, from which on it is said where."""
+_WORTH_WAITING = 100
+"""One part in so many of the wall time is worth a word."""
+_TORCH_LAYERS = "torch.nn."
 _COMPOSED = "torch.nn.modules.transformer"
 """Of torch's own layers only these are made of others: inside a `Linear` there is nothing to see but its operator."""
 
@@ -36,6 +42,8 @@ def footer(profile: Profile, by: str, rows: Sequence[Any], left_out: int) -> Ite
     if by == "line":
         for hint in _libraries(profile, rows):
             yield "library", hint
+        if waited := _waited(profile):
+            yield "waited", waited
         if workers := _workers(profile):
             yield "workers", workers
     yield from _notes(profile, rows)
@@ -55,36 +63,84 @@ def _resolved(profile: Profile) -> str:
 
 
 def _libraries(profile: Profile, lines: Sequence[Line]) -> Iterator[str]:
-    shown = 0
+    """Where in packages the lines spend their time: package by package, the largest first."""
+    found: list[tuple[int, Line, list[Library]]] = []
     for line in lines:
-        if not line.libraries or shown == LIBRARY_HINTS:
-            continue
-        library = max(line.libraries, key=lambda one: one.device_ns)
-        if library.device_ns < LIBRARY_SHARE * line.self_device_ns:
-            continue
-        if library.module.startswith(_TORCH_LAYERS) and library.module != _COMPOSED:
-            continue
-        shown += 1
+        packages: dict[str, list[Library]] = {}
+        for library in line.libraries:
+            if not library.module.startswith(_TORCH_LAYERS) or library.module == _COMPOSED:
+                packages.setdefault(library.include, []).append(library)
+        found += [(max(one.include_ns for one in functions), line, functions) for functions in packages.values()]
+    found = [one for one in found if one[0] and one[0] >= LIBRARY_WORTH * profile.totals.device_ns]
+    for package_ns, line, functions in sorted(found, key=lambda one: -one[0])[:LIBRARY_HINTS]:
         name = short_path(line.file, profile.trace.project_root)
-        share = share_text(library.device_ns, line.self_device_ns)
-        operator = f", {library.operator}" if library.operator else ""
-        yield printable(
-            f"{name}:{line.line}: {share} of it in {library.function} of {library.module}{operator}; "
-            f'include="{library.include}" opens it up'
+        where = f"{share_text(package_ns, line.self_device_ns)} of it in {_functions(package_ns, line, functions)}"
+        yield printable(f'{name}:{line.line}: {where}; include="{functions[0].include}" shows its lines')
+
+
+def _functions(package_ns: int, line: Line, functions: Sequence[Library]) -> str:
+    """A package and the functions in which a line spends most there; a single one needs no share of its own."""
+    package = functions[0].include.removesuffix(".*")
+    listed = sorted(functions, key=lambda one: -one.device_ns)[:LIBRARY_FUNCTIONS]
+    if listed[0].device_ns == package_ns:
+        return f"{listed[0].function} of {package}"
+    shares = ", ".join(f"{share_text(one.device_ns, line.self_device_ns)} {one.function}" for one in listed)
+    return f"{package} ({shares})"
+
+
+def _waited(profile: Profile) -> str:
+    """The lines on which Python was off the CPU for a time worth a word."""
+    least = max(profile.totals.wall_ns // _WORTH_WAITING, 1)
+    kinds = (
+        ("blocked (asleep, or on a file, a network, a lock)", "blocked_ns"),
+        ("for data-loader workers", "loader_wait_ns"),
+    )
+    parts = []
+    for words, field in kinds:
+        lines = sorted(
+            (line for line in profile.lines if getattr(line, field) >= least), key=lambda line: -getattr(line, field)
         )
+        if lines:
+            parts.append(f"{words}: {_named_lines(profile, lines, field)}")
+    return printable("; ".join(parts))
+
+
+def _named_lines(profile: Profile, lines: Sequence[Line], field: str) -> str:
+    root = profile.trace.project_root
+    return ", ".join(
+        f"{time_text(getattr(line, field))} {short_path(line.file, root)}:{line.line} {line.function}"
+        for line in lines[:WORKER_LINES]
+    )
 
 
 def _workers(profile: Profile) -> str:
-    lines = sorted((line for line in profile.lines if line.worker_cpu_ns), key=lambda line: -line.worker_cpu_ns)
+    lines = sorted((line for line in profile.lines if line.worker_ns), key=lambda line: -line.worker_ns)
     if not lines:
         return ""
-    root = profile.trace.project_root
-    named = ", ".join(
-        f"{time_text(line.worker_cpu_ns)} {short_path(line.file, root)}:{line.line} {line.function}"
-        for line in lines[:WORKER_LINES]
+    named = _named_lines(profile, lines, "worker_ns")
+    whole = profile.totals.worker_ns or sum(line.worker_ns for line in lines)
+    cpu_ns = profile.totals.worker_cpu_ns
+    on_cpu = f" ({share_text(cpu_ns, whole)} of it on the CPU)" if cpu_ns else ""
+    return printable(f"{time_text(whole)} in data-loader processes{on_cpu}, in no other number: {named}")
+
+
+def _window_words(info: TraceInfo) -> str:
+    spent = info.recording.get("recorder_ns")
+    whole_ns = sum(spent.values()) if isinstance(spent, dict) else 0
+    return f"; opening, ending and exporting the window {time_text(whole_ns)} more" if whole_ns else ""
+
+
+def _pace_words(profile: Profile) -> str:
+    """What recording really added to a step, where that is much, beside what recording lines is said to have added."""
+    pace = profile.trace.recording.get("pace")
+    recorded_ns, other_ns = (pace.get("recorded_ns", 0), pace.get("other_ns", 0)) if isinstance(pace, dict) else (0, 0)
+    if not other_ns or recorded_ns <= _LENGTHENED * other_ns or not profile.totals.steps:
+        return ""
+    lines_ns = profile.totals.recording_ns // profile.totals.steps
+    return (
+        f"a recorded step took {time_text(recorded_ns)}, others {time_text(other_ns)}: of what was added "
+        f"{time_text(min(lines_ns, recorded_ns - other_ns))} are the recording of lines, the rest is torch's"
     )
-    whole = profile.totals.worker_cpu_ns or sum(line.worker_cpu_ns for line in lines)
-    return printable(f"{time_text(whole)} of CPU in data-loader processes, in no other number: {named}")
 
 
 def _notes(profile: Profile, rows: Sequence[Any]) -> Iterator[tuple[str, str]]:
@@ -95,7 +151,9 @@ def _notes(profile: Profile, rows: Sequence[Any]) -> Iterator[tuple[str, str]]:
     elif lines and info.line_source == "call_stack":
         yield "note", "recorded without line scopes: lines are those of torch's call stacks, often a function's first"
     elif any(not row.exact for row in rows if isinstance(row, Line)):
-        yield "note", "~ the numbers of a whole function, named by its first line"
+        of_loops = any(row.of_loop for row in rows if isinstance(row, Line))
+        what = "a whole function or loop" if of_loops else "a whole function"
+        yield "note", f"~ the numbers of {what}, named by its first line"
     if any(row.in_compiled_region for row in rows if isinstance(row, Line)):
         yield "note", "c a call into a compiled region: its kernels stand at the line of the call"
     if info.truncated:
@@ -105,6 +163,8 @@ def _notes(profile: Profile, rows: Sequence[Any]) -> Iterator[tuple[str, str]]:
         cost = f"{time_text(own_ns)} ({share_text(own_ns, profile.totals.wall_ns)})"
         entries = info.recording.get("entries")
         of_entries = f" for {count_text(entries)} line entries" if isinstance(entries, int) else ""
-        yield "note", f"recording itself took {cost}{of_entries}, taken off the CPU times"
+        yield "note", f"recording itself took {cost}{of_entries}, taken off the CPU times{_window_words(info)}"
+    if pace := _pace_words(profile):
+        yield "note", pace
     for warning in info.warnings:
         yield "note", printable(warning)

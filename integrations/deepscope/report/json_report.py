@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from deepscope.report.event_names import readable
 from deepscope.report.tables import table
-from deepscope.store.profile import Function, Line, Profile, RankSpread, Step, Top
+from deepscope.store.profile import Function, Kernel, Line, Operator, Profile, RankSpread, Step, Top
 
 __all__ = ["REPORT_FORMAT", "json_report", "report_object"]
 
@@ -52,8 +53,10 @@ def _plain(record: msgspec.Struct) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(record)
     # What is kept as arrays in the cache has names in the report.
     if isinstance(record, Line):
-        plain["top_operators"] = [_named(top) for top in record.top_operators]
-        plain["top_kernels"] = [_named(top) for top in record.top_kernels]
+        for key, tops in (("top_operators", record.top_operators), ("top_kernels", record.top_kernels)):
+            plain[key] = [_named(top) | {"label": readable(top.name)} for top in tops]
+    if isinstance(record, (Operator, Kernel)):
+        plain["label"] = readable(record.name)
     if isinstance(record, (Line, Function, Step)):
         plain["spread"] = None if record.spread is None else _named(record.spread)
     return plain

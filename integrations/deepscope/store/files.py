@@ -15,7 +15,22 @@ from typing import IO, Any, cast
 from deepscope.errors import NotATraceError, NoTraceError, TraceError
 from deepscope.trace.remote import filesystem_of, is_url, open_remote, remote_errors
 
-__all__ = ["TraceFile", "is_url", "list_files", "open_file", "single_file"]
+__all__ = [
+    "SKIPPED_FOLDERS",
+    "TRACE_ENDINGS",
+    "TraceFile",
+    "is_url",
+    "list_files",
+    "local_file",
+    "open_file",
+    "single_file",
+]
+
+TRACE_ENDINGS = (".json", ".json.gz")
+"""How the names of files end that the reader reads."""
+
+SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
+"""Looked into by nobody, like hidden folders and virtual environments: large, and without traces."""
 
 _TIMESTAMP = re.compile(r"\.(\d{10,19})\.(?:pt\.trace\.)?json(?:\.gz)?$")
 
@@ -43,7 +58,12 @@ class TraceFile:
         return self.path[: -len(self.name)]
 
     @property
-    def recorded_ns(self) -> int:
+    def is_named_trace(self) -> bool:
+        """Whether it is named as torch and DeepScope name traces: one of these is a trace, even if a broken one."""
+        return self.name.removesuffix(".gz").endswith(".pt.trace.json")
+
+    @property
+    def named_ns(self) -> int:
         """When the trace was written, since the epoch, from torch's `<worker>.<time>.pt.trace.json`; 0 unknown.
 
         torch wrote milliseconds before 1.13 and nanoseconds since.
@@ -80,8 +100,19 @@ def single_file(path: str) -> TraceFile | None:
     return TraceFile(path=os.path.abspath(path), size_bytes=status.st_size, mtime_ns=status.st_mtime_ns)  # noqa: PTH100
 
 
+def local_file(path: str) -> TraceFile | None:
+    """The regular file at a path of this machine; None where there is none, or none that can be asked about."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+    return TraceFile(path, status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
+
+
 def list_files(path: str) -> list[TraceFile]:
     """Every `*.json` and `*.json.gz` below a folder, links followed, each folder once.
+
+    Hidden files and folders, `SKIPPED_FOLDERS` and virtual environments are left out, unless `path` is one itself.
 
     Raises:
         TraceError: the folder may not be read.
@@ -110,23 +141,37 @@ def open_file(file: TraceFile) -> Iterator[IO[bytes]]:
 
 def _walk(top: str) -> Iterator[TraceFile]:
     seen: set[tuple[int, int]] = set()
-    for folder, subfolders, names in os.walk(top, followlinks=True):
-        status = os.stat(folder)  # noqa: PTH116
-        identity = (status.st_dev, status.st_ino)
-        if identity in seen:  # a link to a folder above or beside this one
-            subfolders.clear()
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            status = os.stat(folder)  # noqa: PTH116 - called for every folder at every look
+            if (status.st_dev, status.st_ino) in seen:  # a link to a folder above or beside this one
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            with os.scandir(folder) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name)
+        except (OSError, ValueError):  # removed meanwhile, or not for us to read
             continue
-        seen.add(identity)
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        for name in names:
-            if name.endswith((".json", ".json.gz")):
-                path = os.path.join(folder, name)  # noqa: PTH118
-                try:
-                    status = os.stat(path)  # noqa: PTH116
-                except OSError:  # a dangling link, or removed meanwhile
-                    continue
-                if stat.S_ISREG(status.st_mode):
-                    yield TraceFile(path=path, size_bytes=status.st_size, mtime_ns=status.st_mtime_ns)
+        if folder != top and any(entry.name == "pyvenv.cfg" for entry in listed):
+            continue
+        below = []
+        for entry in listed:
+            if entry.name.startswith("."):
+                continue
+            if entry.name.endswith(TRACE_ENDINGS):
+                if (file := local_file(entry.path)) is not None:
+                    yield file
+            elif entry.name not in SKIPPED_FOLDERS and _is_folder(entry):
+                below.append(entry.path)
+        waiting.extend(reversed(below))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _single_remote(url: str) -> TraceFile | None:
@@ -144,7 +189,7 @@ def _list_remote(url: str) -> list[TraceFile]:
         return [
             _remote_file(fs.unstrip_protocol(name) + outer, info)
             for name, info in found.items()
-            if name.endswith((".json", ".json.gz"))
+            if name.endswith(TRACE_ENDINGS)
         ]
 
 

@@ -9,9 +9,9 @@ from deepscope.store.files import TraceFile
 from deepscope.store.merge import merge_profiles
 from deepscope.store.profile import Profile
 from deepscope.store.read import Progress, cached_profile, read_profile
-from deepscope.store.runs import select
+from deepscope.store.runs import Selection, select
 
-__all__ = ["Progress", "load_profile"]
+__all__ = ["Progress", "load_profile", "load_selection"]
 
 
 def load_profile(
@@ -43,6 +43,20 @@ def load_profile(
         OptionError: it has no such step, rank or stage; the message lists those that it has.
     """
     selection = select(os.fspath(path), rank=rank, stage=stage)
+    return load_selection(selection, step=step, rank=rank, stage=stage, partial=partial, cache=cache, progress=progress)
+
+
+def load_selection(
+    selection: Selection,
+    *,
+    step: int | None = None,
+    rank: int | None = None,
+    stage: str | None = None,
+    partial: bool = False,
+    cache: bool = True,
+    progress: Progress | None = None,
+) -> Profile:
+    """The profile of traces that were selected already, for the same `rank` and `stage`; all else as `load_profile`."""
     profiles = _load(selection.files, step=step, partial=partial, cache=cache, progress=progress)
     _check(profiles, rank=rank, stage=stage, step=step)
     profile = merge_profiles(profiles)

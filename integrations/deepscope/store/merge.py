@@ -176,7 +176,7 @@ def _merge_libraries(tables: Sequence[list[Library]]) -> list[Library]:
     merged = _merge(
         tables,
         lambda one: (one.module, one.function, one.operator, one.include),
-        ("device_ns",),
+        ("device_ns", "include_ns"),
         lambda one: -one.device_ns,
     )
     return merged[: max(map(len, tables))]

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import re
-import zlib
 from dataclasses import dataclass
 
-from deepscope.errors import DeepScopeError
-from deepscope.store.files import TraceFile, open_file
+from deepscope.store.files import TraceFile
+from deepscope.store.head import is_trace, read_head, recorded_ns
 
 __all__ = ["Peek", "peek"]
-
-HEAD_BYTES = 1 << 16
-"""Of the text: enough for `deviceProperties` of eight devices and `distributedInfo`, which torch writes first."""
 
 _SUFFIX = re.compile(r"(?:\.pt)?(?:\.trace)?\.json(?:\.gz)?$")
 _STAGES = frozenset({"fit", "validate", "test", "predict", "sanity_check"})
 _RANK_PART = re.compile(r"rank(\d+)$")
 _RANK_WORD = re.compile(r"rank[-_]?(\d+)", re.IGNORECASE)
-_TRACE_KEYS = re.compile(rb'"(?:traceEvents|schemaVersion|deviceProperties|deepscope)"\s*:')
-_BARE_EVENTS = re.compile(rb'\s*\[\s*\{[^{}]*"(?:ph|ts)"\s*:')
 _DISTRIBUTED = re.compile(rb'"distributedInfo"\s*:\s*\{([^{}\[\]]*)')
 _DEEPSCOPE = re.compile(rb'"deepscope"\s*:\s*\{')
 
@@ -36,6 +30,9 @@ class Peek:
     window: int | None = None
     rank: int | None = None
     world_size: int = 1
+    program: str = ""
+    recorded_ns: int = 0
+    """Since the epoch, as the trace says; 0 where it does not."""
 
     @property
     def worker_pattern(self) -> str:
@@ -46,8 +43,9 @@ class Peek:
 def peek(file: TraceFile) -> Peek:
     """Reads the name and the first 64 KiB of text; a file that cannot be read looks like no trace."""
     worker, stage, rank = parse_name(file.name)
-    head = _head(file)
-    looks = bool(_TRACE_KEYS.search(head) or _BARE_EVENTS.match(head))
+    head = read_head(file)
+    if not is_trace(head):
+        return Peek(looks_like_trace=False, worker=worker, stage=stage, rank=rank)
     own = _DEEPSCOPE.search(head)
     words = head[own.end() :] if own else b""
     distributed = _DISTRIBUTED.search(head)
@@ -57,13 +55,15 @@ def peek(file: TraceFile) -> Peek:
         recorded_rank = _number(words, b"rank")
     size = _number(group, b"world_size") or _number(words, b"world_size")
     return Peek(
-        looks_like_trace=looks,
+        looks_like_trace=True,
         worker=worker,
         run_id=_word(words, b"run_id"),
         stage=stage or _word(words, b"stage"),
         window=_number(words, b"window"),
         rank=recorded_rank if recorded_rank is not None else rank,
         world_size=size or 1,
+        program=_word(words, b"program"),
+        recorded_ns=recorded_ns(head, words),
     )
 
 
@@ -86,17 +86,6 @@ def parse_name(name: str) -> tuple[str, str, int | None]:
         rank = int(match[1])
         worker = worker[: match.start(1)] + "*" + worker[match.end(1) :]
     return worker, stage, rank
-
-
-def _head(file: TraceFile) -> bytes:
-    try:
-        with open_file(file) as stream:
-            raw: bytes = stream.read(HEAD_BYTES)
-        if raw[:2] == b"\x1f\x8b":
-            return zlib.decompressobj(wbits=31).decompress(raw, HEAD_BYTES)
-    except (OSError, zlib.error, DeepScopeError):
-        return b""
-    return raw
 
 
 def _number(text: bytes, key: bytes) -> int | None:

@@ -34,7 +34,7 @@ __all__ = [
     "TraceInfo",
 ]
 
-PROFILE_FORMAT = 4
+PROFILE_FORMAT = 5
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -50,7 +50,14 @@ class Numbers(msgspec.Struct, kw_only=True):
     self_cpu_ns: int = 0
     total_cpu_ns: int = 0
     python_ns: int = 0
-    """Part of `self_cpu_ns` outside operators and calls of the device's runtime: the interpreter's own work."""
+    """Part of `self_cpu_ns` outside operators and calls of the device's runtime: the interpreter's own work, or its
+    waiting. The next three sum to it."""
+    python_cpu_ns: int = 0
+    """On the CPU; all of it where the trace does not tell."""
+    loader_wait_ns: int = 0
+    """Waiting for data-loader workers."""
+    blocked_ns: int = 0
+    """Asleep, or waiting for something else than a device: a file, a network, a lock, another thread."""
     wait_ns: int = 0
     idle_ns: int = 0
     cost_ns: int = 0
@@ -72,8 +79,10 @@ class Numbers(msgspec.Struct, kw_only=True):
     collective_ns: int = 0
     collective_exposed_ns: int = 0
     flops: int = 0
+    worker_ns: int = 0
+    """Time in data-loader worker processes, waiting there included; in no other number."""
     worker_cpu_ns: int = 0
-    """CPU time in data-loader worker processes; in no other number."""
+    """The part of `worker_ns` on the CPU; 0 in traces that do not know it."""
     recording_ns: int = 0
     """DeepScope's own cost on this line, already taken off the CPU times."""
 
@@ -106,7 +115,9 @@ class Library(msgspec.Struct):
     operator: str
     device_ns: int
     include: str
-    """The `include=` glob that would open it up."""
+    """The `include=` pattern that would open it up."""
+    include_ns: int = 0
+    """The line's device time in all that the pattern opens up."""
 
 
 class Line(Numbers, kw_only=True):
@@ -117,6 +128,8 @@ class Line(Numbers, kw_only=True):
     function: str
     exact: bool
     """From line scopes. Not so: `line` is the first line of the function and the numbers are the function's."""
+    of_loop: bool = False
+    """Not exact: the numbers are those of the loop that begins at `line`."""
     in_compiled_region: bool = False
     text: str | None = None
     """The source line that ran, where the trace carries it."""
@@ -281,6 +294,7 @@ class Totals(msgspec.Struct, kw_only=True):
     peak_bytes: int = 0
     flops: int = 0
     recording_ns: int = 0
+    worker_ns: int = 0
     worker_cpu_ns: int = 0
     ranks: int = 1
 
@@ -299,6 +313,8 @@ class TraceInfo(msgspec.Struct, kw_only=True):
     hostname: str = ""
     recorded_at: str = ""
     """ISO 8601 with offset; "" where unknown."""
+    program: str = ""
+    """The script or module that ran, without its arguments; "" where the trace does not say."""
     stage: str = ""
     window: int = 0
     project_root: str = ""

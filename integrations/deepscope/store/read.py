@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from deepscope.store.files import TraceFile
 from deepscope.store.profile import Profile
@@ -32,11 +33,15 @@ def read_profile(
     workers: int | None = None,
 ) -> Profile:
     """Reads and analyses a trace, keeps the profile in the cache if wanted; `workers` as in `read_trace`."""
-    # NumPy and the reader are not paid for where the cache has the answer.
-    from deepscope.store.build import build_profile
-    from deepscope.trace.read import read_trace
+    # NumPy and the reader are not paid for where the cache has the answer; and processes that help get ready meanwhile.
+    from deepscope.trace.decoders import Decoders, workers_for
 
-    trace = read_trace(file.path, partial=partial, progress=progress, workers=workers)
+    count = workers_for(file.path, file.size_bytes) if workers is None else workers
+    with Decoders(count) if count else nullcontext() as decoders:
+        from deepscope.store.build import build_profile
+        from deepscope.trace.read import read_trace
+
+        trace = read_trace(file.path, partial=partial, progress=progress, workers=0, decoders=decoders)
     profile = build_profile(trace, step=step)
     if cache:
         from deepscope.store.cache import save

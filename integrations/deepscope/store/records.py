@@ -45,6 +45,7 @@ def line_records(analysis: Analysis, texts: dict[str, list[str]]) -> tuple[list[
             line=locations[i].line,
             function=locations[i].function,
             exact=locations[i].exact,
+            of_loop=locations[i].of_loop,
             in_compiled_region=i in compiled,
             text=_text(texts, locations[i]),
             top_operators=operators.get(i, []),
@@ -115,7 +116,12 @@ def _libraries(analysis: Analysis) -> dict[int, list[Library]]:
     return {
         line: [
             Library(
-                one.module, one.function, strings[one.operator] if one.operator >= 0 else "", one.device_ns, one.include
+                one.module,
+                one.function,
+                strings[one.operator] if one.operator >= 0 else "",
+                one.device_ns,
+                one.include,
+                one.include_ns,
             )
             for one in rows
         ]

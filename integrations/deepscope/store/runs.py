@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from deepscope.errors import NoTraceError, OptionError
 from deepscope.store.files import TraceFile, is_url, list_files, single_file
-from deepscope.store.peek import Peek, peek
+from deepscope.store.recognition import FoundTrace, Recognizer
 
-__all__ = ["STAGES", "RunKey", "Selection", "find_traces", "newest_folder", "select"]
+__all__ = ["STAGES", "Selection", "find_traces", "newest_folder", "select", "select_from"]
 
 STAGES = ("fit", "", "validate", "test", "predict", "sanity_check")
 """In the order in which they are shown when none is asked for; "" is a recording outside Lightning."""
 
-PEEK_LIMIT = 512
-REMOTE_PEEK_LIMIT = 64
-"""The newest files whose heads are read; older ones in the same folders cannot belong to the newest run."""
+NAMED_LOOK_LIMIT = 512
+LOOK_LIMIT = 4096
+REMOTE_LOOK_LIMIT = 64
+"""So many of the newest files' heads are read; older ones in the same folders cannot belong to the newest run."""
 
 SAME_RUN_NS = 600 * 10**9
 """Ranks without a run id belong together when they were recorded within ten minutes."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunKey:
-    """What traces of one run share."""
-
-    folder: str
-    word: str
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A trace with what its name and head say."""
-
-    file: TraceFile
-    peek: Peek
-    run: RunKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,30 +35,28 @@ class Selection:
     """Other stages of the same run, in the order of `STAGES`."""
 
 
-def find_traces(path: str) -> list[Found]:
+def find_traces(path: str) -> list[FoundTrace]:
     """All traces at `path` (a file, a folder, an fsspec URL), newest first.
 
-    In a folder, files named `*.pt.trace.json[.gz]` are traces; where there is none, every `*.json[.gz]` that starts
-    like one.
+    In a folder these are the files named `*.pt.trace.json[.gz]`, and every other `*.json[.gz]` that begins like a
+    trace. In a remote store, where each look costs a request, the others count only where none is named so.
 
     Raises:
         NoTraceError: nothing is at `path`, or no trace is in the folder.
     """
     file = single_file(path)
     if file is not None:
-        return [_found(file, peek(file))]
-    files = sorted(list_files(path), key=_newest_first)
-    limit = REMOTE_PEEK_LIMIT if is_url(path) else PEEK_LIMIT
-    named = [file for file in files if file.name.removesuffix(".gz").endswith(".pt.trace.json")]
-    found = [_found(file, peek(file)) for file in named[:limit]]
-    if not found:
-        peeks = ((file, peek(file)) for file in files[:limit])
-        found = [_found(file, what) for file, what in peeks if what.looks_like_trace]
+        return Recognizer().traces((), named=[file])
+    files = sorted(list_files(path), key=lambda file: (-(file.named_ns or file.mtime_ns), file.path))
+    named = [file for file in files if file.is_named_trace]
+    others = [file for file in files if not file.is_named_trace]
+    if is_url(path):
+        found = Recognizer().traces((named or others)[:REMOTE_LOOK_LIMIT])
+    else:
+        found = Recognizer().traces(named[:NAMED_LOOK_LIMIT] + others[:LOOK_LIMIT])
     if not found:
         seen = f" ({len(files)} JSON files, none of them a trace)" if files else ""
-        raise NoTraceError(
-            f"{path}: no trace in this folder{seen}; traces are named *.pt.trace.json or *.pt.trace.json.gz"
-        )
+        raise NoTraceError(f"{path}: no trace in this folder{seen}; traces are *.json or *.json.gz with `traceEvents`")
     return found
 
 
@@ -90,7 +72,15 @@ def select(path: str, *, rank: int | None = None, stage: str | None = None) -> S
         NoTraceError: no trace is there.
         OptionError: the run has no such rank or stage; the message lists those that it has.
     """
-    found = find_traces(path)
+    return select_from(find_traces(path), rank=rank, stage=stage)
+
+
+def select_from(found: Sequence[FoundTrace], *, rank: int | None = None, stage: str | None = None) -> Selection:
+    """The same among traces that were found, the newest first; at least one.
+
+    Raises:
+        OptionError: as `select`.
+    """
     is_single = len(found) == 1
     run = _same_run(found)
     stages = [name for name in STAGES if any(one.peek.stage == name for one in run)]
@@ -121,14 +111,14 @@ def newest_folder(folders: Iterable[str]) -> str:
     newest: dict[str, int] = {}
     for folder in names:
         with suppress(NoTraceError):
-            newest[folder] = _time_ns(find_traces(folder)[0].file)
+            newest[folder] = find_traces(folder)[0].time_ns
     if not newest:
         looked = ", ".join(f"./{name}" for name in names)
         raise NoTraceError(f"no trace in {looked}; give the PATH of a trace or of a folder")
     return max(newest, key=lambda folder: newest[folder])
 
 
-def _of_rank(window: list[Found], rank: int) -> list[Found]:
+def _of_rank(window: list[FoundTrace], rank: int) -> list[FoundTrace]:
     if len(window) == 1 and window[0].peek.rank is None:
         return window  # only the whole trace tells; load_profile checks it
     chosen = [one for one in window if one.peek.rank == rank]
@@ -138,18 +128,7 @@ def _of_rank(window: list[Found], rank: int) -> list[Found]:
     return chosen
 
 
-def _found(file: TraceFile, what: Peek) -> Found:
-    if what.run_id:
-        key = RunKey("", what.run_id)
-    elif what.world_size > 1 or what.rank is not None:
-        # A rank's file is named by host and process id: their digits differ between the ranks of a run.
-        key = RunKey(file.folder, f"{what.world_size} of {what.worker_pattern}")
-    else:
-        key = RunKey(file.folder, what.worker)
-    return Found(file=file, peek=what, run=key)
-
-
-def _same_run(found: list[Found]) -> list[Found]:
+def _same_run(found: Sequence[FoundTrace]) -> list[FoundTrace]:
     newest = found[0]
     run = [one for one in found if one.run == newest.run]
     if newest.peek.run_id:
@@ -158,26 +137,18 @@ def _same_run(found: list[Found]) -> list[Found]:
     return run if len({one.peek.rank for one in run}) <= 1 else [one for one in run if _near(one, newest)]
 
 
-def _near(one: Found, newest: Found) -> bool:
-    return _time_ns(newest.file) - _time_ns(one.file) <= SAME_RUN_NS
+def _near(one: FoundTrace, newest: FoundTrace) -> bool:
+    return newest.time_ns - one.time_ns <= SAME_RUN_NS
 
 
-def _newest_window(stage: list[Found]) -> list[Found]:
+def _newest_window(stage: list[FoundTrace]) -> list[FoundTrace]:
     """Of each rank the newest trace of the newest window; by rank."""
     windows = {one.peek.window for one in stage if one.peek.window is not None}
     if windows:
         stage = [one for one in stage if one.peek.window == max(windows)]
-    newest: dict[int | None, Found] = {}
-    for one in sorted(stage, key=lambda one: _newest_first(one.file)):
+    newest: dict[int | None, FoundTrace] = {}
+    for one in sorted(stage, key=lambda one: one.newest_first):
         newest.setdefault(one.peek.rank, one)
     if len(newest) > 1:
         newest.pop(None, None)  # a file that names no rank cannot be merged with those that do
     return [newest[rank] for rank in sorted(newest, key=lambda rank: -1 if rank is None else rank)]
-
-
-def _time_ns(file: TraceFile) -> int:
-    return file.recorded_ns or file.mtime_ns
-
-
-def _newest_first(file: TraceFile) -> tuple[int, str]:
-    return -_time_ns(file), file.path

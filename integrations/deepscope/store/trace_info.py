@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any, Literal
 
@@ -10,7 +11,17 @@ from deepscope.trace.model import Trace
 
 __all__ = ["trace_info"]
 
+_LARGEST = 2**53
+
 LineSource = Literal["scopes", "call_stack", "frames", "none"]
+
+_NAMED = 3
+_LOWERED = {
+    "loop": "too dear to record by the line, so that all of the loop stands at its first line",
+    "function": "too dear to record by the line, so that all of the function stands at its first line",
+    "caller": "too many calls to record, so that they stand at the lines that call",
+}
+"""By the way in which detail was lowered."""
 
 
 def trace_info(trace: Trace, line_source: LineSource, *, has_device: bool) -> TraceInfo:
@@ -31,6 +42,7 @@ def trace_info(trace: Trace, line_source: LineSource, *, has_device: bool) -> Tr
         device_count=count,
         hostname=_text(own.get("hostname") or trace.metadata.get("host_name")),
         recorded_at=_text(own.get("recorded_at")) or _recorded_at(trace),
+        program=_text(own.get("program")),
         stage=_text(own.get("stage")),
         window=_integer(own.get("window")),
         project_root=_text(own.get("project_root")),
@@ -42,8 +54,8 @@ def trace_info(trace: Trace, line_source: LineSource, *, has_device: bool) -> Tr
         deepscope=_text(own.get("version")),
         line_source=line_source,
         truncated=trace.truncated,
-        warnings=_warnings(own, lines),
-        recording=dict(lines),
+        warnings=[*_warnings(own, lines, trace.left_out), *_lowered_words(own, lines)],
+        recording=dict(lines) | _window_costs(own),
     )
 
 
@@ -68,12 +80,53 @@ def _recorded_at(trace: Trace) -> str:
     return datetime.fromtimestamp(epoch_ns // 1_000_000_000, timezone.utc).isoformat()
 
 
-def _warnings(own: dict[str, Any], lines: dict[str, Any]) -> list[str]:
+def _window_costs(own: dict[str, Any]) -> dict[str, Any]:
+    """What opening, ending and exporting the window took, and how long steps were, as the recorder measured it."""
+    found = {"recorder_ns": _mapping(own.get("recorder_ns")), "pace": _mapping(own.get("pace"))}
+    return {
+        name: {str(key): value for key, value in table.items() if type(value) is int and value >= 0}
+        for name, table in found.items()
+        if table
+    }
+
+
+def _warnings(own: dict[str, Any], lines: dict[str, Any], left_out: int) -> list[str]:
     found = lines.get("warnings")
     warnings = [str(one) for one in found] if isinstance(found, list) else []
+    unrecorded = _integer(lines.get("unrecorded_threads"))
+    if unrecorded > 0:
+        threads = "1 thread" if unrecorded == 1 else f"{unrecorded:,} threads"
+        warnings.append(
+            f"{threads} ran your code unrecorded; all_threads=True records them (before torch 2.14 at a risk)"
+        )
     if own.get("complete") is False:
         warnings.append("the recording ended early (an exception, Ctrl-C or running out of memory)")
+    if left_out:
+        warnings.append(f"{left_out:,} events were left out: their times or sizes cannot be true")
     return warnings
+
+
+def _lowered_words(own: dict[str, Any], lines: dict[str, Any]) -> Iterator[str]:
+    """What the recorder recorded less of, since it would have slowed the run down too much; a sentence for each way."""
+    scopes, files = own.get("scopes"), own.get("files")
+    if not isinstance(scopes, list) or not isinstance(files, list):
+        return
+    lowered = lines.get("lowered")
+    places: dict[str, list[str]] = {}
+    for row in lowered if isinstance(lowered, list) else []:
+        try:
+            number, way = row
+            _, file, line, function = scopes[number][:4]
+            name = str(files[file]["path"]).replace("\\", "/").rpartition("/")[2]
+            places.setdefault(way, []).append(f"{name}:{int(line)} {function}")
+        except (TypeError, ValueError, IndexError, KeyError):
+            continue
+    for way, words in _LOWERED.items():
+        if found := places.get(way):
+            more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+            yield f"{words}: {', '.join(found[:_NAMED])}{more}"
+    if lines.get("modules_only") is True:
+        yield "too many lines ran: from some time on only modules were recorded (max_slowdown, max_entries)"
 
 
 def _mapping(value: object) -> dict[str, Any]:
@@ -85,4 +138,7 @@ def _text(value: object) -> str:
 
 
 def _integer(value: object) -> int:
-    return int(value) if isinstance(value, int | float) or (isinstance(value, str) and value.isdigit()) else 0
+    """A count or a number of something; 0 for what cannot be one."""
+    if isinstance(value, str):
+        value = int(value) if len(value) < 20 and value.isdecimal() else 0
+    return int(value) if isinstance(value, int | float) and 0 <= value < _LARGEST else 0

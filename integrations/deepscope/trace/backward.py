@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Events, Int64, Kind, Trace
-from deepscope.trace.names import is_backward_node, is_backward_root
+from deepscope.trace.names import is_backward_node, is_backward_root, is_numbered_early
 from deepscope.trace.nesting import innermost
 
 __all__ = ["backward_partners", "forward_threads"]
@@ -20,21 +22,32 @@ def backward_partners(trace: Trace) -> tuple[Int64, Int64]:
 
     A root is a span `autograd::engine::evaluate_function`, or in old traces the bare node (`MmBackward`). Its partner
     is, on the forward thread and before the root, the latest-started operator with the largest `Sequence number` not
-    above the root's. (Operators carry the *next* number, so some nodes have none of exactly theirs.) No partner: nodes
-    without a number (`AccumulateGrad`), and those whose number lies before all that the file has.
+    above the root's. (Operators carry the *next* number, so some nodes have none of exactly theirs.) A node that took
+    its number before any operator of its own ran (TorchScript's) has the first operator with the number after it. No
+    partner: nodes without a number (`AccumulateGrad`), and those whose number lies before all that the file has.
     """
     events = trace.events
     spans, nodes = _marked(trace)
     roots = distinct_values(np.concatenate((spans, _bare(events, spans, nodes))))
     sequence, fwd_thread = _numbers(events, spans, nodes, roots)
     forward = _forward_operators(events, spans, nodes)
+    early = _early(trace, roots)
+    carried = np.where(early & (sequence >= 0), sequence + 1, sequence)
     partner = np.full(len(roots), -1, np.int64)
-    threads = forward_threads(trace, roots, sequence, fwd_thread, forward)
-    for number in distinct_values(fwd_thread[sequence >= 0]).tolist():
-        rows = np.flatnonzero((fwd_thread == number) & (sequence >= 0))
-        among = [threads[number]] if number in threads else distinct_values(events.thread[forward]).tolist()
-        partner[rows] = _nearest(events, forward, among, sequence[rows], events.start_ns[roots[rows]])
+    threads = forward_threads(trace, roots, carried, fwd_thread, forward)
+    for number in distinct_values(fwd_thread[carried >= 0]).tolist():
+        among = threads[number] if number > 0 else distinct_values(events.thread[forward]).tolist()
+        for is_early, choose in ((False, _latest), (True, _first)):
+            rows = np.flatnonzero((fwd_thread == number) & (carried >= 0) & (early == is_early))
+            before_ns = events.start_ns[roots[rows]]
+            partner[rows] = _nearest(events, forward, among, carried[rows], before_ns, choose=choose)
     return roots, partner
+
+
+def _early(trace: Trace, roots: Int64) -> Mask:
+    """Which roots took their number before any operator of theirs ran; shape (roots,)."""
+    names, inverse = np.unique(trace.events.name[roots], return_inverse=True)
+    return np.array([is_numbered_early(trace.strings[name]) for name in names.tolist()], np.bool_)[inverse]
 
 
 def _marked(trace: Trace) -> tuple[Int64, Int64]:
@@ -99,22 +112,33 @@ def _forward_operators(events: Events, spans: Int64, nodes: Int64) -> Int64:
     return result
 
 
-def forward_threads(trace: Trace, roots: Int64, sequence: Int64, fwd_thread: Int64, forward: Int64) -> dict[int, int]:
-    """`Fwd thread id` → index of the thread: by the `fwdbwd` arrows, else the one with most of the wanted numbers.
+def forward_threads(
+    trace: Trace, roots: Int64, carried: Int64, fwd_thread: Int64, forward: Int64
+) -> dict[int, list[int]]:
+    """`Fwd thread id` → index of the thread: by the `fwdbwd` arrows, else the one with most of the wanted numbers that
+    has no id yet (a thread has one); none where all have.
 
     Ids are logical and nothing else maps them. 0 stands for many threads at once in Ascend's traces and has no entry.
+
+    Args:
+        trace: the trace.
+        roots: spans of the engine.
+        carried: for each the number that its forward operators carry, -1 for none.
+        fwd_thread: for each the number of its forward thread.
+        forward: the forward operators.
     """
-    result: dict[int, int] = {}
-    votes = _votes(trace, roots, fwd_thread)
-    for number in distinct_values(fwd_thread[(sequence >= 0) & (fwd_thread > 0)]).tolist():
-        voted = votes[1][votes[0] == number]
-        if len(voted):
-            result[number] = int(np.bincount(voted).argmax())
+    tail, voter = _votes(trace, roots, fwd_thread)[::-1]
+    numbers = distinct_values(fwd_thread[(carried >= 0) & (fwd_thread > 0)]).tolist()
+    result = {number: [int(np.bincount(tail[voter == number]).argmax())] for number in distinct_values(voter).tolist()}
+    free = forward[
+        ~np.isin(trace.events.thread[forward], [thread for threads in result.values() for thread in threads])
+    ]
+    for number in numbers:
+        if number in result:
             continue
-        wanted = np.isin(trace.events.sequence[forward], sequence[fwd_thread == number])
-        threads = trace.events.thread[forward[wanted]] if wanted.any() else trace.events.thread[forward]
-        if len(threads):
-            result[number] = int(np.bincount(threads).argmax())
+        wanted = np.isin(trace.events.sequence[free], carried[fwd_thread == number])
+        threads = trace.events.thread[free[wanted]] if wanted.any() else trace.events.thread[free]
+        result[number] = [int(np.bincount(threads).argmax())] if len(threads) else []
     return result
 
 
@@ -136,16 +160,31 @@ def _votes(trace: Trace, roots: Int64, fwd_thread: Int64) -> tuple[Int64, Int64]
     return fwd_thread[root[hit]], flows.thread[tails[hit]].astype(np.int64)
 
 
-def _nearest(events: Events, forward: Int64, threads: list[int], sequence: Int64, before_ns: Int64) -> Int64:
+def _nearest(
+    events: Events, forward: Int64, threads: list[int], sequence: Int64, before_ns: Int64, *, choose: _Choose
+) -> Int64:
     """The partners on one of several threads: of each root's candidates the exact one, else the one started last."""
     best = np.full(len(sequence), -1, np.int64)
-    for thread in threads:
-        found = _latest(events, forward[events.thread[forward] == thread], sequence, before_ns)
+    for thread in threads if len(sequence) else ():
+        found = choose(events, forward[events.thread[forward] == thread], sequence, before_ns)
         is_exact, was_exact = events.sequence[found] == sequence, events.sequence[best] == sequence
         later = events.start_ns[found] > events.start_ns[best]
         better = (found >= 0) & ((best < 0) | (is_exact & ~was_exact) | ((is_exact == was_exact) & later))
         best = np.where(better, found, best)
     return best
+
+
+_Choose = Callable[[Events, Int64, Int64, Int64], Int64]
+"""Of candidates by (sequence, start) one for each number and instant, -1 for none."""
+
+
+def _first(events: Events, candidates: Int64, sequence: Int64, before_ns: Int64) -> Int64:
+    """Of candidates by (sequence, start), the first that has each number, if it started before each instant."""
+    if not len(candidates):
+        return np.full(len(sequence), -1, np.int64)
+    numbers, starts = events.sequence[candidates], events.start_ns[candidates]
+    first = np.minimum(np.searchsorted(numbers, sequence, "left"), len(candidates) - 1)
+    return np.where((numbers[first] == sequence) & (starts[first] < before_ns), candidates[first], -1)
 
 
 def _latest(events: Events, candidates: Int64, sequence: Int64, before_ns: Int64) -> Int64:

@@ -14,13 +14,8 @@ import numpy.typing as npt
 from deepscope.trace.decode import (
     Args,
     Buffer,
-    DeviceArgs,
     Event,
-    OperatorArgs,
-    RuntimeArgs,
-    ScopeArgs,
     counter_values,
-    decode_args,
     exact_times,
     nanoseconds,
 )
@@ -30,10 +25,20 @@ __all__ = ["QUEUE_OFFSET", "Columns", "Table", "as_int"]
 
 Array = npt.NDArray[Any]
 
-# Which arrows are kept, and in which table; `ac2g` and `async` say no more than the correlation does.
-_ARGUED = frozenset("MiI")
-"""Phases, other than complete events, whose arguments are read here."""
 _ABSENT = Args()
+_NO_TEXT = b""
+_GROUPS = {
+    "B": "half",
+    "E": "half",
+    "s": "arrow",
+    "f": "arrow",
+    "M": "metadata",
+    "C": "counter",
+    "i": "instant",
+    "I": "instant",
+}
+"""Phases other than complete events that are read, and which are read alike."""
+# Which arrows are kept, and in which table; `ac2g` and `async` say no more than the correlation does.
 _FLOWS = {"fwdbwd": "flows", "forward_backward": "flows", "HostToDevice": "launch_arrows"}
 QUEUE_OFFSET = 1 << 61
 """Added to the `correlation_id` of torch_npu's enqueue and dequeue: CANN's connections are numbered apart from them."""
@@ -87,13 +92,17 @@ class Columns:
         self.count = 0
         self.read_events = 0
         """Events of any phase behind a part made elsewhere; set by its maker."""
+        self.left_out = 0
+        """Complete events without a usable time."""
         self.has_halves = False
         """Whether events came in two halves (`ph: B` and `E`), which parts decoded apart would not bring together."""
         self._begun: dict[tuple[Any, Any], list[tuple[Event, int]]] = defaultdict(list)
         self._pairs: list[tuple[Event, int, int]] = []
         self._places = Table()
         self._place_codes: list[tuple[int, int]] = []
-        self._raw_texts = Table()
+        self._fields: dict[int, tuple[str, ...]] = {}
+        """Arguments that are read, by the category's code."""
+        self._raw_texts = Table({_NO_TEXT: 0})
         self._raw_codes: list[int] = []
         self._parts: dict[str, list[Array]] = defaultdict(list)
         self._sparse: dict[str, list[tuple[Int64, Array]]] = defaultdict(list)
@@ -110,86 +119,105 @@ class Columns:
             is_complete = np.array([e.ph == "X" for e in events], np.bool_)
             instants = starts[~is_complete]
             keep = is_complete & good
+            self.left_out += len(complete) - int(keep.sum())
             complete = [e for e, kept in zip(events, keep.tolist(), strict=True) if kept]
             starts, durations = starts[keep], durations[keep]
         self._add_complete(complete, starts, durations)
         if others:
-            self._add_others(others, instants.tolist(), text)
+            self._add_others(others, instants, text)
 
     def _add_complete(self, events: list[Event], starts: Int64, durations: Int64) -> None:
-        strings, places = self.strings, self._places
-        parts = self._parts
+        parts, places = self._parts, self._places
         parts["start_ns"].append(starts)
         # Older recorders wrote negative durations for events that the clock's adjustment turned round.
         parts["duration_ns"].append(np.maximum(durations, 0))
-        parts["name"].append(strings.codes([e.name for e in events]))
+        parts["name"].append(self.strings.codes([e.name for e in events]))
         # One look-up for the three: there are few combinations.
-        place = places.codes([(e.cat, e.pid, e.tid) for e in events])
-        for category, pid, tid in list(places)[len(self._place_codes) :]:
-            self._place_codes.append((strings[category], self.threads[pid, tid]))
+        place = np.fromiter([places[e.cat, e.pid, e.tid] for e in events], np.int32, len(events))
+        if len(places) > len(self._place_codes):
+            self._add_places()
         codes = np.array(self._place_codes, np.int32).reshape(-1, 2)[place]
         categories = codes[:, 0]
         parts["category"].append(categories)
         parts["thread"].append(codes[:, 1])
-        words = list(strings)
         for code in np.flatnonzero(np.bincount(categories)).tolist():
-            kind = _ARGUMENTS.get(words[code], Args)
-            if kind is not None:
+            if fields := self._fields[code]:
                 rows = np.flatnonzero(categories == code)
-                args = decode_args([events[i] for i in rows.tolist()], kind)
-                self._add_args(_FIELDS[kind], args, rows + self.count)
+                chosen = events if len(rows) == len(events) else [events[i] for i in rows.tolist()]
+                self._add_args(fields, [e.args or _ABSENT for e in chosen], rows + self.count)
         self.count += len(events)
 
-    def _add_args(self, fields: tuple[str, ...], args: list[Any], rows: Int64) -> None:
+    def _add_places(self) -> None:
+        for category, pid, tid in list(self._places)[len(self._place_codes) :]:
+            code = self.strings[category]
+            self._place_codes.append((code, self.threads[pid, tid]))
+            self._fields[code] = _ARGUMENTS.get(category, _ALL_FIELDS)
+
+    def _add_args(self, fields: tuple[str, ...], args: list[Args], rows: Int64) -> None:
         for field in fields:
             values = _READERS[field](args)
-            if field in _TEXT_FIELDS:
-                self._put_texts(field, values, rows)
+            if field == "call_stack":
+                strings = self.strings
+                self._put_codes(
+                    field,
+                    [strings[text if isinstance(text, str) else str(text)] if text else -1 for text in values],
+                    rows,
+                )
+            elif field in _TEXT_FIELDS:
+                self._put_codes(field, self._codes_of_raw(values), rows)
             else:
                 column = _ints(values)
                 if (column != -1).any():
                     self._sparse[field].append((rows, column))
 
-    def _put_texts(self, field: str, values: list[Any], rows: Int64) -> None:
-        if field == "call_stack":
-            strings = self.strings
-            codes = [strings[text if isinstance(text, str) else str(text)] if text else -1 for text in values]
-        else:
-            texts = self._raw_texts
-            codes = [texts[bytes(text)] if text else -1 for text in values]
+    def _codes_of_raw(self, values: list[Any]) -> list[int]:
+        # JSON holds no NUL; one join costs half of what so many copies do.
+        texts = b"\0".join(values).split(b"\0")
+        if len(texts) != len(values):
+            texts = [bytes(text) for text in values]
+        table = self._raw_texts
+        return [table[text] for text in texts]
+
+    def _put_codes(self, field: str, codes: list[int], rows: Int64) -> None:
         column = np.fromiter(codes, np.int32, len(codes))
-        known = column >= 0
+        known = column > 0 if field != "call_stack" else column >= 0
         if known.any():
             self._sparse[field].append((rows[known], column[known]))
 
-    def _add_others(self, events: list[Event], times: list[int], text: Buffer) -> None:
-        flows: dict[str, list[tuple[int, int, int, int]]] = {table: [] for table in _FLOWS.values()}
-        memory: list[tuple[int, ...]] = []
-        counters: list[tuple[int, int]] = []
-        arguments = iter(decode_args([e for e in events if e.ph in _ARGUED], Args))
-        for event, time in zip(events, times, strict=True):
-            phase = event.ph
-            args = next(arguments) if phase in _ARGUED else _ABSENT
-            if phase in ("B", "E"):
-                self._begin_or_end(event, time)
-            elif phase in ("s", "f"):
-                if (table := _FLOWS.get(event.cat)) is not None:
-                    flows[table].append((as_int(event.id), phase == "s", time, self.threads[event.pid, event.tid]))
-            elif phase == "M":
-                self._add_metadata(event, args)
-            elif phase == "C":
-                counters.append((time, self.strings[event.name]))
-            elif phase in ("i", "I") and event.name == "[memory]" and event.args:
-                values = (args.address, args.memory_bytes, args.total_allocated, args.device_type, args.device_id)
-                memory.append((time, self.threads[event.pid, event.tid], *map(as_int, values)))
-        for table, rows in flows.items():
-            if rows:
-                self._parts[table].append(np.array(rows, np.int64))
-        if memory:
-            self._parts["memory"].append(np.array(memory, np.int64))
-        if counters:
-            self._add_counters(counters, text)
+    def _add_others(self, events: list[Event], times: Int64, text: Buffer) -> None:
+        groups: dict[str | None, list[int]] = defaultdict(list)
+        for row, event in enumerate(events):
+            groups[_GROUPS.get(event.ph)].append(row)
+        for row in groups["half"]:
+            self._begin_or_end(events[row], int(times[row]))
+        for row in groups["metadata"]:
+            self._add_metadata(events[row], events[row].args or _ABSENT)
+        self._add_arrows([events[row] for row in groups["arrow"]], times[groups["arrow"]])
+        rows = [row for row in groups["instant"] if events[row].name == "[memory]" and events[row].args]
+        self._add_memory([events[row] for row in rows], times[rows])
+        if rows := groups["counter"]:
+            self._add_counters([(int(times[row]), self.strings[events[row].name]) for row in rows], text)
         self._add_pairs()
+
+    def _threads_of(self, events: list[Event]) -> Int32:
+        threads = self.threads
+        return np.fromiter([threads[e.pid, e.tid] for e in events], np.int32, len(events))
+
+    def _add_arrows(self, events: list[Event], times: Int64) -> None:
+        tables = [_FLOWS.get(e.cat) for e in events]
+        for table in dict.fromkeys(tables):
+            if table is not None:
+                rows = [row for row, name in enumerate(tables) if name == table]
+                chosen = [events[row] for row in rows]
+                starts = np.fromiter([e.ph == "s" for e in chosen], np.int64, len(rows))
+                columns = (_ints([e.id for e in chosen]), starts, times[rows], self._threads_of(chosen))
+                self._parts[table].append(np.stack(columns, axis=1))
+
+    def _add_memory(self, events: list[Event], times: Int64) -> None:
+        if events:
+            args = [e.args or _ABSENT for e in events]
+            values = [_ints(read(args)) for read in _MEMORY_READERS]
+            self._parts["memory"].append(np.stack((times, self._threads_of(events), *values), axis=1))
 
     def _begin_or_end(self, event: Event, time: int) -> None:
         """Chrome's other way to write a complete event: `ph: B`, then `ph: E` on the same thread."""
@@ -251,6 +279,7 @@ class Columns:
             for rows, values in pairs:
                 self._sparse[field].append((rows + self.count, codes[values] if field in _TEXT_FIELDS else values))
         self.count += other.count
+        self.left_out += other.left_out
 
     # --- the tables
 
@@ -270,7 +299,9 @@ class Columns:
     def raw_texts(self, name: str) -> Int32:
         """A column of JSON texts, as indices into `strings`; all strings must be in before the first call."""
         if not self._raw_codes:
-            self._raw_codes = [self.strings[text.decode("utf-8", "replace")] for text in self._raw_texts]
+            self._raw_codes = [
+                self.strings[text.decode("utf-8", "replace")] if text else -1 for text in self._raw_texts
+            ]
         codes = np.array([*self._raw_codes, -1], np.int32)
         result: Int32 = codes[self.argument(name, np.int32)]
         return result
@@ -316,7 +347,7 @@ class Columns:
         return table
 
 
-_READERS: dict[str, Callable[[list[Any]], list[Any]]] = {
+_READERS: dict[str, Callable[[list[Args]], list[Any]]] = {
     "correlation": lambda args: [a.correlation for a in args],
     "connection_id": lambda args: [a.connection_id for a in args],
     "correlation_id": lambda args: [a.correlation_id for a in args],
@@ -338,23 +369,30 @@ _READERS: dict[str, Callable[[list[Any]], list[Any]]] = {
 }
 _TEXT_FIELDS = frozenset({"call_stack", "shapes", "old_shapes", "dtypes", "concrete"})
 
-# What today's recorders write for the commonest categories (None: nothing that is read); all else is searched for every
-# field.
-_ARGUMENTS: dict[str, type[Any] | None] = {
-    "cpu_op": OperatorArgs,
-    "user_annotation": OperatorArgs,
-    "python_function": None,
-    "python_line": ScopeArgs,
-    "python_module": ScopeArgs,
-    "cuda_runtime": RuntimeArgs,
-    "cuda_driver": RuntimeArgs,
-    "kernel": DeviceArgs,
-    "gpu_memcpy": DeviceArgs,
-    "gpu_memset": DeviceArgs,
-}
-_FIELDS: dict[type[Any], tuple[str, ...]] = {
-    kind: tuple(field for field in kind.__struct_fields__ if field in _READERS)
-    for kind in (Args, OperatorArgs, RuntimeArgs, DeviceArgs, ScopeArgs)
+_MEMORY_READERS: tuple[Callable[[list[Args]], list[Any]], ...] = (
+    lambda args: [a.address for a in args],
+    lambda args: [a.memory_bytes for a in args],
+    lambda args: [a.total_allocated for a in args],
+    lambda args: [a.device_type for a in args],
+    lambda args: [a.device_id for a in args],
+)
+
+# What today's recorders write for the commonest categories; all else is searched for every field.
+_ALL_FIELDS = tuple(_READERS)
+_OPERATOR_FIELDS = ("external_id", "sequence", "fwd_thread", "call_stack", "shapes", "dtypes", "concrete")
+_RUNTIME_FIELDS = ("correlation", "external_id")
+_DEVICE_FIELDS = ("correlation", "external_id", "device", "stream", "size_bytes")
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "cpu_op": _OPERATOR_FIELDS,
+    "user_annotation": _OPERATOR_FIELDS,
+    "python_function": (),
+    "python_line": ("scope",),
+    "python_module": ("scope",),
+    "cuda_runtime": _RUNTIME_FIELDS,
+    "cuda_driver": _RUNTIME_FIELDS,
+    "kernel": _DEVICE_FIELDS,
+    "gpu_memcpy": _DEVICE_FIELDS,
+    "gpu_memset": _DEVICE_FIELDS,
 }
 
 _THREAD_COLUMNS = {"memory": 1, "flows": 3, "launch_arrows": 3}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator
+from decimal import ROUND_HALF_EVEN, Decimal, DecimalException
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,15 +15,11 @@ from deepscope.trace.model import Int64
 
 __all__ = [
     "FAILURES",
+    "TOO_DEEP",
     "Args",
-    "DeviceArgs",
     "Event",
-    "OperatorArgs",
-    "RuntimeArgs",
-    "ScopeArgs",
     "Span",
     "counter_values",
-    "decode_args",
     "decode_events",
     "exact_times",
     "nanoseconds",
@@ -32,7 +28,6 @@ __all__ = [
 ]
 
 Buffer = bytes | bytearray | memoryview
-ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
 
 FAILURES = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises on text that is not of the expected shape."""
@@ -72,43 +67,8 @@ class Args(msgspec.Struct, gc=False):
     name: Any = None
 
 
-class OperatorArgs(msgspec.Struct, gc=False):
-    """What today's recorders write with operators and annotations."""
-
-    external_id: Any = msgspec.field(default=-1, name="External id")
-    sequence: Any = msgspec.field(default=-1, name="Sequence number")
-    fwd_thread: Any = msgspec.field(default=-1, name="Fwd thread id")
-    call_stack: Any = msgspec.field(default=None, name="Call stack")
-    shapes: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input Dims")
-    dtypes: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input type")
-    concrete: msgspec.Raw = msgspec.field(default=_NOTHING, name="Concrete Inputs")
-
-
-class RuntimeArgs(msgspec.Struct, gc=False):
-    """What today's recorders write with calls of the device's runtime."""
-
-    correlation: Any = -1
-    external_id: Any = msgspec.field(default=-1, name="External id")
-
-
-class DeviceArgs(msgspec.Struct, gc=False):
-    """What today's recorders write with work of the device."""
-
-    correlation: Any = -1
-    external_id: Any = msgspec.field(default=-1, name="External id")
-    device: Any = -1
-    stream: Any = -1
-    size_bytes: Any = msgspec.field(default=-1, name="bytes")
-
-
-class ScopeArgs(msgspec.Struct, gc=False):
-    """What DeepScope writes with its scopes."""
-
-    scope: Any = -1
-
-
 class Event(msgspec.Struct, gc=False):
-    """One event of any phase; its arguments are left undecoded, for few categories have any that are read."""
+    """One event of any phase."""
 
     ph: str = ""
     cat: str = ""
@@ -118,7 +78,7 @@ class Event(msgspec.Struct, gc=False):
     ts: int | float | str | None = None
     dur: int | float | str | None = None
     id: int | float | str | None = None
-    args: msgspec.Raw = _NOTHING
+    args: Args | None = None
 
 
 class _Times(msgspec.Struct, gc=False):
@@ -134,31 +94,6 @@ class _Values(msgspec.Struct, gc=False):
 decode_events = msgspec.json.Decoder(list[Event]).decode
 """An array of events to records. Raises `msgspec.DecodeError`, `UnicodeDecodeError` or `RecursionError`."""
 
-_ARGUMENTS: dict[type[Any], msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(list[kind | None])  # type: ignore[valid-type]
-    for kind in (Args, OperatorArgs, RuntimeArgs, DeviceArgs, ScopeArgs)
-}
-
-
-def decode_args(events: Iterable[Event], kind: type[ArgsT]) -> list[ArgsT]:
-    """The arguments of each event, all of them absent where it has none or something else in their place."""
-    texts = [e.args for e in events]
-    decoder = _ARGUMENTS[kind]
-    absent = kind()
-    try:
-        decoded = decoder.decode(b"[" + b",".join([text or b"null" for text in texts]) + b"]")
-    except FAILURES:
-        decoded = [_decode_alone(decoder, text) for text in texts]
-    return [args or absent for args in decoded] if None in decoded else decoded
-
-
-def _decode_alone(decoder: msgspec.json.Decoder[Any], text: msgspec.Raw) -> Any:
-    try:
-        return decoder.decode(b"[" + (bytes(text) or b"null") + b"]")[0]
-    except FAILURES:
-        return None
-
-
 _decode_times = msgspec.json.Decoder(list[_Times]).decode
 _decode_values = msgspec.json.Decoder(list[_Values]).decode
 
@@ -166,6 +101,7 @@ _decode_values = msgspec.json.Decoder(list[_Values]).decode
 _EXACT_BELOW_US = float(2**43)
 _MAX_NS = 2**62
 _BAD_TIME = -(2**63)
+_ABSENT = (b"", b"null")
 
 
 def nanoseconds(values: list[Any]) -> Int64 | None:
@@ -185,25 +121,27 @@ def nanoseconds(values: list[Any]) -> Int64 | None:
 
 
 def exact_times(piece: Buffer) -> tuple[Int64, Int64, npt.NDArray[np.bool_]]:
-    """Starts and durations (ns) of the events in `piece` from their text, and which have a start that can be used."""
+    """Starts and durations (ns) of the events in `piece` from their text, and which have times that can be used."""
     times = _decode_times(piece)
     start = np.fromiter((_exact_ns(bytes(t.ts)) for t in times), np.int64, len(times))
-    duration = np.fromiter((_exact_ns(bytes(t.dur)) for t in times), np.int64, len(times))
-    good = start != _BAD_TIME
-    return np.where(good, start, 0), np.where(duration == _BAD_TIME, 0, duration), good
+    durations = (bytes(t.dur) for t in times)
+    duration = np.fromiter((0 if text in _ABSENT else _exact_ns(text) for text in durations), np.int64, len(times))
+    good = (start != _BAD_TIME) & (duration != _BAD_TIME)
+    return np.where(good, start, 0), np.where(good, duration, 0), good
 
 
 def _exact_ns(text: bytes) -> int:
     whole, _, fraction = text.strip(b'" \t\r\n').partition(b".")
     if len(fraction) <= 3 and len(whole) <= 16 and whole.isdigit() and (not fraction or fraction.isdigit()):
-        return int(whole) * 1000 + int(fraction.ljust(3, b"0"))
-    try:
-        value = Decimal(text.strip(b'" \t\r\n').decode("ascii")) * 1000
-        if not value.is_finite() or value.adjusted() > 18:
+        result = int(whole) * 1000 + int(fraction.ljust(3, b"0"))
+    else:
+        try:
+            value = Decimal(text.strip(b'" \t\r\n').decode("ascii")) * 1000
+            if not value.is_finite() or value.adjusted() > 18:
+                return _BAD_TIME
+            result = int(value.to_integral_value(ROUND_HALF_EVEN))
+        except (DecimalException, UnicodeDecodeError):
             return _BAD_TIME
-        result = int(value.to_integral_value(ROUND_HALF_EVEN))
-    except (InvalidOperation, UnicodeDecodeError):
-        return _BAD_TIME
     return result if abs(result) < _MAX_NS else _BAD_TIME
 
 
@@ -227,6 +165,8 @@ class Span(NamedTuple):
     stop: int
 
 
+TOO_DEEP = -2
+_DEEPEST = 10_000
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]|"', re.DOTALL)
 
 
@@ -234,7 +174,8 @@ def spans(buffer: Buffer) -> tuple[list[Span], int]:
     """Events that stand whole in `buffer`, and where the array of events closes (-1: not here).
 
     `buffer` begins between two events. The slow way, by brackets alone: for pieces that do not decode as they were cut.
-    A lone quote is a string that the buffer's end cuts.
+    A lone quote is a string that the buffer's end cuts. Where an event is nested deeper than any decoder goes,
+    the events before it come with `TOO_DEEP`.
     """
     found: list[Span] = []
     depth = start = 0
@@ -247,6 +188,8 @@ def spans(buffer: Buffer) -> tuple[list[Span], int]:
             if depth == 0:
                 start = match.start()
             depth += 1
+            if depth > _DEEPEST:
+                return found, TOO_DEEP
         else:
             if depth == 0:
                 return found, (match.start() if first == b"]" else -1)

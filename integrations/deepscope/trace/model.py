@@ -72,6 +72,8 @@ class Scope:
     """Module scopes: the module's dotted path in its root (`encoder.layers.3.linear1`)."""
     python_module: str = ""
     """Module scopes: the Python module that defines the class (`torch.nn.modules.linear`)."""
+    lowered: str = ""
+    """Line scopes: what the line stands for where detail was lowered, `loop` or `function`; "" for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,8 @@ class Trace:
     """`baseTimeNanoseconds`: add it to a time to get nanoseconds since the epoch."""
     truncated: bool = False
     """The file ended early and what was whole has been read."""
+    left_out: int = 0
+    """Complete events and memory events that are in the file but not here: their times or sizes cannot be true."""
 
     @property
     def deepscope(self) -> dict[str, Any] | None:

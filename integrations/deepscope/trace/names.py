@@ -13,7 +13,10 @@ __all__ = [
     "is_backward_node",
     "is_backward_root",
     "is_collective",
+    "is_compiled_region",
+    "is_forked_function",
     "is_launch",
+    "is_numbered_early",
     "is_sync",
     "is_sync_operator",
     "kind_of",
@@ -150,7 +153,7 @@ def is_launch(name: str) -> bool:
 
 _EVALUATE = "autograd::engine::evaluate_function: "
 # Generated nodes (`MmBackward0`), Python functions' (`MyFunctionBackward`), and those that the engine names itself.
-_NODE = re.compile(r"(?!aclnn)(?:[\w.<>]+Backwards?\d*|torch::autograd::.+)$")
+_NODE = re.compile(r"(?!aclnn)(?:[\w.<>]+Backwards?\d*|torch::autograd::.+|.*DifferentiableGraphBackward)$")
 
 
 def is_backward_root(name: str) -> bool:
@@ -161,6 +164,22 @@ def is_backward_root(name: str) -> bool:
 def is_backward_node(name: str) -> bool:
     """Whether this is an autograd node (`MmBackward0`, `torch::autograd::AccumulateGrad`), not the engine's span."""
     return _NODE.match(name) is not None
+
+
+def is_compiled_region(name: str) -> bool:
+    """Whether dynamo opened this span around a frame that it compiled (torch.compile)."""
+    return name.startswith("Torch-Compiled Region")
+
+
+def is_numbered_early(name: str) -> bool:
+    """Whether a node takes its sequence number before the operators that it is made of, outside of any: TorchScript's
+    (torch/csrc/jit/runtime/graph_executor.cpp makes the node, then runs the graph)."""
+    return name.endswith("DifferentiableGraphBackward")
+
+
+def is_forked_function(name: str) -> bool:
+    """Whether TorchScript's interpreter opened this span around what `torch.jit.fork` runs on a thread of its pool."""
+    return name == "<forked function>"
 
 
 class Frame(NamedTuple):
@@ -186,5 +205,5 @@ def parse_frame(name: str) -> Frame | None:
 
 
 def parse_call_stack(text: str) -> list[Frame]:
-    """Frames of a `Call stack` argument, innermost first as written; what is no frame (`<backward>`) is left out."""
+    """Frames of a `Call stack` argument, innermost first as written; what is no frame (`...`) is left out."""
     return [frame for part in text.split(";") if (frame := parse_frame(part.strip())) is not None]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64
 
-__all__ = ["innermost", "parents"]
+__all__ = ["Nesting", "innermost", "parents"]
 
 Ints = npt.NDArray[np.signedinteger] | npt.NDArray[np.unsignedinteger]
 
@@ -22,13 +22,7 @@ def parents(start_ns: Int64, end_ns: Int64, group: Ints, *, rank: Ints | None = 
     leave once a later one starts at or after their end. So an event that ends after its parent still has that parent,
     and an event without duration lies in whatever is open at its instant but never has children.
     """
-    intervals = _Intervals.of(start_ns, end_ns, group, rank)
-    result = np.full(len(start_ns), -1, np.int64)
-    result[intervals.order] = _pick(intervals.order, intervals.parent)
-    empty = np.flatnonzero(end_ns <= start_ns)
-    if len(empty):
-        result[empty] = intervals.at(start_ns[empty], group[empty])
-    return result
+    return Nesting.of(start_ns, end_ns, group, rank).parents_of(start_ns, end_ns, group)
 
 
 def innermost(
@@ -44,12 +38,12 @@ def innermost(
 
     Innermost is the one that entered last, in the order that `parents` describes. The shape is the query's.
     """
-    return _Intervals.of(start_ns, end_ns, group, rank).at(query_ns, query_group)
+    return Nesting.of(start_ns, end_ns, group, rank).at(query_ns, query_group)
 
 
 @dataclass(frozen=True)
-class _Intervals:
-    """Intervals of positive length in stack order; `parent` is a position in that order."""
+class Nesting:
+    """Intervals of positive length in stack order, to be asked more than once; `parent` is a position in that order."""
 
     order: Int64
     start: Int64
@@ -58,18 +52,24 @@ class _Intervals:
     parent: Int64
 
     @classmethod
-    def of(cls, start_ns: Int64, end_ns: Int64, group: Ints, rank: Ints | None) -> _Intervals:
+    def of(cls, start_ns: Int64, end_ns: Int64, group: Ints, rank: Ints | None) -> Nesting:
         keep = np.flatnonzero(end_ns > start_ns)
         start, end, groups = start_ns[keep], end_ns[keep], group[keep].astype(np.int64)
-        keys = [-end, start, groups]
-        if rank is not None:
-            keys.insert(0, rank[keep].astype(np.int64))
-        order = np.lexsort(keys)
+        order = _stack_order(start, end, groups, None if rank is None else rank[keep].astype(np.int64))
         start, end, groups = start[order], end[order], groups[order]
         return cls(keep[order], start, end, groups, _nest(start, end, groups))
 
+    def parents_of(self, start_ns: Int64, end_ns: Int64, group: Ints) -> Int64:
+        """`parents` of the same events that it was made of."""
+        result = np.full(len(start_ns), -1, np.int64)
+        result[self.order] = _pick(self.order, self.parent)
+        empty = np.flatnonzero(end_ns <= start_ns)
+        if len(empty):
+            result[empty] = self.at(start_ns[empty], group[empty])
+        return result
+
     def at(self, query_ns: Int64, query_group: Ints) -> Int64:
-        """Original index of the innermost interval around each instant."""
+        """Original index of the innermost interval around each instant, as `innermost` describes it."""
         found = np.full(len(query_ns), -1, np.int64)
         if not len(self.order) or not len(query_ns):
             return found
@@ -84,6 +84,27 @@ class _Intervals:
             inside, at = inside[~is_open], self.parent[at[~is_open]]
             inside, at = inside[at >= 0], at[at >= 0]
         return found
+
+
+def _stack_order(start: Int64, end: Int64, group: Int64, rank: Int64 | None) -> Int64:
+    """By group, start, the longer first, then by rank, then as given."""
+    last = [-end] if rank is None else [rank, -end]
+    if not len(start):
+        return np.zeros(0, np.int64)
+    origin, first = int(start.min()), int(group.min())
+    span = int(start.max()) - origin + 1
+    if span * (int(group.max()) - first + 1) >= 2**63:
+        return np.asarray(np.lexsort([*last, start, group]))
+    # One key for group and start, by which recorded events stand in a few ascending runs; the others settle what ties.
+    key = (group - first) * span + (start - origin)
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    tied = np.zeros(len(order), np.bool_)
+    tied[1:] = ordered[1:] == ordered[:-1]
+    tied[:-1] |= tied[1:]
+    rows = np.sort(order[tied])
+    order[tied] = rows[np.lexsort([*(column[rows] for column in last), key[rows]])]
+    return np.asarray(order)
 
 
 def _last_started(start: Int64, group: Int64, query_ns: Int64, query_group: Int64) -> Int64:

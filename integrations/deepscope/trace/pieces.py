@@ -9,16 +9,20 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deepscope.errors import NotATraceError
-from deepscope.trace.decode import FAILURES, Buffer, Event, decode_events, normalise, spans
+from deepscope.trace.decode import FAILURES, TOO_DEEP, Buffer, Event, decode_events, normalise, spans
 
 __all__ = ["Piece", "Pieces"]
 
 _ARRAY_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
-_ARRAY_END = re.compile(rb"[}\[]\s*(\])\s*(?:,\s*\"|}\s*\Z|\Z)")
-_BETWEEN = re.compile(rb"}\s*(,)\s*{\s*\"")
+_BETWEEN = re.compile(rb"}\s*(,)\s*{\s*[\"}]")
 _BLANK = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 _LOOK_BACK = 1 << 16
+_OVERLAP = 1 << 12
+_MOST_HEADS = 32
+"""Places named `traceEvents` that are tried: more than a few are no head of a trace."""
+_EVENTS = "\0events"
+"""Stands for the key before the array of events, so that no other key is taken for it."""
 _ADVICE = "give a Kineto or Chrome trace (.json or .json.gz)"
 
 
@@ -133,17 +137,18 @@ class Pieces:
             pass
         if self._buffer.startswith(_BOM):
             del self._buffer[: len(_BOM)]
-        start = len(self._buffer) - len(self._buffer.lstrip(_BLANK))
-        if self._buffer[start : start + 1] == b"[":
-            del self._buffer[:start]
+        while not (rest := self._buffer.lstrip(_BLANK)) and self._fill_anew():
+            pass
+        self._buffer = rest
+        if self._buffer.startswith(b"["):
             self._is_bare = True
             return True
-        searched = 0
-        while self._buffer[start : start + 1] == b"{":
+        searched = tried = 0
+        while self._buffer.startswith(b"{") and tried < _MOST_HEADS:
             match = _ARRAY_KEY.search(self._buffer, searched)
             if match is None:
-                searched = max(0, len(self._buffer) - 64)
-                if not self._fill():
+                searched = self._where_the_key_may_begin(searched)
+                if not self._fill_to(2 * len(self._buffer) - searched):
                     break
             elif (head := _object(self._buffer[: match.start()] + b'"traceEvents":0}')) is not None:
                 head.pop("traceEvents", None)
@@ -152,9 +157,29 @@ class Pieces:
                 return True
             else:  # a key of that name further down, or bad JSON
                 searched = match.end()
+                tried += 1
         if self._is_cut_object():
             return False
         raise NotATraceError(f"{self._path}: {self._what_it_is()}")
+
+    def _where_the_key_may_begin(self, searched: int) -> int:
+        """Nothing before that can become the key of the events, whatever comes."""
+        key = self._buffer.rfind(b'"traceEvents"', searched)
+        if key >= 0 and not self._buffer[key + len(b'"traceEvents"') :].strip(_BLANK + b":"):
+            return key
+        return max(searched, len(self._buffer) - 64)
+
+    def _fill_anew(self) -> bool:
+        self._buffer.clear()
+        return self._fill()
+
+    def _fill_to(self, size: int) -> bool:
+        """At least one chunk more, up to a size; False where there is none."""
+        if not self._fill():
+            return False
+        while len(self._buffer) < size and self._fill():
+            pass
+        return True
 
     def _is_cut_object(self) -> bool:
         try:
@@ -198,30 +223,35 @@ class Pieces:
         return None
 
     def _last_between(self, end: int) -> int:
-        """Index of the last comma before `end` that looks like one between two events; -1 for none."""
+        """Index of the last comma before `end` that looks like one between two events; -1 for none.
+
+        One with many blanks around it may be passed over.
+        """
         start = end
         while start > 0:
-            start = max(0, start - _LOOK_BACK)
-            cuts = [match.start(1) for match in _BETWEEN.finditer(self._buffer, start, end)]
+            stop, start = min(end, start + _OVERLAP), max(0, start - _LOOK_BACK)
+            cuts = [match.start(1) for match in _BETWEEN.finditer(self._buffer, start, stop)]
             if cuts:
                 return cuts[-1]
         return -1
 
     def _last_piece(self) -> Generator[Piece, None, bool]:
         """The rest of the events; returns whether the array closes. Leaves the buffer behind the closing bracket."""
-        for match in _ARRAY_END.finditer(self._buffer):
-            tail = self._buffer[match.end(1) :]
-            if _tail(tail, is_bare=self._is_bare) is None:
-                continue
-            piece = bytes(memoryview(self._buffer)[: match.end(1)])
-            try:
-                events = decode_events(piece)
-            except FAILURES:
-                break
-            self._buffer = tail
-            yield self._counted(Piece(events, piece))
-            return True
-        return (yield from self._by_brackets())
+        rest: dict[str, Any] = {}
+        try:
+            if self._is_bare:
+                piece = bytes(self._buffer)
+            else:
+                keys = _decode_object(b'{"\\u0000events":' + self._buffer)
+                piece = bytes(keys.pop(_EVENTS))
+                rest = {key: msgspec.json.decode(value) for key, value in keys.items() if key != "traceEvents"}
+            events = decode_events(piece)
+        except FAILURES:
+            return (yield from self._by_brackets())
+        self.metadata |= rest
+        self._buffer = bytearray(b"" if self._is_bare else b"}")
+        yield self._counted(Piece(events, piece))
+        return True
 
     def _by_brackets(self) -> Generator[Piece, None, bool]:
         """The events that stand whole in the buffer, the slow and sure way; returns whether the array closes here."""
@@ -232,6 +262,8 @@ class Pieces:
             del self._buffer[: close + 2]
         elif found:
             self._buffer[: found[-1].stop + 1] = b"["
+        if close == TOO_DEEP and not self.damage:
+            self.damage = f"is nested without end in event {self.read_events + 1:,}"
         return close >= 0
 
     def _tolerantly(self, whole: list[bytes]) -> Iterator[Piece]:
@@ -276,6 +308,9 @@ def _decodable(event: bytes) -> bytes | None:
             continue
         return text
     return None
+
+
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _object(text: bytes | bytearray) -> dict[str, Any] | None:

@@ -6,23 +6,26 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from deepscope.errors import NotATraceError, TruncatedTraceError
 from deepscope.trace.ascend import CANN, connect, home_threads
+from deepscope.trace.bounds import MOST_BYTES, possible_times, summable
 from deepscope.trace.columns import QUEUE_OFFSET, Columns, as_int
-from deepscope.trace.model import Events, Int32, Int64, Kind, Thread, Trace
+from deepscope.trace.decoders import Decoders, workers_for
+from deepscope.trace.model import Events, Int32, Int64, Kind, MemoryEvents, Thread, Trace
 from deepscope.trace.names import kind_of
-from deepscope.trace.parallel import decode_elsewhere, workers_for
 from deepscope.trace.pieces import Pieces
 from deepscope.trace.scopes import resolve_scopes
 from deepscope.trace.source import Progress, Source
 
 __all__ = ["read_trace"]
+
+ColumnsT = TypeVar("ColumnsT", Events, MemoryEvents)
 
 
 def read_trace(
@@ -31,10 +34,12 @@ def read_trace(
     partial: bool = False,
     progress: Progress | None = None,
     workers: int | None = None,
+    decoders: Decoders | None = None,
 ) -> Trace:
     """Read a trace from a local path or any URL that fsspec knows; gzip is told by its content.
 
-    `workers` processes decode a part of it each (0: all is done here; None: as many as are worth it).
+    `workers` processes beside this one decode parts of it (0: none; None: as many as are worth it). They are started
+    here, unless `decoders` are running already.
     With `partial`, a file that ends early or is damaged yields the events before that place, and `truncated` is set.
     Raises `NoTraceError`, `NotATraceError`, `TruncatedTraceError`, or `MissingExtraError` for a URL's reader.
     """
@@ -44,8 +49,9 @@ def read_trace(
     try:
         with _no_collection(), closing(iter(source)) as chunks:
             pieces = Pieces(chunks, name)
-            if count := workers_for(name, source.size_bytes) if workers is None else workers:
-                decode_elsewhere(pieces, columns, count)
+            _decode_large(
+                pieces, columns, decoders, workers_for(name, source.size_bytes) if workers is None else workers
+            )
             for piece in pieces:
                 columns.add(piece.events, piece.text)
     except NotATraceError:
@@ -56,6 +62,19 @@ def read_trace(
     if damage and not partial:
         raise TruncatedTraceError(_describe(name, source.damage, pieces.damage, pieces.read_events))
     return _trace(name, columns, pieces.metadata, truncated=bool(damage))
+
+
+def _decode_large(pieces: Pieces, columns: Columns, decoders: Decoders | None, workers: int) -> None:
+    """What of a large trace processes can do side by side; the rest is left in `pieces`."""
+    if decoders is None and not workers:
+        return
+    from deepscope.trace.parallel import decode_together
+
+    if decoders is not None:
+        decode_together(pieces, columns, decoders)
+        return
+    with Decoders(workers) as started:
+        decode_together(pieces, columns, started)
 
 
 @contextmanager
@@ -99,6 +118,7 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
     scopes, scope = resolve_scopes(metadata.get("deepscope"), kind, columns.argument("scope"), name, texts)
     device, stream = _devices(columns, thread, threads, is_device)
     start, duration = columns.column("start_ns"), columns.column("duration_ns")
+    size_bytes = columns.argument("size_bytes")
     if CANN in process_names:
         arrows = columns.launch_arrows()
         connect(
@@ -123,25 +143,36 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         device=device,
         stream=stream,
         call_stack=columns.argument("call_stack", np.int32),
-        size_bytes=columns.argument("size_bytes"),
+        size_bytes=np.where(summable(size_bytes, MOST_BYTES), size_bytes, -1),
         shapes=shapes,
         dtypes=dtypes,
         concrete=concrete,
         scope=scope,
     )
+    threads_found = _threads(columns, process_names, thread, is_device)
+    memory = columns.memory()
+    possible = possible_times(start, duration, device)
+    sound = summable(memory.size_bytes, MOST_BYTES) & (np.abs(memory.total_allocated_bytes) <= MOST_BYTES)
     return Trace(
         path=path,
         strings=texts,
-        threads=_threads(columns, process_names, thread, is_device),
-        events=events,
+        threads=threads_found,
+        events=_chosen(events, possible),
         flows=columns.flows(),
-        memory=columns.memory(),
+        memory=_chosen(memory, sound),
         counters=columns.counters(),
         scopes=scopes,
         metadata=metadata,
         base_ns=_base_ns(metadata),
         truncated=truncated,
+        left_out=columns.left_out + int((~possible).sum()) + int((~sound).sum()),
     )
+
+
+def _chosen(columns: ColumnsT, rows: npt.NDArray[np.bool_]) -> ColumnsT:
+    if rows.all():
+        return columns
+    return type(columns)(**{one.name: getattr(columns, one.name)[rows] for one in fields(columns)})
 
 
 def _base_ns(metadata: dict[str, Any]) -> int:

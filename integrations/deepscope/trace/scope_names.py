@@ -6,6 +6,7 @@
 | `@dm:17` | a call of scope 17, a module |
 | `@da:3` | annotation 3 of the window, by whatever name |
 | `@dt:` | a moment: the span's start |
+| `@do:81200` | the thread was off the CPU for 81,200 ns on the line that is open, since the last line began or ended |
 | `@dl:14,17:1843` | runs of lines 14 and, within it, 17, from 1,843 ns before the thread's last moment to that moment |
 
 They are short and ASCII: Kineto's writer makes `unknown` of a name with other letters, and a broken file of one with
@@ -22,16 +23,22 @@ __all__ = [
     "LINE",
     "MODULE",
     "MOMENT_NAME",
+    "OFF_CPU",
     "ScopeEvent",
     "annotation_name",
     "late_name",
     "line_name",
     "module_name",
+    "off_cpu_name",
     "parse_name",
+    "parse_off_cpu",
 ]
 
 LINE, MODULE, LATE = "@ds:", "@dm:", "@dl:"
 MOMENT_NAME = "@dt:"
+OFF_CPU = "@do:"
+_MOST_DIGITS = 16
+"""More nanoseconds than that are months."""
 
 
 class ScopeEvent(NamedTuple):
@@ -61,6 +68,18 @@ def annotation_name(number: int) -> str:
 def late_name(scopes: Iterable[int], began_ns: int) -> str:
     """The name of a late span for lines that ran nested, outermost first."""
     return f"{LATE}{','.join(map(str, scopes))}:{began_ns}"
+
+
+def off_cpu_name(duration_ns: int) -> str:
+    """The name of a mark that the line which is open was off the CPU for so long."""
+    return f"{OFF_CPU}{duration_ns}"
+
+
+def parse_off_cpu(name: str) -> int | None:
+    """How long a line was off the CPU by a mark of that name; None for a name that is not a mark's."""
+    digits = name[len(OFF_CPU) :]
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) < _MOST_DIGITS
+    return int(digits) if is_number and name.startswith(OFF_CPU) else None
 
 
 def parse_name(name: str) -> ScopeEvent | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,14 +47,22 @@ def _read_table(deepscope: object) -> tuple[list[Scope], dict[tuple[int, int], i
     files = deepscope.get("files")
     rows = deepscope.get("scopes")
     paths = [f.get("path") if isinstance(f, dict) else None for f in files] if isinstance(files, list) else []
+    lowered = _read_lowered(deepscope.get("lines"))
     scopes: list[Scope] = []
     table: dict[tuple[int, int], int] = {}
     for number, row in enumerate(rows if isinstance(rows, list) else []):
         if (scope := _from_row(row, paths)) is not None:
             kind = Kind.MODULE_SCOPE if row[0] == 1 else Kind.LINE_SCOPE
             table[int(kind), number] = len(scopes)
-            scopes.append(scope)
+            scopes.append(replace(scope, lowered=lowered.get(number, "")))
     return scopes, table
+
+
+def _read_lowered(lines: object) -> dict[int, str]:
+    """Number in the file's table → what the scope stands for."""
+    rows = lines.get("lowered") if isinstance(lines, dict) else None
+    pairs = [row for row in rows if isinstance(row, list) and len(row) == 2] if isinstance(rows, list) else []
+    return {row[0]: row[1] for row in pairs if type(row[0]) is int and row[1] in ("loop", "function")}
 
 
 def _from_row(row: object, paths: list[object]) -> Scope | None:

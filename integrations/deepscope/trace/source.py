@@ -11,22 +11,24 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from deepscope.errors import NoTraceError, TraceError
+from deepscope.errors import DeepScopeError, NoTraceError, TraceError
 from deepscope.trace.remote import is_url, open_remote
+from deepscope.trace.unpacking import UnpackLimit
 
 _zlib: Any = zlib
 with contextlib.suppress(ImportError):  # no wheel for this machine
     # The same interface as zlib's, three times as fast, and it lets go of the interpreter's lock.
     from isal import isal_zlib as _zlib
 
-__all__ = ["CHUNK_BYTES", "Progress", "Source", "likely_json_bytes"]
+__all__ = ["CHUNK_BYTES", "READ_BYTES", "Progress", "Source", "likely_json_bytes"]
 
 Progress = Callable[[int, int], None]
 """Called with the bytes of the file read so far and its size (0 where unknown)."""
 
 CHUNK_BYTES = 512 << 10
 """What is decoded at once: small enough that the text and its records stay in a CPU's cache."""
-_READ_BYTES = 1 << 18
+READ_BYTES = 1 << 18
+"""What is read of a file at once, and so what its first bytes are."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_RATIO = 15
 
@@ -37,9 +39,10 @@ def likely_json_bytes(name: str, size_bytes: int) -> int:
 
 
 class Source:
-    """An iterable over chunks of about 2 MB; afterwards `damage` says what is wrong with the compression, if anything.
+    """An iterable over chunks; afterwards `damage` says what is wrong with the compression, if anything.
 
-    Raises `NoTraceError` when opened on what is not there.
+    Raises `NoTraceError` when opened on what is not there, and `TraceError` when a file unpacks to more than
+    `UnpackLimit` allows.
     """
 
     def __init__(self, path: str, progress: Progress | None = None) -> None:
@@ -66,14 +69,16 @@ class Source:
             return
         yield from self._inflate(first)
 
-    def _read(self, size: int = _READ_BYTES) -> bytes:
-        data: bytes = self._file.read(size)
+    def _read(self, size: int | None = None) -> bytes:
+        data: bytes = self._file.read(READ_BYTES if size is None else size)
         self._read_bytes += len(data)
         return data
 
     def _inflate(self, data: bytes) -> Iterator[bytes]:
         """Members one after another; what follows the last and is no member is left alone, as `gzip -d` does."""
         inflater = _zlib.decompressobj(wbits=31)
+        limit = UnpackLimit.of_environment()
+        unpacked_bytes = 0
         pending: list[bytes] = []
         pending_bytes = 0
         try:
@@ -81,6 +86,8 @@ class Source:
                 out = inflater.decompress(data, CHUNK_BYTES - pending_bytes)
                 pending.append(out)
                 pending_bytes += len(out)
+                unpacked_bytes += len(out)
+                limit.check(self.path, self._read_bytes, unpacked_bytes)
                 if pending_bytes >= CHUNK_BYTES:
                     yield b"".join(pending)
                     pending, pending_bytes = [], 0
@@ -122,7 +129,7 @@ _END = object()
 
 def _fail(error: BaseException, path: str) -> NoReturn:
     """Remote stores and archives have errors of their own; whatever went wrong, the bytes did not come."""
-    if isinstance(error, Exception) and not isinstance(error, MemoryError):
+    if isinstance(error, Exception) and not isinstance(error, (MemoryError, DeepScopeError)):
         raise TraceError(f"{path}: cannot be read ({error}); check the disk or the connection") from error
     raise error
 

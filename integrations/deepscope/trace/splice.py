@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from deepscope.trace.model import Scope
+from deepscope.trace.scope_names import off_cpu_name
 
-__all__ = ["compact", "json_bytes", "scope_event", "scope_prefix", "with_argument", "with_name"]
+__all__ = ["compact", "json_bytes", "off_cpu_prefix", "scope_event", "scope_prefix", "with_argument", "with_name"]
 
 _ARGS = b'"args":{'
 
@@ -61,6 +62,12 @@ def scope_prefix(number: int, scope: Scope, *, is_module: bool) -> tuple[bytes, 
         category, name = "python_line", f"{_basename(scope.file)}({scope.line}): {scope.name}"
     before = b'{"ph":"X","cat":"%s","name":%s,"pid":' % (category.encode(), json_bytes(name))
     return before, b',"args":{"scope":%d}}' % number
+
+
+def off_cpu_prefix(duration_ns: int) -> tuple[bytes, bytes]:
+    """What stands before and after the place and times of a mark that a line was off the CPU."""
+    name = json_bytes(off_cpu_name(duration_ns))
+    return b'{"ph":"X","cat":"python_off_cpu","name":%s,"pid":' % name, b',"args":{"off_cpu_ns":%d}}' % duration_ns
 
 
 def _basename(path: str) -> str:

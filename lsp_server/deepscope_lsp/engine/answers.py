@@ -12,10 +12,20 @@ from deepscope.report.paths import call_tree
 from deepscope.report.places import short_path
 from deepscope.store.profile import CallNode, Line, Numbers
 from deepscope_lsp.engine.annotation import annotate, total_words
+from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.hover import Locate
 from deepscope_lsp.engine.profile_index import ProfileIndex, subtree_ns
 
-__all__ = ["FlameMetric", "call_paths", "flame_graph", "hot_lines", "hot_modules", "line_object", "numbers_object"]
+__all__ = [
+    "FlameMetric",
+    "call_paths",
+    "flame_graph",
+    "hot_lines",
+    "hot_modules",
+    "line_object",
+    "numbers_object",
+    "vanished_lines",
+]
 
 FlameMetric = Literal["device", "backward", "cpu"]
 _METRICS: dict[FlameMetric, Callable[[CallNode], int]] = {
@@ -24,12 +34,15 @@ _METRICS: dict[FlameMetric, Callable[[CallNode], int]] = {
     "cpu": lambda node: node.self_cpu_ns,
 }
 
+VANISHED_SHARE = 0.01
+"""Of the baseline's busy time."""
+VANISHED_LIMIT = 50
 NO_LINE_NAME = "(no user line)"
 DEPTH_LIMIT = 200
 """Of the tree that is answered: JSON readers have limits of their own."""
 
 
-def line_object(line: Line, index: ProfileIndex, locate: Locate) -> dict[str, Any]:
+def line_object(line: Line, index: ProfileIndex, locate: Locate, baseline: Baseline | None = None) -> dict[str, Any]:
     """One line: its place as recorded, where it is here (`uri`, `currentLine`), its label and all its numbers."""
     found = locate(line.file, line.line)
     note = annotate(line, index.measure)
@@ -45,6 +58,7 @@ def line_object(line: Line, index: ProfileIndex, locate: Locate) -> dict[str, An
         "share": index.measure.share(line.self_device_ns),
         "totalShare": index.measure.share(line.total_device_ns),
         "perStepNs": index.measure.per_step(line.self_device_ns),
+        "baselineNs": None if baseline is None else baseline.own_ns(line.file, line.line),
         "exact": line.exact,
         "numbers": numbers_object(line),
     }
@@ -57,12 +71,42 @@ def numbers_object(record: Numbers) -> dict[str, int]:
 
 
 def hot_lines(
-    index: ProfileIndex, locate: Locate, *, limit: int, files: set[str] | None = None
+    index: ProfileIndex,
+    locate: Locate,
+    *,
+    limit: int,
+    files: set[str] | None = None,
+    baseline: Baseline | None = None,
 ) -> list[dict[str, Any]]:
     """The lines with the most own device time first, then those that make it wait; of `files` alone where given."""
     lines = [line for line in index.profile.lines if files is None or line.file in files]
     lines.sort(key=lambda line: (-line.self_device_ns, -(line.wait_ns + line.idle_ns), -line.self_cpu_ns))
-    return [line_object(line, index, locate) for line in lines[:limit]]
+    return [line_object(line, index, locate, baseline) for line in lines[:limit]]
+
+
+def vanished_lines(index: ProfileIndex, locate: Locate, baseline: Baseline) -> list[dict[str, Any]]:
+    """Lines of the baseline that had device time and are gone, or have none today; the largest first."""
+    old = baseline.index
+    answers = []
+    for line in baseline.vanished()[:VANISHED_LIMIT]:
+        if old.measure.share(line.self_device_ns) < VANISHED_SHARE:
+            break
+        file, number = baseline.place_now(line)
+        found = locate(file, number)
+        answers.append(
+            {
+                "file": file,
+                "shortFile": short_path(file, index.profile.trace.project_root),
+                "line": number,
+                "function": line.function,
+                "text": (line.text or "").strip(),
+                "uri": found[0] if found else None,
+                "currentLine": found[1] if found else None,
+                "share": old.measure.share(line.self_device_ns),
+                "perStepNs": old.measure.per_step(line.self_device_ns),
+            }
+        )
+    return answers
 
 
 def call_paths(index: ProfileIndex, locate: Locate, *, min_share: float = 0.001) -> list[dict[str, Any]]:

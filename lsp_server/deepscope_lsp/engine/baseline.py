@@ -6,7 +6,8 @@ from deepscope.store.profile import Function, Line
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.path_map import PathMap
 from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex
-from deepscope_lsp.remap.diff import match_lines
+from deepscope_lsp.remap import LineMap
+from deepscope_lsp.remap.diff import match_indented
 
 __all__ = ["Baseline"]
 
@@ -48,6 +49,31 @@ class Baseline:
         old = self.line(file, line)
         return 0.0 if old is None else self.index.measure.per_step(old.self_device_ns)
 
+    def vanished(self) -> list[Line]:
+        """Older lines with device time of their own that no line is today; the largest first."""
+        kept: set[tuple[str, int]] = set()
+        for file, now in self._current.files.items():
+            if (partners := self._file(file)) is not None:
+                old_file, lines = partners
+                working = (number for number, record in now.lines.items() if record.self_device_ns)
+                kept.update((old_file.path, number if lines is None else lines.get(number, 0)) for number in working)
+        gone = [
+            line
+            for file in self.index.files.values()
+            for line in file.lines.values()
+            if line.self_device_ns and (line.file, line.line) not in kept
+        ]
+        return sorted(gone, key=lambda line: -line.self_device_ns)
+
+    def place_now(self, line: Line) -> tuple[str, int]:
+        """Where an older line would stand in the current profile: file and line as recorded there."""
+        for file in self._current.files:
+            partners = self._file(file)
+            if partners is not None and partners[0].path == line.file:
+                old, new = self.index.lines_of_text(line.file), self._current.lines_of_text(file)
+                return file, LineMap(old, new).near(line.line) if old and new else line.line
+        return line.file, line.line
+
     def _file(self, file: str) -> Partners | None:
         if file not in self._partners:
             self._partners[file] = self._find_partners(file)
@@ -62,5 +88,5 @@ class Baseline:
         old = self.index.profile.files.get(recorded)
         if old is None or old.text is None or not lines:
             return self.index.files[recorded], None
-        origin = match_lines(source_lines(old.text), lines)
+        origin = match_indented(source_lines(old.text), lines)
         return self.index.files[recorded], {place: home + 1 for place, home in enumerate(origin, 1) if home >= 0}

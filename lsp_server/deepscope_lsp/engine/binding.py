@@ -14,11 +14,10 @@ from deepscope_lsp.engine.annotation import Mark
 from deepscope_lsp.engine.buffer import Buffer, Splice
 from deepscope_lsp.engine.likeness import is_same_text
 from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex
+from deepscope_lsp.engine.unopened import lines_on_disk
 from deepscope_lsp.remap import LineMap
 
 __all__ = ["Binding", "Shown", "bind"]
-
-READ_LIMIT_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,10 @@ class Binding:
         """Whether the text, unlike when it was bound, has the recorded hash by now: then it is to be bound anew."""
         source = self.index.profile.files.get(self.file.path)
         return self.mark is Mark.OTHER_TEXT and source is not None and is_same_text(source, self.map.lines)
+
+    def recorded_line(self, line: int) -> int | None:
+        """The recorded line that a line of now is, unchanged or edited; None for one that was not there."""
+        return self.map.recorded_line(line) or self.map.changed_between(line, line).get(line)
 
     def spliced(self, splice: Splice) -> None:
         """Follows an edit of the buffer."""
@@ -90,7 +93,7 @@ def _recorded_text(profile: Profile, recorded: str, buffer: Buffer, path: str | 
     source = profile.files.get(recorded)
     if source is not None and source.text is not None:
         return source_lines(source.text), Mark.NONE
-    on_disk = _lines_on_disk(path)
+    on_disk = lines_on_disk(path)
     if on_disk is None:
         on_disk, path = list(buffer.lines), None
     if source is None or not source.sha256:
@@ -120,16 +123,5 @@ def _recorded_at(profile: Profile) -> float | None:
         pass
     try:
         return os.stat(profile.trace.path).st_mtime  # noqa: PTH116 - may be a URL
-    except (OSError, ValueError):
-        return None
-
-
-def _lines_on_disk(path: str | None) -> list[str] | None:
-    if path is None:
-        return None
-    try:
-        if os.path.getsize(path) > READ_LIMIT_BYTES:  # noqa: PTH202 - as above
-            return None
-        return source_lines(Path(path).read_bytes().decode("utf-8", "replace"))
     except (OSError, ValueError):
         return None

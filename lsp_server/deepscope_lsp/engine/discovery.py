@@ -1,22 +1,20 @@
-"""Traces in the configured places: found quickly, by their names alone, the newest first."""
+"""Traces in the configured places, the newest first."""
 
 from __future__ import annotations
 
 import fnmatch
 import os
-import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deepscope.store.files import TraceFile, is_url
+from deepscope.errors import TraceError
+from deepscope.store.files import SKIPPED_FOLDERS, TRACE_ENDINGS, is_url, list_files, local_file
+from deepscope.store.recognition import FoundTrace, Recognizer
 
-__all__ = ["TRACE_SUFFIXES", "Places", "TraceStamp", "find_stamps", "lies_below", "resolve_places"]
+__all__ = ["Places", "find_traces", "lies_below", "patterns_of", "resolve_places"]
 
-TRACE_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
-DEPTH_LIMIT = 6
-"""Folders below a configured one that are looked into: `lightning_logs/version_12/…`."""
-SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "checkpoints"})
 GLOB_FOLDER_LIMIT = 20_000
 
 
@@ -27,38 +25,36 @@ class Places:
     folders: tuple[str, ...]
     files: tuple[str, ...]
     """Named one by one: taken whatever they are called."""
+    matched: tuple[str, ...] = ()
+    """Files that a glob names: taken if they are traces."""
     urls: tuple[str, ...] = ()
     """Remote folders: loaded when asked for, never polled."""
-
-
-@dataclass(frozen=True, slots=True)
-class TraceStamp:
-    """A trace file as it was seen: a change of size or time is another version of it."""
-
-    path: str
-    size_bytes: int
-    mtime_ns: int
-
-    @property
-    def time_ns(self) -> int:
-        """When it was recorded, as its name says, else when it was written."""
-        return TraceFile(self.path, self.size_bytes, self.mtime_ns).recorded_ns or self.mtime_ns
 
 
 def resolve_places(entries: Sequence[str], root: str) -> Places:
     """What the setting `deepscope.traces` means in one workspace folder: folders, files, globs and URLs."""
     folders: list[str] = []
     files: list[str] = []
+    matched: list[str] = []
     urls: list[str] = []
     for entry in entries:
+        if "\0" in entry:  # no file system has such a name
+            continue
         if is_url(entry):
             urls.append(entry)
             continue
         path = os.path.join(root, Path(entry).expanduser())  # noqa: PTH118 - an absolute entry stands as it is
-        matches = _expand(path) if any(sign in entry for sign in "*?[") else [path]
-        for match in matches:
-            (files if os.path.isfile(match) else folders).append(os.path.normpath(match))  # noqa: PTH113
-    return Places(tuple(dict.fromkeys(folders)), tuple(dict.fromkeys(files)), tuple(urls))
+        is_glob = any(sign in entry for sign in "*?[")
+        for match in _expand(path) if is_glob else [path]:
+            place = os.path.normpath(match)
+            if not os.path.isfile(match):  # noqa: PTH113
+                folders.append(place)
+            elif not is_glob:
+                files.append(place)
+            elif match.endswith(TRACE_ENDINGS):
+                matched.append(place)
+    folders, files, matched = ([*dict.fromkeys(one)] for one in (folders, files, matched))
+    return Places(tuple(folders), tuple(files), tuple(matched), tuple(urls))
 
 
 def lies_below(folder: str, root: str) -> bool:
@@ -67,49 +63,21 @@ def lies_below(folder: str, root: str) -> bool:
     return real_folder.startswith(os.path.join(real_root, ""))  # noqa: PTH118
 
 
-def find_stamps(places: Places) -> list[TraceStamp]:
+def patterns_of(entries: Sequence[str]) -> list[str]:
+    """Globs of all that lies below the settings' places, for an editor that watches the workspace folders."""
+    inside = [entry for entry in entries if not is_url(entry) and not Path(entry).expanduser().is_absolute()]
+    words = ["/".join(part for part in Path(entry).parts if part not in {".", "**"}) for entry in inside]
+    return list(dict.fromkeys(f"**/{one}/**" for one in words if one and ".." not in one.split("/")))
+
+
+def find_traces(places: Places, recognizer: Recognizer) -> list[FoundTrace]:
     """All traces that are there now, the newest first; what cannot be read is not there."""
-    found: dict[str, TraceStamp] = {}
-    for path in places.files:
-        if (stamp := _stamp(path)) is not None:
-            found[path] = stamp
+    named = [file for path in places.files if (file := local_file(path)) is not None]
+    listed = {path: file for path in places.matched if (file := local_file(path)) is not None}
     for folder in places.folders:
-        for path in _walk(folder, 0, set()):
-            if path not in found and (stamp := _stamp(path)) is not None:
-                found[path] = stamp
-    return sorted(found.values(), key=lambda stamp: (-stamp.time_ns, stamp.path))
-
-
-def _walk(folder: str, depth: int, seen: set[tuple[int, int]]) -> Iterator[str]:
-    try:
-        status = os.stat(folder)  # noqa: PTH116 - called for every folder at every poll
-        with os.scandir(folder) as entries:
-            listed = sorted(entries, key=lambda entry: entry.name)
-    except (OSError, ValueError):
-        return
-    if (status.st_dev, status.st_ino) in seen:  # a link to a folder above or beside
-        return
-    seen.add((status.st_dev, status.st_ino))
-    for entry in listed:
-        if entry.name.endswith(TRACE_SUFFIXES):
-            yield entry.path
-        elif depth < DEPTH_LIMIT and not entry.name.startswith(".") and entry.name not in SKIPPED and _is_folder(entry):
-            yield from _walk(entry.path, depth + 1, seen)
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def _stamp(path: str) -> TraceStamp | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116
-    except (OSError, ValueError):
-        return None
-    return TraceStamp(path, status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
+        with suppress(TraceError):
+            listed.update((file.path, file) for file in list_files(folder))
+    return recognizer.traces(listed.values(), named=named)
 
 
 def _expand(pattern: str) -> list[str]:
@@ -132,7 +100,7 @@ def _folders_below(top: str) -> list[str]:
         if "pyvenv.cfg" in files:
             names.clear()
             continue
-        names[:] = sorted(name for name in names if not name.startswith(".") and name not in SKIPPED)
+        names[:] = sorted(name for name in names if not name.startswith(".") and name not in SKIPPED_FOLDERS)
         folders.append(folder)
         if len(folders) >= GLOB_FOLDER_LIMIT:
             break

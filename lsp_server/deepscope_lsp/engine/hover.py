@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from deepscope.report.event_names import readable
 from deepscope.report.places import short_path
 from deepscope.store.profile import Finding, Function, Line, Numbers, Profile, Top
 from deepscope_lsp.engine import markdown, wording
@@ -63,7 +64,7 @@ def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> 
         _findings(context.findings, context.measure),
         _calls("Called from", context.index.callers(line.file, line.line), context),
         _calls("Calls", context.index.callees(line.file, line.line), context),
-        _remarks(line),
+        _remarks(line, is_recorded_by_line=context.index.profile.trace.line_source == "scopes"),
         _footer(context),
     ]
     return "\n\n".join(section for section in sections if section)
@@ -135,13 +136,15 @@ def _tops(title: str, tops: Sequence[Top], measure: Measure) -> str:
     rows = []
     for top in tops[:TOP_COUNT]:
         calls = "1 call" if top.count == 1 else f"{top.count:,} calls"
-        rows.append(f"- {markdown.code(top.name)} {wording.duration(measure.per_step(top.device_ns))} ({calls})")
+        rows.append(
+            f"- {markdown.code(readable(top.name))} {wording.duration(measure.per_step(top.device_ns))} ({calls})"
+        )
     return _list(title, rows)
 
 
 def _libraries(line: Line, measure: Measure) -> str:
     rows = [
-        f"- {markdown.code(f'{library.module}.{library.function}')} {markdown.code(library.operator)} "
+        f"- {markdown.code(f'{library.module}.{library.function}')} {markdown.code(readable(library.operator))} "
         f"{wording.duration(measure.per_step(library.device_ns))}; record with "
         f"{markdown.code(f'include=[{library.include!r}]')} to see its lines"
         for library in line.libraries[:TOP_COUNT]
@@ -170,10 +173,15 @@ def _calls(title: str, calls: Sequence[Call], context: HoverContext) -> str:
     return _list(title, rows)
 
 
-def _remarks(line: Line) -> str:
+def _remarks(line: Line, *, is_recorded_by_line: bool) -> str:
     remarks = []
     if not line.exact:
-        remarks.append("The trace has no line scopes here: the numbers are those of the whole function.")
+        if line.of_loop:
+            remarks.append("The numbers are those of the whole loop: recording its lines was too dear.")
+        elif is_recorded_by_line:
+            remarks.append("The numbers are those of the whole function: recording its lines was too dear.")
+        else:
+            remarks.append("The trace has no line scopes here: the numbers are those of the whole function.")
     if line.in_compiled_region:
         remarks.append("Inside a compiled region: kernels of the region count for the line that called it.")
     return " ".join(remarks)

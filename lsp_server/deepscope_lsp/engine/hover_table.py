@@ -98,7 +98,10 @@ def _of_wall(numbers: Numbers, measure: Measure) -> list[tuple[str, int]]:
         (whole, numbers.total_cpu_ns if numbers.total_cpu_ns > numbers.self_cpu_ns else 0),
         ("waiting for the device", numbers.wait_ns),
         ("device idle meanwhile", numbers.idle_ns),
-        ("data-loader workers", numbers.worker_cpu_ns),
+        ("waiting for data-loader workers", numbers.loader_wait_ns),
+        ("blocked", numbers.blocked_ns),
+        ("data-loader workers", numbers.worker_ns),
+        ("data-loader workers on the CPU", numbers.worker_cpu_ns),
     ]
 
 

@@ -23,7 +23,7 @@ from deepscope.errors import DeepScopeError, TraceError
 from deepscope.store import cache
 from deepscope.store.merge import merge_profiles
 from deepscope.store.profile import Profile
-from deepscope.store.runs import select
+from deepscope.store.runs import Selection, select
 
 __all__ = ["CancelledLoadError", "Loader", "Request", "cached_profile"]
 
@@ -31,9 +31,10 @@ Progress = Callable[[int, int], None]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What to load: the arguments of `load_profile`."""
+    """What to load: the arguments of `load_profile`, or of `load_selection` where the traces are selected."""
 
     path: str
+    selection: Selection | None = None
     step: int | None = None
     rank: int | None = None
     stage: str | None = None
@@ -59,7 +60,7 @@ def cached_profile(request: Request) -> Profile | None:
     Raises:
         TraceError, OptionError: as `load_profile`.
     """
-    selection = select(request.path, rank=request.rank, stage=request.stage)
+    selection = request.selection or select(request.path, rank=request.rank, stage=request.stage)
     kept = []
     for file in selection.files:
         profile = cache.load(file, step=request.step, partial=request.partial)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from deepscope.errors import DeepScopeError
-from deepscope.store.load import load_profile
+from deepscope.store.load import load_profile, load_selection
 from deepscope_lsp.engine.loading import Report, Request
 
 __all__: list[str] = []
@@ -45,8 +46,12 @@ def main(arguments: list[str]) -> int:
     reporter = Reporter()
     request = msgspec.json.decode(arguments[0], type=Request)
     try:
-        profile = load_profile(
-            request.path,
+        load = (
+            partial(load_profile, request.path)
+            if request.selection is None
+            else partial(load_selection, request.selection)
+        )
+        profile = load(
             step=request.step,
             rank=request.rank,
             stage=request.stage,

@@ -22,6 +22,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from deepscope.store.profile import SourceFile
 from deepscope.trace.source_lines import source_lines
+from deepscope_lsp.engine.copies import is_made, source_parts
 from deepscope_lsp.engine.likeness import is_same_text, shared_ratio
 from deepscope_lsp.engine.recorded_path import RecordedPath, parts_of
 
@@ -96,9 +97,18 @@ class PathMap:
         self.prefixes.update(lesson)
         return lesson
 
+    def mapping_to(self, recorded: str, folder: str) -> dict[str, str]:
+        """The mapping by which a recorded file is found in a folder: as much of its path as stands there; or none."""
+        path = parts_of(recorded)
+        for start in range(1, len(path.parts)):
+            if _is_file(_below(folder, path.parts[start:])):
+                return {_joined(path, start): folder}
+        return {}
+
     def local(self, recorded: str) -> str | None:
         """Where a recorded file lies here; None where it is not found, or found twice."""
-        if recorded not in self._known:
+        known = self._known.get(recorded)
+        if recorded not in self._known or (known is not None and not _is_file(known)):  # moved away since
             self._known[recorded] = self._find_local(recorded)
         return self._known[recorded]
 
@@ -170,48 +180,86 @@ class PathMap:
             if rest is not None and _is_file(found := str(Path(local_prefix, *rest))):
                 return found
         if self._lies_here(recorded):
-            return recorded if self._is_in_workspace(recorded) else self._copy_of(recorded) or recorded
+            is_own = self.is_in_workspace(recorded) and not is_made(recorded, self.roots)
+            return recorded if is_own else self._source_of(recorded) or recorded
         below = path.below(parts_of(self.project_root)) if self.project_root else None
         for rest in [below, *(path.parts[start:] for start in range(1, len(path.parts)))]:
-            found_here = {file for root in self.roots if rest and _is_file(file := _below(root, rest))}
-            if found_here:
-                return found_here.pop() if len(found_here) == 1 else None
+            for roots in (self.roots[:1], self.roots[1:]):  # the folder that the trace is of comes first
+                found_here = {file for root in roots if rest and _is_file(file := _below(root, rest))}
+                if len(found_here) == 1:
+                    found = found_here.pop()
+                    return self._source_of(recorded) or found if is_made(found, self.roots) else found
+                if found_here:
+                    return None
         return None
 
     def _longest_prefixes(self) -> Iterator[tuple[str, str]]:
         return iter(sorted(self.prefixes.items(), key=lambda pair: -len(pair[0])))
 
-    def _copy_of(self, recorded: str) -> str | None:
-        """The workspace's own copy of a file that ran elsewhere on this machine; None where none has the same text."""
+    def _source_of(self, recorded: str) -> str | None:
+        """The workspace's own file of what ran elsewhere on this machine, or in a build's or an installation's copy.
+
+        It has the recorded text; None where there is none such, or several.
+        """
         below = parts_of(recorded).below(parts_of(self.project_root)) if self.project_root else None
         source = self.files.get(recorded)
-        if not below or source is None:
+        if source is None:
             return None
-        found = [file for root in self.roots if _is_file(file := _below(root, below)) and _has_text(file, source)]
-        return found[0] if len(found) == 1 else None
+        after = source_parts(recorded)
+        rests = [rest for rest in (below, after, ("src", *after) if after else None) if rest]
+        for rest in rests:
+            places = {_below(root, rest) for root in self.roots}
+            found = [file for file in places if not is_made(file, self.roots) and _is_file(file)]
+            found = [file for file in found if _has_text(file, source)]
+            if found:
+                return found[0] if len(found) == 1 else None
+        return None
 
-    def _is_in_workspace(self, path: str) -> bool:
+    def is_in_workspace(self, path: str) -> bool:
+        """Whether a file really lies below a workspace folder, links resolved."""
         real = os.path.realpath(path)
         return any(parts_of(real).below(parts_of(os.path.realpath(root))) is not None for root in self.roots)
 
     def _is_another_file(self, recorded: str, path: str) -> bool:
-        """Whether a recorded file lies in the workspace where it was recorded, and this is another one."""
-        if not self._lies_here(recorded) or not self._is_in_workspace(recorded):
+        """Whether the recorded file is known to be another one here, and this is a copy of it."""
+        if is_made(path, self.roots):
+            return not _is_same_file(recorded, path)
+        if self._lies_here(recorded) and self.is_in_workspace(recorded):
+            return not is_made(recorded, self.roots) and not _is_same_file(recorded, path)
+        found = self._find_local(recorded)
+        if found is None or _is_same_file(found, path) or not self.is_in_workspace(found):
             return False
-        try:
-            return not os.path.samefile(recorded, path)  # noqa: PTH121
-        except OSError:
-            return True
+        nearness = [parts_of(recorded).common_suffix(parts_of(one)) for one in (found, path)]
+        return nearness[0] >= nearness[1] and self._reads_alike(found, recorded)
+
+    def _reads_alike(self, path: str, recorded: str) -> bool:
+        source = self.files.get(recorded)
+        lines = _lines_of(path)
+        if source is None or lines is None or (source.text is None and not source.sha256):
+            return lines is not None
+        return is_same_text(source, lines) or shared_ratio(source.text or "", lines) >= ALIKE_RATIO
 
     def _lies_here(self, recorded: str) -> bool:
-        return parts_of(recorded).is_windows == (os.sep == "\\") and _is_file(recorded)
+        return os.path.isabs(recorded) and parts_of(recorded).is_windows == (os.sep == "\\") and _is_file(recorded)  # noqa: PTH117
 
 
 def _has_text(file: str, source: SourceFile) -> bool:
+    lines = _lines_of(file)
+    return lines is not None and is_same_text(source, lines)
+
+
+def _lines_of(file: str) -> list[str] | None:
     try:
         if Path(file).stat().st_size > READ_LIMIT_BYTES:
-            return False
-        return is_same_text(source, source_lines(Path(file).read_text(encoding="utf-8")))
+            return None
+        return source_lines(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)  # noqa: PTH121 - the path may hold what `Path` refuses
     except (OSError, ValueError):
         return False
 

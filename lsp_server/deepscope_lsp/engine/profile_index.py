@@ -101,11 +101,15 @@ class ProfileIndex:
 
     def text_of(self, file: str, line: int) -> str:
         """A line of a recorded file as it ran; "" where the trace has no text of it."""
+        lines = self.lines_of_text(file)
+        return lines[line - 1] if 0 < line <= len(lines) else ""
+
+    def lines_of_text(self, file: str) -> list[str]:
+        """A recorded file as it ran, line by line; empty where the trace has no text of it."""
         if file not in self._texts:
             source = self.profile.files.get(file)
             self._texts[file] = source_lines(source.text) if source is not None and source.text is not None else []
-        lines = self._texts[file]
-        return lines[line - 1] if 0 < line <= len(lines) else ""
+        return self._texts[file]
 
     def lines_of(self, function: Function) -> list[Line]:
         """The measured lines of a function, the one with the most own time first."""

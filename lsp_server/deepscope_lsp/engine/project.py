@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from deepscope.store.files import TraceFile
 from deepscope.store.profile import Profile
+from deepscope.store.recognition import Recognizer
 from deepscope_lsp.engine.baseline import Baseline
-from deepscope_lsp.engine.discovery import TraceStamp
 from deepscope_lsp.engine.loading import Loader
 from deepscope_lsp.engine.path_map import PathMap
+from deepscope_lsp.engine.presence import is_here
 from deepscope_lsp.engine.profile_index import ProfileIndex
 from deepscope_lsp.engine.remembered import Remembered
 from deepscope_lsp.engine.settings import Settings
+from deepscope_lsp.engine.unopened import UnopenedFiles
+from deepscope_lsp.remap import LineMap
 
 __all__ = ["Project"]
 
@@ -24,12 +29,22 @@ class Project:
     root: str
     """Absolute; "" for files that are in no workspace folder."""
     remembered: Remembered
+    settings: Settings = field(default_factory=Settings)
+    """Those of this folder: an editor may have others for each."""
     index: ProfileIndex | None = None
     baseline: Baseline | None = None
     baseline_index: ProfileIndex | None = None
+    is_baseline_chosen: bool = False
+    """By hand: it stays when new runs come; else it is the run before, of the same program."""
+    compares_with_previous: bool = True
+    """Until somebody wants no comparison."""
     paths: PathMap | None = None
-    stamps: tuple[TraceStamp, ...] = ()
+    stamps: tuple[TraceFile, ...] = ()
     """The traces that were there when the profile was loaded."""
+    newer: Profile | None = None
+    """Of the newest run, where another one is shown since no code of this one is here."""
+    listing: Recognizer = field(default_factory=Recognizer)
+    """Of the list of traces that a user chooses from."""
     loader: Loader | None = None
     """The load under way."""
     orders: int = 0
@@ -41,31 +56,61 @@ class Project:
     error: str = ""
     told: dict[str, Any] | None = None
     """The status that the editor was told last."""
+    unopened: UnopenedFiles = field(default_factory=UnopenedFiles)
 
-    def show(self, profile: Profile, settings: Settings, roots: list[str]) -> None:
-        """Makes a profile the one that is shown."""
+    def show(self, profile: Profile, roots: list[str], previous: Profile | None = None) -> None:
+        """Makes a profile the one that is shown, beside the run before it unless a baseline was chosen."""
         self.index = ProfileIndex(profile)
+        if not self.is_baseline_chosen:
+            self.baseline_index = None if previous is None else ProfileIndex(previous)
         self.error = ""
         self.asked.clear()
-        self.map_paths(settings, roots)
+        self.unopened = UnopenedFiles()
+        self.map_paths(roots)
         self._compare()
 
-    def map_paths(self, settings: Settings, roots: list[str]) -> None:
+    def map_paths(self, roots: list[str]) -> None:
         """Starts the path mapping anew from settings and memory."""
         if self.index is None:
             return
         profile = self.index.profile
-        self.paths = PathMap(
-            files={path: profile.files.get(path) for path in self.index.files},
+        self.paths = self._paths_of(profile, self.index.files, roots)
+
+    def is_here(self, profile: Profile, roots: list[str]) -> bool:
+        """Whether code that a profile is of is on this machine."""
+        files = {line.file for line in profile.lines}
+        return is_here(profile, self._paths_of(profile, files, roots))
+
+    def _paths_of(self, profile: Profile, files: Iterable[str], roots: list[str]) -> PathMap:
+        return PathMap(
+            files={path: profile.files.get(path) for path in files},
             project_root=profile.trace.project_root,
             roots=[self.root, *(root for root in roots if root != self.root)] if self.root else list(roots),
-            prefixes={**self.remembered.memory.path_mappings, **settings.path_mappings},
+            prefixes={**self.remembered.memory.path_mappings, **self.settings.path_mappings},
         )
 
+    def map_on_disk(self, recorded: str, path: str) -> LineMap | None:
+        """How the lines of a recorded file stand in a file that is not open; one outside the workspace is not read."""
+        if self.index is None or self.paths is None or not self.paths.is_in_workspace(path):
+            return None
+        return self.unopened.map_of(path, self.index.lines_of_text(recorded))
+
     def compare_with(self, profile: Profile | None) -> None:
-        """Sets or clears the baseline."""
+        """Sets the baseline that was chosen, or clears whatever there is, until one is chosen again."""
+        self.is_baseline_chosen = self.compares_with_previous = profile is not None
         self.baseline_index = None if profile is None else ProfileIndex(profile)
         self._compare()
+
+    @property
+    def wants_previous(self) -> bool:
+        """Whether a new run is to be compared with the one before it."""
+        return self.compares_with_previous and not self.is_baseline_chosen
+
+    def compare_with_previous(self, profile: Profile) -> None:
+        """Sets the run before as baseline; one that was chosen stays."""
+        if self.wants_previous:
+            self.baseline_index = ProfileIndex(profile)
+            self._compare()
 
     def learn(self, lesson: dict[str, str]) -> None:
         """Remembers what a match teaches of paths."""

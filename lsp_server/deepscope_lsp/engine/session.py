@@ -10,6 +10,8 @@ from deepscope.store.profile import Finding
 from deepscope_lsp.engine.annotation import Mark
 from deepscope_lsp.engine.binding import Binding, bind
 from deepscope_lsp.engine.buffer import Buffer, Splice
+from deepscope_lsp.engine.copies import is_made
+from deepscope_lsp.engine.file_here import FileHere
 from deepscope_lsp.engine.hiding import hides
 from deepscope_lsp.engine.hover import HoverContext, Locate
 from deepscope_lsp.engine.path_map import FileMatch
@@ -67,7 +69,7 @@ class Session:
         """Keeps what is known of folders that stay; with no folder at all, one project without one stands for it."""
         known = {project.root: project for project in self.projects}
         wanted = list(dict.fromkeys(roots)) or [""]
-        self.projects = [known.get(root) or Project(root, Remembered(root)) for root in wanted]
+        self.projects = [known.get(root) or Project(root, Remembered(root), self.settings) for root in wanted]
 
     def open(self, document: Document) -> Question | None:
         """Takes a document in and finds out which recorded file it is; a question where two fare alike."""
@@ -103,17 +105,29 @@ class Session:
         return [question for question in questions if question is not None]
 
     def locate(self, project: Project) -> Locate:
-        """Where a recorded line stands now: URI and line."""
+        """Where recorded lines stand at this moment: URI and line. Each file is looked for once."""
+        found: dict[str, FileHere | None] = {}
 
         def place(recorded: str, line: int) -> tuple[str, int] | None:
-            path = project.paths.local(recorded) if project.paths is not None else None
-            for document, binding in self._opened(project, recorded):
-                # A copy of the file may be open too: a link leads to where the file itself is.
-                if document.path == path or path is None:
-                    return document.uri, binding.map.near(line)
-            return None if path is None or not os.path.isabs(path) else (self.to_uri(path), line)  # noqa: PTH117
+            if recorded not in found:
+                found[recorded] = self.file_here(project, recorded)
+            here = found[recorded]
+            return None if here is None else (here.uri, here.near(line))
 
         return place
+
+    def file_here(self, project: Project, recorded: str) -> FileHere | None:
+        """A recorded file where it is open, else where it lies on disk; None where it is not here."""
+        path = project.paths.local(recorded) if project.paths is not None else None
+        opened = list(self._opened(project, recorded))
+        opened.sort(key=lambda pair: pair[0].path is not None and is_made(pair[0].path, self.roots))
+        for document, binding in opened:
+            # A copy of the file may be open too: a link leads to where the file itself is.
+            if document.path == path or path is None:
+                return FileHere(document.uri, binding.map)
+        if path is None or not os.path.isabs(path):  # noqa: PTH117
+            return None
+        return FileHere(self.to_uri(path), project.map_on_disk(recorded, path))
 
     def _opened(self, project: Project, recorded: str) -> Iterator[tuple[Document, Binding]]:
         """The open documents that show a recorded file."""

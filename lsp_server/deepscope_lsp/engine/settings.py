@@ -37,14 +37,15 @@ class Settings(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
     diagnostics_hot_lines: bool = True
     diagnostics_findings: bool = True
     diagnostics_hint_share: Ratio = 0.05
-    diagnostics_information_share: Ratio = 0.15
-    diagnostics_warning_share: Ratio = 0.4
+    diagnostics_information_share: Ratio = 0.0
+    diagnostics_warning_share: Ratio = 0.0
     diagnostics_hide: tuple[str, ...] = ()
+    highlights_enabled: bool = False
     path_mappings: dict[str, str] = {}
 
 
 _FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Settings)}
-_SECTIONS = ("watch", "inlayHints", "codeLens", "hover", "diagnostics")
+_SECTIONS = ("watch", "inlayHints", "codeLens", "hover", "diagnostics", "highlights")
 
 
 def read_settings(*layers: object) -> tuple[Settings, list[str]]:

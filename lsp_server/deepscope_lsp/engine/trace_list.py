@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from deepscope.store import cache
-from deepscope.store.files import TraceFile
-from deepscope.store.peek import peek
-from deepscope_lsp.engine.discovery import TraceStamp
+from deepscope.store.profile import Profile
+from deepscope.store.recognition import FoundTrace
+from deepscope_lsp.engine.recorded_path import parts_of
 
-__all__ = ["describe"]
+__all__ = ["describe", "mean_step_ns", "program_of"]
 
 
-def describe(stamp: TraceStamp) -> dict[str, Any]:
-    """One trace: `run` is shared by the traces of one run; device and commit are "" until it was read once."""
-    file = TraceFile(stamp.path, stamp.size_bytes, stamp.mtime_ns)
-    head = peek(file)
+def describe(found: FoundTrace) -> dict[str, Any]:
+    """One trace: `run` is shared by the traces of one run; what is not in its head is "" or null until it was read."""
+    file, head = found.file, found.peek
     kept = cache.load(file, step=None, partial=False)
     info = kept.trace if kept is not None else None
-    folder = str(Path(stamp.path).parent)
     return {
-        "path": stamp.path,
+        "path": file.path,
         "name": file.name,
-        "sizeBytes": stamp.size_bytes,
-        "recordedNs": stamp.time_ns,
-        "run": f"{folder}#{head.run_id or head.worker_pattern}",
+        "sizeBytes": file.size_bytes,
+        "recordedNs": found.time_ns,
+        "run": f"{found.run.folder}#{found.run.word}",
+        "program": head.program or (program_of(kept) if kept is not None else ""),
+        "stepNs": mean_step_ns(kept) if kept is not None else None,
         "rank": head.rank if head.rank is not None else (info.ranks[0] if info is not None and info.ranks else None),
+        "worldSize": head.world_size,
+        "window": head.window,
         "stage": head.stage or (info.stage if info is not None else ""),
         "device": info.device if info is not None else "",
         "commit": info.git_commit if info is not None else "",
     }
+
+
+def program_of(profile: Profile) -> str:
+    """The program that a profile is of: as recorded, else the file from which most of the time was called; or ""."""
+    if profile.trace.program:
+        return profile.trace.program
+    weights: dict[str, int] = {}
+    for place, node in enumerate(profile.call_tree):
+        root = place
+        while (parent := profile.call_tree[root].parent) >= 0:
+            root = parent
+        line = profile.call_tree[root].line
+        if line >= 0 and profile.lines[line].file:
+            file = profile.lines[line].file
+            weights[file] = weights.get(file, 0) + node.self_device_ns + node.self_cpu_ns
+    if not weights:
+        return ""
+    return "".join(parts_of(max(weights, key=lambda file: weights[file])).parts[-1:])
+
+
+def mean_step_ns(profile: Profile) -> int | None:
+    """The mean duration of a step; None where the trace has none."""
+    steps = profile.steps
+    return round(sum(step.duration_ns for step in steps) / len(steps)) if steps else None

@@ -15,9 +15,13 @@ __all__ = [
     "HotLinesArgument",
     "HotModulesArgument",
     "ListArgument",
+    "MapFolderArgument",
     "PathArgument",
     "PlaceArgument",
+    "RecordedPlaceArgument",
+    "RecordedTextArgument",
     "ResolveArgument",
+    "TextPlaceArgument",
     "UriArgument",
     "Where",
 ]
@@ -65,6 +69,33 @@ class ResolveArgument(Where, kw_only=True):
 
     path: str
     line: Annotated[int, msgspec.Meta(ge=1)] = 1
+
+
+class RecordedPlaceArgument(Where, kw_only=True):
+    """`deepscope.locate`: a line as recorded."""
+
+    file: str
+    line: Annotated[int, msgspec.Meta(ge=1)]
+
+
+class MapFolderArgument(Where, kw_only=True):
+    """`deepscope.mapFolder`: a file as recorded, and the folder on this machine in which it is somewhere."""
+
+    file: str
+    folder: str
+
+
+class RecordedTextArgument(Where, kw_only=True):
+    """`deepscope.recordedText`."""
+
+    file: str
+
+
+class TextPlaceArgument(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`deepscope.recordedLine`: a line of an open document as it is now."""
+
+    uri: str
+    line: Annotated[int, msgspec.Meta(ge=1)]
 
 
 class ListArgument(Where, kw_only=True):

@@ -12,16 +12,18 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from deepscope.errors import DeepScopeError, NoTraceError
 from deepscope.store.files import is_url
-from deepscope_lsp.engine.answers import call_paths, flame_graph, hot_lines, hot_modules
-from deepscope_lsp.engine.discovery import TraceStamp, find_stamps, resolve_places
+from deepscope.store.recognition import FoundTrace
+from deepscope_lsp.engine.answers import call_paths, flame_graph, hot_lines, hot_modules, vanished_lines
+from deepscope_lsp.engine.discovery import find_traces, resolve_places
 from deepscope_lsp.engine.findings import finding_words
 from deepscope_lsp.engine.hiding import hiding
 from deepscope_lsp.engine.loading import Loader
 from deepscope_lsp.engine.named_places import resolve_place
 from deepscope_lsp.engine.profile_index import ProfileIndex
+from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.trace_list import describe
 from deepscope_lsp.engine.wording import in_settings
-from deepscope_lsp.features import loading
+from deepscope_lsp.features import loading, questions
 from deepscope_lsp.features.annotations import measured_lines
 from deepscope_lsp.features.arguments import (
     CallPathsArgument,
@@ -30,9 +32,13 @@ from deepscope_lsp.features.arguments import (
     HotLinesArgument,
     HotModulesArgument,
     ListArgument,
+    MapFolderArgument,
     PathArgument,
     PlaceArgument,
+    RecordedPlaceArgument,
+    RecordedTextArgument,
     ResolveArgument,
+    TextPlaceArgument,
     UriArgument,
     Where,
 )
@@ -71,6 +77,10 @@ def register(server: DeepScopeServer) -> None:
     add("deepscope.modules", HotModulesArgument, commands.modules)
     add("deepscope.findings", Where, commands.findings)
     add("deepscope.resolvePath", ResolveArgument, commands.resolve_path)
+    add("deepscope.locate", RecordedPlaceArgument, commands.locate)
+    add("deepscope.recordedLine", TextPlaceArgument, commands.recorded_line)
+    add("deepscope.recordedText", RecordedTextArgument, commands.recorded_text)
+    add("deepscope.mapFolder", MapFolderArgument, commands.map_folder)
     add("deepscope.callers", PlaceArgument, commands.callers)
     add(SHOW_CALLERS, PlaceArgument, commands.show_callers)
     add("deepscope.annotations", UriArgument, commands.annotations)
@@ -101,11 +111,16 @@ class Commands:
         if argument.uri is not None:
             document = self._server.document(argument.uri)
             if document is None or document.binding is None or document.project is None:
-                return {"metric": index.profile.metric, "lines": []}
+                return {"metric": index.profile.metric, "lines": [], "vanished": []}
             project, index = document.project, document.binding.index
             files = {document.binding.file.path}
-        lines = hot_lines(index, self._server.session.locate(project), limit=argument.limit, files=files)
-        return {"metric": index.profile.metric, "stepWords": index.measure.step_words, "lines": lines}
+        locate, baseline = self._server.session.locate(project), project.baseline
+        return {
+            "metric": index.profile.metric,
+            "stepWords": index.measure.step_words,
+            "lines": hot_lines(index, locate, limit=argument.limit, files=files, baseline=baseline),
+            "vanished": vanished_lines(index, locate, baseline) if baseline is not None and files is None else [],
+        }
 
     async def call_paths(self, argument: CallPathsArgument) -> dict[str, Any]:
         """The call tree with own and total times."""
@@ -117,7 +132,7 @@ class Commands:
         """Frames and the tree of their times."""
         project, index = self._shown(argument)
         if argument.rank is not None and index.profile.trace.ranks != [argument.rank]:
-            index = await self._of_rank(index, argument.rank)
+            index = await self._of_rank(project, index, argument.rank)
         graph = flame_graph(index, self._server.session.locate(project), metric=argument.metric)
         return {**graph, "rank": argument.rank}
 
@@ -145,6 +160,44 @@ class Commands:
         found = resolve_place(self._server.session, self._project(argument), argument.path, argument.line)
         return None if found is None else {"uri": found[0], "line": found[1], "known": found[2]}
 
+    async def locate(self, argument: RecordedPlaceArgument) -> dict[str, Any] | None:
+        """Where a recorded line stands at this moment, and whether it is still the one that ran."""
+        project, _ = self._shown(argument)
+        here = self._server.session.file_here(project, argument.file)
+        if here is None:
+            return None
+        return {"uri": here.uri, "line": here.near(argument.line), "standing": here.standing(argument.line)}
+
+    async def recorded_line(self, argument: TextPlaceArgument) -> dict[str, Any] | None:
+        """The recorded line that a line of an open document is, unchanged or edited; null for one that did not run."""
+        document = self._server.document(argument.uri)
+        binding = document.binding if document is not None else None
+        home = binding.recorded_line(argument.line) if binding is not None else None
+        return None if binding is None or home is None else {"file": binding.file.path, "line": home}
+
+    async def recorded_text(self, argument: RecordedTextArgument) -> str | None:
+        """A file as it ran; null where the trace has no text of it."""
+        source = self._shown(argument)[1].profile.files.get(argument.file)
+        return None if source is None else source.text
+
+    async def map_folder(self, argument: MapFolderArgument) -> dict[str, str]:
+        """Finds a recorded file in a folder from now on, and what lay beside it; answers what was learnt."""
+        project, _ = self._shown(argument)
+        paths = project.paths
+        lesson = paths.mapping_to(argument.file, argument.folder) if paths is not None else {}
+        if not lesson:
+            name = parts_of(argument.file).parts[-1]
+            raise NoTraceError(
+                f"{argument.folder}: holds no {name}, neither by itself nor at a part of {argument.file}"
+            )
+        project.learn(lesson)
+        session = self._server.session
+        project.map_paths(session.roots)
+        for question in session.rebind_all():
+            questions.ask(self._server, question)
+        refresh(self._server)
+        return lesson
+
     async def callers(self, argument: PlaceArgument) -> list[dict[str, Any]]:
         """Who calls a line's function."""
         project, index, file, line = self._place(argument)
@@ -166,15 +219,15 @@ class Commands:
         """The traces in the configured places, the newest first."""
         loop = asyncio.get_running_loop()
         projects = [self._project(argument)] if argument.root is not None else self._server.session.projects
-        listed: list[tuple[TraceStamp, Project]] = []
+        listed: list[tuple[FoundTrace, Project]] = []
         for project in projects:
-            entries = self._server.session.settings.traces
+            entries = project.settings.traces
             places = await loop.run_in_executor(None, resolve_places, entries, project.root)
-            stamps = await loop.run_in_executor(None, find_stamps, places)
-            listed.extend((stamp, project) for stamp in stamps)
-        listed.sort(key=lambda pair: -pair[0].time_ns)
+            found = await loop.run_in_executor(None, find_traces, places, project.listing)
+            listed.extend((trace, project) for trace in found)
+        listed.sort(key=lambda pair: pair[0].newest_first)
         shown = listed[: argument.limit]
-        told = await loop.run_in_executor(None, lambda: [describe(stamp) for stamp, _ in shown])
+        told = await loop.run_in_executor(None, lambda: [describe(found) for found, _ in shown])
         return [{**words, "selected": _is_shown(*pair)} for words, pair in zip(told, shown, strict=True)]
 
     async def select_trace(self, argument: PathArgument) -> dict[str, Any]:
@@ -204,7 +257,7 @@ class Commands:
         if argument.path is None:
             project.compare_with(index.profile)
         else:
-            request = loading.request_for(self._server, self._absolute(project, argument.path))
+            request = loading.request_for(project, self._absolute(project, argument.path))
             try:
                 project.compare_with(await loading.load(self._server, project, request))
             finally:
@@ -248,14 +301,14 @@ class Commands:
         refresh(self._server)
         return hidden
 
-    async def _of_rank(self, index: ProfileIndex, rank: int) -> ProfileIndex:
+    async def _of_rank(self, project: Project, index: ProfileIndex, rank: int) -> ProfileIndex:
         info = index.profile.trace
         if rank not in info.ranks:
             raise NoTraceError(
                 f"rank {rank}: not in this run; it has: {', '.join(map(str, info.ranks)) or 'none named'}"
             )
         path = dict(zip(info.ranks, info.paths or [info.path], strict=False)).get(rank, info.path)
-        loader = Loader(loading.request_for(self._server, path))
+        loader = Loader(loading.request_for(project, path))
         return ProfileIndex(await asyncio.get_running_loop().run_in_executor(None, loader.load))
 
     def _changed(self, project: Project) -> None:
@@ -285,7 +338,7 @@ class Commands:
             document = self._server.document(argument.uri)
             if document is None or document.binding is None or document.project is None:
                 raise NoTraceError(f"{argument.uri}: not open, or not in the trace")
-            home = document.binding.map.recorded_line(argument.line)
+            home = document.binding.recorded_line(argument.line)
             return document.project, document.binding.index, document.binding.file.path, home or 0
         project, index = self._shown(argument)
         return project, index, argument.file or "", argument.line
@@ -296,6 +349,6 @@ class Commands:
         return os.path.normpath(os.path.join(project.root, os.path.expanduser(path)))  # noqa: PTH111, PTH118
 
 
-def _is_shown(stamp: TraceStamp, project: Project) -> bool:
+def _is_shown(found: FoundTrace, project: Project) -> bool:
     shown = project.index.profile.trace if project.index is not None else None
-    return shown is not None and stamp.path in (shown.paths or [shown.path])
+    return shown is not None and found.file.path in (shown.paths or [shown.path])

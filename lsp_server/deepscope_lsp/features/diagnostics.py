@@ -35,7 +35,8 @@ def register(server: DeepScopeServer) -> None:
 
     @server.feature(
         types.TEXT_DOCUMENT_DIAGNOSTIC,
-        types.DiagnosticOptions(inter_file_dependencies=False, workspace_diagnostics=False, identifier="deepscope"),
+        # Their related places stand in other files, whose edits move them.
+        types.DiagnosticOptions(inter_file_dependencies=True, workspace_diagnostics=False, identifier="deepscope"),
     )
     def pull(params: types.DocumentDiagnosticParams) -> types.RelatedFullDocumentDiagnosticReport:
         document = server.document(params.text_document.uri)

@@ -21,7 +21,8 @@ def register(server: DeepScopeServer) -> None:
     def highlight(params: types.DocumentHighlightParams) -> list[types.DocumentHighlight] | None:
         document = server.document(params.text_document.uri)
         binding = document.binding if document is not None else None
-        if document is None or binding is None:
+        # Where there is one such answer, editors show no other: neither the same word nor what else a server marks.
+        if document is None or binding is None or not server.session.settings.highlights_enabled:
             return None
         home = binding.map.recorded_line(line_of(params.position))
         if home is None or home not in binding.file.lines:

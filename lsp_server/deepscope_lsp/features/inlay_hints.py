@@ -51,8 +51,8 @@ def _hints(server: DeepScopeServer, document: Document, first: int, last: int) -
 def _change(server: DeepScopeServer, document: Document, shown: Shown) -> str:
     """Against the baseline: `, -3.1 ms (-20 %)`."""
     project, binding = document.project, document.binding
-    if project is None or project.baseline is None or binding is None:
-        return ""
+    if project is None or project.baseline is None or binding is None or not project.is_baseline_chosen:
+        return ""  # what changed from run to run stands in the lists; at each line it would be noise
     if not server.session.settings.inlay_hints_baseline:
         return ""
     new = binding.index.measure.per_step(shown.record.self_device_ns)

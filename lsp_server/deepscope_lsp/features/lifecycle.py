@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from deepscope_lsp.engine.discovery import TRACE_SUFFIXES
+from deepscope.store.files import TRACE_ENDINGS
+from deepscope_lsp.engine.discovery import patterns_of
 from deepscope_lsp.engine.settings import read_settings
 from deepscope_lsp.features import questions
 from deepscope_lsp.features.refreshing import refresh
@@ -15,11 +17,13 @@ from deepscope_lsp.positions import Units
 from deepscope_lsp.uris import to_path
 
 if TYPE_CHECKING:
+    from deepscope_lsp.engine.settings import Settings
     from deepscope_lsp.server import DeepScopeServer
 
 __all__ = ["register"]
 
 SECTION = "deepscope"
+COME_AND_GO = types.WatchKind.Create | types.WatchKind.Delete
 RELOADING = ("traces", "trace", "stage", "rank", "step", "partial", "watch_enabled", "watch_poll_seconds")
 
 
@@ -58,11 +62,15 @@ def register(server: DeepScopeServer) -> None:
         session = server.session
         session.set_roots([root for root in session.roots if root not in removed] + added)
         for project in session.projects:
-            project.map_paths(session.settings, session.roots)
+            project.map_paths(session.roots)
+            if project.newer is not None:  # its code may be here now
+                project.stamps = ()
         for question in session.rebind_all():
             questions.ask(server, question)
         refresh(server)
         server.watcher.look()
+        if added and configuration.can_pull:
+            server.start(configuration.change(None))
 
 
 class Configuration:
@@ -74,7 +82,10 @@ class Configuration:
 
     async def change(self, pushed: object) -> None:
         """Takes changed settings in: asked for where the editor can be asked, else as it pushed them."""
-        self.apply(await self.pull() if self.can_pull else pushed)
+        if self.can_pull:
+            self.apply(*await self.pull())
+        else:
+            self.apply(pushed)
 
     @property
     def can_pull(self) -> bool:
@@ -82,34 +93,62 @@ class Configuration:
         workspace = self._server.client_capabilities.workspace
         return workspace is not None and bool(workspace.configuration)
 
-    async def pull(self) -> object:
-        """The editor's settings; None where it has none."""
-        items = [types.ConfigurationItem(section=SECTION)]
-        answers = await self._server.ask(self._server.workspace_configuration_async(types.ConfigurationParams(items)))
-        return answers[0] if answers else None
+    async def pull(self) -> tuple[object, dict[str, object]]:
+        """The editor's settings, and those of each workspace folder by its path; None where it has none."""
+        server = self._server
+        roots = server.session.roots
+        items = [
+            types.ConfigurationItem(section=SECTION),
+            *(types.ConfigurationItem(scope_uri=server.session.to_uri(root), section=SECTION) for root in roots),
+        ]
+        answers = await server.ask(server.workspace_configuration_async(types.ConfigurationParams(items)))
+        if not answers:
+            return None, {}
+        return answers[0], dict(zip(roots, answers[1:], strict=False))
 
-    def apply(self, given: object) -> None:
-        """Makes settings the current ones; bad values are named, each once."""
+    def apply(self, given: object, folders: Mapping[str, object] = MappingProxyType({})) -> None:
+        """Makes settings the current ones; bad values are named, each once.
+
+        Args:
+            given: for all of the workspace.
+            folders: of a workspace folder, by its path.
+        """
         server, session = self._server, self._server.session
         before = session.settings
         session.settings, problems = read_settings(self.options, given)
+        earlier = [project.settings for project in session.projects]
+        for project in session.projects:
+            project.settings = session.settings
+            if project.root in folders:
+                project.settings, more = read_settings(self.options, folders[project.root])
+                problems += more
         for problem in problems:
             server.say(types.MessageType.Warning, f"DeepScope: {problem}")
-        if session.settings.path_mappings != before.path_mappings:
-            for project in session.projects:
-                project.map_paths(session.settings, session.roots)
+        pairs = list(zip(session.projects, earlier, strict=True))
+        remapped = [project for project, old in pairs if project.settings.path_mappings != old.path_mappings]
+        for project in remapped:
+            project.map_paths(session.roots)
+            if project.newer is not None:  # its code may be found now
+                project.stamps = ()
+        if remapped:
             for question in session.rebind_all():
                 questions.ask(server, question)
-        if any(getattr(session.settings, name) != getattr(before, name) for name in RELOADING):
-            for project in session.projects:
-                project.stamps = ()
+        reloading = [project for project, old in pairs if _reloads(project.settings, old)]
+        for project in reloading:
+            project.stamps = ()
+            server.watcher.forget(project)
+        if reloading or remapped:
             server.watcher.look()
-        if session.settings != before:
+        if session.settings != before or any(project.settings != old for project, old in pairs):
             refresh(server)
 
 
+def _reloads(settings: Settings, before: Settings) -> bool:
+    return any(getattr(settings, name) != getattr(before, name) for name in RELOADING)
+
+
 async def _begin(server: DeepScopeServer, configuration: Configuration) -> None:
-    configuration.apply(await configuration.pull() if configuration.can_pull else None)
+    await configuration.change(None)
     server.start(_register_dynamically(server))
     await server.watcher.run()
 
@@ -128,7 +167,10 @@ async def _register_dynamically(server: DeepScopeServer) -> None:
             )
         )
     if workspace.did_change_watched_files is not None and workspace.did_change_watched_files.dynamic_registration:
-        watchers = [types.FileSystemWatcher(f"**/*{suffix}") for suffix in TRACE_SUFFIXES]
+        watchers = [
+            *(types.FileSystemWatcher(f"**/*.pt.trace{ending}") for ending in TRACE_ENDINGS),
+            *(types.FileSystemWatcher(one, COME_AND_GO) for one in _patterns(server)),
+        ]
         registrations.append(
             types.Registration(
                 "deepscope-traces",
@@ -143,6 +185,12 @@ async def _register_dynamically(server: DeepScopeServer) -> None:
     # The answer is null, so only an exception would tell that the editor refuses.
     is_done = await server.ask(_done(server.client_register_capability_async(params)))
     server.watcher.editor_watches = bool(is_done) and watches
+
+
+def _patterns(server: DeepScopeServer) -> list[str]:
+    return list(
+        dict.fromkeys(one for project in server.session.projects for one in patterns_of(project.settings.traces))
+    )
 
 
 async def _done(request: Awaitable[object]) -> bool:

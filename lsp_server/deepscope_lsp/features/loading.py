@@ -11,8 +11,9 @@ from lsprotocol import types
 
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.store.profile import Profile
+from deepscope.store.runs import Selection
 from deepscope_lsp.engine.loading import CancelledLoadError, Loader, Request, cached_profile
-from deepscope_lsp.engine.wording import in_message
+from deepscope_lsp.engine.wording import in_message, size
 from deepscope_lsp.features import questions
 from deepscope_lsp.features.refreshing import refresh, tell_status
 
@@ -23,10 +24,17 @@ if TYPE_CHECKING:
 __all__ = ["load", "request_for", "show"]
 
 
-def request_for(server: DeepScopeServer, path: str) -> Request:
-    """What to load of a path, as the settings say."""
-    settings = server.session.settings
-    return Request(path=path, step=settings.step, rank=settings.rank, stage=settings.stage, partial=settings.partial)
+def request_for(project: Project, path: str, selection: Selection | None = None) -> Request:
+    """What to load of a path, or of traces that are selected already, as the settings say."""
+    settings = project.settings
+    return Request(
+        path=path,
+        selection=selection,
+        step=settings.step,
+        rank=settings.rank,
+        stage=settings.stage,
+        partial=settings.partial,
+    )
 
 
 async def load(server: DeepScopeServer, project: Project, request: Request) -> Profile:
@@ -60,10 +68,26 @@ async def load(server: DeepScopeServer, project: Project, request: Request) -> P
     return profile
 
 
-def show(server: DeepScopeServer, project: Project, profile: Profile) -> None:
-    """Shows a loaded profile in all open documents."""
+def show(
+    server: DeepScopeServer,
+    project: Project,
+    profile: Profile,
+    *,
+    newer: Profile | None = None,
+    previous: Profile | None = None,
+) -> None:
+    """Shows a loaded profile in all open documents.
+
+    Args:
+        server: whose documents they are.
+        project: that shows it.
+        profile: what is shown.
+        newer: of the newest run, where this is another one.
+        previous: of the run before, to compare with.
+    """
     session = server.session
-    project.show(profile, session.settings, session.roots)
+    project.newer = newer
+    project.show(profile, session.roots, previous)
     for question in session.rebind_all():
         questions.ask(server, question)
     # A profile lives long and holds no cycles: the collector need not look through it at every full run.
@@ -119,7 +143,7 @@ class _Progress:
         if self._token is None or percent <= self._percent:
             return
         self._percent = percent
-        message = f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
+        message = f"{size(done)} of {size(total)}"
         self._server.work_done_progress.report(
             self._token, types.WorkDoneProgressReport(message=message, percentage=percent)
         )

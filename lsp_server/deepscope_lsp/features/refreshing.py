@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deepscope.store.profile import Profile
+from deepscope_lsp.engine.previous import steps_differ
+from deepscope_lsp.engine.trace_list import mean_step_ns, program_of
 from deepscope_lsp.features import diagnostics
 
 if TYPE_CHECKING:
@@ -46,13 +48,21 @@ def status_object(server: DeepScopeServer, project: Project, state: str, message
     profile = project.index.profile if project.index is not None else None
     if state == "ready" and not message and profile is not None and not profile.lines:
         message = NO_LINES
+    newer = project.newer
+    if state == "ready" and not message and newer is not None:
+        message = f"{newer.trace.path} is newer, and no code of it is here"
     baseline = project.baseline_index.profile if project.baseline_index is not None else None
+    comparison = None
+    if baseline is not None and profile is not None:
+        comparison = {"isChosen": project.is_baseline_chosen, "stepsDiffer": steps_differ(baseline, profile)}
     return {
         "state": state,
         "message": message,
         "root": server.session.to_uri(project.root) if project.root else None,
         "trace": None if profile is None else trace_object(profile),
         "baseline": None if baseline is None else trace_object(baseline),
+        "comparison": comparison,
+        "newer": None if newer is None else trace_object(newer),
     }
 
 
@@ -65,6 +75,8 @@ def trace_object(profile: Profile) -> dict[str, Any]:
         "metric": profile.metric,
         "device": info.device,
         "recordedAt": info.recorded_at,
+        "program": program_of(profile),
+        "stepNs": mean_step_ns(profile),
         "stage": info.stage,
         "alsoRecorded": info.also_recorded,
         "ranks": info.ranks,

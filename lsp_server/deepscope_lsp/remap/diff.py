@@ -12,7 +12,9 @@ from collections.abc import Hashable, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-__all__ = ["match_lines"]
+from deepscope_lsp.remap.text_lines import without_indent
+
+__all__ = ["match_indented", "match_lines"]
 
 UNMATCHED = -1
 
@@ -22,8 +24,35 @@ BLOCK_LIMIT = 250_000
 """Pairs of lines up to which common blocks are looked for: the search is quadratic in texts that repeat themselves."""
 
 
-def match_lines(old: Sequence[str], new: Sequence[str]) -> list[int]:
-    """For each line of `new` the index of the line of `old` that it is, or -1; the indices rise."""
+def match_indented(old: Sequence[str], new: Sequence[str]) -> list[int]:
+    """The same for lines that may have been indented anew.
+
+    Lines that are equal with their white space and say where they belong come first, so that of two lines that read
+    alike each keeps its own; what lies between them is compared without the white space before it.
+    """
+    origin = match_lines(old, new, with_blocks=False)
+    old_start = new_start = 0
+    for place in range(len(new) + 1):
+        home = origin[place] if place < len(new) else len(old)
+        if home == UNMATCHED:
+            continue
+        if place > new_start and home > old_start:
+            gap = (
+                [without_indent(line) for line in old[old_start:home]],
+                [without_indent(line) for line in new[new_start:place]],
+            )
+            for index, found in enumerate(match_lines(*gap), new_start):
+                if found != UNMATCHED:
+                    origin[index] = old_start + found
+        old_start, new_start = home + 1, place + 1
+    return origin
+
+
+def match_lines(old: Sequence[str], new: Sequence[str], *, with_blocks: bool = True) -> list[int]:
+    """For each line of `new` the index of the line of `old` that it is, or -1; the indices rise.
+
+    Without blocks only ends and anchors count.
+    """
     origin = [UNMATCHED] * len(new)
     waiting = [(0, len(old), 0, len(new))]
     while waiting:
@@ -38,6 +67,8 @@ def match_lines(old: Sequence[str], new: Sequence[str]) -> list[int]:
             continue
         part = old[old_start:old_end], new[new_start:new_end]
         anchors = [(old_start + left, new_start + right) for left, right in _anchors(*part)]
+        if not anchors and not with_blocks:
+            continue
         if not anchors:
             for left, right, size in _blocks(*part):
                 for place in range(size):

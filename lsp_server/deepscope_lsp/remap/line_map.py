@@ -4,18 +4,20 @@ An edit says itself which lines stayed the same, so a line outside it keeps its 
 lines that an edit brings are compared with the recorded lines lost around that place (undo brings them back), then with
 all that are lost (cut and paste). Most keystrokes bring no line that was recorded and cost no comparison at all.
 
-Invariant: a line has a partner only where both texts are equal, and no partner is shared.
+Invariant: a line has a partner only where both texts are equal but for the white space before them, and no partner is
+shared.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
 from deepscope_lsp.remap.changed import pair_changed
-from deepscope_lsp.remap.diff import UNMATCHED, match_lines
+from deepscope_lsp.remap.diff import UNMATCHED, match_indented
 from deepscope_lsp.remap.moves import Sides, find_moves
-from deepscope_lsp.remap.text_lines import is_meaningful
+from deepscope_lsp.remap.text_lines import is_meaningful, without_indent
 
 __all__ = ["LineMap"]
 
@@ -31,8 +33,12 @@ class LineMap:
     def __init__(self, recorded: Sequence[str], lines: list[str]) -> None:
         self._recorded = list(recorded)
         self._lines = lines
-        self._recorded_counts = Counter(self._recorded)
+        self._homes = [without_indent(line) for line in self._recorded]
+        """The recorded lines as they are compared; `_texts` has those of now."""
+        self._recorded_counts = Counter(self._homes)
         self._known_places: dict[int, int] | None = None
+        self._known_edited: dict[int, int] | None = None
+        self._known_homes: list[int] | None = None
         self._start_over()
 
     @property
@@ -43,17 +49,17 @@ class LineMap:
     @property
     def is_unchanged(self) -> bool:
         """Whether the text is the recorded one."""
-        return not self._lost and len(self._lines) == len(self._recorded)
+        return not self._lost and self._lines == self._recorded
 
     def recorded_line(self, line: int) -> int | None:
-        """The recorded line that stands at `line` with its text unchanged; None where there is none."""
+        """The recorded line that stands at `line`, its text unchanged but for indentation; None where there is none."""
         if not 0 < line <= len(self._origin):
             return None
         home = self._origin[line - 1]
         return None if home == UNMATCHED else home + 1
 
     def line_of(self, recorded: int) -> int | None:
-        """Where a recorded line stands now with its text unchanged; None if it does not."""
+        """Where a recorded line stands now, its text unchanged but for indentation; None if it does not."""
         return self._places.get(recorded)
 
     def changed_between(self, first: int, last: int) -> dict[int, int]:
@@ -75,15 +81,24 @@ class LineMap:
             place = gap.stop
         return found
 
+    def edited_line_of(self, recorded: int) -> int | None:
+        """Where a recorded line stands now with its text edited; None where it is unchanged or gone."""
+        if self._known_edited is None:
+            self._known_edited = {home: line for line, home in self.changed_between(1, len(self._origin)).items()}
+        return self._known_edited.get(recorded)
+
     def near(self, recorded: int) -> int:
-        """Where to look for a recorded line: its own place, else as far below the nearest one above as it was."""
-        above = recorded
-        while above > 0 and (line := self.line_of(above)) is None:
-            above -= 1
-        if above == recorded or not above:
-            return self.line_of(recorded) or 1
-        line = self._places[above]
-        steps = recorded - above
+        """Where to look for a recorded line: its own place, as edited, else as far below the nearest one above."""
+        own = self.line_of(recorded) or self.edited_line_of(recorded)
+        if own is not None:
+            return own
+        if self._known_homes is None:
+            self._known_homes = sorted(self._places)
+        above = bisect_left(self._known_homes, recorded) - 1
+        if above < 0:
+            return 1
+        line = self._places[self._known_homes[above]]
+        steps = recorded - self._known_homes[above]
         while steps and line < len(self._origin) and self._origin[line] == UNMATCHED:
             line, steps = line + 1, steps - 1
         return line
@@ -96,13 +111,17 @@ class LineMap:
         head = _common(removed, now)
         tail = _common(removed[head:][::-1], now[head:][::-1])
         gone, come = slice(head, len(removed) - tail), slice(head, inserted - tail)
-        fresh = now[come]
-        self._origin[first + head : first + len(removed) - tail] = [UNMATCHED] * len(fresh)
-        self._known_places = None
-        lost = self._take_out(removed[gone], before[gone])
+        there = slice(first + head, first + len(removed) - tail)
+        old, fresh = self._texts[there], [without_indent(line) for line in now[come]]
+        self._texts[there] = fresh
+        if old == fresh:
+            return  # indented anew
+        self._origin[there] = [UNMATCHED] * len(fresh)
+        self._forget()
+        lost = self._take_out(old, before[gone])
         self._counts.update(fresh)
         self._loose.update(fresh)
-        if len(self._lines) == len(self._recorded) and self._lines == self._recorded:
+        if self._texts == self._homes:
             self._start_over()
             return
         if not any(text in self._lost for text in fresh) and not any(self._loose[text] for text in lost):
@@ -111,18 +130,22 @@ class LineMap:
         self._match_moved([*fresh, *lost])
 
     def _start_over(self) -> None:
-        origin = match_lines(self._recorded, self._lines)
+        self._texts = [without_indent(line) for line in self._lines]
+        origin = match_indented(self._recorded, self._lines)
         self._origin = origin
         known = set(origin)
         self._lost: dict[str, set[int]] = {}
-        for index, text in enumerate(self._recorded):
+        for index, text in enumerate(self._homes):
             if index not in known:
                 self._lost.setdefault(text, set()).add(index)
-        self._counts = Counter(self._lines)
-        self._loose = Counter(text for text, home in zip(self._lines, origin, strict=True) if home == UNMATCHED)
-        self._known_places = None
+        self._counts = Counter(self._texts)
+        self._loose = Counter(text for text, home in zip(self._texts, origin, strict=True) if home == UNMATCHED)
+        self._forget()
         if self._lost and self._loose:
             self._match_moved(list(self._lost))
+
+    def _forget(self) -> None:
+        self._known_places = self._known_edited = self._known_homes = None
 
     @property
     def _places(self) -> dict[int, int]:
@@ -149,7 +172,7 @@ class LineMap:
         while end < len(self._origin) and self._origin[end] == UNMATCHED:
             end += 1
         homes = self._lost_between(start, end)
-        origin = match_lines([self._recorded[home] for home in homes], self._lines[start:end])
+        origin = match_indented([self._recorded[home] for home in homes], self._lines[start:end])
         for place, index in enumerate(origin, start):
             if index != UNMATCHED:
                 self._join(homes[index], place)
@@ -168,7 +191,7 @@ class LineMap:
         return list(following) if following == leading else list(dict.fromkeys([*following, *leading]))
 
     def _is_lost(self, home: int) -> bool:
-        return home in self._lost.get(self._recorded[home], ())
+        return home in self._lost.get(self._homes[home], ())
 
     def _match_moved(self, candidates: Sequence[str]) -> None:
         texts = [text for text in dict.fromkeys(candidates) if self._names_one_pair(text)]
@@ -176,8 +199,8 @@ class LineMap:
             return
         starts = [(next(iter(self._lost[text])), self._loose_place(text)) for text in texts]
         sides = Sides(
-            self._recorded,
-            self._lines,
+            self._homes,
+            self._texts,
             is_lost=self._is_lost,
             is_loose=lambda place: self._origin[place] == UNMATCHED,
             stands_once=lambda text: self._counts[text] == 1 and self._recorded_counts[text] == 1,
@@ -189,13 +212,13 @@ class LineMap:
         return self._loose[text] == 1 and len(self._lost.get(text, ())) == 1 and is_meaningful(text)
 
     def _loose_place(self, text: str) -> int:
-        place = self._lines.index(text)
+        place = self._texts.index(text)
         while self._origin[place] != UNMATCHED:
-            place = self._lines.index(text, place + 1)
+            place = self._texts.index(text, place + 1)
         return place
 
     def _join(self, home: int, place: int) -> None:
-        text = self._recorded[home]
+        text = self._homes[home]
         homes = self._lost[text]
         homes.remove(home)
         if not homes:

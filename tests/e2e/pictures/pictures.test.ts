@@ -10,7 +10,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, inject, it } from "vitest";
-import { stubCharts } from "../support/charts";
 import { hottestOf, PROGRAM, report, TRACES } from "../support/recorded";
 import { Workbench } from "../support/workbench";
 
@@ -64,7 +63,6 @@ describe("pictures", () => {
 
   it("the dashboard's call frames", async () => {
     await open("Light Modern", 1300, 760);
-    await stubCharts(bench.page);
     await bench.run("View: Toggle Primary Side Bar Visibility");
     await bench.run("DeepScope: Open Dashboard");
     const profiler = bench.profiler();

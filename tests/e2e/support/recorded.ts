@@ -1,9 +1,10 @@
 /** A real run, recorded once for all tests, and what the command line says of it. */
 
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { moveRecorded } from "./doctored";
 import { PYTHON } from "./surroundings";
 
@@ -29,9 +30,18 @@ export interface Report {
 /** Trains the demo's model with `Trainer(profiler="deep")` in a folder. */
 export function record(folder: string, steps = 8): void {
   mkdirSync(folder, { recursive: true });
-  execFileSync(PYTHON, ["-m", "deepscope", "demo", "--folder", folder, "--steps", String(steps), "--batch-size", "8"], {
+  execFileSync(PYTHON, demo(folder, steps), {
     stdio: ["ignore", "ignore", "pipe"], // its words stand in the error, if there is one
   });
+}
+
+/** The same while a test looks at what happens meanwhile: a message is gone again after some seconds. */
+export async function recordMeanwhile(folder: string, steps: number): Promise<void> {
+  await promisify(execFile)(PYTHON, demo(folder, steps));
+}
+
+function demo(folder: string, steps: number): string[] {
+  return ["-m", "deepscope", "demo", "--folder", folder, "--steps", String(steps), "--batch-size", "8"];
 }
 
 export function report(path: string): Report {

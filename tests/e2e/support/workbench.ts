@@ -15,6 +15,8 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
+  // What works must work without a network.
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
 ];
 
 /** How long a test waits for what it names: a loaded machine with two cores takes its time. */
@@ -65,7 +67,7 @@ export class Workbench {
 
   /** Waits until the status item names a trace. */
   async traceShown(): Promise<void> {
-    await this.status.filter({ hasText: /fit|ago|just now/ }).waitFor();
+    await this.status.filter({ has: this.page.locator(".codicon-flame"), hasNotText: "no trace" }).waitFor();
   }
 
   get status(): Locator {
@@ -195,9 +197,14 @@ export class Workbench {
     return this.page.locator(".notification-toast").filter({ hasText: text });
   }
 
-  /** The page of torch-tb-profiler, in TensorBoard, in the dashboard. */
+  /** TensorBoard's page in the dashboard. */
+  tensorboard(): FrameLocator {
+    return this.webview().frameLocator("#board");
+  }
+
+  /** The page of torch-tb-profiler in it. */
   profiler(): FrameLocator {
-    return this.webview().frameLocator("#board").frameLocator("iframe");
+    return this.tensorboard().frameLocator("iframe");
   }
 
   /** The page inside the webview of the active editor tab. */

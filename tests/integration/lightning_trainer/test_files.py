@@ -10,7 +10,7 @@ import deepscope
 from deepscope.errors import OptionError
 from deepscope.lightning import DeepProfiler
 from lightning_runs import QUIET_MARKS, loader, make_model, read, recorded, stages, trainer
-from recorded import TESTS, load
+from recorded import TESTS, load, name_of
 
 pytestmark = QUIET_MARKS
 
@@ -83,7 +83,7 @@ def test_the_lines_of_the_model_stand_in_the_trace(tmp_path: Path) -> None:
     )
     [fit] = recorded(tmp_path)
     functions = {scope[3] for scope in fit.deepscope["scopes"]}
-    assert "make_model.<locals>.Net.training_step" in functions
+    assert name_of("make_model.<locals>.Net.training_step") in functions
 
 
 def test_the_summary_shows_hot_lines_and_phases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import deepscope
 from deepscope.capture.lines import LineRecorder
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.session import Recording
-from recorded import TESTS, load, scopes_of
+from recorded import TESTS, load, run_python, scopes_of
 
 
 def users(**options: Any) -> torch.profiler.profile:
@@ -147,7 +147,7 @@ def test_ctrl_c_while_a_window_is_switched_leaves_nothing_behind(
     monkeypatch.undo()
     with ours(tmp_path / "next"):  # which says so where another one is open
         add(1)
-    recording._recorder.wait()
+    recording.stop()  # waits for the files; there is nothing else left to stop
     (trace,) = recording.traces
     assert scopes_of(trace)
     assert load(trace)["deepscope"]["complete"] is (moment == "stop")
@@ -157,7 +157,7 @@ def test_a_trace_without_lines_says_why(tmp_path: Path, monkeypatch: pytest.Monk
     def refuse(*_: object) -> None:
         raise OSError("no")
 
-    monkeypatch.setattr("deepscope.capture.lines.recorder._Window", refuse)
+    monkeypatch.setattr("deepscope.capture.lines.recorder.make_hooks", refuse)
     recording = ours(tmp_path)
     with pytest.warns(RecordingWarning, match="lines are not recorded: OSError: no") as warned:
         recording(add)(1)
@@ -171,3 +171,89 @@ def test_modules_are_recorded_without_lines(tmp_path: Path, modules: bool) -> No
         torch.nn.Linear(3, 3)(torch.ones(3))
     kinds = [scope[0] for scope in load(recording.traces[0])["deepscope"]["scopes"]]
     assert kinds == ([1] if modules else [])
+
+
+class Preempted(Exception):
+    pass
+
+
+def test_an_exception_of_the_users_signal_handler_reaches_the_user_while_a_window_is_switched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def preempt(*_: object) -> None:
+        raise Preempted
+
+    original = LineRecorder.stop
+
+    def told_to_end(self: LineRecorder) -> Any:
+        signal.raise_signal(signal.SIGTERM)
+        return original(self)
+
+    monkeypatch.setattr(LineRecorder, "stop", told_to_end)
+    before = signal.signal(signal.SIGTERM, preempt)
+    recording = ours(tmp_path, wait=0, warmup=0, active=1)
+    try:
+        recording.start()
+        add(1)
+        with pytest.raises(Preempted):
+            recording.step()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    recording.stop()
+    assert len(recording.traces) == 1
+
+
+TERMINATED = """
+    import os, signal, sys, torch, deepscope
+    {before}
+    with deepscope.profile({folder!r}, root={root!r}{options}) as prof:
+        for step in range(6):
+            torch.ones(3).sum()
+            if step == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+            prof.step()
+    print("went on")
+"""
+
+
+@pytest.mark.parametrize("options", ["", ", wait=1, active=9"])
+def test_a_run_that_is_told_to_end_keeps_its_window_and_ends(tmp_path: Path, options: str) -> None:
+    program = TERMINATED.format(before="", folder=str(tmp_path), root=str(TESTS), options=options)
+    done = run_python(program)
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, ""), done.stderr
+    (trace,) = tmp_path.iterdir()
+    assert load(trace)["deepscope"]["complete"] is False
+    assert "aten::sum" in {event["name"] for event in load(trace)["traceEvents"]}
+
+
+def test_a_handler_of_the_users_own_for_sigterm_is_the_only_one(tmp_path: Path) -> None:
+    before = "mine = lambda *_: print('mine'); signal.signal(signal.SIGTERM, mine)"
+    program = TERMINATED.format(before=before, folder=str(tmp_path), root=str(TESTS), options="")
+    done = run_python(program)
+    assert (done.returncode, done.stdout) == (0, "mine\nwent on\n"), done.stderr
+    (trace,) = tmp_path.iterdir()
+    assert load(trace)["deepscope"]["complete"] is True
+
+
+def test_sigterm_does_again_what_it_did_before_once_no_window_is_open(tmp_path: Path) -> None:
+    with ours(tmp_path, wait=0, warmup=0, active=1) as recording:
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+        add(1)
+        recording.step()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_child_that_is_forked_in_a_window_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    done = run_python(f"""
+        import os, signal, time, torch, deepscope
+        with deepscope.profile({str(tmp_path)!r}, root={str(TESTS)!r}) as prof:
+            torch.ones(3).sum()
+            child = os.fork()
+            if not child:
+                assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+                os.kill(os.getpid(), signal.SIGTERM)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """)
+    assert (done.returncode, done.stdout) == (0, "-15\n"), done.stderr
+    assert len(list(tmp_path.iterdir())) == 1

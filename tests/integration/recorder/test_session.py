@@ -14,7 +14,7 @@ import torch
 
 import deepscope
 from deepscope.errors import NestedProfileError, OptionError, RecorderError
-from recorded import TESTS, Net, OutOfMemoryError, load, loader, scopes_of, step_names, steps, train_step
+from recorded import TESTS, Net, OutOfMemoryError, load, loader, run_python, scopes_of, step_names, steps, train_step
 
 
 def train(batches: Iterator[Any]) -> None:
@@ -227,3 +227,36 @@ def test_quotes_in_a_name_of_the_users_own_do_not_cost_the_trace(tmp_path: Path)
     (trace,) = recording.traces
     spans = [event["name"] for event in load(trace)["traceEvents"] if event.get("cat") == "user_annotation"]
     assert spans == names
+
+
+class OddLoader:
+    """With workers, and without room for anything more."""
+
+    __slots__ = ("num_workers",)
+
+    def __init__(self) -> None:
+        self.num_workers = 2
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(6))
+
+
+def test_a_loader_that_takes_no_attribute_and_has_no_length_is_iterated_as_it_is(tmp_path: Path) -> None:
+    recording = deepscope.profile(tmp_path, root=TESTS, wait=1)
+    odd: Any = OddLoader()
+    assert [batch for batch in recording.iterate(odd)] == list(range(6))  # noqa: C416 - list() would ask for the length
+    assert len(recording.traces) == 1
+
+
+def test_processes_started_in_a_run_know_it_and_those_after_it_do_not(tmp_path: Path) -> None:
+    def run_id_of_a_child() -> str:
+        return run_python("import os; print(os.environ.get('DEEPSCOPE_RUN_ID', ''))").stdout.strip()
+
+    with deepscope.profile(tmp_path, root=TESTS) as recording:
+        inside = run_id_of_a_child()
+    assert inside
+    assert load(recording.traces[0])["deepscope"]["run_id"].startswith(f"{inside}-")
+    assert run_id_of_a_child() == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,6 +90,41 @@ def test_a_folder_that_cannot_be_made_costs_a_warning(tmp_path: Path) -> None:
     torch.ones(3).sum()
     with pytest.warns(RecordingWarning):
         recorder.stop()
+
+
+def test_a_temporary_folder_that_is_missing_costs_the_workers_and_not_the_trace(
+    record: Callable[..., Recorder], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.warns(RecordingWarning, match="workers are not timed: FileNotFoundError") as caught:
+        recorder = record(6)
+    assert len(caught) == 1
+    assert len(recorder.traces) == 1
+
+
+def test_where_warnings_are_errors_a_failure_of_the_recorder_is_logged_and_the_run_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run_python(f"""
+        import warnings, torch, deepscope
+        deepscope.profile
+        warnings.simplefilter("error")
+        with deepscope.profile({str(tmp_path / "file" / "runs")!r}, root={str(TESTS)!r}):
+            torch.ones(3).sum()
+        print("trained")
+    """)
+    assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
+    assert done.stderr.count("DeepScope: recording stopped: ") == 1
+
+
+def test_without_a_stderr_the_trace_is_saved(tmp_path: Path) -> None:
+    done = run_python(f"""
+        import sys, torch, deepscope
+        sys.stderr = None
+        with deepscope.profile({str(tmp_path)!r}, root={str(TESTS)!r}) as prof:
+            torch.ones(3).sum()
+        print(len(prof.traces), prof.profile is not None)
+    """)
+    assert (done.returncode, done.stdout) == (0, "1 True\n"), done.stderr
 
 
 def test_a_process_that_ends_without_stop_saves_its_window(tmp_path: Path) -> None:

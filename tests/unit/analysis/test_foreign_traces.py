@@ -94,6 +94,41 @@ def test_libraries_are_named_by_module_scopes_too_but_only_where_most_of_the_tim
     assert at(profile, 11).libraries == []
 
 
+def test_within_modules_the_innermost_that_calls_modules_is_named_and_time_is_summed_by_what_would_open_it(
+    profile_of, at
+):
+    folder = "transformers.models.gpt2.modeling"
+    parts = [("GPT2MLP", folder, "Conv1D", "transformers.pytorch_utils", 50), ("GPT2Block", folder, "", "", 20)]
+    parts.append(("TransformerEncoderLayer", "torch.nn.modules.transformer", "Linear", "torch.nn.modules.linear", 9))
+    builder = TraceBuilder().line("/home/me/a.py", 10, "main", 0, 1000)
+    builder.module("Sequential", "", 0, 1000, python_module="torch.nn.modules.container")
+    for start, (outer, module, inner, leaf, device) in zip((0, 200, 400), parts, strict=True):
+        builder.module(outer, "a", start + 1, 150, python_module=module)
+        if inner:
+            builder.module(inner, "a.b", start + 2, 140, python_module=leaf)
+        else:
+            builder.module("GPT2Attention", "a.c", start + 2, 140, python_module=folder)
+        builder.op("aten::addmm", start + 10, 100).kernel("k", start + 20, 5000 + start, device)
+    found = {
+        (one.function, one.device_ns, one.include, one.include_ns) for one in at(profile_of(builder), 10).libraries
+    }
+    assert found == {
+        ("GPT2MLP.forward", 50, "transformers.models.gpt2.*", 70),
+        ("GPT2Block.forward", 20, "transformers.models.gpt2.*", 70),
+        ("TransformerEncoderLayer.forward", 9, "torch.nn.modules.transformer", 9),
+    }
+
+
+def test_a_package_that_stands_outside_the_project_without_being_installed_is_a_library_too(profile_of, at):
+    builder = TraceBuilder(deepscope={"project_root": "/home/me/project"})
+    builder.line("/home/me/project/a.py", 10, "main", 0, 1000)
+    for file, start in (("/home/me/lab/nets.py", 100), ("/home/me/project/own.py", 500)):
+        builder.module("Net", "net", start, 300, file=file, line=9, python_module=file.split("/")[3])
+        builder.kernel("k", start + 10, 5000 + start, 60 if "lab" in file else 40)
+    (library,) = at(profile_of(builder), 10).libraries
+    assert (library.module, library.device_ns) == ("lab", 60)
+
+
 def test_an_optimizer_step_names_the_optimizer(profile_of, at):
     builder = (
         TraceBuilder().line("/home/me/a.py", 10, "main", 0, 1000).annotation("Optimizer.step#AdamW.step", 100, 500)
@@ -120,8 +155,15 @@ def test_call_stacks_serve_where_there_are_no_frames(profile_of, at):
 
 
 def test_deepscopes_own_call_stacks_are_exact(profile_of, at):
-    builder = TraceBuilder(deepscope={"format": 1}).op("aten::mm", 100, 500, stack="/p/model.py(20): forward")
+    builder = TraceBuilder(deepscope={"format": 1, "call_stacks": {"operators": 1, "written": 1}})
+    builder.op("aten::mm", 100, 500, stack="/p/site-packages/timm/model.py(20): forward;/p/train.py(3): main")
     assert at(profile_of(builder.kernel("gemm", 180, 2000, 40)), 20).exact
+
+
+def test_call_stacks_that_torch_wrote_are_not_exact_in_a_trace_of_deepscope_without_lines(profile_of, at):
+    builder = TraceBuilder(deepscope={"format": 1, "call_stacks": {"operators": 1, "written": 0}})
+    builder.op("aten::mm", 100, 500, stack="/p/model.py(20): forward")
+    assert not at(profile_of(builder.kernel("gemm", 180, 2000, 40)), 20).exact
 
 
 def test_work_in_a_module_that_no_frame_owns_is_resolved_to_the_module(profile_of):

@@ -263,3 +263,15 @@ def test_memory_taken_right_behind_a_step_or_an_annotation_stays_with_the_open_l
     profile = profile_of(builder)
     assert [(line.line, line.bytes_allocated) for line in profile.lines if line.bytes_allocated] == [(1, 192)]
     assert profile.no_line.bytes_allocated == 0
+
+
+@pytest.mark.parametrize("with_backward", [True, False])
+def test_what_torchscript_forked_belongs_to_the_line_that_was_open_then(profile_of, at, with_backward):
+    builder = scopes((10, 0, 1000), (11, 1000, 500)).step(0, 0, 1500).op("both", 100, 800)
+    builder.op("<forked function>", 200, 300, tid=7).op("aten::mm", 210, 100, tid=7).kernel("k", 220, 5000, 60, tid=7)
+    builder.op("aten::add", 600, 50, tid=7).kernel("after the wait", 610, 6000, 4, tid=7)
+    if with_backward:
+        builder.op("aten::a", 900, 10, sequence=1).flow(900, 1100, backward_tid=101)
+        builder.backward("ABackward0", 1100, 200, 1, tid=101)
+    profile = profile_of(builder)
+    assert (at(profile, 10).self_device_ns, profile.no_line.self_device_ns) == (64, 0)

@@ -169,16 +169,27 @@ def test_workers_time_stands_at_its_lines_and_in_no_other_number(profile_of, at)
             {
                 "pid": 8,
                 "worker_id": 1,
-                "lines": [[0, 70, "Data.__getitem__", 700, 4], [9, 1, "?", 1, 1]],
+                "lines": [[0, 70, "Data.__getitem__", 700, 4, 300], [9, 1, "?", 1, 1, 1]],
                 "wall_ns": 900,
             },
         ],
     }
     profile = profile_of(scopes((10, 0, 1000), deepscope=own).kernel("k", 10, 2000, 5))
     line = at(profile, 70)
-    assert (line.worker_cpu_ns, line.function, line.self_cpu_ns, line.calls) == (1200, "Data.__getitem__", 0, 0)
-    assert at(profile, 10).worker_cpu_ns == 5
-    assert profile.totals.worker_cpu_ns == 1205
+    assert (line.worker_ns, line.function, line.self_cpu_ns, line.calls) == (1200, "Data.__getitem__", 0, 0)
+    assert at(profile, 10).worker_ns == 5
+    assert profile.totals.worker_ns == 1205
+    assert line.worker_cpu_ns == 300, "of the worker that tells it; traces before it did had five numbers a line"
+    assert profile.totals.worker_cpu_ns == 300
+
+
+def test_a_workers_cpu_time_is_a_part_of_its_time_whatever_the_trace_says(profile_of, at):
+    lines = [[0, 10, "f", 500, 1, 900], [0, 11, "f", 500, 1, -4], [0, 12, "f", 500, 1, "x"], [0, 13, "f", 500, 1, None]]
+    own = {"files": [{"path": FILE}], "workers": [{"pid": 7, "worker_id": 0, "lines": lines, "wall_ns": 900}]}
+    profile = profile_of(scopes((1, 0, 1000), deepscope=own).kernel("k", 10, 2000, 5))
+    assert [(at(profile, line).worker_ns, at(profile, line).worker_cpu_ns) for line in (10, 11, 12, 13)] == [
+        (500, 500), (500, 0), (500, 0), (500, 0),
+    ]  # fmt: skip
 
 
 def two_steps() -> TraceBuilder:
@@ -291,5 +302,5 @@ def test_an_empty_trace_has_a_profile_of_zeros(profile_of):
 def test_nonsense_in_the_recorders_account_adds_nothing(profile_of, own):
     builder = TraceBuilder(deepscope=own).line(FILE, 3, "f", 0, 100).op("aten::mm", 10, 20).kernel("gemm", 12, 50, 7)
     profile = profile_of(builder)
-    assert [(line.line, line.self_device_ns, line.worker_cpu_ns) for line in profile.lines] == [(3, 7, 0)]
+    assert [(line.line, line.self_device_ns, line.worker_ns) for line in profile.lines] == [(3, 7, 0)]
     assert 0 <= profile.lines[0].self_cpu_ns <= 100

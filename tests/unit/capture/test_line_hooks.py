@@ -136,6 +136,7 @@ def test_a_failure_in_a_hook_ends_the_recording_and_not_the_run(run) -> None:
 def test_ctrl_c_in_the_window_reaches_the_user_and_leaves_nothing(run) -> None:
     run("""
     import signal
+    PART = "lines are recorded in part: their hook was taken out by another tool, or by Python at the recursion limit"
     def spin():
         total = 0
         signal.setitimer(signal.ITIMER_REAL, 0.0005 + turn * 0.00003)
@@ -152,7 +153,8 @@ def test_ctrl_c_in_the_window_reaches_the_user_and_leaves_nothing(run) -> None:
         except KeyboardInterrupt:
             caught = True
         assert caught
-        assert window.record.account["warnings"] == [], window.record.account
+        # Python itself takes a trace function out that Ctrl-C arrives in.
+        assert window.record.account["warnings"] in ([[]] if monitored else [[], [PART]]), window.record.account
         assert hooks() == clean
         with Window() as window:
             x = torch.ones(2) + 1  # add

@@ -15,7 +15,7 @@ def test_a_window_that_cannot_be_made_says_why(monkeypatch: pytest.MonkeyPatch) 
     def refuse(*_: object) -> None:
         raise OSError("no more hooks")
 
-    monkeypatch.setattr(module, "_Window", refuse)
+    monkeypatch.setattr(module, "make_hooks", refuse)
     recorder = LineRecorder(UserCode.find(root=HERE))
     with pytest.warns(RecordingWarning, match="lines are not recorded: OSError: no more hooks"):
         recorder.start()

@@ -197,3 +197,98 @@ def test_the_scopes_fall_back_to_record_function(run) -> None:
     assert window.record.account["warnings"] == [], window.record.account
     assert window.lines_of("aten::add")[0] == [line_of("add")]
     """)
+
+
+def test_code_at_its_recursion_limit_runs_as_without_hooks(run) -> None:
+    """A hook is called in the user's place, and needs room on the stack."""
+    run("""
+    def down(n):
+        if n == 0:
+            return torch.ones(2) + 1
+        return down(n - 1)
+    def deepest():
+        n = 100
+        while True:
+            try:
+                down(n)
+            except RecursionError:
+                return n - 1
+            n += 1
+    n, limit = deepest(), sys.getrecursionlimit()
+    with Window() as window:
+        for near in range(12):
+            down(n - near)
+    assert window.record.account["warnings"] == [], window.record.account
+    assert len(window.lines_of("aten::add")) == 12
+    assert sys.getrecursionlimit() == limit
+    """)
+
+
+def test_code_that_catches_its_own_recursion_error_leaks_no_hook(run) -> None:
+    run(
+        """
+    def down():
+        return down() + 1
+    def caught():
+        try:
+            down()
+        except RecursionError:
+            return torch.ones(2) + 1
+    limit = sys.getrecursionlimit()
+    for _ in range(6):
+        with Window() as window:
+            caught()
+            x = torch.ones(2) * 2  # mul
+        assert hooks() == clean
+        assert sys.getrecursionlimit() == limit
+    if monitored:
+        assert window.record.account["warnings"] == [], window.record.account
+        assert window.lines_of("aten::mul")[0] == [line_of("mul")]
+    else:  # Python itself takes a trace function out that raises
+        assert "recorded in part" in window.record.account["warnings"][0]
+    with Window() as window:
+        x = torch.ones(2) * 2  # next
+    assert window.lines_of("aten::mul")[0] == [line_of("next")]
+    """,
+        warnings="ignore",
+    )
+
+
+def test_a_tool_that_comes_after_a_window_sees_all_code(run) -> None:
+    """What one tool disables stays disabled for the next one that gets its id."""
+    run("""
+    import json.decoder
+    def work():
+        return json.loads("[1]")
+    with Window() as window:
+        work()
+    if monitored:
+        seen = set()
+        events = sys.monitoring.events
+        sys.monitoring.use_tool_id(4, "other")
+        sys.monitoring.register_callback(4, events.PY_START, lambda code, _: seen.add(code.co_name))
+        sys.monitoring.set_events(4, events.PY_START)
+        work()
+        sys.monitoring.set_events(4, 0)
+        sys.monitoring.free_tool_id(4)
+        assert {"work", "loads", "decode"} <= seen, seen
+    """)
+
+
+def test_threads_that_call_at_once_stop_no_lines(run) -> None:
+    """Entries and scopes to use again are every thread's: one may be gone between the look and the grip."""
+    run("""
+    sys.setswitchinterval(1e-6)
+    def leaf(x):
+        return x
+    def work():
+        for _ in range(3000):
+            leaf(1)
+    for _ in range(3):
+        with Window(all_threads=True) as window:
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for thread in threads: thread.start()
+            for thread in threads[:2]: thread.join()
+        for thread in threads: thread.join()
+        assert window.record.account["warnings"] == [], window.record.account
+    """)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,18 @@ def test_without_the_function_that_a_profiler_begins_with(monkeypatch: pytest.Mo
     precedence.watch()
     precedence.rest()
     assert not hasattr(torch.autograd.profiler, "_prepare_profiler")
+
+
+def test_without_the_way_to_take_callbacks_out_of_a_forked_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(torch._C._autograd, "_clear_callbacks")
+    with deepscope.profile(tmp_path, root=TESTS):
+        child = os.fork()
+        if not child:
+            torch.ones(3).sum()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_without_an_experimental_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

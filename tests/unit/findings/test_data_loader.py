@@ -10,7 +10,15 @@ FILE = "/home/me/train.py"
 US = 1_000
 
 
-def steps(loading: int, *, kernel: int | None = 400, count: int = 3, **metadata: Any) -> TraceBuilder:
+def steps(
+    loading: int,
+    *,
+    kernel: int | None = 400,
+    count: int = 3,
+    iterator: str = "_SingleProcessDataLoaderIter",
+    phase: str = "",
+    **metadata: Any,
+) -> TraceBuilder:
     """Steps of 1,000 µs: `loading` µs in the loader at line 2, then work at line 3, by a kernel from 500 µs on or, for
     None, on the CPU."""
     builder = TraceBuilder(**metadata)
@@ -18,7 +26,7 @@ def steps(loading: int, *, kernel: int | None = 400, count: int = 3, **metadata:
         at = number * 1000 * US
         builder.step(number, at, 1000 * US).line(FILE, 2, "main", at, loading * US)
         builder.line(FILE, 3, "main", at + loading * US, (1000 - loading) * US)
-        builder.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, loading * US)
+        builder.annotation(phase or f"enumerate(DataLoader)#{iterator}.__next__", at, loading * US)
         if kernel is None:
             builder.op("aten::mm", at + 600 * US, 300 * US)
         else:
@@ -53,12 +61,30 @@ def test_on_the_cpu_loading_could_run_beside_the_rest_but_no_longer_than_that_ta
     assert "device" not in found.message
 
 
-def test_with_workers_their_slowest_line_is_named(findings_of):
-    workers = [{"pid": 7, "worker_id": 0, "wall_ns": 900 * US,
-                "lines": [[0, 30, "Data.__getitem__", 500 * US, 10], [0, 40, "collate", 800 * US, 10]]}]  # fmt: skip
-    (found,) = findings_of(steps(450, deepscope={"workers": workers}), "DS003")
-    assert found.evidence["worker_cpu_ns"] == 1300 * US
+MULTI = "_MultiProcessingDataLoaderIter"
+
+
+def test_with_workers_their_number_and_their_slowest_line_are_named(findings_of):
+    lines = [[0, 30, "Data.__getitem__", 500 * US, 10, 400 * US], [0, 40, "collate", 800 * US, 10, 90 * US]]
+    workers = [{"pid": 7, "worker_id": 0, "num_workers": 3, "wall_ns": 1300 * US, "lines": lines}]
+    (found,) = findings_of(steps(450, iterator=MULTI, deepscope={"workers": workers}), "DS003")
+    assert found.evidence["worker_ns"] == 1300 * US
+    assert found.evidence["worker_cpu_ns"] == 490 * US
+    assert "more than its 3 workers" in found.remedy.text
     assert "collate, line 40" in found.remedy.text
+
+
+def test_workers_that_were_not_timed_are_not_taken_for_none(findings_of):
+    (found,) = findings_of(steps(450, iterator=MULTI), "DS003")
+    assert found.remedy.text.startswith("Give it more workers (`num_workers`)")
+    assert "was not recorded" in found.remedy.text
+    assert "num_workers=" not in found.remedy.text
+
+
+def test_where_the_trace_does_not_know_of_workers_the_advice_says_so(findings_of):
+    (found,) = findings_of(steps(450, phase="[pl][profile]run_training_epoch.train_dataloader_next"), "DS003")
+    assert "does not say how many" in found.remedy.text
+    assert "num_workers=" not in found.remedy.text
 
 
 def test_without_a_data_phase_there_is_nothing_to_find(findings_of):

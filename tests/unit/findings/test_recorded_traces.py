@@ -14,9 +14,7 @@ from deepscope.store.build import build_profile
 from deepscope.store.profile import Finding, Profile
 from deepscope.trace.read import read_trace
 from golden import matches_golden
-from shared_traces import needs_shared_traces, trace_paths
-
-pytestmark = [needs_shared_traces, pytest.mark.shared_traces]
+from recorded_traces import needs_shared_traces, own_paths, shared_paths
 
 IDLE = {"DS001", "DS003", "DS004", "DS005"}
 """Rules whose savings are shares of the device's idle time."""
@@ -42,6 +40,15 @@ def section(path: Path) -> list[str]:
     return [head, *(described(profile, finding) for finding in profile.findings)]
 
 
-def test_each_trace_has_the_findings_of_the_table():
-    lines = [line for path in trace_paths() for line in section(path)]
-    matches_golden("\n".join(lines) + "\n", "findings.txt")
+def table(paths: list[Path]) -> str:
+    return "\n".join(line for path in paths for line in section(path)) + "\n"
+
+
+def test_each_of_the_repositorys_traces_has_the_findings_of_the_table():
+    matches_golden(table(own_paths()), "findings-own.txt")
+
+
+@needs_shared_traces
+@pytest.mark.shared_traces
+def test_each_shared_trace_has_the_findings_of_the_table():
+    matches_golden(table(shared_paths()), "findings.txt")

@@ -47,3 +47,42 @@ def test_an_optimizers_own_loop_is_not_found(findings_of):
 
 def test_with_a_device_its_kernels_are_what_counts(findings_of):
     assert findings_of(loop(400).kernel("gemm", 10, 100 * US, 5 * US), "DS007") == []
+
+
+def at_once(text: str, *, module: bool = False) -> TraceBuilder:
+    """One run of line 5, with that text, starts 400 operators, within one module or not."""
+    builder = TraceBuilder().line(FILE, 5, "main", 0, 3000 * US)
+    builder.files[0]["text"] = "\n" * 4 + text
+    if module:
+        builder.module("TransformerEncoder", "net", 0, 2900 * US)
+    for row in range(400):
+        builder.op("aten::add", row * 5 * US, 2 * US)
+    return builder
+
+
+def test_what_a_library_does_for_one_call_is_no_loop_of_the_line(findings_of):
+    assert findings_of(at_once("y = net(x)", module=True), "DS007") == []
+    assert findings_of(at_once("y = parameters_to_vector(x)  # for all of them"), "DS007") == []
+    assert findings_of(at_once("y = [net(one) for one in few]", module=True), "DS007") == []
+
+
+def test_a_comprehension_is_a_loop_that_one_run_of_a_line_holds(findings_of):
+    for text in ("y = [one.item() for one in x]", "y = sum(one.item() for one in x)", "for one in x: y += one.item()"):
+        assert [found.line for found in findings_of(at_once(text), "DS007")] == [5]
+
+
+def test_a_line_that_calls_a_module_again_and_again_is_a_loop(findings_of):
+    builder = TraceBuilder()
+    for start in range(0, 300 * 10 * US, 10 * US):
+        builder.line(FILE, 5, "main", start, 10 * US).module("LSTMCell", "cell", start, 9 * US)
+        builder.op("aten::mm", start + US, 2 * US).op("aten::add", start + 4 * US, 2 * US)
+    (found,) = findings_of(builder, "DS007")
+    assert (found.evidence["operators"], found.saving_ns) == (600, 299 * 10 * US)
+
+
+def test_neither_a_long_operator_nor_other_python_on_the_line_can_be_saved(findings_of):
+    builder = loop(400).line(FILE, 5, "main", 10_000 * US, 9000 * US).op("aten::mm", 10_001 * US, 4000 * US)
+    (found,) = findings_of(builder.step(2, 10_000 * US, 9000 * US), "DS007")
+    operators, python = 800 * 2 * US + 10 * US, 800 * 3 * US + 5000 * US
+    assert found.saving_ns == operators + python - (operators + python) * 3 // 801
+    assert found.evidence["line_cpu_ns"] == 800 * 5 * US + 9000 * US

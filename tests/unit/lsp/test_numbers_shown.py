@@ -44,6 +44,23 @@ def test_a_label_says_the_time_per_step_and_its_share(index: ProfileIndex, name:
     assert annotate(line(index, name), index.measure).label == label
 
 
+@pytest.mark.parametrize(
+    ("own_ms", "total_ms", "label"),
+    [
+        (1, 90, "500 µs · 1.0 % · calls 45 ms · 90 %"),
+        (50, 90, "25 ms · 50 %"),  # most of it is its own
+        (0, 90, "calls 45 ms · 90 %"),
+        (0.01, 0.5, "5 µs · <0.1 %"),  # too little to speak of
+    ],
+)
+def test_a_line_that_mostly_calls_says_its_own_time_and_that_with_its_calls(
+    index: ProfileIndex, own_ms: float, total_ms: float, label: str
+) -> None:
+    times = {"self_device_ns": int(own_ms * 10**6), "total_device_ns": int(total_ms * 10**6)}
+    record = msgspec.structs.replace(line(index, "call"), **times)
+    assert annotate(record, index.measure).label == label
+
+
 def test_a_label_of_a_cpu_trace_says_so(index: ProfileIndex) -> None:
     index.profile.metric = "cpu_self"
     measure = Measure.of(index.profile)
@@ -63,6 +80,12 @@ def test_a_time_is_the_mean_over_ranks_and_of_a_trace_without_steps_the_whole(in
 def test_a_function_level_number_says_so(index: ProfileIndex) -> None:
     record = msgspec.structs.replace(line(index, "project"), exact=False)
     assert annotate(record, index.measure).label.endswith("whole function")
+
+
+def test_a_line_that_stands_for_its_loop_says_so(index: ProfileIndex) -> None:
+    record = msgspec.structs.replace(line(index, "project"), exact=False, of_loop=True)
+    assert annotate(record, index.measure).label.endswith("whole loop")
+    assert "numbers are those of the whole loop" in line_hover(record, HoverContext(index, nowhere))
 
 
 def test_a_hover_holds_every_number_of_a_line(index: ProfileIndex) -> None:

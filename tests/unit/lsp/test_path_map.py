@@ -165,3 +165,55 @@ def test_another_project_with_a_file_of_that_name_is_no_copy(tmp_path: Path) -> 
     write(tmp_path / "two" / "train.py", OTHER)
     paths = path_map({str(recorded): MODEL}, tmp_path / "two", project_root=str(tmp_path / "one"))
     assert paths.local(str(recorded)) == str(recorded)
+
+
+COPIES = ["build/lib/pkg/model.py", ".venv/lib/python3.13/site-packages/pkg/model.py", "backup/model.py"]
+
+
+@pytest.mark.parametrize("copy", COPIES)
+@pytest.mark.parametrize("own", ["pkg/model.py", "src/pkg/model.py"])
+def test_a_copy_that_is_opened_first_is_not_where_links_lead(tmp_path: Path, own: str, copy: str) -> None:
+    recorded = f"/cluster/job/{own}"
+    file, opened = write(tmp_path / own), write(tmp_path / copy)
+    paths = path_map({recorded: MODEL}, tmp_path, project_root="/cluster/job")
+    assert match(paths, opened) == FileMatch(recorded)
+    assert paths.bind(recorded, str(opened)) == {}
+    assert paths.local(recorded) == str(file)
+
+
+@pytest.mark.parametrize("copy", COPIES[:2])
+@pytest.mark.parametrize("own", ["pkg/model.py", "src/pkg/model.py"])
+def test_links_to_what_ran_in_a_copy_lead_to_the_file_that_it_was_made_from(
+    tmp_path: Path, own: str, copy: str
+) -> None:
+    recorded, file = write(tmp_path / copy), write(tmp_path / own)
+    paths = path_map({str(recorded): MODEL}, tmp_path, project_root=str(tmp_path))
+    assert paths.local(str(recorded)) == str(file)
+    assert match(paths, file) == FileMatch(str(recorded))
+    paths.bind(str(recorded), str(file))
+    assert match(paths, file, MODEL + "more = 1\n") == FileMatch(str(recorded)), "what was learned outlives an edit"
+    write(file, OTHER)
+    unlike = path_map({str(recorded): MODEL}, tmp_path, project_root=str(tmp_path))
+    assert unlike.local(str(recorded)) == str(recorded)
+
+
+def test_of_two_workspace_folders_the_one_that_the_trace_is_of_comes_first(tmp_path: Path) -> None:
+    own, other = write(tmp_path / "own" / "model.py"), write(tmp_path / "other" / "model.py")
+    paths = path_map({"/cluster/job/model.py": MODEL}, own.parent, other.parent, project_root="/cluster/job")
+    paths.bind("/cluster/job/model.py", str(other))
+    assert paths.local("/cluster/job/model.py") == str(own)
+
+
+def test_a_file_that_stands_nearer_to_the_recorded_path_is_no_copy(tmp_path: Path) -> None:
+    recorded = "/cluster/job/a/model.py"
+    write(tmp_path / "model.py", MODEL + "edited = 1\n")
+    nearer = write(tmp_path / "src" / "a" / "model.py")
+    paths = path_map({recorded: MODEL}, tmp_path)
+    paths.bind(recorded, str(nearer))
+    assert paths.local(recorded) == str(nearer)
+
+
+def test_where_the_workspace_lies_makes_none_of_its_files_a_copy(tmp_path: Path) -> None:
+    file = write(tmp_path / "build" / ".work" / "site-packages" / "project" / "model.py")
+    paths = path_map({str(file): MODEL}, file.parent)
+    assert paths.local(str(file)) == str(file)

@@ -68,14 +68,14 @@ class Editor:
         self.replace(0, len(lines), lines, tokens=same)
 
     def check(self) -> None:
-        """An unmarked number stands only on its own text, on one line, and stays where nothing was touched."""
+        """An unmarked number stands only on its own text, however indented, on one line."""
         homes = [self.map.recorded_line(line) for line in range(1, len(self.lines) + 1)]
         known = [home for home in homes if home is not None]
         assert len(set(known)) == len(known)
         for line, home in enumerate(homes, 1):
             if home is None:
                 continue
-            assert self.lines[line - 1] == self.recorded[home - 1]
+            assert self.lines[line - 1].lstrip() == self.recorded[home - 1].lstrip()
             assert self.map.line_of(home) == line
         for home in range(1, len(self.recorded) + 1):
             line = self.map.line_of(home)
@@ -125,12 +125,12 @@ def edited(draw: st.DrawFn) -> Editor:
 def test_no_unmarked_number_stands_on_another_text_and_untouched_lines_keep_theirs(
     editor: Editor,
 ) -> None:
-    recorded, now = Counter(editor.recorded), Counter(editor.lines)
+    recorded, now = (Counter(line.lstrip() for line in lines) for lines in (editor.recorded, editor.lines))
     for place, token in enumerate(editor.tokens):
         if token is None:
             continue
         home = editor.map.recorded_line(place + 1)
-        text = editor.lines[place]
+        text = editor.lines[place].lstrip()
         names_itself = recorded[text] == now[text] == 1 and is_meaningful(text)
         if token not in editor.moved or names_itself:
             assert home == token + 1, (place, token, home, text)
@@ -198,11 +198,34 @@ def test_an_edited_line_is_known_as_changed_and_a_deleted_one_vanishes() -> None
     assert 3 not in editor.map.changed_between(1, 99).values()
 
 
-def test_an_indented_block_is_changed_line_by_line() -> None:
-    recorded = ["start()", "for x in loader:", "    y = model(x)", "    y.sum()", "end()"]
+INDENTED = ["with profile():", "    for x in loader:", "        y = model(x)", "", "        y.sum()"]
+
+
+def test_a_line_that_is_only_indented_anew_keeps_its_number_unmarked() -> None:
+    recorded = ["start()", "for x in loader:", "    y = model(x)", "", "    y.sum()", "end()"]
+    homes = [1, None, 2, 3, 4, 5, 6]
+    at_once = Editor(recorded)
+    at_once.replace(1, 5, INDENTED)
+    line_by_line = Editor(recorded)
+    line_by_line.replace(1, 1, INDENTED[:1])
+    for line in (2, 3, 5):
+        line_by_line.replace(line, line + 1, [INDENTED[line - 1]])
+    opened_so = LineMap(recorded, at_once.lines)
+    for mapped in (at_once.map, line_by_line.map, opened_so):
+        assert [mapped.recorded_line(line) for line in range(1, 8)] == homes
+        assert mapped.changed_between(1, 99) == {}
+        assert not mapped.is_unchanged
+
+
+def test_of_lines_that_differ_in_their_indentation_alone_each_keeps_its_own_number() -> None:
+    recorded = ["def f(x):", "    if x:", "        return x", "    return x", "", "def g(): ..."]
     editor = Editor(recorded)
-    editor.replace(1, 4, ["with profile():", "    for x in loader:", "        y = model(x)", "        y.sum()"])
-    assert editor.map.changed_between(1, 99) == {3: 2, 4: 3, 5: 4}
+    editor.replace(2, 3, [])
+    assert [editor.map.recorded_line(line) for line in range(1, 6)] == [1, 2, 4, 5, 6]
+    fresh = LineMap(recorded, editor.lines)
+    assert [fresh.recorded_line(line) for line in range(1, 6)] == [1, 2, 4, 5, 6]
+    editor.replace(1, 3, ["    return x"])
+    assert editor.map.recorded_line(2) == 4
 
 
 def test_a_text_opened_after_edits_is_compared_as_a_whole() -> None:
@@ -216,3 +239,9 @@ def test_a_text_opened_after_edits_is_compared_as_a_whole() -> None:
 
 def test_blank_lines_are_never_paired_as_changed() -> None:
     assert pair_changed(("", "x = compute(a)"), ("", "x = compute(a, b)")) == [(1, 1)]
+
+
+def test_a_line_far_beyond_the_recorded_text_is_looked_for_at_its_end() -> None:
+    recorded = ["a = 1", "b = 2"]
+    mapped = LineMap(recorded, ["# new", "a = 1", "b = 2"])
+    assert mapped.near(10**18) == 3

@@ -71,7 +71,7 @@ def test_every_setting_stands_in_the_documentation_with_its_default(repository: 
     settings, problems = read_settings(documented)
     assert problems == []
     assert msgspec.to_builtins(settings) == msgspec.to_builtins(Settings())
-    sections = ("watch", "inlay_hints", "code_lens", "hover", "diagnostics")
+    sections = ("watch", "inlay_hints", "code_lens", "hover", "diagnostics", "highlights")
     fields = [field.name for field in msgspec.structs.fields(Settings)]
     assert len(documented) == len(fields)
     for field in fields:

@@ -14,7 +14,7 @@ from deepscope.store.merge import merge_profiles
 from deepscope.store.profile import Numbers
 
 NUMBERS = dict.fromkeys(Numbers.__struct_fields__, int)
-TOP = [{"name": str, "device_ns": int, "count": int}]
+TOP = [{"name": str, "label": str, "device_ns": int, "count": int}]
 SPREAD = ({"min_ns": int, "min_rank": int, "median_ns": int, "max_ns": int, "max_rank": int}, None)
 LINE = {
     **NUMBERS,
@@ -22,22 +22,26 @@ LINE = {
     "line": int,
     "function": str,
     "exact": bool,
+    "of_loop": bool,
     "in_compiled_region": bool,
     "text": (str, None),
     "top_operators": TOP,
     "top_kernels": TOP,
-    "libraries": [{"module": str, "function": str, "operator": str, "device_ns": int, "include": str}],
+    "libraries": [
+        {"module": str, "function": str, "operator": str, "device_ns": int, "include": str, "include_ns": int}
+    ],
     "spread": SPREAD,
 }
 TABLE_ROWS: dict[str, Any] = {
     "functions": {**NUMBERS, "file": str, "line": int, "function": str, "exact": bool, "spread": SPREAD},
     "modules": {**NUMBERS, "path": str, "class_name": str},
     "operators": {
-        "name": str, "calls": int, "self_device_ns": int, "total_device_ns": int, "self_cpu_ns": int,
+        "name": str, "label": str, "calls": int, "self_device_ns": int, "total_device_ns": int, "self_cpu_ns": int,
         "total_cpu_ns": int, "flops": int,
     },
     "kernels": {
-        "name": str, "kind": str, "calls": int, "device_ns": int, "mean_ns": int, "max_ns": int, "operator": str,
+        "name": str, "label": str, "kind": str, "calls": int, "device_ns": int, "mean_ns": int, "max_ns": int,
+        "operator": str,
     },
     "steps": {
         "number": int, "start_ns": int, "duration_ns": int, "device_ns": int, "busy_ns": int, "idle_ns": int,
@@ -53,11 +57,13 @@ REPORT = {
         "path": str, "paths": [str], "ranks": [int], "world_size": int, "device": str, "device_count": int,
         "hostname": str, "recorded_at": str, "stage": str, "window": int, "project_root": str,
         "git_commit": str, "git_dirty": bool, "python": str, "torch": str, "lightning": str, "deepscope": str,
-        "line_source": str, "truncated": bool, "warnings": [str], "recording": dict, "also_recorded": [str],
+        "line_source": str, "truncated": bool, "program": str, "warnings": [str], "recording": dict,
+        "also_recorded": [str],
     },
     "totals": {
         "device_ns": int, "busy_ns": int, "idle_ns": int, "wall_ns": int, "wait_ns": int, "steps": int, "launches": int,
-        "operators": int, "peak_bytes": int, "flops": int, "recording_ns": int, "worker_cpu_ns": int, "ranks": int,
+        "operators": int, "peak_bytes": int, "flops": int, "recording_ns": int, "worker_ns": int, "worker_cpu_ns": int,
+        "ranks": int,
     },
     "resolved": {"line_ns": int, "function_ns": int, "module_ns": int, "none_ns": int, "ratio": float},
     "lines": [LINE],

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
+from deepscope.store.files import list_files
 from deepscope.store.peek import parse_name
-from deepscope.store.runs import newest_folder, select
+from deepscope.store.recognition import Recognizer
+from deepscope.store.runs import find_traces, newest_folder, select
 
 BASE_NS = 1_767_319_445_000_000_000
 
@@ -100,17 +102,108 @@ def test_ranks_that_torch_named_by_process_are_found_by_their_group(tmp_path: Pa
     assert chosen(tmp_path) == [name(f"ip-10-0-0-{rank}_{900 + rank}", rank) for rank in range(3)]
 
 
-def test_other_json_files_count_only_where_no_trace_is_named_as_one(tmp_path: Path) -> None:
+def test_a_trace_of_any_name_is_found_beside_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"lr": 1}')
     bare = tmp_path / "trace.json"
     bare.write_text('[{"ph": "X", "name": "a", "ts": "1.5", "dur": 1}]')
+    os.utime(bare, (9e9, 9e9))
     assert chosen(tmp_path) == ["trace.json"]
     write(tmp_path / name("ada_1", 0))
-    assert chosen(tmp_path) == [name("ada_1", 0)]
+    assert chosen(tmp_path) == ["trace.json"]
+
+
+NO_TRACES = {
+    "package.json": {"name": "x", "deepscope": {"traceEvents": [], "run_id": "r"}, "version": "1"},
+    "notebook.json": {"cells": [{"source": ['{"traceEvents": [{"ph": "X"}]}', '"traceEvents": [']}], "nbformat": 4},
+    "manifest.json": {"schemaVersion": 2, "layers": [{"digest": "x" * 64}] * 2000},
+    "events.json": [{"ts": 1, "value": 2}, {"ts": 2, "value": 3}],
+    "phases.json": [{"ph": 7.4, "pid": 1}],
+    "numbers.json": [[1, 2], [3, 4]],
+    "words.json": ["ph", "ts"],
+    "text.json": "traceEvents",
+    "counts.json": {"traceEvents": 7},
+    "large.json": {"rows": [{"deviceProperties": index, "traceEvents": []} for index in range(9_000)]},
+}
+
+
+@pytest.mark.parametrize("file", NO_TRACES)
+def test_ordinary_json_is_no_trace_whatever_words_it_holds(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).write_text(json.dumps(NO_TRACES[file], indent=1))
+    with pytest.raises(NoTraceError, match="1 JSON files, none of them a trace"):
+        select(str(tmp_path))
+
+
+TRACES = {
+    "bom.json": "\ufeff" + '{"traceEvents": []}',
+    "late.json": json.dumps({"a": [1, {"b": "]}"}], "c": 'quoted \\" {', "traceEvents": []}),
+    "pid first.json": '[{"pid": 1, "args": {"name": "python"}, "ph": "M", "name": "process_name"}, {}]',
+    "large header.json": json.dumps({"schemaVersion": 1, "deepscope": {"files": ["x" * 99_000]}, "traceEvents": []}),
+}
+
+
+@pytest.mark.parametrize("file", TRACES)
+def test_a_trace_is_known_by_its_own_keys(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).write_text(TRACES[file], encoding="utf-8")
+    assert chosen(tmp_path) == [file]
+
+
+def test_a_text_that_the_head_cuts_off_is_no_trace(tmp_path: Path) -> None:
+    file = tmp_path / "quotes.json"
+    file.write_text('{"a": "' + '\\"' * 200_000 + '"}')
+    with pytest.raises(NoTraceError):
+        select(str(tmp_path))
+
+
+def torch_trace(path: Path, events_ns: int, base_ns: int = 0) -> Path:
+    """As torch writes it: times in microseconds, since the epoch or since a base that stands in the header."""
+    base = {"baseTimeNanoseconds": base_ns} if base_ns else {}
+    event = {"ph": "X", "name": "a", "ts": (events_ns - base_ns) / 1000, "dur": 1}
+    path.write_text(json.dumps({"schemaVersion": 1, **base, "traceEvents": [event]}))
+    return path
+
+
+def test_a_copy_of_an_old_trace_is_not_the_newest_run(tmp_path: Path) -> None:
+    second = 10**9
+    new = torch_trace(tmp_path / "mine.json", BASE_NS, base_ns=BASE_NS - 900 * second)
+    torch_trace(tmp_path / "of 2021.json", BASE_NS - 150_000_000 * second)
+    write(tmp_path / "last year.pt.trace.json", own={"recorded_at": "2025-03-04T05:06:07+02:00"})
+    write(tmp_path / name("named", -100))
+    os.utime(new, (1, 1))
+    assert chosen(tmp_path) == ["mine.json"]
+    assert [one.file.name for one in find_traces(str(tmp_path))] == [
+        "mine.json",
+        name("named", -100),
+        "last year.pt.trace.json",
+        "of 2021.json",
+    ]
+
+
+def test_environments_packages_and_hidden_folders_are_not_looked_through(tmp_path: Path) -> None:
+    for folder in ("node_modules/x", "lib/site-packages", ".cache", "my env/lib"):
+        write(tmp_path / folder / "a.pt.trace.json")
+    (tmp_path / "my env" / "pyvenv.cfg").touch()
+    with pytest.raises(NoTraceError):
+        select(str(tmp_path))
+    assert chosen(tmp_path / ".cache") == ["a.pt.trace.json"]
+
+
+def test_each_version_of_a_file_is_opened_once(tmp_path: Path) -> None:
+    trace, other = write(tmp_path / "a.json"), tmp_path / "config.json"
+    other.write_text("{}")
+    recognizer = Recognizer()
+    assert [one.file.path for one in recognizer.traces(list_files(str(tmp_path)))] == [str(trace)]
+    # What is no longer readable under the same size and date is known all the same.
+    for path in (trace, other):
+        date = path.stat().st_mtime_ns
+        path.write_bytes(b" " * path.stat().st_size)
+        os.utime(path, ns=(date, date))
+    assert [one.file.path for one in recognizer.traces(list_files(str(tmp_path)))] == [str(trace)]
+    write(other, own={"run_id": "r"})
+    assert {one.file.path for one in recognizer.traces(list_files(str(tmp_path)))} == {str(trace), str(other)}
 
 
 def test_a_folder_without_a_trace_says_so(tmp_path: Path) -> None:
-    with pytest.raises(NoTraceError, match="no trace in this folder; traces are named"):
+    with pytest.raises(NoTraceError, match="no trace in this folder; traces are"):
         select(str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(NoTraceError, match="1 JSON files, none of them a trace"):

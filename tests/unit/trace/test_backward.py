@@ -49,6 +49,25 @@ def test_a_later_operator_is_no_partner(partners):
     assert partners(builder.backward("MmBackward0", 100, 9, 7)) == {("MmBackward0", 100): 0}
 
 
+def test_a_graph_of_torchscript_goes_with_the_first_operator_after_it_took_its_number(partners):
+    name = "torch::jit::(anonymous namespace)::DifferentiableGraphBackward"
+    builder = TraceBuilder().op("aten::sin", 0, 5, sequence=6).op("aten::detach", 10, 5, sequence=7)
+    builder.op("aten::detach", 20, 5, sequence=8).op("aten::mul", 30, 5, sequence=8)
+    assert partners(builder.backward(name, 100, 9, 7)) == {(name, 100): 20}
+
+
+def test_a_graph_of_torchscript_whose_own_operators_are_not_there_has_no_partner(partners):
+    name = "torch::jit::(anonymous namespace)::DifferentiableGraphBackward"
+    builder = TraceBuilder().op("aten::sin", 0, 5, sequence=7).op("aten::cos", 10, 5, sequence=9)
+    assert partners(builder.backward(name, 100, 9, 7)) == {(name, 100): None}
+
+
+def test_a_forward_thread_that_was_not_recorded_is_no_other_one(partners):
+    builder = TraceBuilder().op("aten::a", 0, 5, sequence=1).op("aten::b", 10, 5, sequence=2)
+    builder.backward("BBackward0", 100, 9, 2).backward("CBackward0", 200, 9, 1, fwd_thread=4).flow(10, 100)
+    assert partners(builder) == {("BBackward0", 100): 10, ("CBackward0", 200): None}
+
+
 def test_leaves_have_no_partner(partners):
     builder = TraceBuilder().op("aten::a", 0, 5, sequence=6)
     name = "torch::autograd::AccumulateGrad"

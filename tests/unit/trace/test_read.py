@@ -332,7 +332,7 @@ def test_a_url_is_read_through_fsspec(tmp_path):
 
 @pytest.mark.parametrize("chunk", [200, 1 << 20])
 def test_pairs_of_begin_and_end_are_complete_events(tmp_path, monkeypatch, chunk):
-    monkeypatch.setattr(source, "_READ_BYTES", chunk)
+    monkeypatch.setattr(source, "READ_BYTES", chunk)
     monkeypatch.setattr(source, "CHUNK_BYTES", chunk)
 
     def mark(phase, ts, tid=1, **more):
@@ -358,7 +358,7 @@ def test_pairs_of_begin_and_end_are_complete_events(tmp_path, monkeypatch, chunk
 
 
 def test_an_event_larger_than_many_chunks_is_looked_at_a_few_times(tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "_READ_BYTES", 1000)
+    monkeypatch.setattr(source, "READ_BYTES", 1000)
     monkeypatch.setattr(source, "CHUNK_BYTES", 1000)
     seen = []
     monkeypatch.setattr(pieces, "spans", lambda buffer: seen.append(len(buffer)) or spans(buffer))

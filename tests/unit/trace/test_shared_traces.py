@@ -11,7 +11,7 @@ import pytest
 from deepscope.trace.correlation import backward_partners, launches
 from deepscope.trace.model import Kind
 from deepscope.trace.read import read_trace
-from shared_traces import SHARED_TRACES, needs_shared_traces, trace_paths
+from recorded_traces import SHARED_TRACES, each, needs_shared_traces, shared_paths
 
 pytestmark = [needs_shared_traces, pytest.mark.shared_traces]
 
@@ -27,7 +27,7 @@ _KINDS = {
     Kind.OTHER: {"overhead", "Trace"},
 }
 _OLD_ANNOTATIONS = ("ProfilerStep#", "enumerate(DataLoader)#", "Optimizer.")
-_OWN_RULES = ("msprof", "mtia")  # no categories, or names that decide
+_OWN_RULES = ("msprof", "mtia")  # no categories, or names that decide: tests of their own
 
 
 @functools.lru_cache(maxsize=1)
@@ -58,7 +58,7 @@ def _kind(event):
     return next(kind for kind, categories in _KINDS.items() if category in categories)
 
 
-@pytest.fixture(scope="module", params=trace_paths(), ids=lambda path: path.name.removesuffix(".json.gz"))
+@pytest.fixture(scope="module", params=each(shared_paths()))
 def path(request):
     return request.param
 
@@ -73,9 +73,8 @@ def test_every_complete_event_is_read_with_its_exact_time(path):
     assert [strings[i] for i in events.category.tolist()] == [e.get("cat", "") for e in complete]
 
 
+@pytest.mark.parametrize("path", each([path for path in shared_paths() if not any(o in path.name for o in _OWN_RULES)]))
 def test_kinds_follow_the_categories(path):
-    if path.name.startswith(_OWN_RULES) or "mtia" in path.name:
-        pytest.skip("its kinds go by process or name: tests of their own")
     complete = [e for e in _by_hand(path) if e["ph"] == "X"]
     assert _read(path).events.kind.tolist() == [_kind(e) for e in complete]
 
@@ -212,14 +211,14 @@ def test_device_work_is_launched_by_a_call_with_its_correlation(path):
 
 
 def test_ascend_work_is_launched_from_the_thread_of_its_operators():
-    trace = read_trace(next(path for path in trace_paths() if path.name.startswith("msprof")))
+    trace = read_trace(next(path for path in shared_paths() if path.name.startswith("msprof")))
     events = trace.events
     kernels = np.flatnonzero(events.kind == Kind.KERNEL)
     call = launches(trace)[kernels]
     assert len(kernels) == 274
     assert {trace.strings[i] for i in events.name[call].tolist()} == {"Enqueue"}
     # torch_npu's own arrow from operator to kernel starts just before the Enqueue.
-    arrows = {e["id"]: e for e in _by_hand(next(p for p in trace_paths() if p.name.startswith("msprof")))
+    arrows = {e["id"]: e for e in _by_hand(next(p for p in shared_paths() if p.name.startswith("msprof")))
               if e.get("cat") == "async_npu" and e["ph"] == "s"}  # fmt: skip
     for kernel, launch in zip(kernels.tolist(), call.tolist(), strict=True):
         arrow = arrows[int(events.start_ns[kernel])]

@@ -189,6 +189,9 @@ export class Dashboard implements vscode.Disposable {
       case "browser":
         await this.openInBrowser();
         break;
+      case "command":
+        await vscode.commands.executeCommand(message.command);
+        break;
       case "open":
         this.log.info(`dashboard: ${message.filename}:${message.line}`);
         await jump(message, this.requests, besideOf(this.panel));

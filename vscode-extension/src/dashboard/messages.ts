@@ -1,6 +1,7 @@
 /** What torch-tb-profiler says when a frame is clicked, and what the dashboard's page and the extension say. */
 
-import { literal, natural, object, text, union } from "../shape";
+import { literal, natural, object, oneOf, readOr, text, union } from "../shape";
+import { EDITOR_COMMANDS, type EditorCommand } from "./keys";
 
 const FILENAME_LIMIT = 4096;
 
@@ -28,9 +29,18 @@ export function readFrameClick(given: unknown): FrameClick | undefined {
   return isName ? { filename: click.filename, line: click.line + 1 } : undefined;
 }
 
+/** What `webviews/tensorboard.ts` says in TensorBoard's pages when a key of the editor's is pressed there. */
+const editorKey = object({ editorCommand: oneOf(...EDITOR_COMMANDS) });
+
+/** The command that a key pressed in TensorBoard asks for; undefined for any other message. */
+export function readEditorCommand(given: unknown): EditorCommand | undefined {
+  return readOr(editorKey, given)?.editorCommand;
+}
+
 /** From the page to the extension. */
 export const fromPage = union({
   open: object({ type: literal("open"), filename: text, line: natural }),
   browser: object({ type: literal("browser") }),
+  command: object({ type: literal("command"), command: oneOf(...EDITOR_COMMANDS) }),
 });
 export type FromPage = ReturnType<typeof fromPage>;

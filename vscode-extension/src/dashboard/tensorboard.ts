@@ -6,6 +6,7 @@ import { object, readOr, text } from "../shape";
 
 const started = object({ url: text });
 const START_TIMEOUT_MS = 120_000;
+const END_MS = 5_000;
 
 export interface TensorBoardOptions {
   readonly python: string;
@@ -65,7 +66,9 @@ export class TensorBoard {
   end(): void {
     this.isEnding = true;
     this.child.stdin.end();
-    this.child.kill();
+    const timer = setTimeout(() => this.child.kill(), END_MS);
+    timer.unref();
+    this.child.once("exit", () => clearTimeout(timer));
   }
 }
 

@@ -1,47 +1,40 @@
 /** The server's flame graph as the page draws it: names and times, without paths to open. */
 
+import type { RecordedLine } from "../jumps";
 import type { FlameGraph, FlameNode } from "../server/contract";
-import type { DrawnNode } from "./messages";
+import { placeName } from "../views/placeNames";
+import type { DrawnNode, FrameLabel } from "./messages";
 
 const NAME_LIMIT = 200;
 /** Narrower than this of the whole, a frame cannot be seen, and a large tree would take long to draw. */
 const SMALLEST_SHARE = 0.0005;
+const NO_LINE: FrameLabel = { name: "(no user line)", place: "" };
 
-export function drawnTree(graph: FlameGraph): DrawnNode {
+/** The tree, its times divided as the views divide theirs. */
+export function drawnTree(graph: FlameGraph, divisor: number): DrawnNode {
   const least = graph.total * SMALLEST_SHARE;
-  return {
-    name: "all",
-    place: "",
-    frame: -1,
-    value: graph.total,
-    self: 0,
-    children: drawnNodes(graph.roots, graph, least),
-  };
+  const labels = frameLabels(graph);
+  const drawn = (nodes: readonly FlameNode[]): DrawnNode[] =>
+    nodes
+      .filter((node) => node.value > 0 && node.value >= least)
+      .map((node) => ({
+        ...(labels[node.frame] ?? NO_LINE),
+        frame: node.frame,
+        value: node.value / divisor,
+        self: node.self / divisor,
+        children: drawn(node.children),
+      }));
+  return { name: "all", place: "", frame: -1, value: graph.total / divisor, self: 0, children: drawn(graph.roots) };
 }
 
-function drawnNodes(nodes: readonly FlameNode[], graph: FlameGraph, least: number): DrawnNode[] {
-  return nodes
-    .filter((node) => node.value > 0 && node.value >= least)
-    .map((node) => ({ ...named(node.frame, graph), frame: node.frame, value: node.value, self: node.self, children: drawnNodes(node.children, graph, least) }));
+/** What each frame's boxes are called: by the line as it stands now. */
+export function frameLabels(graph: FlameGraph): FrameLabel[] {
+  return graph.frames.map((frame) => {
+    return { name: `${frame.function} ${placeName(frame)}`.slice(0, NAME_LIMIT), place: `${frame.file}:${frame.line}`.slice(-NAME_LIMIT) };
+  });
 }
 
-function named(frame: number, graph: FlameGraph): { readonly name: string; readonly place: string } {
-  const line = graph.frames[frame];
-  if (line === undefined) {
-    return { name: "(no user line)", place: "" };
-  }
-  const file = line.file.split(/[/\\]/).at(-1) ?? line.file;
-  const place = `${file}:${line.currentLine ?? line.line}`;
-  return { name: `${line.function} ${place}`.slice(0, NAME_LIMIT), place: `${line.file}:${line.line}`.slice(-NAME_LIMIT) };
-}
-
-/** The frame of a line, as recorded or as it stands here; the one with the most time where it has several. */
-export function frameOf(
-  graph: FlameGraph,
-  key: { readonly uri?: string; readonly file?: string; readonly line: number },
-): number | undefined {
-  const frame = graph.frames.findIndex((line) =>
-    key.uri !== undefined ? line.uri === key.uri && line.currentLine === key.line : line.file === key.file && line.line === key.line,
-  );
-  return frame < 0 ? undefined : frame;
+/** The frames of a line: one for each function that it runs in (a comprehension's line runs in two). */
+export function framesOf(graph: FlameGraph, { file, line }: RecordedLine): number[] {
+  return graph.frames.flatMap((frame, number) => (frame.file === file && frame.line === line ? [number] : []));
 }

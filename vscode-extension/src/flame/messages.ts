@@ -3,10 +3,12 @@
 import { finite, flag, list, literal, natural, nullable, object, text, union, type Reader } from "../shape";
 import { flameMetric } from "../server/contract";
 
+/** What a frame's boxes are called. */
+const frameLabel = object({ name: text, place: text });
+export type FrameLabel = ReturnType<typeof frameLabel>;
+
 /** A node as it is drawn; `frame` says to the extension which line it is, -1 for none. */
-export interface DrawnNode {
-  readonly name: string;
-  readonly place: string;
+export interface DrawnNode extends FrameLabel {
   readonly frame: number;
   readonly value: number;
   readonly self: number;
@@ -27,7 +29,10 @@ export const toPage = union({
     caption: text,
     isDevice: flag,
   }),
-  focus: object({ type: literal("focus"), frame: natural }),
+  /** Lines have moved: the frames' new labels, by their numbers. */
+  labels: object({ type: literal("labels"), labels: list(frameLabel) }),
+  /** Marks all boxes of a line. */
+  mark: object({ type: literal("mark"), frames: list(natural) }),
   empty: object({ type: literal("empty"), message: text }),
 });
 export type ToPage = ReturnType<typeof toPage>;

@@ -2,16 +2,16 @@
 
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
-import { openPlace } from "../places";
+import type { Jumps, RecordedLine } from "../jumps";
 import type { FlameGraph, FlameMetric } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { readOr } from "../shape";
 import { page } from "../page";
-import type { LineKey } from "../views/callPathRows";
 import { duration } from "../units";
-import { plain, stepWords } from "../status/words";
-import { drawnTree, frameOf } from "./drawn";
+import { scaleOf } from "../views/scale";
+import { stepTimeWords, stepWords } from "../status/words";
+import { drawnTree, frameLabels, framesOf } from "./drawn";
 import { fromPage, type FromPage, type ToPage } from "./messages";
 
 const BODY = `<header>
@@ -29,18 +29,20 @@ export class FlamePanel implements vscode.Disposable {
   private graph: FlameGraph | undefined;
   private metric: FlameMetric = "device";
   private rank: number | null = null;
-  private focus: LineKey | undefined;
+  private focus: RecordedLine | undefined;
   private isReady = false;
+  private generation = 0;
 
   constructor(
     private readonly extensionUri: vscode.Uri,
     private readonly session: Session,
     private readonly requests: Requests,
+    private readonly jumps: Jumps,
     private readonly log: vscode.LogOutputChannel,
   ) {}
 
-  /** Shows the graph, and in it a line where one is given. */
-  async open(focus?: LineKey): Promise<void> {
+  /** Shows the graph, and in it all boxes of a line where one is given. */
+  async open(focus?: RecordedLine): Promise<void> {
     this.focus = focus;
     if (this.panel === undefined) {
       this.panel = this.create();
@@ -60,28 +62,51 @@ export class FlamePanel implements vscode.Disposable {
       this.post({ type: "empty", message: "No trace is shown." });
       return;
     }
+    const generation = (this.generation += 1);
+    let graph: FlameGraph;
     try {
-      this.graph = await this.requests.flameGraph(this.metric, this.rank);
+      graph = await this.requests.flameGraph(this.metric, this.rank);
     } catch (error) {
       this.log.error(`flame graph: ${String(error)}`);
       this.post({ type: "empty", message: error instanceof Error ? error.message : String(error) });
       return;
     }
+    if (generation !== this.generation) {
+      return; // another metric, rank or trace was chosen meanwhile
+    }
+    this.graph = graph;
+    const scale = scaleOf(trace, this.rank === null ? undefined : 1);
     this.post({
       type: "graph",
-      root: drawnTree(this.graph),
+      root: drawnTree(graph, scale.divisor),
       metric: this.metric,
       metrics: ["device", "backward", "cpu"],
       rank: this.rank,
       ranks: trace.ranks,
-      caption: `${duration(this.graph.total)} in ${stepWords(trace)}`,
+      caption: [`${duration(graph.total / scale.divisor)} ${scale.words}, ${stepWords(trace)}`, stepTimeWords(this.session.status)]
+        .filter((words) => words !== "")
+        .join(" · "),
       isDevice: trace.metric === "device",
     });
-    const frame = this.focus === undefined ? undefined : frameOf(this.graph, this.focus);
-    if (frame !== undefined) {
-      this.post({ type: "focus", frame });
+    void vscode.commands.executeCommand("setContext", "deepscope.hasShownFlameGraph", true); // ticks a step of the walkthrough
+    if (this.focus !== undefined) {
+      this.post({ type: "mark", frames: framesOf(graph, this.focus) });
     }
     this.focus = undefined;
+  }
+
+  /** Names the lines as they stand now; what is drawn, zoomed and marked stays. */
+  async relabel(): Promise<void> {
+    const { graph, generation } = this;
+    if (graph === undefined || !this.isReady || this.session.status?.trace == null) {
+      return;
+    }
+    const now = await this.requests.flameGraph(this.metric, this.rank).catch(() => undefined);
+    const isSame = now !== undefined && generation === this.generation && now.total === graph.total && now.frames.length === graph.frames.length;
+    if (isSame) {
+      this.graph = now;
+      this.post({ type: "labels", labels: frameLabels(now) });
+    }
   }
 
   dispose(): void {
@@ -131,18 +156,16 @@ export class FlamePanel implements vscode.Disposable {
         await this.refresh();
         break;
       case "open":
-        await this.jump(message.frame);
+        await this.jump(message.frame).catch((error: unknown) => this.log.error(`flame graph: ${String(error)}`));
         break;
     }
   }
 
   private async jump(frame: number): Promise<void> {
     const line = this.graph?.frames[frame];
-    if (line?.uri == null) {
-      void vscode.window.setStatusBarMessage(plain(`DeepScope: ${line?.file ?? "this frame"} was not found here`), 4000);
-      return;
+    if (line !== undefined) {
+      await this.jumps.open(line, { viewColumn: besideOf(this.panel) });
     }
-    await openPlace({ uri: line.uri, line: line.currentLine ?? line.line }, { viewColumn: besideOf(this.panel) });
   }
 
   private post(message: ToPage): void {

@@ -1,12 +1,11 @@
 /** Offers to install or upgrade DeepScope; shows what is run, and runs nothing unasked. */
 
+import * as fs from "node:fs";
 import * as vscode from "vscode";
 import { notify } from "../notify";
-import { pythonOf } from "./candidates";
+import { installChoices } from "./choices";
 import { MINIMUM_DEEPSCOPE, MINIMUM_PYTHON, type Verdict } from "./probe";
 import type { Interpreter, Interpreters, Resolution } from "./resolve";
-
-const REQUIREMENT = `deepscope[lsp,dashboard]>=${MINIMUM_DEEPSCOPE}`;
 
 /** Says what is missing and what can be done; answers when the user has chosen and what they chose has ended. */
 export async function offerInstall(
@@ -25,7 +24,8 @@ export async function offerInstall(
   const { interpreter, verdict } = resolution;
   if (verdict === "tooOldPython") {
     const choice = await notify(
-      "error",wording(interpreter, verdict), "Select Interpreter", "Show Logs");
+      "error",
+      wording(interpreter, verdict), "Select Interpreter", "Show Logs");
     return choice === "Select Interpreter" ? "pick" : choice === "Show Logs" ? "logs" : undefined;
   }
   const verb = verdict === "tooOldDeepScope" ? "Upgrade…" : "Install…";
@@ -36,43 +36,40 @@ export async function offerInstall(
   return choice === "Select Interpreter" ? "pick" : choice === "Show Logs" ? "logs" : undefined;
 }
 
-/** Asks where to, shows the command in a terminal, and waits for its end; whether it went well. */
+/** Asks where to, shows the commands in a terminal, and waits for their end; whether it went well. */
 export async function install(interpreter: Interpreter, interpreters: Interpreters): Promise<boolean> {
-  const own = pythonOf(interpreters.ownEnvironment, process.platform === "win32");
-  const here = ["-m", "pip", "install", "--upgrade", REQUIREMENT];
-  const choice = await vscode.window.showQuickPick(
-    [
-      {
-        label: "Into this environment",
-        description: interpreter.python,
-        detail: `${interpreter.python} ${here.join(" ")}`,
-        steps: [[interpreter.python, ...here]],
-      },
-      {
-        label: "Into an environment of the extension's own",
-        description: "your environment stays as it is; recording a run still needs DeepScope beside PyTorch",
-        detail: `${interpreter.python} -m venv ${interpreters.ownEnvironment}, then pip install ${REQUIREMENT}`,
-        steps: [
-          [interpreter.python, "-m", "venv", interpreters.ownEnvironment],
-          [own, ...here],
-        ],
-      },
-    ],
-    { title: "Install DeepScope: nothing is run before you choose", placeHolder: "Where to?" },
-  );
+  const choices = installChoices(interpreter, {
+    folders: (vscode.workspace.workspaceFolders ?? []).filter(({ uri }) => uri.scheme === "file").map(({ uri }) => uri.fsPath),
+    ownEnvironment: interpreters.ownEnvironment,
+    isWindows: process.platform === "win32",
+    exists: (file) => fs.existsSync(file),
+  });
+  const choice = await vscode.window.showQuickPick([...choices], {
+    title: "Install DeepScope: nothing is run before you choose",
+    placeHolder: "Where to?",
+  });
   if (choice === undefined) {
     return false;
   }
   const cwd = await interpreters.neutralFolder();
   for (const [command, ...args] of choice.steps) {
-    if (command === undefined || (await runTask(command, args, cwd)) !== 0) {
+    if ((await runTask(command, args, cwd)) !== 0) {
       return false;
     }
+  }
+  if (interpreter.origin === "setting" && choice.python !== interpreter.python) {
+    // The setting stands alone: what was just chosen would not be found beside it.
+    await vscode.workspace.getConfiguration("deepscope").update("interpreter", choice.python, settingTarget());
   }
   return true;
 }
 
-function wording(interpreter: Interpreter, verdict: Exclude<Verdict, "ready">): string {
+function settingTarget(): vscode.ConfigurationTarget {
+  const isInWorkspace = vscode.workspace.workspaceFolders !== undefined;
+  return isInWorkspace ? vscode.ConfigurationTarget.Workspace : vscode.ConfigurationTarget.Global;
+}
+
+export function wording(interpreter: Interpreter, verdict: Exclude<Verdict, "ready">): string {
   const { python, facts } = interpreter;
   switch (verdict) {
     case "tooOldPython":

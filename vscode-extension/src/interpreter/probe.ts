@@ -16,6 +16,8 @@ const answer = object({
   hasServer: flag,
   hasDashboard: flag,
   hasTorch: flag,
+  /** pip refuses to install there (PEP 668). */
+  isExternallyManaged: flag,
 });
 export type Facts = ReturnType<typeof answer>;
 

@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 import { notify } from "../notify";
-import { openPlace } from "../places";
+import type { Jumps } from "../jumps";
 import type { Status } from "../server/contract";
 import type { Requests } from "../server/requests";
 import { noticeWords } from "./noticeWords";
@@ -11,9 +11,12 @@ export class Notices {
   /** Of the trace last shown; "" when there was none; undefined before the first word of the server. */
   private shown: string | undefined;
   private isExpected = false;
+  /** Of the newer run of somebody else's code that was told of. */
+  private newer: string | undefined;
 
   constructor(
     private readonly requests: Requests,
+    private readonly jumps: Jumps,
     private readonly log: vscode.LogOutputChannel,
   ) {}
 
@@ -23,6 +26,7 @@ export class Notices {
   }
 
   async follow(status: Status | undefined): Promise<void> {
+    this.followNewer(status);
     const trace = status?.trace ?? undefined;
     const path = trace?.paths.join("\n") ?? "";
     if (status === undefined || path === this.shown) {
@@ -36,16 +40,35 @@ export class Notices {
     }
     try {
       const [hottest] = (await this.requests.hotLines(1)).lines;
-      const choice = await notify("info", noticeWords(trace, hottest), "Show", "Dashboard");
+      const choice = await notify("info", noticeWords(trace, status, hottest), "Show", "Dashboard");
       if (choice === "Dashboard") {
         await vscode.commands.executeCommand("deepscope.openDashboard");
       } else if (choice === "Show" && hottest?.uri != null) {
-        await openPlace({ uri: hottest.uri, line: hottest.currentLine ?? hottest.line });
+        await this.jumps.open(hottest);
       } else if (choice === "Show") {
         await vscode.commands.executeCommand("deepscope.hotLines.focus");
       }
     } catch (error) {
       this.log.error(`notice of a new trace: ${String(error)}`);
+    }
+  }
+
+  /** A run of code that is not here does not take the place of the user's own; it is offered. */
+  private followNewer(status: Status | undefined): void {
+    const newer = status?.newer?.path ?? "";
+    const isNews = this.newer !== undefined && newer !== "" && newer !== this.newer;
+    if (status !== undefined) {
+      this.newer = newer;
+    }
+    if (isNews) {
+      void this.offer(newer).catch((error: unknown) => this.log.error(`notice of a newer trace: ${String(error)}`));
+    }
+  }
+
+  private async offer(newer: string): Promise<void> {
+    const choice = await notify("info", `DeepScope: ${newer} is newer, and no code of it is here: your own run stays.`, "Show It");
+    if (choice !== undefined) {
+      await vscode.commands.executeCommand("deepscope.showTrace", newer);
     }
   }
 }

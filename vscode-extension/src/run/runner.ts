@@ -36,6 +36,10 @@ export class Runner implements vscode.Disposable {
       void notify("info", "DeepScope: this workspace is restricted; trust it to run its files.");
       return;
     }
+    if (!this.session.canRecord) {
+      await this.session.offer();
+      return;
+    }
     await document.save();
     const args = vscode.workspace.getConfiguration("deepscope", document).get<string[]>("run.arguments", []);
     const program = document.uri.fsPath;

@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
 import { notify } from "../notify";
-import { openPlace } from "../places";
+import type { Jumps } from "../jumps";
 import { natural, object, readOr, text } from "../shape";
 import { plain } from "../status/words";
 import type { Caller } from "./contract";
@@ -13,16 +13,16 @@ const SHOW_CALLERS = "deepscope.showCallers";
 const place = object({ file: text, line: natural });
 
 /** Code actions and lenses of the server show callers by a command; here it opens the picker. */
-export function callersMiddleware(requests: () => Requests): Middleware {
+export function callersMiddleware(requests: () => Requests, jumps: () => Jumps): Middleware {
   return {
     executeCommand: async (command, args: unknown[], next): Promise<unknown> => {
       const wanted = command === SHOW_CALLERS ? readOr(place, args[0]) : undefined;
-      return wanted === undefined ? next(command, args) : pickCaller(await requests().callers(wanted));
+      return wanted === undefined ? next(command, args) : pickCaller(await requests().callers(wanted), jumps());
     },
   };
 }
 
-export async function pickCaller(callers: readonly Caller[]): Promise<void> {
+export async function pickCaller(callers: readonly Caller[], jumps: Jumps): Promise<void> {
   if (callers.length === 0) {
     void notify("info", "DeepScope: no caller of this line was recorded.");
     return;
@@ -34,7 +34,7 @@ export async function pickCaller(callers: readonly Caller[]): Promise<void> {
     caller,
   }));
   const chosen = await vscode.window.showQuickPick(items, { title: "Called from" });
-  if (chosen?.caller.uri != null) {
-    await openPlace({ uri: chosen.caller.uri, line: chosen.caller.currentLine ?? chosen.caller.line });
+  if (chosen !== undefined) {
+    await jumps.open(chosen.caller);
   }
 }

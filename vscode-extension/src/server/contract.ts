@@ -21,10 +21,19 @@ export const hotLine = object({
   share: finite,
   totalShare: finite,
   perStepNs: finite,
+  /** Of the baseline, per step; null where there is none. */
+  baselineNs: nullable(finite),
   exact: flag,
   numbers,
 });
-export const hotLines = object({ metric: text, stepWords: withDefault(text, ""), lines: list(hotLine) });
+/** A line of the baseline that is gone, or has no time any more; its numbers are the baseline's. */
+export const vanishedLine = object({ ...place, shortFile: text, text, share: finite, perStepNs: finite });
+export const hotLines = object({
+  metric: text,
+  stepWords: withDefault(text, ""),
+  lines: list(hotLine),
+  vanished: withDefault(list(vanishedLine), []),
+});
 
 export const module = object({ path: text, className: text, label: text, share: finite, numbers });
 export const modules = object({ metric: text, stepWords: withDefault(text, ""), modules: list(module) });
@@ -81,6 +90,9 @@ export const listedTrace = object({
   recordedNs: finite,
   selected: flag,
   run: withDefault(text, ""),
+  program: withDefault(text, ""),
+  /** Mean duration of a step; null until the trace was read once, or where it has none. */
+  stepNs: nullable(finite),
   rank: nullable(natural),
   stage: withDefault(text, ""),
   device: withDefault(text, ""),
@@ -94,6 +106,9 @@ export const shownTrace = object({
   metric: text,
   device: text,
   recordedAt: text,
+  program: withDefault(text, ""),
+  /** Mean duration of a step; null where the trace has none. */
+  stepNs: nullable(finite),
   stage: text,
   ranks: list(natural),
   steps: natural,
@@ -113,12 +128,33 @@ export const status = object({
   root: nullable(text),
   trace: nullable(shownTrace),
   baseline: nullable(shownTrace),
+  comparison: nullable(
+    object({
+      /** By hand; else it is the run before. */
+      isChosen: flag,
+      /** Whether all steps of one run were longer than all of the other; null where that cannot be told. */
+      stepsDiffer: nullable(flag),
+    }),
+  ),
+  /** The newest run, where another one is shown since no code of this one is here. */
+  newer: nullable(shownTrace),
 });
+
+/** Where a recorded line stands: still the one that ran, edited, or gone (then the line above its place). */
+export const located = nullable(object({ uri: text, line: natural, standing: oneOf("same", "edited", "gone") }));
+/** A line as recorded. */
+export const recordedLine = nullable(object({ file: text, line: natural }));
+
+/** A file as it ran; null where the trace has no text of it. */
+export const recordedText = nullable(text);
+/** Recorded folders and where they are here. */
+export const mappings = dictionary(text);
 
 export const resolvedPath = nullable(object({ uri: text, line: natural, known: flag }));
 
 export type HotLine = ReturnType<typeof hotLine>;
 export type HotLines = ReturnType<typeof hotLines>;
+export type VanishedLine = ReturnType<typeof vanishedLine>;
 export type Module = ReturnType<typeof module>;
 export type Modules = ReturnType<typeof modules>;
 export type CallPaths = ReturnType<typeof callPaths>;
@@ -129,4 +165,5 @@ export type Annotation = ReturnType<typeof annotation>;
 export type ListedTrace = ReturnType<typeof listedTrace>;
 export type ShownTrace = ReturnType<typeof shownTrace>;
 export type Status = ReturnType<typeof status>;
+export type Located = ReturnType<typeof located>;
 export type ResolvedPath = ReturnType<typeof resolvedPath>;

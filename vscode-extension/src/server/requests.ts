@@ -72,6 +72,26 @@ export class Requests {
     await this.send("deepscope.unhideFindings", this.here({}));
   }
 
+  /** Where a recorded line stands at this moment; null where its file is not here. */
+  locate({ file, line }: { readonly file: string; readonly line: number }): Promise<contract.Located> {
+    return this.ask("deepscope.locate", this.here({ file, line }), contract.located);
+  }
+
+  /** The recorded line that a line of an open document is, unchanged or edited; null for one that did not run. */
+  recordedLine({ uri, line }: { readonly uri: string; readonly line: number }): Promise<{ file: string; line: number } | null> {
+    return this.ask("deepscope.recordedLine", { uri, line }, contract.recordedLine);
+  }
+
+  /** A file as it ran; null where the trace has no text of it. */
+  recordedText(file: string): Promise<string | null> {
+    return this.ask("deepscope.recordedText", this.here({ file }), contract.recordedText);
+  }
+
+  /** Has a recorded file, and what lay beside it, be looked for in a folder from now on. */
+  async mapFolder(file: string, folder: string): Promise<void> {
+    await this.ask("deepscope.mapFolder", this.here({ file, folder }), contract.mappings);
+  }
+
   /** Where a path of a trace is here; null where it is nowhere. */
   async resolvePath(path: string, line: number): Promise<contract.ResolvedPath> {
     return this.offers("deepscope.resolvePath")

@@ -5,6 +5,13 @@ import type { Status } from "../server/contract";
 import { statusWords, type Standing } from "./words";
 
 const AGE_REFRESH_MS = 60_000;
+/** What a click does where there is no trace to choose. */
+const COMMANDS: Partial<Record<Standing, string>> = {
+  failed: "deepscope.showLogs",
+  off: "deepscope.showLogs",
+  missing: "deepscope.setUp",
+  restricted: "workbench.trust.manage",
+};
 
 export class StatusItem implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("deepscope.status", vscode.StatusBarAlignment.Left, 10);
@@ -45,8 +52,8 @@ export class StatusItem implements vscode.Disposable {
       tooltip.appendText(`${line}\n\n`);
     }
     this.item.tooltip = tooltip;
-    this.item.command = this.standing === "failed" || this.standing === "off" ? "deepscope.showLogs" : "deepscope.pickTrace";
+    this.item.command = COMMANDS[this.standing] ?? "deepscope.pickTrace";
     this.item.backgroundColor = words.isWarning ? new vscode.ThemeColor("statusBarItem.warningBackground") : undefined;
-    this.item.accessibilityInformation = { label: `DeepScope: ${words.tooltip[0] ?? this.standing}` };
+    this.item.accessibilityInformation = { label: `DeepScope: ${words.tooltip.slice(0, 3).join(", ") || this.standing}` };
   }
 }

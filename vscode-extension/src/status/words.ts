@@ -1,10 +1,10 @@
 /** What the status item says. */
 
 import type { ShownTrace, Status } from "../server/contract";
-import { age } from "../units";
+import { age, duration, durationChange } from "../units";
 
 /** Where the extension stands as a whole. */
-export type Standing = "off" | "restricted" | "starting" | "failed" | Status["state"];
+export type Standing = "off" | "missing" | "restricted" | "starting" | "failed" | Status["state"];
 
 export interface StatusWords {
   readonly text: string;
@@ -23,6 +23,12 @@ export function statusWords(
   switch (standing) {
     case "off":
       return { text: "$(circle-slash) DeepScope: off", tooltip: ["The language server is not running."], isWarning: false };
+    case "missing":
+      return {
+        text: "$(circle-slash) DeepScope",
+        tooltip: ["No Python that was found here has a DeepScope that this extension can use; click to set it up."],
+        isWarning: false,
+      };
     case "restricted":
       return {
         text: "$(shield) DeepScope: restricted",
@@ -42,27 +48,52 @@ export function statusWords(
     case "ready":
       return trace === undefined
         ? { text: "$(flame) DeepScope", tooltip: [], isWarning: false }
-        : ready(trace, status?.baseline ?? undefined, file, nowMs);
+        : ready(trace, status, file, nowMs);
   }
 }
 
-function ready(trace: ShownTrace, baseline: ShownTrace | undefined, file: { edited: boolean }, nowMs: number): StatusWords {
+function ready(trace: ShownTrace, status: Status | undefined, file: { edited: boolean }, nowMs: number): StatusWords {
+  const baseline = status?.baseline ?? undefined;
   const recorded = age(Date.parse(trace.recordedAt), nowMs);
-  const parts = [trace.stage, shortDevice(trace.device), recorded].filter((part) => part !== "");
   const changed = file.edited ? " $(edit) text changed since" : "";
   const compared = baseline === undefined ? "" : " $(diff)";
+  const newer = status?.newer ?? undefined;
+  const step = stepTimeWords(status);
   const tooltip = [
+    [programName(trace.program), trace.stage, stepWords(trace), recorded].filter((word) => word !== "").join(", "),
+    ...(step === "" ? [] : [`${step}${spreadWords(status)}`]),
     trace.path,
     `${trace.device}${trace.metric === "device" ? "" : " (CPU only: no device work in this trace)"}`,
-    stepWords(trace),
     ...(trace.ranks.length > 1 ? [`${trace.ranks.length} ranks merged`] : []),
     ...(trace.recordedAt === "" ? [] : [`recorded ${trace.recordedAt}`]),
     ...(trace.commit === "" ? [] : [`commit ${trace.commit.slice(0, 12)}${trace.dirty ? ", with local changes" : ""}`]),
-    ...(baseline === undefined ? [] : [`compared with ${baseline.path}`]),
+    ...(baseline === undefined ? [] : [`compared with ${status?.comparison?.isChosen === false ? "the run before, " : ""}${baseline.path}`]),
+    ...(newer === undefined ? [] : [`${newer.path} is newer, and no code of it is here`]),
     ...(file.edited ? ["This file's text has changed since it was measured."] : []),
     ...trace.warnings,
   ];
-  return { text: `$(flame) ${plain(parts.join(" · "))}${changed}${compared}`, tooltip, isWarning: trace.warnings.length > 0 };
+  const shown = step === "" ? trace.stage : step.replace(/^step /, "");
+  const text = `$(flame) ${plain(`DeepScope ${shown}`.trim())}${changed}${compared}`;
+  return { text, tooltip, isWarning: trace.warnings.length > 0 };
+}
+
+/** `step 2.95 → 2.79 s` beside a baseline, else `step 2.79 s`; "" where the trace has no steps. */
+export function stepTimeWords(status: Pick<Status, "trace" | "baseline"> | undefined): string {
+  const [now, before] = [status?.trace?.stepNs ?? null, status?.baseline?.stepNs ?? null];
+  if (now === null) {
+    return "";
+  }
+  return `step ${before === null ? duration(now) : durationChange(before, now)}`;
+}
+
+/** What is to be said of a difference that may be chance. */
+export function spreadWords(status: Pick<Status, "comparison"> | undefined): string {
+  return status?.comparison?.stepsDiffer === false ? ", within what steps of one run differ" : "";
+}
+
+/** `train.py` of `tools/train.py`; a module as it is. */
+export function programName(program: string): string {
+  return program.split(/[/\\]/).at(-1) ?? program;
 }
 
 /** `steps 2–4`, `1 step`, or what the numbers allow. */

@@ -1,5 +1,6 @@
 /** Who calls a line and what it calls, from the tree of all call paths. */
 
+import type { RecordedLine } from "../jumps";
 import type { CallPath } from "../server/contract";
 
 /** A line in a chain of calls; `children` are its callers or its callees, the largest time first. */
@@ -12,26 +13,21 @@ export interface PathRow {
 }
 
 export interface CallPathRows {
+  /** The chosen line itself; undefined where it is on no path. */
+  readonly line: CallPath | undefined;
   readonly callers: readonly PathRow[];
   readonly callees: readonly PathRow[];
-}
-
-/** A line, by where it stands here or as it was recorded. */
-export interface LineKey {
-  readonly uri?: string;
-  readonly file?: string;
-  readonly line: number;
 }
 
 /** Recursion and broken traces may nest deeply; nobody reads so far down. */
 const DEPTH_LIMIT = 100;
 
-export function callPathRows(roots: readonly CallPath[], key: LineKey): CallPathRows {
+export function callPathRows(roots: readonly CallPath[], line: RecordedLine): CallPathRows {
   const chains: { readonly above: readonly CallPath[]; readonly node: CallPath }[] = [];
   const visit = (nodes: readonly CallPath[], above: readonly CallPath[]): void => {
     for (const node of nodes) {
       // The outermost occurrence holds the time of those below it.
-      if (isLine(node, key)) {
+      if (isLine(node, line)) {
         chains.push({ above, node });
       } else if (above.length < DEPTH_LIMIT) {
         visit(node.children, [...above, node]);
@@ -40,6 +36,7 @@ export function callPathRows(roots: readonly CallPath[], key: LineKey): CallPath
   };
   visit(roots, []);
   return {
+    line: chains[0]?.node,
     callers: callersOf(chains.map(({ above, node }) => ({ above, ns: timeOf(node) })), "callers"),
     callees: calleesOf(chains.flatMap(({ node }) => node.children), "callees", 0),
   };
@@ -87,10 +84,8 @@ function calleesOf(nodes: readonly CallPath[], id: string, depth: number): PathR
   );
 }
 
-function isLine(node: CallPath, key: LineKey): boolean {
-  return key.uri !== undefined
-    ? node.uri === key.uri && node.currentLine === key.line
-    : node.file === key.file && node.line === key.line;
+function isLine(node: CallPath, line: RecordedLine): boolean {
+  return node.file === line.file && node.line === line.line;
 }
 
 function nameOf(node: CallPath | undefined): string {

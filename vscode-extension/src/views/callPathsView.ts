@@ -1,12 +1,17 @@
 /** The Call Paths view: callers above and callees below the line that was chosen. */
 
 import * as vscode from "vscode";
+import type { RecordedLine } from "../jumps";
 import { cursorPlace } from "../places";
+import { recordedAt } from "../recordedTexts";
 import type { CallPaths } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { duration } from "../units";
-import { callPathRows, type CallPathRows, type LineKey, type PathRow } from "./callPathRows";
+import { callPathRows, type CallPathRows, type PathRow } from "./callPathRows";
+import { dim } from "./elsewhere";
+import { placeName } from "./placeNames";
+import { scaleOf, type Scale } from "./scale";
 
 interface Section {
   readonly section: "callers" | "callees";
@@ -21,7 +26,9 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
   readonly view: vscode.TreeView<Node>;
   private paths: CallPaths | undefined;
   private rows: CallPathRows | undefined;
-  private key: LineKey | undefined;
+  /** The line that is shown, as it was recorded: edits do not change it. */
+  private line: RecordedLine | undefined;
+  private generation = 0;
   private timer: NodeJS.Timeout | undefined;
   private readonly subscriptions: vscode.Disposable[];
 
@@ -37,34 +44,40 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
     ];
   }
 
-  /** Forgets the numbers: they are asked for when they are next looked at. */
+  /** Forgets the numbers, and where lines stand: both are asked for when they are next looked at. */
   refresh(): void {
     this.paths = undefined;
-    void this.show(this.key);
+    void this.show(this.line);
   }
 
   /** Shows a line's callers and callees; nothing where it has none. */
-  async show(key: LineKey | undefined): Promise<void> {
-    this.key = key;
-    if (key === undefined || this.session.status?.trace == null || !this.view.visible) {
+  async show(line: RecordedLine | undefined): Promise<void> {
+    const generation = (this.generation += 1);
+    this.line = line;
+    if (line === undefined || this.session.status?.trace == null || !this.view.visible) {
       this.draw(undefined, "");
       return;
     }
+    let paths: CallPaths;
     try {
-      this.paths ??= await this.requests.callPaths();
+      paths = this.paths ?? (await this.requests.callPaths());
     } catch (error) {
       this.log.error(`Call Paths: ${String(error)}`);
       return;
     }
-    const rows = callPathRows(this.paths.roots, key);
+    if (generation !== this.generation) {
+      return; // another line was chosen meanwhile, or an edit has moved the lines
+    }
+    this.paths = paths;
+    const rows = callPathRows(paths.roots, line);
     const isEmpty = rows.callers.length === 0 && rows.callees.length === 0;
-    this.draw(isEmpty ? undefined : rows, isEmpty ? "" : `line ${key.line}`);
+    this.draw(isEmpty ? undefined : rows, isEmpty ? "" : `${placeName(rows.line ?? line)} · ${this.scale.words}`);
   }
 
   /** Brings the view to the front with a line. */
-  async reveal(key: LineKey): Promise<void> {
+  async reveal(line: RecordedLine): Promise<void> {
     await vscode.commands.executeCommand("deepscope.callPaths.focus");
-    await this.show(key);
+    await this.show(line);
   }
 
   getChildren(node?: Node): Node[] {
@@ -86,9 +99,13 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
     const collapsed = vscode.TreeItemCollapsibleState;
     const item = new vscode.TreeItem(path.function, node.children.length > 0 ? collapsed.Expanded : collapsed.None);
     item.id = node.id;
-    item.description = `${duration(node.ns)}  ${fileName(path.file)}:${path.currentLine ?? path.line}`;
-    item.contextValue = path.uri === null ? "nowhere" : "line";
-    if (path.uri !== null) {
+    item.description = `${duration(node.ns / this.scale.divisor)}  ${placeName(path)}`;
+    item.tooltip = new vscode.MarkdownString().appendText(`${path.function} — ${path.file}:${path.currentLine ?? path.line}\n\n${duration(node.ns / this.scale.divisor)} ${this.scale.words}`);
+    item.contextValue = "line";
+    if (path.uri === null) {
+      dim(item);
+    }
+    if (path.line > 0) {
       item.command = { command: "deepscope.open", title: "Open", arguments: [{ line: path }] };
     }
     return item;
@@ -99,15 +116,25 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
     vscode.Disposable.from(...this.subscriptions, this.changed, this.view).dispose();
   }
 
+  private get scale(): Scale {
+    return scaleOf(this.session.status?.trace ?? undefined);
+  }
+
   private followCursorSoon(): void {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => {
-      const place = cursorPlace();
-      const isSame = place?.uri === this.key?.uri && place?.line === this.key?.line && this.rows !== undefined;
-      if (place !== undefined && !isSame && this.view.visible) {
-        void this.show(place);
-      }
-    }, CURSOR_DELAY_MS);
+    this.timer = setTimeout(() => void this.followCursor(), CURSOR_DELAY_MS);
+  }
+
+  private async followCursor(): Promise<void> {
+    const place = cursorPlace();
+    if (place === undefined || !this.view.visible || this.session.status?.trace == null) {
+      return;
+    }
+    const line = await recordedAt(place, this.requests).catch(() => undefined);
+    const isSame = line?.file === this.line?.file && line?.line === this.line?.line && this.rows !== undefined;
+    if (!isSame) {
+      await this.show(line);
+    }
   }
 
   private draw(rows: CallPathRows | undefined, description: string): void {
@@ -115,8 +142,4 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
     this.view.description = description;
     this.changed.fire(undefined);
   }
-}
-
-function fileName(file: string): string {
-  return file.split(/[/\\]/).at(-1) ?? file;
 }

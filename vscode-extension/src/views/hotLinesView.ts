@@ -1,12 +1,16 @@
 /** The Hot Lines view. */
 
+import { isDeepStrictEqual } from "node:util";
 import * as vscode from "vscode";
 import { levelOf } from "../heat/levels";
-import type { HotLines, Modules, ShownTrace } from "../server/contract";
+import type { HotLines, Modules } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
-import { copyText, GROUPS, lineRows, METRICS, moduleRows, type GroupBy, type Metric, type Row } from "./hotLinesRows";
-import { lineTooltip } from "./tooltips";
+import { copyText, describedRow, GROUPS, lineRows, METRICS, moduleRows, type GroupBy, type Metric, type Row, vanishedRows } from "./hotLinesRows";
+import { dim } from "./elsewhere";
+import { scaleOf } from "./scale";
+import { stepTimeWords } from "../status/words";
+import { goneTooltip, lineTooltip } from "./tooltips";
 
 const STATE_BY = "deepscope.hotLines.by";
 const STATE_METRIC = "deepscope.hotLines.metric";
@@ -33,6 +37,8 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
   private lines: HotLines | undefined;
   private modules: Modules | undefined;
   private generation = 0;
+  private isStale = false;
+  private readonly visibility: vscode.Disposable;
 
   constructor(
     private readonly state: vscode.Memento,
@@ -41,23 +47,25 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
     private readonly log: vscode.LogOutputChannel,
   ) {
     this.view = vscode.window.createTreeView("deepscope.hotLines", { treeDataProvider: this, showCollapseAll: true });
+    this.visibility = this.view.onDidChangeVisibility(({ visible }) => {
+      if (visible && this.isStale) {
+        void this.ask("moved");
+      }
+      this.tellShown();
+    });
+  }
+
+  /** Lines have moved: the rows name their places anew, if anybody sees them. */
+  relocate(): void {
+    this.isStale = true;
+    if (this.view.visible) {
+      void this.ask("moved");
+    }
   }
 
   /** Asks for the numbers anew, or shows none. */
   async refresh(): Promise<void> {
-    const generation = (this.generation += 1);
-    let [lines, modules]: [HotLines | undefined, Modules | undefined] = [undefined, undefined];
-    if (this.session.status?.trace != null) {
-      try {
-        [lines, modules] = await Promise.all([this.requests.hotLines(), this.requests.modules()]);
-      } catch (error) {
-        this.log.error(`Hot Lines: ${String(error)}`);
-      }
-    }
-    if (generation === this.generation) {
-      [this.lines, this.modules] = [lines, modules];
-      this.draw();
-    }
+    await this.ask("changed");
   }
 
   getChildren(row?: Row): Row[] {
@@ -66,16 +74,25 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
 
   getTreeItem(row: Row): vscode.TreeItem {
     const item = new vscode.TreeItem(
-      row.label,
+      row.amount,
       row.children.length > 0 ? vscode.TreeItemCollapsibleState.Collapsed : vscode.TreeItemCollapsibleState.None,
     );
     item.id = row.id;
-    item.description = row.description;
+    item.description = describedRow(row);
+    item.accessibilityInformation = { label: `${row.name}, ${row.amount}${row.change === "" ? "" : `, ${row.change}`}` };
     item.iconPath = icon(row, this.by);
     item.contextValue = row.line === undefined ? "group" : "line";
+    item.tooltip = new vscode.MarkdownString().appendText(`${row.amount}  ${describedRow(row)}`);
+    if (row.gone !== undefined) {
+      item.tooltip = goneTooltip(row.gone);
+      item.command = { command: "deepscope.open", title: "Open", arguments: [row] };
+    }
     if (row.line !== undefined) {
       item.tooltip = lineTooltip(row.line, this.lines?.stepWords ?? "");
       item.command = { command: "deepscope.open", title: "Open", arguments: [row] };
+    }
+    if ((row.line ?? row.gone)?.uri === null) {
+      dim(item);
     }
     return item;
   }
@@ -103,7 +120,26 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
   }
 
   dispose(): void {
-    vscode.Disposable.from(this.changed, this.view).dispose();
+    vscode.Disposable.from(this.visibility, this.changed, this.view).dispose();
+  }
+
+  private async ask(why: "changed" | "moved"): Promise<void> {
+    const generation = (this.generation += 1);
+    this.isStale = false;
+    let [lines, modules]: [HotLines | undefined, Modules | undefined] = [undefined, undefined];
+    if (this.session.status?.trace != null) {
+      try {
+        [lines, modules] = await Promise.all([this.requests.hotLines(), this.requests.modules()]);
+      } catch (error) {
+        this.log.error(`Hot Lines: ${String(error)}`);
+      }
+    }
+    // Most edits move no line of a trace: its rows stay as they are.
+    const isSame = why === "moved" && isDeepStrictEqual([lines, modules], [this.lines, this.modules]);
+    if (generation === this.generation && !isSame) {
+      [this.lines, this.modules] = [lines, modules];
+      this.draw();
+    }
   }
 
   private get by(): GroupBy {
@@ -129,19 +165,22 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
     const options = {
       by: this.by,
       metric: this.metric,
-      divisor: divisorOf(this.session.status?.trace ?? undefined),
+      divisor: scaleOf(this.session.status?.trace ?? undefined).divisor,
       hidden: new Set(this.hidden),
     };
     if (this.by === "module") {
       return moduleRows(this.modules?.modules ?? [], options);
     }
-    return lineRows(this.lines?.lines ?? [], options);
+    const rows = lineRows(this.lines?.lines ?? [], options);
+    const hasVanished = this.by === "line" && this.metric === "device";
+    return hasVanished ? [...rows, ...vanishedRows(this.lines?.vanished ?? [], options.hidden)] : rows;
   }
 
   private draw(): void {
     const trace = this.session.status?.trace;
     const metric = this.metric === "device" && trace?.metric === "cpu_self" ? "Operators' CPU time" : METRIC_WORDS[this.metric];
-    this.view.description = trace == null ? "" : `${metric} ${this.lines?.stepWords ?? ""}`;
+    const words = [stepTimeWords(this.session.status), `${metric} ${this.lines?.stepWords ?? ""}`];
+    this.view.description = trace == null ? "" : words.filter((word) => word !== "").join(" · ");
     this.view.message =
       this.by === "module" && trace != null && this.modules === undefined
         ? "The language server cannot tell modules apart; it is older than this extension."
@@ -150,17 +189,19 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
       delete (this.view as { message?: string }).message;
     }
     this.changed.fire(undefined);
+    this.tellShown();
+  }
+
+  /** Ticks a step of the walkthrough once somebody sees lines. */
+  private tellShown(): void {
+    if (this.view.visible && (this.lines?.lines.length ?? 0) > 0) {
+      void vscode.commands.executeCommand("setContext", "deepscope.hasShownLines", true);
+    }
   }
 }
 
-/** As the server: the mean over steps and ranks. */
-function divisorOf(trace: ShownTrace | undefined): number {
-  const steps = trace?.step === null ? Math.max(1, trace.steps) : 1;
-  return steps * Math.max(1, trace?.ranks.length ?? 1);
-}
-
 function icon(row: Row, by: GroupBy): vscode.ThemeIcon {
-  const name = row.line !== undefined ? "flame" : by === "file" ? "file-code" : by === "module" ? "symbol-class" : "symbol-method";
+  const name = row.gone !== undefined || row.id === "gone" ? "check" : row.line !== undefined ? "flame" : by === "file" ? "file-code" : by === "module" ? "symbol-class" : "symbol-method";
   return new vscode.ThemeIcon(name, new vscode.ThemeColor(`deepscope.heat${levelOf(row.share)}`));
 }
 

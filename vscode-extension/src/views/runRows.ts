@@ -1,7 +1,8 @@
 /** The rows of the Runs view: traces grouped by run, the newest first. */
 
 import type { ListedTrace } from "../server/contract";
-import { age, size } from "../units";
+import { programName, shortDevice } from "../status/words";
+import { age, duration, size } from "../units";
 
 export interface TraceRow {
   readonly kind: "trace";
@@ -25,37 +26,77 @@ export function nameFacts(name: string): { readonly stage: string; readonly rank
   return { stage: match?.[1] ?? "", rank: match?.[2] === undefined ? null : Number(match[2]) };
 }
 
-export function runRows(traces: readonly ListedTrace[], folders: readonly string[], nowMs: number): RunRow[] {
+/** A run of several traces (ranks, stages) is a row with rows below it; one of a single trace is that trace's row. */
+export function runRows(traces: readonly ListedTrace[], folders: readonly string[], nowMs: number): (RunRow | TraceRow)[] {
   const runs = new Map<string, ListedTrace[]>();
   for (const trace of traces) {
     const key = trace.run || parentOf(trace.path);
     runs.set(key, [...(runs.get(key) ?? []), trace]);
   }
   const rows = [...runs].map(([id, members]) => {
-    const newest = Math.max(...members.map((trace) => trace.recordedNs));
-    const [first] = members;
-    const facts = [age(newest / 1e6, nowMs), first?.device ?? "", first?.commit.slice(0, 8) ?? ""];
-    return {
-      newest,
-      row: {
-        kind: "run" as const,
-        id,
-        label: relative(parentOf(first?.path ?? id), folders),
-        description: facts.filter((fact) => fact !== "").join(" · "),
-        isSelected: members.some((trace) => trace.selected),
-        traces: [...members].sort(byTime).map((trace) => traceRow(trace, nowMs)),
-      },
-    };
+    const sorted = [...members].sort(byTime);
+    const [newest, ...others] = sorted;
+    const row = newest === undefined || others.length > 0 ? runRow(id, sorted, folders, nowMs) : loneRow(newest, folders, nowMs);
+    return { time: newest?.recordedNs ?? 0, row };
   });
-  return rows.sort((one, other) => other.newest - one.newest).map(({ row }) => row);
+  return rows.sort((one, other) => other.time - one.time).map(({ row }) => row);
+}
+
+/** All the traces in rows. */
+export function tracesIn(rows: readonly (RunRow | TraceRow)[]): TraceRow[] {
+  return rows.flatMap((row) => (row.kind === "run" ? row.traces : [row]));
+}
+
+function runRow(id: string, traces: readonly ListedTrace[], folders: readonly string[], nowMs: number): RunRow {
+  const ranks = new Set(traces.map(rankOf)).size;
+  const [newest] = traces;
+  return {
+    kind: "run",
+    id,
+    label: runName(traces, folders),
+    description: joined([...(newest === undefined ? [] : runFacts(traces, nowMs)), ranks > 1 ? `${ranks} ranks` : ""]),
+    isSelected: traces.some((trace) => trace.selected),
+    traces: traces.map((trace) => traceRow(trace, nowMs)),
+  };
+}
+
+function loneRow(trace: ListedTrace, folders: readonly string[], nowMs: number): TraceRow {
+  const rank = rankOf(trace);
+  const facts = [...runFacts([trace], nowMs), stageOf(trace), rank === null || rank === 0 ? "" : `rank ${rank}`, size(trace.sizeBytes)];
+  return { kind: "trace", trace, label: runName([trace], folders), description: joined(facts) };
+}
+
+/** By what ran; a trace that does not say so by its folder. */
+function runName(traces: readonly ListedTrace[], folders: readonly string[]): string {
+  const named = traces.find((trace) => trace.program !== "");
+  return named === undefined ? relative(parentOf(traces[0]?.path ?? ""), folders) : programName(named.program);
+}
+
+/** `2.79 s a step`, `5 min ago`, the device and the commit, of what is known. */
+function runFacts(traces: readonly ListedTrace[], nowMs: number): string[] {
+  const [newest] = traces;
+  const timed = traces.find((trace) => trace.stepNs !== null);
+  const step = timed?.stepNs == null ? "" : `${duration(timed.stepNs)} a step`;
+  return newest === undefined ? [] : [step, age(newest.recordedNs / 1e6, nowMs), shortDevice(newest.device), newest.commit.slice(0, 8)];
 }
 
 function traceRow(trace: ListedTrace, nowMs: number): TraceRow {
-  const said = nameFacts(trace.name);
-  const stage = trace.stage || said.stage;
-  const rank = trace.rank ?? said.rank;
-  const label = [stage, rank === null ? "" : `rank ${rank}`].filter((word) => word !== "").join(" · ") || trace.name;
-  return { kind: "trace", trace, label, description: `${age(trace.recordedNs / 1e6, nowMs)} · ${size(trace.sizeBytes)}` };
+  const rank = rankOf(trace);
+  const label = joined([stageOf(trace), rank === null ? "" : `rank ${rank}`]) || trace.name;
+  const step = trace.stepNs === null ? "" : `${duration(trace.stepNs)} a step`;
+  return { kind: "trace", trace, label, description: joined([step, age(trace.recordedNs / 1e6, nowMs), size(trace.sizeBytes)]) };
+}
+
+function stageOf(trace: ListedTrace): string {
+  return trace.stage || nameFacts(trace.name).stage;
+}
+
+function rankOf(trace: ListedTrace): number | null {
+  return trace.rank ?? nameFacts(trace.name).rank;
+}
+
+function joined(words: readonly string[]): string {
+  return words.filter((word) => word !== "").join(" · ");
 }
 
 function byTime(one: ListedTrace, other: ListedTrace): number {

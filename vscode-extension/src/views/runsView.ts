@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import { ask } from "../notify";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
-import { runRows, type RunRow, type TraceRow } from "./runRows";
+import { parentOf, runRows, tracesIn, type RunRow, type TraceRow } from "./runRows";
 
 type Node = RunRow | TraceRow;
 /** A run of so few traces stands open. */
@@ -15,7 +15,7 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
   private readonly changed = new vscode.EventEmitter<undefined>();
   readonly onDidChangeTreeData = this.changed.event;
   readonly view: vscode.TreeView<Node>;
-  private rows: RunRow[] = [];
+  private rows: Node[] = [];
   private generation = 0;
 
   constructor(
@@ -28,7 +28,7 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
 
   async refresh(): Promise<void> {
     const generation = (this.generation += 1);
-    let rows: RunRow[] = [];
+    let rows: Node[] = [];
     try {
       const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
       rows = runRows(await this.requests.listTraces(), folders, Date.now());
@@ -42,8 +42,20 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
   }
 
   /** Traces for a picker, the newest first. */
-  get traces(): readonly { readonly run: RunRow; readonly row: TraceRow }[] {
-    return this.rows.flatMap((run) => run.traces.map((row) => ({ run, row })));
+  get traces(): readonly { readonly run: Node; readonly row: TraceRow }[] {
+    return this.rows.flatMap((run) => tracesIn([run]).map((row) => ({ run, row })));
+  }
+
+  /** What stands for a row where a path is asked for: of a run its folder, if nothing else lies there, else its newest trace. */
+  pathOf(node: Node): string | undefined {
+    if (node.kind === "trace") {
+      return node.trace.path;
+    }
+    const [first] = node.traces;
+    const folder = first === undefined ? undefined : parentOf(first.trace.path);
+    const own = new Set(node.traces.map(({ trace }) => trace.path));
+    const isAlone = tracesIn(this.rows).every(({ trace }) => own.has(trace.path) === (parentOf(trace.path) === folder));
+    return isAlone ? folder : first?.trace.path;
   }
 
   getChildren(node?: Node): Node[] {
@@ -58,6 +70,7 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
       // VS Code remembers by its id whether a row is open: a run opens when its trace comes to be shown.
       item.id = `run:${node.isSelected ? "shown" : "other"}:${node.id}`;
       item.description = node.description;
+      item.tooltip = new vscode.MarkdownString().appendText(`${node.label} · ${node.description}`);
       item.iconPath = new vscode.ThemeIcon("folder");
       item.contextValue = "run";
       return item;
@@ -68,7 +81,7 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
     item.id = `trace:${node.trace.path}`;
     item.description = `${node.description}${isBaseline ? " · baseline" : ""}`;
     item.iconPath = new vscode.ThemeIcon(node.trace.selected ? "check" : isBaseline ? "diff" : "graph-line");
-    item.tooltip = new vscode.MarkdownString().appendText(node.trace.path);
+    item.tooltip = new vscode.MarkdownString().appendText(`${node.label} · ${node.description}\n\n${node.trace.path}`);
     item.contextValue = "trace";
     item.command = { command: "deepscope.runs.select", title: "Show This Trace", arguments: [node] };
     return item;

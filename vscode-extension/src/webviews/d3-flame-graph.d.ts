@@ -7,7 +7,9 @@ declare module "d3-flame-graph" {
     readonly x0: number;
     readonly x1: number;
     readonly value: number;
-    readonly highlight?: boolean;
+    highlight?: boolean;
+    /** From the node itself up to the root. */
+    ancestors(): PlacedNode<T>[];
     each(visit: (node: PlacedNode<T>) => void): unknown;
   }
 
@@ -29,6 +31,8 @@ declare module "d3-flame-graph" {
     search(term: string): void;
     clear(): void;
     resetZoom(): void;
+    /** Draws anew what is in the data; the zoom stays. */
+    update(): this;
     zoomTo(node: PlacedNode<T>): void;
     destroy(): this;
   }

@@ -1,6 +1,6 @@
-/** The dashboard's page: TensorBoard in a frame; clicks on its frames go on to the extension. */
+/** The dashboard's page: TensorBoard in a frame; clicks on its frames and the editor's keys go on to the extension. */
 
-import { readFrameClick, type FromPage } from "../dashboard/messages";
+import { readEditorCommand, readFrameClick, type FromPage } from "../dashboard/messages";
 import "./dashboard.css";
 
 const vscode = acquireVsCodeApi();
@@ -12,9 +12,15 @@ if (board instanceof HTMLIFrameElement && address !== undefined) {
   const { origin } = new URL(address);
   window.addEventListener("message", (event: MessageEvent<unknown>) => {
     // Under a proxy TensorBoard may share its origin with the editor: the sender must also sit inside the frame.
-    const click = event.origin === origin && isInside(event.source, board) ? readFrameClick(event.data) : undefined;
+    if (event.origin !== origin || !isInside(event.source, board)) {
+      return;
+    }
+    const click = readFrameClick(event.data);
+    const command = readEditorCommand(event.data);
     if (click !== undefined) {
       post({ type: "open", filename: click.filename, line: click.line });
+    } else if (command !== undefined) {
+      post({ type: "command", command });
     }
   });
   board.src = address;
@@ -24,10 +30,16 @@ if (folder !== null) {
 }
 document.getElementById("browser")?.addEventListener("click", () => post({ type: "browser" }));
 
-/** TensorBoard itself, or the plug-in in the frame within it. */
+/** TensorBoard itself, the plug-in in the frame within it, or a frame of that. */
 function isInside(source: MessageEventSource | null, frame: HTMLIFrameElement): boolean {
-  const inner = frame.contentWindow;
-  return inner !== null && source !== null && (source === inner || ("parent" in source && source.parent === inner));
+  let page = source !== null && "parent" in source ? source : null;
+  for (let depth = 0; depth < 3 && page !== null; depth += 1) {
+    if (page === frame.contentWindow) {
+      return true;
+    }
+    page = page === page.parent ? null : page.parent;
+  }
+  return false;
 }
 
 function post(message: FromPage): void {

@@ -2,12 +2,18 @@
 
 import { select } from "d3-selection";
 import flamegraph, { type FlameGraph, type PlacedNode } from "d3-flame-graph";
-import { toPage, type DrawnNode, type FromPage, type ToPage } from "../flame/messages";
+import { toPage, type DrawnNode, type FrameLabel, type FromPage, type ToPage } from "../flame/messages";
 import { readOr } from "../shape";
 import { duration, share } from "../units";
 import "./flame.css";
 
 type Graph = Extract<ToPage, { type: "graph" }>;
+/** The chart's own copy of a node, whose name follows the edits of its file. */
+interface Box extends FrameLabel, Pick<DrawnNode, "frame" | "value" | "self"> {
+  name: string;
+  place: string;
+  readonly children: readonly Box[];
+}
 
 const METRIC_WORDS = { device: "Device time", backward: "Backward", cpu: "CPU time" } as const;
 const RESIZE_DELAY_MS = 100;
@@ -20,8 +26,11 @@ const rank = element("rank", HTMLSelectElement);
 const search = element("search", HTMLInputElement);
 
 let graph: Graph | undefined;
-let chart: FlameGraph<DrawnNode> | undefined;
+let chart: FlameGraph<Box> | undefined;
 let resizing: number | undefined;
+let isZooming = false;
+/** Frames whose boxes are marked until the next search. */
+let marked: ReadonlySet<number> = new Set();
 
 window.addEventListener("message", (event: MessageEvent<unknown>) => {
   const message = event.origin === window.origin ? readOr(toPage, event.data) : undefined;
@@ -29,10 +38,15 @@ window.addEventListener("message", (event: MessageEvent<unknown>) => {
     case "graph":
       graph = message;
       showChoices(message);
+      marked = new Set();
+      details.textContent = "";
       draw(message);
       break;
-    case "focus":
-      focus(message.frame);
+    case "labels":
+      relabel(message.labels);
+      break;
+    case "mark":
+      mark(new Set(message.frames));
       break;
     case "empty":
       graph = undefined;
@@ -47,7 +61,7 @@ window.addEventListener("resize", () => {
   window.clearTimeout(resizing);
   resizing = window.setTimeout(() => graph !== undefined && draw(graph), RESIZE_DELAY_MS);
 });
-search.addEventListener("input", () => (search.value === "" ? chart?.clear() : chart?.search(search.value)));
+search.addEventListener("input", find);
 element("reset", HTMLButtonElement).addEventListener("click", () => chart?.resetZoom());
 for (const choice of [metric, rank]) {
   choice.addEventListener("change", () => {
@@ -61,7 +75,7 @@ post({ type: "ready" });
 
 function draw({ root }: Graph): void {
   clearChart();
-  chart = flamegraph<DrawnNode>()
+  chart = flamegraph<Box>()
     .width(Math.max(200, chartElement.clientWidth))
     .cellHeight(20)
     .minFrameSize(1)
@@ -71,17 +85,22 @@ function draw({ root }: Graph): void {
     .setLabelHandler((node) => label(node.data, root))
     .setColorMapper((node) => colour(node, root))
     .setSearchMatch((node, term) => `${node.data.name} ${node.data.place}`.toLowerCase().includes(term.toLowerCase()))
-    .setSearchHandler((found, sum) => {
-      details.textContent = `${found.length} frames, ${duration(sum)}, ${share(root.value > 0 ? sum / root.value : 0)}`;
+    .setSearchHandler((found) => {
+      details.textContent = `${found.length} frames, ${sumWords(found, root)}`;
     })
     .setDetailsElement(details)
     .onClick((node) => {
-      if (node.data.frame >= 0) {
+      if (!isZooming && node.data.frame >= 0) {
         post({ type: "open", frame: node.data.frame });
       }
     });
   // The library writes into its data: it gets a copy.
-  select<HTMLElement, DrawnNode>(chartElement).datum(structuredClone(root)).call(chart);
+  select<HTMLElement, Box>(chartElement).datum(structuredClone(root)).call(chart);
+  if (marked.size > 0) {
+    mark(marked);
+  } else if (search.value !== "") {
+    find();
+  }
 }
 
 function clearChart(): void {
@@ -90,29 +109,79 @@ function clearChart(): void {
   chartElement.replaceChildren();
 }
 
-/** Zooms to the widest box of a frame. */
-function focus(frame: number): void {
-  const root = select<HTMLElement, PlacedNode<DrawnNode>>(chartElement).datum() as PlacedNode<DrawnNode> | undefined;
-  let widest: PlacedNode<DrawnNode> | undefined;
-  root?.each((node) => {
-    if (node.data.frame === frame && node.value > (widest?.value ?? 0)) {
-      widest = node;
-    }
-  });
-  if (widest !== undefined) {
-    chart?.zoomTo(widest);
-    details.textContent = label(widest.data, root?.data);
+function find(): void {
+  marked = new Set();
+  if (search.value === "") {
+    chart?.clear();
+  } else {
+    chart?.search(search.value);
   }
 }
 
-function label(node: DrawnNode, root: DrawnNode | undefined): string {
+/** Marks all boxes of a line, those of its forward and of its backward pass, and zooms to what holds them all. */
+function mark(frames: ReadonlySet<number>): void {
+  const root = rootNode();
+  if (chart === undefined || root === undefined) {
+    return;
+  }
+  marked = frames;
+  search.value = "";
+  const boxes: PlacedNode<Box>[] = [];
+  root.each((node) => {
+    node.highlight = frames.has(node.data.frame);
+    if (node.highlight) {
+      boxes.push(node);
+    }
+  });
+  isZooming = true; // the library takes this for a click
+  chart.resetZoom(); // a box that is hidden now cannot be zoomed to
+  chart.zoomTo(boxes.reduce(holding, boxes[0] ?? root));
+  isZooming = false;
+  const boxWords = boxes.length === 1 ? "1 box" : `${boxes.length} boxes`;
+  const [first] = boxes;
+  details.textContent =
+    first === undefined
+      ? "The line has no time of its own or of its calls in this graph."
+      : `${first.data.name} · ${boxWords} · ${sumWords(boxes, root.data)}`;
+}
+
+/** The innermost box that holds both. */
+function holding(one: PlacedNode<Box>, other: PlacedNode<Box>): PlacedNode<Box> {
+  const above = new Set(other.ancestors());
+  return one.ancestors().find((node) => above.has(node)) ?? one;
+}
+
+/** Boxes are named by their lines as they stand now. */
+function relabel(labels: readonly FrameLabel[]): void {
+  rootNode()?.each(({ data }) => {
+    const now = labels[data.frame];
+    if (now !== undefined) {
+      [data.name, data.place] = [now.name, now.place];
+    }
+  });
+  chart?.update();
+}
+
+function rootNode(): PlacedNode<Box> | undefined {
+  return select<HTMLElement, PlacedNode<Box>>(chartElement).datum();
+}
+
+/** Time and share of boxes, each counted once where one stands in another; of the whole, whatever is zoomed to. */
+function sumWords(boxes: readonly PlacedNode<Box>[], root: Pick<DrawnNode, "value">): string {
+  const found = new Set(boxes);
+  const outer = boxes.filter((box) => !box.ancestors().slice(1).some((above) => found.has(above)));
+  const sum = outer.reduce((whole, { data }) => whole + data.value, 0);
+  return `${duration(sum)}, ${share(root.value > 0 ? sum / root.value : 0)}`;
+}
+
+function label(node: Omit<DrawnNode, "children">, root: DrawnNode | undefined): string {
   const part = root !== undefined && root.value > 0 ? ` · ${share(node.value / root.value)}` : "";
   const own = node.self > 0 ? `, own ${duration(node.self)}` : "";
   return `${node.name} · ${duration(node.value)}${part}${own}${node.place === "" ? "" : ` · ${node.place}`}`;
 }
 
 /** From yellow to red with the frame's own share; grey where there is no line to go to. */
-function colour(node: PlacedNode<DrawnNode>, root: DrawnNode): string {
+function colour(node: PlacedNode<Box>, root: DrawnNode): string {
   if (node.highlight === true) {
     return "#c586ff";
   }

@@ -9,6 +9,9 @@ import numpy as np
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.found import Evidence, Found, Rule
 from deepscope.analysis.intervals import Intervals
+from deepscope.analysis.selection import named, of_kind
+from deepscope.analysis.workers import HAS_NO_WORKERS, HAS_WORKERS, worker_count
+from deepscope.trace.model import Kind
 
 __all__ = ["RULE"]
 
@@ -27,22 +30,24 @@ def _find(facts: Facts) -> Iterator[Found]:
     if saving < WORTH * facts.wall_ns:
         return
     by_line = sum((facts.by_line_of_cpu(one) for one in alone), np.zeros(facts.lines + 1, np.int64))
-    worker_ns = int(facts.analysis.columns["worker_cpu_ns"].sum())
     evidence: Evidence = {
         "loading_ns": loading.total_ns,
         "batches": int(facts.analysis.phases.calls(facts.analysis.extent)[0]),
     }
     if facts.has_device:
         evidence["device_idle_ns"] = saving
-    if worker_ns:
-        evidence["worker_cpu_ns"] = worker_ns
+    evidence |= {
+        name: ns
+        for name in ("loader_wait_ns", "worker_ns", "worker_cpu_ns")
+        if (ns := int(facts.analysis.columns[name].sum()))
+    }
     yield Found(
         location=int(by_line[:-1].argmax()) if by_line[:-1].any() else -1,
         message="the next batch is not there when it is needed: "
         + ("the device is idle meanwhile" if facts.has_device else "nothing else runs meanwhile"),
         evidence=evidence,
         saving_ns=int(saving),
-        remedy=_remedy(facts, has_workers=bool(worker_ns)),
+        remedy=_remedy(facts),
     )
 
 
@@ -51,16 +56,41 @@ def _alone(facts: Facts) -> list[Intervals]:
     return facts.gaps.loader if facts.has_device else [facts.loading]
 
 
-def _remedy(facts: Facts, *, has_workers: bool) -> str:
+def _remedy(facts: Facts) -> str:
+    has_workers = _has_workers(facts)
+    if has_workers is None:
+        return (
+            "Load in other processes (`num_workers` of torch's `DataLoader`: the trace does not say how many it has), "
+            "and make the slowest line of the loading cheaper."
+        )
     if not has_workers:
         return (
             "Load in other processes, `DataLoader(…, num_workers=4, persistent_workers=True)`, "
             "and make the slowest line of the loading cheaper."
         )
-    workers = facts.analysis.columns["worker_cpu_ns"][:-1]
-    place = facts.attribution.scopes.locations[int(workers.argmax())] if workers.any() else None
-    slowest = f" ({place.function}, line {place.line})" if place else ""
-    return f"Give it more workers (`num_workers`), or make the slowest line in them{slowest} cheaper."
+    count = worker_count(facts.attribution.trace)
+    more = f"more than its {count} workers" if count else "more workers"
+    workers = facts.analysis.columns["worker_ns"][:-1]
+    if not workers.any():
+        return (
+            f"Give it {more} (`num_workers`), or make what they do cheaper: how long their lines take was not recorded."
+        )
+    place = facts.attribution.scopes.locations[int(workers.argmax())]
+    slowest = f"{place.function}, line {place.line}"
+    return f"Give it {more} (`num_workers`), or make the slowest line in them ({slowest}) cheaper."
+
+
+def _has_workers(facts: Facts) -> bool | None:
+    """Whether the batches came from worker processes, by the iterator that took longest; None where it is not known."""
+    trace = facts.attribution.trace
+    if facts.analysis.columns["worker_ns"].any():
+        return True
+    spans = of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR) & facts.analysis.extent.holds(trace.events.start_ns)
+    with_workers, without = (
+        int((trace.events.end_ns[found] - trace.events.start_ns[found]).sum())
+        for found in (named(trace, spans, iterator.search) for iterator in (HAS_WORKERS, HAS_NO_WORKERS))
+    )
+    return with_workers >= without if with_workers or without else None
 
 
 RULE = Rule("DS003", "Data loading on the critical path", _find)

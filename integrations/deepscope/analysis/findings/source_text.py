@@ -9,7 +9,7 @@ from deepscope.analysis.scopes import Location
 from deepscope.trace.model import Trace
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["line_text", "with_keyword"]
+__all__ = ["line_text", "repeats_within", "with_keyword"]
 
 
 def line_text(trace: Trace, location: Location) -> str:
@@ -22,11 +22,8 @@ def with_keyword(trace: Trace, file: str, function: str, keyword: str, value: st
     """Edits that give `keyword=value` to each call of `function` in a file that stands on one line and has no such
     keyword yet; none where the text is not there, or is of a newer Python."""
     text = _text(trace, file)
-    if function not in text:
-        return ()
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _tree(text) if function in text else None
+    if tree is None:
         return ()
     lines = source_lines(text)
     found = []
@@ -38,6 +35,31 @@ def with_keyword(trace: Trace, file: str, function: str, keyword: str, value: st
                 head = old[:-1].rstrip().rstrip(",")
                 found.append(Edit(node.lineno, old, f"{head}, {keyword}={value})"))
     return tuple(found)
+
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def repeats_within(trace: Trace, location: Location) -> bool:
+    """Whether one run of a line repeats itself: it holds a comprehension, or a loop and its body; False where the text
+    is not known."""
+    text = line_text(trace, location)
+    tree = _tree(_text(trace, location.file)) if "for" in text or "while" in text else None
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, _COMPREHENSIONS) and node.lineno <= location.line <= (node.end_lineno or node.lineno):
+            return True
+        if isinstance(node, _LOOPS) and node.lineno == location.line == node.body[0].lineno:
+            return True
+    return False
+
+
+def _tree(text: str) -> ast.Module | None:
+    """None where the text is of a newer Python, or no Python at all."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _is_named(function: ast.expr, name: str) -> bool:

@@ -3,57 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
+from deepscope.analysis.ancestry import nearest_to, pick
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.found import Found, Rule
+from deepscope.analysis.findings.source_text import repeats_within
 from deepscope.analysis.phases import PHASES
-from deepscope.analysis.selection import by_line
+from deepscope.analysis.selection import Mask, by_line, of_kind
+from deepscope.trace.model import Int64, Kind
 
 __all__ = ["RULE"]
 
 WORTH = 0.03
-"""Share of the wall time of a line, from which on it is named."""
+"""Share of the wall time that would be saved, from which on a line is named."""
 MANY = 200
-"""Operators a step (without steps: in all) from which on a line counts as looping over them."""
+"""Times a step (without steps: in all) that a line starts something, from which on it counts as looping."""
+AT_ONCE = 20
+"""What one run of a line starts at most; where it is more and the line holds no loop, the loop is a library's."""
 TINY_NS = 10_000
-"""Median time of such an operator: most of it goes for the call, not for arithmetic."""
+"""Median time of such an operator: most of it goes for the call, not for arithmetic. As much Python belongs to one."""
 
 
 def _find(facts: Facts) -> Iterator[Found]:
     if facts.has_device or not facts.lines:
         return
-    attribution, analysis = facts.attribution, facts.analysis
-    events, operators = attribution.trace.events, attribution.operators
-    outer = operators.nodes[(operators.caller < 0) & ~attribution.backward[operators.nodes]]
-    outer = outer[analysis.extent.holds(events.start_ns[outer]) & (events.thread[outer] == attribution.training_thread)]
-    # One parameter after the other is the optimizer's own loop; no line of the user's can turn it round.
-    outer = outer[analysis.phases.at(events.start_ns[outer]) != PHASES.index("optimizer")]
-    location = attribution.location[outer]
-    count = by_line(location, facts.lines)
-    duration = events.duration_ns[outer]
-    whole = np.maximum(analysis.columns["self_cpu_ns"], by_line(location, facts.lines, duration))
-    # One operator a step would do what all of them do.
-    saving = whole - whole * max(facts.steps, 1) // np.maximum(count, 1)
-    many = (count >= MANY * max(facts.steps, 1)) & (saving >= max(WORTH * facts.wall_ns, 1))
-    for line in np.flatnonzero(many[:-1]).tolist():
+    started = _started(facts)
+    runs = facts.analysis.columns["calls"]
+    steps = max(facts.steps, 1)
+    for line in np.flatnonzero(started.times[:-1] >= MANY * steps).tolist():
+        if started.times[line] > AT_ONCE * runs[line] and not repeats_within(
+            facts.attribution.trace, facts.attribution.scopes.locations[line]
+        ):
+            continue
+        duration = started.duration_ns[started.location == line]
         # The mean would go by the few that the machine interrupted.
-        median_ns = float(np.median(duration[location == line]))
-        if median_ns > TINY_NS:
+        median_ns = float(np.median(duration)) if len(duration) else 0.0
+        # One run a step would do what all of them do.
+        whole = _overhead_ns(facts, line, duration)
+        saving = whole - whole * steps // int(started.times[line])
+        if not len(duration) or median_ns > TINY_NS or saving < max(WORTH * facts.wall_ns, 1):
             continue
         yield Found(
             location=line,
             message="a loop in Python calls operators on very little data each",
             evidence={
-                "line_cpu_ns": int(whole[line]),
-                "operators": int(count[line]),
-                "operators_per_step": facts.per_step(int(count[line])),
+                "line_cpu_ns": max(int(facts.analysis.columns["self_cpu_ns"][line]), int(duration.sum())),
+                "operators": len(duration),
+                "operators_per_step": facts.per_step(len(duration)),
                 "operator_median_us": round(median_ns / 1000, 2),
             },
-            saving_ns=int(saving[line]),
+            saving_ns=saving,
             remedy="Do it on the whole tensor at once; where Python numbers are needed, take all with one `.tolist()`.",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """What lines start on the training thread, forward and outside the optimizer, whose loop no line can turn round."""
+
+    times: Int64
+    """By line: operators and calls of modules between which and the line stands no module; shape (lines + 1,)."""
+    location: Int64
+    """The line of each operator that no other called, within modules too; shape (o,)."""
+    duration_ns: Int64
+    """Shape (o,)."""
+
+
+def _started(facts: Facts) -> _Started:
+    attribution, events = facts.attribution, facts.attribution.trace.events
+    operators = attribution.operators
+    outer = operators.nodes[operators.caller < 0]
+    outer = outer[_counts(facts, outer)]
+    is_module = of_kind(attribution.trace, Kind.MODULE_SCOPE)
+    modules = np.flatnonzero(is_module)
+    direct = np.concatenate((outer, modules[_counts(facts, modules)]))
+    above = pick(attribution.calls.parent, direct)
+    around = nearest_to(above, attribution.calls.parent, is_module | attribution.scopes.marks)
+    direct = direct[(around < 0) | ~is_module[around]]
+    return _Started(
+        times=by_line(attribution.location[direct], facts.lines),
+        location=attribution.location[outer],
+        duration_ns=events.duration_ns[outer],
+    )
+
+
+def _counts(facts: Facts, rows: Int64) -> Mask:
+    """Which of some events are the training thread's own, in the extent; shape of `rows`."""
+    attribution, analysis = facts.attribution, facts.analysis
+    events = attribution.trace.events
+    start = events.start_ns[rows]
+    found = ~attribution.backward[rows] & analysis.extent.holds(start)
+    found &= events.thread[rows] == attribution.training_thread
+    return np.asarray(found & (analysis.phases.at(start) != PHASES.index("optimizer")))
+
+
+def _overhead_ns(facts: Facts, line: int, duration_ns: Int64) -> int:
+    """What a line's operators cost by being many: of a longer one the call, and the Python around them."""
+    python_ns = int(facts.analysis.columns["self_cpu_ns"][line]) - int(duration_ns.sum())
+    return int(np.minimum(duration_ns, TINY_NS).sum()) + min(max(python_ns, 0), TINY_NS * len(duration_ns))
 
 
 RULE = Rule("DS007", "Many tiny operators", _find)

@@ -1,53 +1,84 @@
-"""What recording a line costs, measured where it is paid: in the first entries of a process and an empty hook."""
+"""What recording costs, measured where it is paid: in callbacks taken as samples while a window is open."""
 
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable
+from enum import Enum, auto
 from time import perf_counter_ns
 from typing import Any
 
-__all__ = ["CostSamples", "measure_dispatch_ns"]
+__all__ = ["CostSamples", "Work", "measure_dispatch_ns"]
 
-_WANTED = 256
+_KEPT = 512
+_FIRST_BURST = 384
+_BURST = 96
 _TURNS = 100
+_OUTLIERS = 10
+"""One in so many samples, the longest, was interrupted, or did what is done once in a while."""
+_FEWEST = 4
+_UNKNOWN_NS = 800
+
+
+class Work(Enum):
+    """What one callback did."""
+
+    ENTRY = auto()
+    """A line began, with a scope."""
+    QUIET = auto()
+    """A line past its budget began, without one."""
+    FIRST = auto()
+    """A line began for the first time, and its scope was made."""
+    CALL = auto()
+    """A frame began, or ended: half a call."""
 
 
 class CostSamples:
-    """Durations of the first line callbacks of a process; complete once there are enough of them."""
+    """Durations of callbacks of this process, the newest of each kind of work, taken in bursts."""
 
     clock = staticmethod(perf_counter_ns)
 
     def __init__(self) -> None:
-        self._samples: list[int] = []
+        self._samples: dict[Work, deque[int]] = {work: deque(maxlen=_KEPT) for work in Work}
+        self._means: dict[Work, int] = {}
+        self._wanted = _FIRST_BURST
         self.dispatch_ns = 0
         """What Python takes to call a hook; 0 until `prepare`."""
         self._is_prepared = False
 
     @property
     def is_complete(self) -> bool:
-        """Whether no more samples are needed."""
-        return len(self._samples) >= _WANTED
+        """Whether the burst is over."""
+        return self._wanted <= 0
 
-    def add(self, duration_ns: int) -> None:
+    def begin_burst(self) -> None:
+        """Take samples again for a while."""
+        self._wanted = max(self._wanted, _BURST)
+
+    def add(self, work: Work, duration_ns: int) -> None:
         """Take in one callback's duration."""
-        self._samples.append(duration_ns)
+        self._wanted -= 1
+        self._samples[work].append(duration_ns)
+        self._means.pop(work, None)
 
     def prepare(self) -> None:
-        """Measure, once, what Python itself takes to call a hook; when no hook of ours is in place."""
+        """Before a window: measure, once, what Python itself takes to call a hook; when none of ours is in place."""
+        self.begin_burst()
         if not self._is_prepared:
             self._is_prepared = True
             self.dispatch_ns = measure_dispatch_ns()
 
-    @property
-    def entry_ns(self) -> int:
-        """Nanoseconds that one line entry costs; 0 before the first.
-
-        The lower quartile: the first run of each line, which makes its scope, is ten times as long.
-        """
-        if not self._samples:
-            return 0
-        return sorted(self._samples)[len(self._samples) // 4] + self.dispatch_ns
+    def of(self, work: Work) -> int:
+        """Nanoseconds that one callback costs, Python's part included; a guess where there are few samples."""
+        known = self._means.get(work)
+        if known is None:
+            samples = sorted(self._samples[work])
+            if len(samples) < _FEWEST:
+                return 2 * self.of(Work.ENTRY) if work is Work.QUIET else _UNKNOWN_NS + self.dispatch_ns
+            kept = samples[: len(samples) - len(samples) // _OUTLIERS]
+            known = self._means[work] = sum(kept) // len(kept)
+        return known + self.dispatch_ns
 
 
 def measure_dispatch_ns() -> int:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import NamedTuple
 
+from deepscope.capture.lines.away import LONG_NS, TimeAway
 from deepscope.capture.lines.calibration import CostSamples
 from deepscope.capture.lines.emit import Pair
 from deepscope.capture.lines.hooks import make_hooks
+from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.levels import Limits
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import ScopeTable
+from deepscope.capture.lines.table import UNLIMITED, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
 
 __all__ = ["LineClock", "LineTime"]
-
-_NO_BUDGET = 1 << 62
 
 
 class LineTime(NamedTuple):
@@ -26,18 +27,23 @@ class LineTime(NamedTuple):
     self_ns: int
     """Time on this line less the lines that it called."""
     calls: int
+    cpu_ns: int
+    """The part of `self_ns` in which the thread was on the CPU: the rest it slept, or waited for a file or a lock."""
 
 
 class LineClock:
     """Times the lines of user code on the current thread from `start` to `stop`."""
 
     def __init__(self, user_code: UserCode) -> None:
-        self._table = ScopeTable(user_code, _NO_BUDGET, self._pair)
-        self._stacks = Stacks(self._table, None, only_owner=True)
-        self._hooks = make_hooks(self._table, self._stacks, None, CostSamples(), self._fail)
+        self._table = ScopeTable(user_code, UNLIMITED, self._pair)
+        ledger = Ledger(self._table, CostSamples(), Limits())
+        self._stacks = Stacks(self._table, None, ledger, only_owner=True)
+        self._hooks = make_hooks(self._table, self._stacks, None, ledger, self._fail)
         self._running: list[str] = []
         self._since = 0
         self._self_ns: dict[str, int] = {}
+        self._away = TimeAway()
+        self._away_ns: dict[str, int] = {}
 
     def start(self) -> None:
         """Follow what the current frame calls; the frames that run already are not the worker's own."""
@@ -50,28 +56,42 @@ class LineClock:
 
     def times(self) -> list[LineTime]:
         """The lines so far; may be called on another thread while the clock runs."""
-        self_ns = dict(self._self_ns)
+        self_ns, away_ns = dict(self._self_ns), dict(self._away_ns)
         running, since = self._running[-1:], self._since
         if running:
-            self_ns[running[0]] = self_ns.get(running[0], 0) + perf_counter_ns() - since
+            now = perf_counter_ns()
+            self_ns[running[0]] = self_ns.get(running[0], 0) + now - since
+            away_ns[running[0]] = away_ns.get(running[0], 0) + self._away.peek(since, now)
         slots = list(self._table.slots)
-        rows = [(self._table.rows[slot.id], self_ns.get(slot.name, 0), slot.opened) for slot in slots]
-        return [LineTime(row.file, row.line, row.name, spent, calls) for row, spent, calls in rows]
+        rows = [(self._table.rows[one.id], self_ns.get(one.name, 0), away_ns.get(one.name, 0), one) for one in slots]
+        return [
+            LineTime(row.file, row.line, row.name, spent, slot.opened, max(spent - away, 0))
+            for row, spent, away, slot in rows
+        ]
 
     def _pair(self, name: str) -> Pair:
-        running, self_ns = self._running, self._self_ns
+        running, self_ns, away_ns, away = self._running, self._self_ns, self._away_ns, self._away
         self_ns.setdefault(name, 0)
+
+        def hand_over(now: int) -> None:
+            since = self._since
+            if now - since >= LONG_NS or now - away.read_at >= LONG_NS:
+                away_ns[running[-1]] = away_ns.get(running[-1], 0) + away.read(since, now)
+            self_ns[running[-1]] += now - since
 
         def enter() -> None:
             now = perf_counter_ns()
             if running:
-                self_ns[running[-1]] += now - self._since
+                hand_over(now)
+            elif now - away.read_at >= LONG_NS:
+                away.read(now, now)
             running.append(name)
             self._since = now
 
         def leave() -> None:
             now = perf_counter_ns()
-            self_ns[running.pop()] += now - self._since
+            hand_over(now)
+            running.pop()
             self._since = now
 
         return enter, leave

@@ -1,11 +1,16 @@
-"""What a code object says about its own start: where its first line event comes from, and where it resumes."""
+"""What a code object says about itself: where its lines begin, where its first line event comes from and it resumes."""
 
 from __future__ import annotations
 
 import dis
+import functools
+from collections.abc import Mapping
 from types import CodeType, FrameType
 
-__all__ = ["is_resumed", "opens_at_start", "resume_offset"]
+__all__ = ["is_resumed", "line_starts", "offsets_of_lines", "opens_at_start", "resume_offset"]
+
+_LONG = 128
+"""Lines. CPython keeps a line's distance from the `def` in a byte; beyond, it searches its table at each event."""
 
 _SUSPENDS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 _PROLOGUE = frozenset({"GEN_START", "COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "POP_TOP", "CACHE"})
@@ -36,6 +41,32 @@ def opens_at_start(code: CodeType) -> bool:
         elif begin > start and line is not None:
             return bool(line == first)
     return False
+
+
+def line_starts(code: CodeType) -> Mapping[int, int] | None:
+    """For a long function, the offsets at which a line may begin to run, and the line; None for any other.
+
+    CPython's own LINE events take 1.3 µs each in a function of 200 lines, 20 to 100 in one of 2,000 (3.12 to 3.13).
+    """
+    lines = {line for _, _, line in code.co_lines()}
+    return offsets_of_lines(code) if len(lines) > _LONG else None
+
+
+@functools.lru_cache(maxsize=64)  # A hundred milliseconds for a function of ten thousand lines.
+def offsets_of_lines(code: CodeType) -> Mapping[int, int]:
+    """The offsets at which a line may begin to run, and the line."""
+    instructions = code.co_code
+    # The table names no handlers as targets of jumps; each begins with one of these.
+    handlers = {dis.opmap.get(name, -1) for name in ("PUSH_EXC_INFO", "CLEANUP_THROW")}
+    targets = set(dis.findlabels(instructions))  # type: ignore[arg-type]  # of bytecode, says the manual
+    targets.update(offset for offset in range(0, len(instructions), 2) if instructions[offset] in handlers)
+    first = resume_offset(code)
+    starts: dict[int, int] = {}
+    for begin, end, line in code.co_lines():
+        if line is not None and (begin > first or end > first + 2):
+            starts[begin] = line
+            starts.update((offset, line) for offset in range(begin + 2, end, 2) if offset in targets)
+    return starts
 
 
 def is_resumed(frame: FrameType, start: int) -> bool:

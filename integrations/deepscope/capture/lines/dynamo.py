@@ -5,6 +5,7 @@ While a compiled function runs eager parts, dynamo looks at every Python functio
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable
 from types import CodeType, ModuleType
@@ -12,11 +13,14 @@ from typing import Any, TypeVar
 
 import torch
 
-__all__ = ["hide_modules", "is_compiled", "undisturbed"]
+__all__ = ["continued_function", "hide_modules", "is_compiled", "undisturbed"]
 
 Result = TypeVar("Result")
 
 _hidden: set[str] = set()
+
+# torch/_dynamo/resume_execution.py
+_CONTINUATION = re.compile(r"^(.*\.)?torch_dynamo_resume_in_(.+)_at_\d+$", re.DOTALL)
 
 
 def _eval_frame() -> Any:
@@ -79,3 +83,9 @@ def is_compiled(code: CodeType) -> bool:
     convert = sys.modules.get("torch._dynamo.convert_frame")
     outputs = getattr(convert, "output_codes", None)
     return outputs is not None and hasattr(outputs, "__contains__") and code in outputs
+
+
+def continued_function(name: str) -> str:
+    """The function that one of this name, which dynamo wrote, goes on with after a graph break; "" for any other."""
+    match = _CONTINUATION.match(name)
+    return f"{match[1] or ''}{match[2]}" if match else ""

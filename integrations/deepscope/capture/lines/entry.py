@@ -23,7 +23,7 @@ class Entry:
     Entries are used again, and the hooks set these by hand: a constructor would cost as much as all the rest of a call.
     """
 
-    __slots__ = ("code", "function", "is_special", "line", "pair", "pool", "quiet", "since")
+    __slots__ = ("code", "function", "is_special", "is_stale", "line", "pair", "pool", "quiet", "since")
 
     code: CodeType
     function: Function
@@ -34,7 +34,9 @@ class Entry:
     pool: list[Pair]
     """Where `pair` goes when it closes."""
     is_special: bool
-    """This frame, or one below it on the stack, is at a line past its budget: the rules of `quiet.py` apply."""
+    """This frame, or one below it on the stack, is at a line past its budget or stale: the rules are in `stacks.py`."""
+    is_stale: bool
+    """The detail of its function was lowered, and its scope is to be another when it goes on; always `is_special`."""
     quiet: Slot | None
     """The line past its budget, on trial where it has its scope; meaningful only where `is_special`."""
     since: int

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Protocol
 
-from deepscope.capture.lines.calibration import CostSamples
+from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.lowering import Lowering, Switch
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.monitoring import MonitoringHooks, monitoring
 from deepscope.capture.lines.stacks import Stacks
@@ -16,13 +17,17 @@ from deepscope.capture.lines.tracing import TracingHooks
 __all__ = ["Hooks", "make_hooks"]
 
 
-class Hooks(Protocol):
+class Hooks(Switch, Protocol):
     """Follows the lines of user code from `install` to `remove`, on the stacks that it was made with."""
 
     backend: str
 
     def install(self, frame: FrameType | None) -> str | None:
         """Hook in; `frame` is the innermost one that runs already. Returns why not, or None."""
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether nobody else has taken the hooks of this thread out."""
 
     def remove(self) -> None:
         """Leave nothing behind; safe to call twice."""
@@ -35,11 +40,12 @@ def make_hooks(
     table: ScopeTable,
     stacks: Stacks,
     modules: ModuleCalls | None,
-    costs: CostSamples,
+    ledger: Ledger,
     fail: Callable[[Exception], None],
 ) -> Hooks:
     """The hooks of this Python, over `stacks`; `fail` is told of an exception in one of them and must not raise."""
     make: type[MonitoringHooks] | type[TracingHooks] = MonitoringHooks if monitoring is not None else TracingHooks
-    hooks: Hooks = make(table, stacks, modules, costs, fail)
+    hooks: Hooks = make(table, stacks, modules, ledger, fail)
     stacks.adopt = hooks.adopt
+    stacks.look = Lowering(table, stacks, ledger, hooks).look
     return hooks

@@ -52,6 +52,7 @@ class ModuleCalls:
             stacks.run(stack, slot, 0)
             return
         entry = stacks.spare.pop()
+        function.calls += 1
         entry.code = function.code
         entry.function = function
         entry.line = 0

@@ -2,8 +2,11 @@
 
 The rules that keep it safe, each from a crash or a wrong line seen without it:
 
-- Only code that is not the user's is disabled, and only from PY_START and PY_RESUME. Disabling holds for the process,
-  past the window and past the tool's id; from PY_UNWIND it would replace the user's exception.
+- Only code that is not the user's is disabled, and only from PY_START and PY_RESUME; and instructions that begin no
+  line. Disabling holds for the process, past the window and past the tool's id, and would blind whoever gets the id
+  next: so it is undone before a window and after it. From PY_UNWIND it would replace the user's exception.
+- CPython takes the longer for a LINE event the further down in a function it is: 40 µs at line 2,000. A long function's
+  lines are learned from its instructions, of which those that begin no line are disabled.
 - A frame's first scope may have to come from PY_START: one-line lambdas and generator expressions send no LINE then.
 - An exception in a callback reaches the user's code, so each catches everything; what is left is Ctrl-C, which must.
 - An event may be lost (Ctrl-C arrives in a callback), so each checks that the top of the stack is its own frame's.
@@ -13,11 +16,15 @@ from __future__ import annotations
 
 import sys
 from _thread import get_ident
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
+from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any
 
-from deepscope.capture.lines.calibration import CostSamples
+from deepscope.capture.lines.calibration import Work
+from deepscope.capture.lines.headroom import Headroom
+from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.levels import Level
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import Function, ScopeTable
@@ -30,9 +37,6 @@ monitoring: Any = getattr(sys, "monitoring", None)
 _IDS = (4, 3, 2, 1)
 """Tool ids to try. 0, 1, 2 and 5 have names (debugger, coverage, profiler, optimizer); 3 and 4 are for all."""
 
-_disabled_for: Hashable = None
-"""Tool id and selection for which code has been disabled in this process."""
-
 Callback = Callable[..., Any]
 
 
@@ -40,22 +44,28 @@ class MonitoringHooks:
     """The hooks of one window; `install` on the training thread, `remove` on any."""
 
     backend = "monitoring"
+    silences_loops = True
 
     def __init__(
         self,
         table: ScopeTable,
         stacks: Stacks,
         modules: ModuleCalls | None,
-        costs: CostSamples,
+        ledger: Ledger,
         fail: Callable[[Exception], None],
     ) -> None:
         self._table = table
         self._stacks = stacks
         self._modules = modules
-        self._costs = costs
+        self._costs = ledger.costs
+        self._ledger = ledger
         self._fail = fail
         self._tool: int | None = None
         self._local: list[CodeType] = []
+        self._headroom = Headroom()
+        self._raw: dict[int, Callback] = {}
+        """By event, without the clock around it."""
+        self._is_sampling = False
 
     def install(self, frame: FrameType | None) -> str | None:
         """Hook in; `frame` is the innermost one that runs already. Returns why not, or None."""
@@ -63,9 +73,12 @@ class MonitoringHooks:
         if self._tool is None:
             return "all tool ids of sys.monitoring are taken by other tools"
         monitoring.use_tool_id(self._tool, "deepscope")
-        self._enable_again()
-        for event, callback in self._callbacks().items():
+        self._headroom.take()
+        monitoring.restart_events()
+        self._raw = self._callbacks()
+        for event, callback in self._raw.items():
             monitoring.register_callback(self._tool, event, callback)
+        self.take_samples()
         self._stacks.align(self._stacks.own, frame)
         events = monitoring.events
         monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.PY_THROW | events.PY_UNWIND)
@@ -76,43 +89,69 @@ class MonitoringHooks:
         tool, self._tool = self._tool, None
         if tool is None:
             return
-        monitoring.set_events(tool, 0)
-        while self._local:
-            monitoring.set_local_events(tool, self._local.pop(), 0)
-        for event in self._callbacks():
-            monitoring.register_callback(tool, event, None)
-        monitoring.free_tool_id(tool)
+        try:
+            monitoring.set_events(tool, 0)
+            while self._local:
+                monitoring.set_local_events(tool, self._local.pop(), 0)
+            for event in self._raw:
+                monitoring.register_callback(tool, event, None)
+        finally:
+            monitoring.free_tool_id(tool)
+            monitoring.restart_events()
+            self._headroom.give_back()
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether nobody else has taken the hooks of this thread out."""
+        return self._tool is not None and bool(monitoring.get_tool(self._tool) == "deepscope")
 
     def adopt(self, code: CodeType) -> Function | None:
         """The facts of a code object that is seen for the first time; None for code that gets no scopes."""
-        events = monitoring.events
-        if self._modules is not None and code is self._modules.code:
-            wanted = events.PY_RETURN
-        elif self._table.owns(code):
-            wanted = events.LINE | events.PY_RETURN | events.PY_YIELD
-        else:
+        if not self._is_module_code(code) and not self._table.owns(code):
             return None
         function = self._table.function(code)
         if self._tool is not None:
             self._local.append(code)
-            monitoring.set_local_events(self._tool, code, wanted)
+            self.follow_level(function)
         return function
 
-    def _enable_again(self) -> None:
-        global _disabled_for
-        state = (self._tool, self._table.user_code.signature, self._modules is not None)
-        if state != _disabled_for:
-            monitoring.restart_events()
-            _disabled_for = state
+    def follow_level(self, function: Function) -> None:
+        """Have events come from `function` as its level says."""
+        events = monitoring.events
+        ends = events.PY_RETURN | events.PY_YIELD
+        if self._is_module_code(function.code):
+            wanted = events.PY_RETURN
+        elif function.level is Level.CALLER:
+            wanted = 0
+        elif function.level is Level.FUNCTION:
+            wanted = ends
+        elif function.line_starts is not None:
+            wanted = events.INSTRUCTION | ends
+        else:
+            wanted = events.LINE | ends
+        if self._tool is not None:
+            monitoring.set_local_events(self._tool, function.code, wanted)
+
+    def end_lines(self) -> None:
+        """No events from functions of the user's any more."""
+        if self._tool is not None:
+            for code in self._local:
+                if not self._is_module_code(code):
+                    monitoring.set_local_events(self._tool, code, 0)
+
+    def _is_module_code(self, code: CodeType) -> bool:
+        return self._modules is not None and code is self._modules.code
 
     def _callbacks(self) -> dict[int, Callback]:
         """The callbacks, as closures: a name from the enclosing scope is the cheapest that Python has."""
         events = monitoring.events
         on_line = self._line_callback()
-        on_start, on_resume, on_throw = self._start_callbacks()
+        on_start = self._start_callback()
+        on_resume, on_throw = self._resume_callbacks()
         on_leave, on_unwind = self._end_callbacks()
         return {
-            events.LINE: self._sampled(on_line),
+            events.LINE: on_line,
+            events.INSTRUCTION: self._instruction_callback(on_line),
             events.PY_START: on_start,
             events.PY_RESUME: on_resume,
             events.PY_THROW: on_throw,
@@ -121,22 +160,44 @@ class MonitoringHooks:
             events.PY_UNWIND: on_unwind,
         }
 
-    def _sampled(self, on_line: Callback) -> Callback:
-        """`on_line` for as long as the cost of an entry is still being measured; it then puts itself in place."""
-        costs = self._costs
+    def take_samples(self) -> None:
+        """Time the callbacks for as long as samples are wanted."""
+        if self._tool is None or self._is_sampling:
+            return
+        self._is_sampling = True
+        events = monitoring.events
+        # Not PY_START: its callback asks for the frame that called it. What it does takes as long as PY_RETURN's.
+        for event in (events.LINE, events.INSTRUCTION, events.PY_RETURN, events.PY_YIELD):
+            timed = self._timed(self._raw[event], is_line=event in (events.LINE, events.INSTRUCTION))
+            monitoring.register_callback(self._tool, event, timed)
 
-        def on_line_sampled(code: CodeType, line: int) -> None:
-            started = costs.clock()
-            on_line(code, line)
-            costs.add(costs.clock() - started)
-            if costs.is_complete and self._tool is not None:
-                monitoring.register_callback(self._tool, monitoring.events.LINE, on_line)
+    def _timed(self, callback: Callback, *, is_line: bool) -> Callback:
+        costs, ledger, slots, clock = self._costs, self._ledger, self._table.slots, self._costs.clock
 
-        return on_line_sampled
+        def on_timed(code: CodeType, place: Any, *value: Any) -> Any:
+            quiet, made, odd = ledger.quiet, len(slots), ledger.looks + ledger.trials
+            started = clock()
+            answer = callback(code, place, *value)
+            taken = clock() - started
+            if answer is None and ledger.looks + ledger.trials == odd:
+                work = Work.FIRST if len(slots) > made else Work.QUIET if ledger.quiet > quiet else Work.ENTRY
+                costs.add(work if is_line else Work.CALL, taken)
+            if costs.is_complete:
+                self._stop_sampling()
+            return answer
+
+        return on_timed
+
+    def _stop_sampling(self) -> None:
+        if self._is_sampling and self._tool is not None:
+            self._is_sampling = False
+            for event, callback in self._raw.items():
+                monitoring.register_callback(self._tool, event, callback)
 
     def _line_callback(self) -> Callback:
         fail, new_slot, stacks = self._fail, self._table.line, self._stacks
         own, owner, foreign = stacks.own, stacks.owner, stacks.foreign
+        pulse, long_ns, clock = stacks.pulse, stacks.long_ns, perf_counter_ns
         align, run, set_line, getframe = stacks.align, stacks.run, stacks.set_line, sys._getframe
 
         def on_line(code: CodeType, line: int) -> None:
@@ -144,6 +205,11 @@ class MonitoringHooks:
                 stack = own if get_ident() == owner else foreign()
                 if stack is None:
                     return
+                if stack is own:
+                    now = clock()
+                    if now - pulse.last >= long_ns:
+                        pulse.long(now)
+                    pulse.last = now
                 entry = stack[-1] if stack else None
                 if entry is None or entry.code is not code:
                     align(stack, getframe(1))
@@ -175,10 +241,21 @@ class MonitoringHooks:
 
         return on_line
 
-    def _start_callbacks(self) -> tuple[Callback, Callback, Callback]:
+    def _instruction_callback(self, on_line: Callback) -> Callback:
+        functions, disable = self._table.functions, monitoring.DISABLE
+
+        def on_instruction(code: CodeType, offset: int) -> Any:
+            function = functions.get(id(code))
+            starts = function.line_starts if function is not None else None
+            line = starts.get(offset) if starts is not None else None
+            return disable if line is None else on_line(code, line)
+
+        return on_instruction
+
+    def _start_callback(self) -> Callback:
         fail, adopt, functions, stacks = self._fail, self.adopt, self._table.functions, self._stacks
         own, owner, foreign, spare = stacks.own, stacks.owner, stacks.foreign, stacks.spare
-        enter, set_line, getframe = stacks.enter, stacks.set_line, sys._getframe
+        enter, set_line, miss, beat, getframe = stacks.enter, stacks.set_line, stacks.miss, stacks.beat, sys._getframe
         disable = monitoring.DISABLE
         module_code = self._modules.code if self._modules is not None else None
         enter_module = self._modules.enter if self._modules is not None else None
@@ -190,7 +267,9 @@ class MonitoringHooks:
                     return disable
                 stack = own if get_ident() == owner else foreign()
                 if stack is None:
+                    miss()
                     return None
+                beat(stack)
                 if enter_module is not None and code is module_code:
                     enter_module(stack, function, getframe(1))
                     return None
@@ -198,6 +277,7 @@ class MonitoringHooks:
                     enter(stack, function)
                 else:
                     entry = spare.pop()
+                    function.calls += 1
                     entry.code = code
                     entry.function = function
                     entry.line = 0
@@ -210,9 +290,17 @@ class MonitoringHooks:
                 fail(error)
             return None
 
+        return on_start
+
+    def _resume_callbacks(self) -> tuple[Callback, Callback]:
+        fail, adopt, functions, stacks = self._fail, self.adopt, self._table.functions, self._stacks
+        own, owner, foreign, beat = stacks.own, stacks.owner, stacks.foreign, stacks.beat
+        enter, set_line, getframe, disable = stacks.enter, stacks.set_line, sys._getframe, monitoring.DISABLE
+
         def go_on(function: Function, frame: FrameType) -> None:
             stack = own if get_ident() == owner else foreign()
             if stack is not None:
+                beat(stack)
                 enter(stack, function)
                 set_line(stack, frame.f_lineno)
 
@@ -234,18 +322,24 @@ class MonitoringHooks:
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
                 fail(error)
 
-        return on_start, on_resume, on_throw
+        return on_resume, on_throw
 
     def _end_callbacks(self) -> tuple[Callback, Callback]:
         fail, functions, stacks = self._fail, self._table.functions, self._stacks
         own, owner, foreign, spare = stacks.own, stacks.owner, stacks.foreign, stacks.spare
-        leave, leave_to = stacks.leave, stacks.leave_to
+        pulse, long_ns, clock = stacks.pulse, stacks.long_ns, perf_counter_ns
+        leave, leave_to, beat = stacks.leave, stacks.leave_to, stacks.beat
 
         def on_leave(code: CodeType, _offset: int, _value: Any) -> None:
             try:
                 stack = own if get_ident() == owner else foreign()
                 if not stack:
                     return
+                if stack is own:
+                    now = clock()
+                    if now - pulse.last >= long_ns:
+                        pulse.long(now)
+                    pulse.last = now
                 entry = stack[-1]
                 if entry.code is not code:
                     leave_to(stack, code)
@@ -268,6 +362,7 @@ class MonitoringHooks:
                 if id(code) in functions:
                     stack = own if get_ident() == owner else foreign()
                     if stack:
+                        beat(stack)
                         leave_to(stack, code)
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
                 fail(error)

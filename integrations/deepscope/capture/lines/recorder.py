@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import weakref
-from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from deepscope.capture.lines.calibration import CostSamples
+from deepscope.capture.forked import abandoned_in_children
+from deepscope.capture.lines.calibration import CostSamples, Work
 from deepscope.capture.lines.dynamo import hide_modules
 from deepscope.capture.lines.hooks import make_hooks
+from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.levels import Limits
+from deepscope.capture.lines.lowering import lowered_scopes
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import LINE, ScopeRow, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
-from deepscope.capture.notices import RecordingWarning, warn
+from deepscope.capture.notices import warn
 
 __all__ = ["LineRecord", "LineRecorder"]
 
@@ -35,6 +37,11 @@ class LineRecord:
     """docs/trace-format.md, `lines`."""
 
 
+_LOST = (RecursionError, IndexError)
+"""The user's code is past its recursion limit; another thread took the last spare entry first, or closes the window."""
+_TAKEN_OUT = "lines are recorded in part: their hook was taken out by another tool, or by Python at the recursion limit"
+
+
 class LineRecorder:
     """Line and module scopes of one window after another; `start` and `stop` are called on the training thread.
 
@@ -42,8 +49,16 @@ class LineRecorder:
     a recording corrupts torch's heap in a later one. Neither raises.
     """
 
-    def __init__(self, user_code: UserCode, lines: bool = True, modules: bool = True, budget: int = 20_000) -> None:
+    def __init__(
+        self,
+        user_code: UserCode,
+        lines: bool = True,
+        modules: bool = True,
+        budget: int = 20_000,
+        limits: Limits | None = None,
+    ) -> None:
         self.user_code = user_code
+        self._limits = limits or Limits()
         self._lines = lines
         self._modules = modules
         self._budget = budget
@@ -55,15 +70,14 @@ class LineRecorder:
         if self._window is not None:
             self.stop()
         try:
-            self._window = _Window(self.user_code, self._lines, self._modules, self._budget)
+            self._window = _Window(self.user_code, self._lines, self._modules, self._budget, self._limits)
             self._window.open(sys._getframe(1))
         except Exception as error:  # noqa: BLE001 - the run goes on without lines
             if self._window is not None:
                 self._window.fail(error)
             else:
                 self._refusal = f"lines are not recorded: {type(error).__name__}: {error}"
-                with suppress(RecordingWarning):  # where warnings are errors; the account has it
-                    warn(self._refusal)
+                warn(self._refusal)
 
     def stop(self) -> LineRecord:
         """Take every hook out, close this thread's scopes and hand out the record; empty where nothing was started."""
@@ -77,17 +91,20 @@ class LineRecorder:
 class _Window:
     """One recording window, from `open` to `close`."""
 
-    def __init__(self, user_code: UserCode, lines: bool, modules: bool, budget: int) -> None:
+    def __init__(self, user_code: UserCode, lines: bool, modules: bool, budget: int, limits: Limits) -> None:
         _hide_hooks()
         _costs.prepare()
         # The selection without lines still needs the hooks, for modules.
         self._table = ScopeTable(user_code if lines else _NoCode(user_code.root), budget)
         self._module_calls = ModuleCalls(self._table) if modules else None
-        self._stacks = Stacks(self._table, self._module_calls, _costs.dispatch_ns)
+        self._ledger = Ledger(self._table, _costs, limits)
+        self._stacks = Stacks(self._table, self._module_calls, self._ledger, _costs.dispatch_ns)
         if self._module_calls is not None:
             self._module_calls.stacks = self._stacks
-        self._hooks = make_hooks(self._table, self._stacks, self._module_calls, _costs, self.fail)
+        self._hooks = make_hooks(self._table, self._stacks, self._module_calls, self._ledger, self.fail)
         self._is_hooked = False
+        self._is_closing = False
+        self._has_failed = False
         self._warnings: list[str] = []
 
     def open(self, frame: FrameType | None) -> None:
@@ -100,7 +117,10 @@ class _Window:
 
     def close(self) -> LineRecord:
         _open_windows.discard(self)
+        self._is_closing = True
         try:
+            if self._is_hooked and not self._has_failed and self._stacks.is_owner and not self._hooks.is_in_place:
+                self._warnings.append(_TAKEN_OUT)  # the trace says it; the user's debugger is no matter to warn of
             self._hooks.remove()
         except Exception as error:  # noqa: BLE001 - the scopes must be closed whatever happens
             self._note("a hook could not be removed", error)
@@ -114,7 +134,13 @@ class _Window:
         return self._record()
 
     def fail(self, error: BaseException) -> None:
-        """Something went wrong in a hook: record no more lines; what is open is closed with the window."""
+        """Something went wrong in a hook: record no more lines; what is open is closed with the window.
+
+        An event that was lost is no failure: the next one sets the stack right.
+        """
+        if self._is_closing or isinstance(error, _LOST):
+            return
+        self._has_failed = True
         try:
             self._hooks.remove()
         except Exception as second:  # noqa: BLE001 - nothing may reach the user's code from here
@@ -130,20 +156,25 @@ class _Window:
         detail = f": {type(error).__name__}: {error}" if error is not None else ""
         self._warnings.append(message + detail)
         if len(self._warnings) == 1:
-            with suppress(RecordingWarning):  # where warnings are errors; the account has it
-                warn(message, error)
+            warn(message, error)
 
     def _record(self) -> LineRecord:
         table = self._table
+        lowered = lowered_scopes(table)
         entries = [slot.opened for slot in table.slots]
         files = dict.fromkeys(row.file for row in table.rows if row.kind == LINE)
         account = {
             "backend": self._hooks.backend if self._is_hooked else None,
             "entries": sum(entries),
-            "cost_ns": _costs.entry_ns,
+            "cost_ns": _costs.of(Work.ENTRY),
+            "total_ns": self._ledger.cost_ns,
+            "calls": self._ledger.calls,
             "budget": table.budget,
             "over_budget": [[slot.id, slot.missed - slot.late] for slot in table.slots if slot.missed > slot.late],
+            "lowered": lowered,
+            "modules_only": not table.has_lines,
             "threads": self._stacks.threads,
+            "unrecorded_threads": self._stacks.unrecorded_threads,
             "warnings": self._warnings,
         }
         return LineRecord(list(table.rows), list(files), entries, account)
@@ -157,20 +188,9 @@ class _NoCode(UserCode):
 
 
 _costs = CostSamples()
-_open_windows: weakref.WeakSet[_Window] = weakref.WeakSet()
+_open_windows: weakref.WeakSet[_Window] = abandoned_in_children()
 
 
 def _hide_hooks() -> None:
     package = __name__.rpartition(".")[0]
     hide_modules([module for name, module in list(sys.modules.items()) if name.startswith(f"{package}.")])
-
-
-def _after_fork() -> None:
-    """Hooks survive a fork; the recording stays with the parent."""
-    for window in list(_open_windows):
-        window.abandon()
-    _open_windows.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -6,6 +6,7 @@ frame, a call and a return, where no line past its budget is near.
 
 from __future__ import annotations
 
+import sys
 import threading
 from _thread import get_ident
 from collections.abc import Callable
@@ -13,8 +14,11 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING
 
+from deepscope.capture.lines.away import LONG_NS, Pulse, tells_cpu_time
 from deepscope.capture.lines.emit import Pair, profiler_enabled
 from deepscope.capture.lines.entry import Entry, Stack, bury
+from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.levels import Level
 from deepscope.capture.lines.quiet import QuietLines, Verdict
 from deepscope.capture.lines.table import Function, ScopeTable, Slot
 
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
     from deepscope.capture.lines.modules import ModuleCalls
 
 __all__ = ["Adopt", "Stacks"]
+
+_NEVER_NS = 1 << 62
 
 Adopt = Callable[[CodeType], "Function | None"]
 """The facts of a code object that was not seen before; None for code that gets no scopes."""
@@ -31,19 +37,35 @@ class Stacks:
     """The stacks of one window. `owner` is the thread that the window was opened on; `own` its stack."""
 
     def __init__(
-        self, table: ScopeTable, modules: ModuleCalls | None, dispatch_ns: int = 0, *, only_owner: bool = False
+        self,
+        table: ScopeTable,
+        modules: ModuleCalls | None,
+        ledger: Ledger,
+        dispatch_ns: int = 0,
+        *,
+        only_owner: bool = False,
     ) -> None:
         self._only_owner = only_owner
+        self.pulse = Pulse()
+        """Of the owner."""
+        self.long_ns = _NEVER_NS if only_owner or not tells_cpu_time() else LONG_NS
+        """A stretch between two events of the hooks that long may have been spent away from the CPU."""
         self._table = table
         self._modules = modules
-        self._quiet = QuietLines(table.budget, dispatch_ns)
+        self._ledger = ledger
+        self._quiet = QuietLines(table.budget, dispatch_ns, ledger)
         self.owner = get_ident()
         self.own: Stack = []
         self.spare: list[Entry] = []
         """Entries to use again."""
         self.adopt: Adopt = lambda _code: None
+        self.look: Callable[[Stack], None] | None = None
+        """What the ledger's looks do; None for nothing."""
+        self._is_aligning = False
+        self._has_lines = True
         self._local = threading.local()
         self._foreign: list[Stack] = []
+        self._unrecorded: list[int] = []
         self._is_open = True
         # A recording of all threads is no thread's own: torch then says "not enabled" even where the window was opened.
         self._records_all_threads = not profiler_enabled()
@@ -52,6 +74,22 @@ class Stacks:
     def threads(self) -> int:
         """Threads that torch recorded while user code ran on them."""
         return 1 + len(self._foreign)
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether the current thread is the one that the window was opened on."""
+        return get_ident() == self.owner
+
+    @property
+    def unrecorded_threads(self) -> int:
+        """Threads on which user code ran and torch did not record."""
+        return len(self._unrecorded)
+
+    def miss(self) -> None:
+        """Note that user code runs on the current thread while torch does not record there; once a thread."""
+        if self._is_open and not hasattr(self._local, "stack") and not hasattr(self._local, "is_missed"):
+            self._local.is_missed = True
+            self._unrecorded.append(get_ident())
 
     def foreign(self) -> Stack | None:
         """The current thread's stack, for a thread other than the owner; None while torch does not record there.
@@ -69,17 +107,30 @@ class Stacks:
             self._foreign.append(stack)
         return stack
 
+    def beat(self, stack: Stack) -> None:
+        """An event of the hooks on the thread of `stack`, before anything comes of it."""
+        if stack is self.own:
+            now = perf_counter_ns()
+            if now - self.pulse.last >= self.long_ns:
+                self.pulse.long(now)
+            self.pulse.last = now
+
     def enter(self, stack: Stack, function: Function) -> Entry:
         """Put a frame that starts (or goes on) on the stack, with no scope yet."""
         is_special = bool(stack) and stack[-1].is_special
         if is_special:
             self._quiet.settle(stack)
+            if not self._has_lines and any(not self.is_module(entry.function) for entry in stack):
+                self._cut(stack, 0)
+                is_special = False
         entry = self.spare.pop() if self.spare else Entry()
+        function.calls += 1
         entry.code = function.code
         entry.function = function
         entry.line = 0
         entry.pair = None
         entry.is_special = is_special
+        entry.is_stale = False
         entry.quiet = None
         stack.append(entry)
         return entry
@@ -87,8 +138,11 @@ class Stacks:
     def set_line(self, stack: Stack, line: int | None) -> None:
         """The top frame is at `line` now (None: at code of no line); its scope takes the place of the last."""
         entry = stack[-1]
+        slot = entry.function.whole
+        if slot is not None:
+            line = entry.code.co_firstlineno
         if line is not None and entry.line != line:
-            slot = entry.function.lines.get(line) or self._table.line(entry.function, line)
+            slot = slot or entry.function.lines.get(line) or self._table.line(entry.function, line)
             if slot is None:
                 self._go_without(stack, line)
             else:
@@ -108,12 +162,14 @@ class Stacks:
         entry.line = line
         if verdict is Verdict.NORMAL:
             self._take(entry, slot)[0]()
-            return
-        if verdict is Verdict.TRIAL:
-            self._quiet.open_on_trial(self._take(entry, slot))
-        entry.is_special = True
-        entry.quiet = slot
-        entry.since = perf_counter_ns()
+        else:
+            if verdict is Verdict.TRIAL:
+                self._quiet.open_on_trial(self._take(entry, slot))
+            entry.is_special = True
+            entry.quiet = slot
+            entry.since = perf_counter_ns()
+        if self._ledger.is_due and self.look is not None and not self._is_aligning:
+            self.look(stack)
 
     def _go_without(self, stack: Stack, line: int) -> None:
         entry = stack[-1]
@@ -121,10 +177,27 @@ class Stacks:
             self._quiet.settle(stack)
             entry.quiet = None
         self._close(entry)
+        if entry.function.is_continuation and not entry.line and len(stack) > 1:
+            self._end_continued(entry.function, stack[-2])
         entry.line = line
+
+    def _end_continued(self, function: Function, entry: Entry) -> None:
+        """A frame starts that goes on for the one below it: there the line of the graph break has come to its end.
+
+        What is compiled of the rest then belongs to the line that called the compiled function.
+        """
+        if entry.function.name == function.name:
+            function.first_line = entry.function.first_line
+            if not entry.is_special:
+                self._close(entry)
+                entry.line = 0
 
     def leave(self, stack: Stack) -> None:
         """The top frame ends or suspends itself."""
+        self._take_off(stack)
+        self.refresh(stack)
+
+    def _take_off(self, stack: Stack) -> None:
         entry = stack[-1]
         if entry.is_special:
             self._quiet.settle(stack)
@@ -139,6 +212,7 @@ class Stacks:
         for depth in range(len(stack) - 1, -1, -1):
             if stack[depth].code is code:
                 self._cut(stack, depth)
+                self.refresh(stack)
                 return
 
     def align(self, stack: Stack, frame: FrameType | None) -> None:
@@ -146,6 +220,13 @@ class Stacks:
 
         For frames that were running before the hooks went in, and after an event was lost.
         """
+        self._is_aligning = True
+        try:
+            self._align(stack, frame)
+        finally:
+            self._is_aligning = False
+
+    def _align(self, stack: Stack, frame: FrameType | None) -> None:
         functions, adopt = self._table.functions, self.adopt
         running: list[tuple[Function, FrameType]] = []
         while frame is not None:
@@ -167,12 +248,64 @@ class Stacks:
                 self.enter(stack, function)
                 self._set_frame(stack, outer)
 
+    def is_module(self, function: Function) -> bool:
+        """Whether it stands for calls of modules."""
+        return self._modules is not None and function.code is self._modules.code
+
+    def mark_stale(self, function: Function) -> None:
+        """The detail of `function` has been lowered: its frames get another scope each when they go on."""
+        for stack in (self.own, *self._foreign):
+            is_above = False
+            for entry in list(stack):
+                if entry.function is function:
+                    entry.is_stale = is_above = True
+                if is_above and not entry.is_special:
+                    entry.quiet = None
+                    entry.is_special = True
+
+    def refresh(self, stack: Stack) -> None:
+        """The top frame of the current thread's stack is at work (again): if it is stale, open its new scope."""
+        if not stack or not stack[-1].is_stale:
+            return
+        entry = stack[-1]
+        entry.is_stale = False
+        entry.is_special = len(stack) > 1 and stack[-2].is_special
+        entry.quiet = None
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code is not entry.code:
+            frame = frame.f_back
+        if frame is not None:
+            self.set_line(stack, entry.function.place(frame))
+
+    def drop_frames(self, function: Function, stack: Stack) -> bool:
+        """Take the frames of `function` off the current thread's `stack`, and what else is to be dropped above them.
+
+        False where this cannot be done: on other threads, or below frames that stay.
+        """
+        top = len(stack)
+        while top and stack[top - 1].function.level is Level.CALLER:
+            top -= 1
+        others = [other for other in (self.own, *self._foreign) if other is not stack]
+        if any(entry.function is function for other in (*others, stack[:top]) for entry in list(other)):
+            return False
+        self._cut(stack, top)
+        return True
+
+    def end_lines(self, stack: Stack) -> None:
+        """Close all scopes of the current thread's `stack`; other threads close theirs when they enter a module."""
+        self._cut(stack, 0)
+        self._has_lines = False
+        for other in (self.own, *self._foreign):
+            for entry in list(other):
+                entry.quiet = None
+                entry.is_special = True
+
     def end(self) -> bool:
         """Close the scopes of this thread, if it is the owner; what other threads have open stays open for ever.
 
         Returns whether it is. Called when no hook is in place any more, while torch still records.
         """
-        is_owner = get_ident() == self.owner
+        is_owner = self.is_owner
         if is_owner:
             self._cut(self.own, 0)
         self.abandon()
@@ -189,17 +322,19 @@ class Stacks:
 
     def _set_frame(self, stack: Stack, frame: FrameType) -> None:
         if self._modules is None or frame.f_code is not self._modules.code:
-            self.set_line(stack, frame.f_lineno)
+            self.set_line(stack, stack[-1].function.place(frame))
 
     def _cut(self, stack: Stack, depth: int) -> None:
         while len(stack) > depth:
-            self.leave(stack)
+            self._take_off(stack)
 
     def _reveal(self, stack: Stack) -> None:
         """Give all frames of the stack their scopes, since one is about to open above them."""
+        is_stale = False
         for entry in stack:
             if not entry.is_special:
                 continue
+            is_stale = is_stale or entry.is_stale
             slot = entry.quiet
             is_on_trial = slot is not None and entry.pair is not None
             if slot is not None and not is_on_trial:
@@ -208,7 +343,7 @@ class Stacks:
                 slot.long += 1
                 self._take(entry, slot)[0]()
                 entry.quiet = None
-            entry.is_special = is_on_trial
+            entry.is_special = is_on_trial or is_stale
 
     def _take(self, entry: Entry, slot: Slot) -> Pair:
         """Give the entry an idle scope of `slot`, for the caller to open."""

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FrameType
 from typing import NamedTuple
 
-from deepscope.capture.lines.code_facts import opens_at_start, resume_offset
-from deepscope.capture.lines.dynamo import is_compiled, undisturbed
+from deepscope.capture.lines.code_facts import line_starts, opens_at_start, resume_offset
+from deepscope.capture.lines.dynamo import continued_function, is_compiled, undisturbed
 from deepscope.capture.lines.emit import Pair, make_pair
+from deepscope.capture.lines.levels import Level
+from deepscope.capture.lines.loops import Loop
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.trace.scope_names import line_name, module_name
 
-__all__ = ["LINE", "MODULE", "Function", "MakePair", "ScopeRow", "ScopeTable", "Slot"]
+__all__ = ["LINE", "MODULE", "OFTEN", "UNLIMITED", "Function", "MakePair", "ScopeRow", "ScopeTable", "Slot"]
 
 LINE, MODULE = 0, 1
+
+UNLIMITED = 1 << 62
+OFTEN = 4
+"""A line holds operators where one in so many of its runs is long enough for one."""
+_FIRST_PORTION, _LARGEST_PORTION = 4, 256
 
 MakePair = Callable[[str], Pair]
 """Makes a scope of that name: a span of torch's recording, or whatever else is to happen while a line runs."""
@@ -37,14 +44,28 @@ class ScopeRow(NamedTuple):
 class Slot:
     """A line or module that has run: its number, its idle scopes, and how many more runs its budget allows."""
 
-    __slots__ = ("_make", "granted", "id", "judged", "late", "left", "long", "missed", "name", "pool")
+    __slots__ = (
+        "_make",
+        "granted",
+        "holds",
+        "id",
+        "judged",
+        "late",
+        "left",
+        "long",
+        "missed",
+        "name",
+        "pool",
+        "reserve",
+    )
 
     def __init__(self, number: int, name: str, budget: int, make: MakePair = make_pair) -> None:
         self._make = make
         self.id = number
         self.name = name
-        self.granted = budget
-        self.left = budget
+        self.granted = self.left = budget if budget == UNLIMITED else min(budget, _FIRST_PORTION)
+        self.reserve = budget - self.granted
+        """What is left of the budget beside `left`: it is granted in portions, so that runs are counted in passing."""
         self.missed = 0
         """Runs without a scope, past the budget."""
         self.late = 0
@@ -53,8 +74,29 @@ class Slot:
         """Runs since the budget was spent."""
         self.long = 0
         """Stretches of these that were long enough for an operator, since it was last judged whether it holds any."""
+        self.holds = False
+        """Whether its runs, when they were last judged, were long enough for operators."""
         self.pool: list[Pair] = []
         """Scopes that are closed; recursion needs one for each open run."""
+
+    def grant(self) -> int:
+        """Allow another portion of the budget, at least one; returns how many runs."""
+        portion = max(min(self.reserve, self.granted, _LARGEST_PORTION), 1)
+        self.reserve -= portion
+        self.granted += portion
+        self.left += portion
+        return portion
+
+    def spend_budget(self) -> None:
+        """Judge the line from its next run on."""
+        self.granted -= max(self.left, 0)
+        self.reserve = 0
+        self.left = min(self.left, 0)
+
+    @property
+    def seems_to_hold(self) -> bool:
+        """Whether the line has been seen to run as long as operators do."""
+        return self.holds or self.long * OFTEN > self.judged
 
     def pair(self) -> Pair:
         """A new scope, for when the pool is empty."""
@@ -69,15 +111,53 @@ class Slot:
 class Function:
     """What the hooks need to know of a code object; keeps it alive, so that its `id` stays its own."""
 
-    __slots__ = ("code", "hidden_line", "lines", "opens_at_start", "resume_offset")
+    __slots__ = (
+        "calls",
+        "code",
+        "first_line",
+        "hidden_line",
+        "is_continuation",
+        "level",
+        "line_starts",
+        "lines",
+        "loops",
+        "name",
+        "opens_at_start",
+        "resume_offset",
+        "seen",
+        "whole",
+    )
 
     def __init__(self, code: CodeType) -> None:
         self.code = code
         self.lines: dict[int, Slot] = {}
-        self.opens_at_start = opens_at_start(code)
+        name = getattr(code, "co_qualname", code.co_name)  # co_qualname came with 3.11
+        continued = continued_function(name)
+        self.name: str = continued or name
+        self.first_line = code.co_firstlineno
+        self.is_continuation = bool(continued)
+        """Whether dynamo made it of what comes after a graph break: its caller is the function that it goes on with."""
+        self.opens_at_start = self.is_continuation or opens_at_start(code)
         self.resume_offset = resume_offset(code)
-        self.hidden_line = code.co_firstlineno if is_compiled(code) else 0
+        self.line_starts = line_starts(code)
+        """Of a long function and one with silent loops: the offsets of its lines."""
+        self.hidden_line = code.co_firstlineno if self.is_continuation or is_compiled(code) else 0
         """A line that never has a scope: in compiled code the definition, where all that has no line stands."""
+        self.calls = 0
+        self.seen = 0
+        """Entries of its lines up to when the costs were last looked at."""
+        self.level = Level.LINES
+        self.whole: Slot | None = None
+        """The scope of all its lines together, from level FUNCTION on."""
+        self.loops: list[Loop] = []
+        """Those whose lines have no scopes of their own."""
+
+    def place(self, frame: FrameType) -> int | None:
+        """The line whose scope is to be open while the frame is where it is."""
+        for loop in self.loops:
+            if loop.begin <= frame.f_lasti <= loop.end:
+                return loop.line
+        return frame.f_lineno
 
 
 class ScopeTable:
@@ -91,7 +171,12 @@ class ScopeTable:
         self.slots: list[Slot] = []
         self.functions: dict[int, Function] = {}
         """By `id` of the code object: hashing a code object reads all its bytecode."""
+        self.dropped: dict[int, Function] = {}
+        """Functions that get no scopes any more, likewise."""
+        self.has_lines = True
+        """Until the detail of the whole window is lowered to modules."""
         self._by_place: dict[tuple[str, int, str, int], Slot] = {}
+        self._paths: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def function(self, code: CodeType) -> Function:
@@ -102,7 +187,9 @@ class ScopeTable:
         return known
 
     def owns(self, code: CodeType) -> bool:
-        """Whether the code is the user's."""
+        """Whether the code is the user's, and of interest still."""
+        if not self.has_lines or id(code) in self.dropped:
+            return False
         return undisturbed(self.user_code.owns, code.co_filename)
 
     def line(self, function: Function, line: int) -> Slot | None:
@@ -110,24 +197,39 @@ class ScopeTable:
 
         None for a line that is to have no scope.
         """
-        return None if line == function.hidden_line else undisturbed(self._line, function, line)
+        if line == function.hidden_line or function.whole is not None:
+            return None
+        return undisturbed(self._line, function, line)
+
+    def whole(self, function: Function) -> Slot:
+        """The slot of all lines of `function` together: that of its first line."""
+        return self.slot_at(function, function.code.co_firstlineno)
+
+    def slot_at(self, function: Function, line: int) -> Slot:
+        """The slot of a line of `function`, whatever its level."""
+        return undisturbed(self._line, function, line)
 
     def _line(self, function: Function, line: int) -> Slot:
         code = function.code
-        name = getattr(code, "co_qualname", code.co_name)  # co_qualname came with 3.11
-        place = (code.co_filename, line, name, code.co_firstlineno)
+        place = (code.co_filename, line, function.name, function.first_line)
         with self._lock:
             slot = self._by_place.get(place)
             if slot is None:
-                row = ScopeRow(LINE, self.user_code.real_path(code.co_filename), line, name, code.co_firstlineno)
+                row = ScopeRow(LINE, self._real_path(code.co_filename), line, function.name, function.first_line)
                 slot = self._by_place[place] = self._add(row, line_name, self.budget)
             function.lines[line] = slot
         return slot
 
+    def _real_path(self, filename: str) -> str:
+        path = self._paths.get(filename)
+        if path is None:
+            path = self._paths[filename] = self.user_code.real_path(filename)
+        return path
+
     def module(self) -> Slot:
         """A slot for a module; its row is filled in after the window. Modules exist to hold operators: no budget."""
         with self._lock:
-            return self._add(ScopeRow(MODULE, "", 0, ""), module_name, 1 << 62)
+            return self._add(ScopeRow(MODULE, "", 0, ""), module_name, UNLIMITED)
 
     def _add(self, row: ScopeRow, name_of: Callable[[int], str], budget: int) -> Slot:
         number = len(self.rows)

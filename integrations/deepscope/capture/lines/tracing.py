@@ -9,12 +9,17 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any
 
-from deepscope.capture.lines.calibration import CostSamples
+from deepscope.capture.lines.away import Pulse
+from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.code_facts import is_resumed
 from deepscope.capture.lines.entry import Stack
+from deepscope.capture.lines.headroom import Headroom
+from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.levels import Level
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import Function, ScopeTable
@@ -28,26 +33,31 @@ class TracingHooks:
     """The hooks of one window; `install` and `remove` on the training thread."""
 
     backend = "settrace"
+    silences_loops = False
 
     def __init__(
         self,
         table: ScopeTable,
         stacks: Stacks,
         modules: ModuleCalls | None,
-        costs: CostSamples,
+        ledger: Ledger,
         fail: Callable[[Exception], None],
     ) -> None:
         self._table = table
         self._stacks = stacks
         self._modules = modules
-        self._costs = costs
+        self._costs = ledger.costs
+        self._ledger = ledger
         self._fail = fail
         self._module_code = modules.code if modules is not None else None
         self._all: list[Trace] = []
         """Every trace function that is in place somewhere."""
+        self._timed: dict[Any, Trace] = {}
+        """By local trace function, the one that times it."""
         self._files: list[dict[str, bool]] = []
         self._thread_hook: Trace | None = None
         self._is_on = False
+        self._headroom = Headroom()
 
     def install(self, frame: FrameType | None) -> str | None:
         """Hook in; `frame` is the innermost one that runs already. Returns why not, or None."""
@@ -56,6 +66,7 @@ class TracingHooks:
             name = f"{getattr(holder, '__module__', '')}.{getattr(holder, '__qualname__', type(holder).__qualname__)}"
             return f"a debugger or coverage tool holds sys.settrace ({name.strip('.')})"
         self._is_on = True
+        self._headroom.take()
         self._stacks.align(self._stacks.own, frame)
         on_call, on_local, on_module = self._functions(self._stacks.own)
         self._follow_running(frame, on_local, on_module)
@@ -68,6 +79,7 @@ class TracingHooks:
     def remove(self) -> None:
         """Leave nothing behind here; other threads take their hook off at their next event. Safe to call twice."""
         self._is_on = False
+        self._headroom.give_back()
         for files in self._files:  # threads then ask again, and learn that there is nothing to do any more
             files.clear()
         if sys.gettrace() in self._all:
@@ -82,11 +94,44 @@ class TracingHooks:
                     _let_go(outer)
                 outer = outer.f_back
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether nobody else has taken the hooks of this thread out; Python does, too, where one of them raises."""
+        return sys.gettrace() in self._all
+
     def adopt(self, code: CodeType) -> Function | None:
         """The facts of a code object that is seen for the first time; None for code that gets no scopes."""
         if code is self._module_code or self._table.owns(code):
             return self._table.function(code)
         return None
+
+    def follow_level(self, function: Function) -> None:
+        """Leave the frames of a function alone that gets no scopes any more; others learn of it as they go on."""
+        if function.level is Level.CALLER:
+            self._leave_alone(lambda code: code is function.code)
+
+    def end_lines(self) -> None:
+        """Leave all of the user's code alone."""
+        for files in self._files:
+            files.clear()
+            if self._module_code is not None:
+                files[self._module_code.co_filename] = True
+        self._leave_alone(lambda code: code is not self._module_code)
+
+    def take_samples(self) -> None:
+        """Time the innermost frame, too: functions that are called while samples are wanted are timed by themselves."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_trace is None:
+            frame = frame.f_back
+        if frame is not None and (timed := self._timed.get(frame.f_trace)) is not None:
+            frame.f_trace = timed
+
+    def _leave_alone(self, is_meant: Callable[[CodeType], object]) -> None:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_trace is not None and frame.f_trace in self._all and is_meant(frame.f_code):
+                _let_go(frame)
+            frame = frame.f_back
 
     def _follow_running(self, frame: FrameType | None, on_local: Trace, on_module: Trace) -> None:
         while frame is not None:
@@ -101,7 +146,7 @@ class TracingHooks:
         try:
             stack = self._stacks.foreign() if self._is_on else None
             if stack is None:
-                sys.settrace(None)
+                sys.settrace(self._look_for_user_code if self._is_on else None)
                 return None
             on_call, _, _ = self._functions(stack)
             sys.settrace(on_call)
@@ -110,13 +155,26 @@ class TracingHooks:
             self._fail(error)
             return None
 
+    def _look_for_user_code(self, frame: FrameType, _event: str, _arg: Any) -> None:
+        """On a thread that torch does not record: note it if user code comes to run there."""
+        try:
+            is_users = self._is_on and (frame.f_code is self._module_code or self._table.owns(frame.f_code))
+            if is_users:
+                self._stacks.miss()
+            if is_users or not self._is_on:
+                sys.settrace(None)
+        except Exception as error:  # noqa: BLE001 - it would reach the user's code
+            self._fail(error)
+
     def _functions(self, stack: Stack) -> tuple[Trace, Trace, Trace]:
         """The trace functions of one thread, closures over its stack: global, local, and local for module calls."""
-        on_local, on_module = self._local_functions(stack)
-        on_call = self._call_function(stack, self._sampled(on_local), on_local, on_module)
+        pulse = self._stacks.pulse if stack is self._stacks.own else Pulse()
+        on_local, on_module = self._local_functions(stack, pulse)
+        timed = self._timed[on_local] = self._sampled(on_local)
+        on_call = self._call_function(stack, pulse, timed, on_local, on_module)
         return on_call, on_local, on_module
 
-    def _call_function(self, stack: Stack, on_first: Trace, on_local: Trace, on_module: Trace) -> Trace:
+    def _call_function(self, stack: Stack, pulse: Pulse, on_first: Trace, on_local: Trace, on_module: Trace) -> Trace:
         fail, adopt, stacks, costs = self._fail, self.adopt, self._stacks, self._costs
         functions, spare, owns = self._table.functions, stacks.spare, self._table.owns
         enter, set_line, module_code = stacks.enter, stacks.set_line, self._module_code
@@ -124,10 +182,9 @@ class TracingHooks:
         # Whether a file has code that gets scopes: the hash of a name is kept by Python, that of a code object is not.
         files: dict[str, bool] = {} if module_code is None else {module_code.co_filename: True}
         self._files.append(files)
-        local = on_local if costs.is_complete else on_first
+        long_ns, clock = stacks.long_ns, perf_counter_ns
 
         def on_call(frame: FrameType, _event: str, _arg: Any) -> Any:
-            nonlocal local
             try:
                 code = frame.f_code
                 wanted = files.get(code.co_filename)
@@ -141,6 +198,10 @@ class TracingHooks:
                 function = functions.get(id(code)) or adopt(code)
                 if function is None:
                     return None
+                now = clock()
+                if now - pulse.last >= long_ns:
+                    pulse.long(now)
+                pulse.last = now
                 if enter_module is not None and code is module_code:
                     frame.f_trace_lines = False
                     enter_module(stack, function, frame)
@@ -149,46 +210,56 @@ class TracingHooks:
                     enter(stack, function)
                 else:
                     entry = spare.pop()
+                    function.calls += 1
                     entry.code = code
                     entry.function = function
                     entry.line = 0
                     entry.pair = None
                     entry.is_special = False
                     stack.append(entry)
-                if is_resumed(frame, function.resume_offset):
+                if function.whole is not None:
+                    frame.f_trace_lines = False
+                    set_line(stack, None)
+                elif is_resumed(frame, function.resume_offset):
                     set_line(stack, frame.f_lineno)
-                if local is on_first and costs.is_complete:
-                    local = on_local
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
                 fail(error)
                 return None
-            return local
+            return on_local if costs.is_complete else on_first
 
         self._all.append(on_call)
         return on_call
 
     def _sampled(self, on_local: Trace) -> Trace:
-        """`on_local` for as long as the cost of an entry is still being measured."""
-        costs = self._costs
+        """`on_local` for as long as samples of what it costs are wanted."""
+        costs, ledger, slots, clock = self._costs, self._ledger, self._table.slots, self._costs.clock
 
         def on_local_sampled(frame: FrameType, event: str, arg: Any) -> Any:
-            if event != "line" or costs.is_complete:
-                on_local(frame, event, arg)
-                return on_local
-            started = costs.clock()
+            quiet, made, odd = ledger.quiet, len(slots), ledger.looks + ledger.trials
+            started = clock()
             on_local(frame, event, arg)
-            costs.add(costs.clock() - started)
+            taken = clock() - started
+            if costs.is_complete:
+                return on_local
+            if ledger.looks + ledger.trials == odd and event in ("line", "return"):
+                work = Work.FIRST if len(slots) > made else Work.QUIET if ledger.quiet > quiet else Work.ENTRY
+                costs.add(work if event == "line" else Work.CALL, taken)
             return on_local_sampled
 
         self._all.append(on_local_sampled)
         return on_local_sampled
 
-    def _local_functions(self, stack: Stack) -> tuple[Trace, Trace]:
+    def _local_functions(self, stack: Stack, pulse: Pulse) -> tuple[Trace, Trace]:
         fail, new_slot, stacks = self._fail, self._table.line, self._stacks
         run, set_line, leave = stacks.run, stacks.set_line, self._leave_function(stack)
+        long_ns, clock = stacks.long_ns, perf_counter_ns
 
         def on_local(frame: FrameType, event: str, _arg: Any) -> Any:
             try:
+                now = clock()
+                if now - pulse.last >= long_ns:
+                    pulse.long(now)
+                pulse.last = now
                 if event == "line":
                     entry = stack[-1] if stack else None
                     if entry is None or entry.code is not frame.f_code:
@@ -200,6 +271,7 @@ class TracingHooks:
                     slot = entry.function.lines.get(line) or new_slot(entry.function, line)
                     if slot is None:
                         set_line(stack, line)
+                        frame.f_trace_lines = entry.function.whole is None
                         return
                     slot.left = left = slot.left - 1
                     if left < 0 or entry.is_special:
@@ -224,6 +296,10 @@ class TracingHooks:
         def on_module(frame: FrameType, event: str, _arg: Any) -> Any:
             try:
                 if event == "return":
+                    now = clock()
+                    if now - pulse.last >= long_ns:
+                        pulse.long(now)
+                    pulse.last = now
                     leave(frame)
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
                 fail(error)
@@ -256,11 +332,11 @@ class TracingHooks:
 
     def _lost(self, stack: Stack, frame: FrameType) -> None:
         """The frame is not the top of its stack: an event was lost, or the frame has outlived the window."""
-        if self._is_on:
+        if self._is_on and id(frame.f_code) not in self._table.dropped:
             self._stacks.align(stack, frame)
         else:
             _let_go(frame)
-            if sys.gettrace() in self._all:
+            if not self._is_on and sys.gettrace() in self._all:
                 sys.settrace(None)
 
 

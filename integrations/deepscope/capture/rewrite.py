@@ -1,6 +1,6 @@
 """From torch's export to DeepScope's trace: scopes named, stacks on operators, the `deepscope` object, compressed.
 
-Runs in a process of its own for large traces (`python -m deepscope.trace.rewrite`, instructions as JSON on stdin, the
+Runs in a process of its own for large traces (`python -m deepscope.capture.rewrite`, instructions as JSON on stdin, the
 outcome on stdout), so that it takes neither the interpreter's lock nor time from the training run.
 """
 
@@ -18,17 +18,25 @@ from typing import Any, BinaryIO, cast
 import msgspec
 import numpy as np
 
+from deepscope.analysis.attribution import attribute
+from deepscope.analysis.call_stacks import call_stacks
 from deepscope.errors import TraceError
-from deepscope.trace.budget import choose_stacks
 from deepscope.trace.late import LateRuns, late_event, with_late_runs
-from deepscope.trace.model import Events, Kind, Scope, Trace
+from deepscope.trace.model import Events, Int64, Kind, Scope, Trace
 from deepscope.trace.pieces import Piece, Pieces
 from deepscope.trace.read import read_trace
 from deepscope.trace.repair import escape_names
-from deepscope.trace.scope_names import LATE, MOMENT_NAME
+from deepscope.trace.scope_names import LATE, MOMENT_NAME, OFF_CPU, parse_off_cpu
 from deepscope.trace.source import Source
-from deepscope.trace.splice import compact, json_bytes, scope_event, scope_prefix, with_argument, with_name
-from deepscope.trace.stacks import Stacks, stacks_of
+from deepscope.trace.splice import (
+    compact,
+    json_bytes,
+    off_cpu_prefix,
+    scope_event,
+    scope_prefix,
+    with_argument,
+    with_name,
+)
 
 __all__ = ["LINE_PREFIX", "MODULE_PREFIX", "Instructions", "Outcome", "rewrite"]
 
@@ -72,19 +80,31 @@ def rewrite(instructions: Instructions) -> Outcome:
     scopes = _scopes(instructions.header)
     trace, late = with_late_runs(_with_scopes(raw, scopes), len(scopes))
     trace = _with_annotations(trace, instructions.rename)
+    names = _renames(trace, instructions)
+    trace = _as_written(trace, names, instructions.header)
     events = trace.events
     operators = int((events.kind == Kind.OPERATOR).sum())
     if instructions.skip_if_empty and not operators:
         return Outcome(written=False)
-    stacks = choose_stacks(events, stacks_of(trace), Path(instructions.raw))
-    edits = _Edits(trace, len(raw.events), stacks, late, instructions)
+    stacks = call_stacks(attribute(trace))
+    depth = stacks.depth_within(Path(instructions.raw).stat().st_size)
+    edits = _Edits(
+        trace,
+        count=len(raw.events),
+        stacks=stacks.of_event,
+        texts=stacks.texts(depth),
+        late=late,
+        names=names,
+        table=instructions.header.get("scopes", []),
+    )
     outcome = Outcome(
         written=True,
         operators=operators,
         scopes=int((events.scope >= 0).sum()),
         stacks=int((stacks.of_event >= 0).sum()),
     )
-    header = instructions.header | {"call_stacks": {"operators": operators, "written": outcome.stacks}}
+    written = {"operators": operators, "written": outcome.stacks, "depth": depth, "cut": stacks.deeper_than(depth)}
+    header = instructions.header | {"call_stacks": written}
     with _renamed_when_whole(Path(instructions.target)) as stream:
         stream.write(b'{"schemaVersion":%s,"deepscope":' % json_bytes(trace.metadata.get("schemaVersion", 1)))
         stream.write(json_bytes(header))
@@ -144,20 +164,40 @@ def _with_annotations(trace: Trace, renamed: Mapping[str, str | None]) -> Trace:
     return replace(trace, events=replace(events, kind=np.where(is_light, np.uint8(Kind.ANNOTATION), events.kind)))
 
 
+def _as_written(trace: Trace, names: Mapping[str, str | None], header: dict[str, Any]) -> Trace:
+    """The trace as a reader of the file will have it: new names, and what is taken out being nothing any more."""
+    events = trace.events
+    gone = np.array([name in names and names[name] is None for name in trace.strings], np.bool_)
+    kind = np.where(gone[events.name] & (events.scope < 0), np.uint8(Kind.OTHER), events.kind)
+    return replace(
+        trace,
+        strings=[names.get(name) or name for name in trace.strings],
+        events=replace(events, kind=kind),
+        metadata=trace.metadata | {"deepscope": header},
+    )
+
+
 class _Edits:
     """Applies to each piece of the export what was decided for its events."""
 
     def __init__(
-        self, trace: Trace, count: int, stacks: Stacks, late: dict[int, LateRuns], instructions: Instructions
+        self,
+        trace: Trace,
+        *,
+        count: int,
+        stacks: Int64,
+        texts: list[str],
+        late: dict[int, LateRuns],
+        names: dict[str, str | None],
+        table: list[Any],
     ) -> None:
         self._seen = 0
         self._count = count
         self._late = late
         self._scope: list[int] = trace.events.scope.tolist()
-        self._stack: list[int] = stacks.of_event.tolist()
-        self._texts = [json_bytes(text) for text in stacks.texts]
-        self._names = _renames(trace, instructions)
-        table = instructions.header.get("scopes", [])
+        self._stack: list[int] = stacks.tolist()
+        self._texts = [json_bytes(text) for text in texts]
+        self._names = names
         self._affixes = [
             scope_prefix(number, scope, is_module=row[0] == 1)
             for number, (scope, row) in enumerate(zip(trace.scopes, table, strict=True))
@@ -177,6 +217,8 @@ class _Edits:
                 yield from (late_event(bytes(text), run, *self._affixes[number]) for number in run.scopes)
             elif scope >= 0:
                 yield scope_event(bytes(text), *self._affixes[scope])
+            elif (off_cpu_ns := parse_off_cpu(event.name)) is not None:
+                yield scope_event(bytes(text), *off_cpu_prefix(off_cpu_ns))
             elif event.name in self._names:
                 name = self._names[event.name]
                 if name is not None:
@@ -198,7 +240,7 @@ _decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
 def _renames(trace: Trace, instructions: Instructions) -> dict[str, str | None]:
     names = dict(instructions.rename)
     for name in trace.strings:
-        if name[:4] in (LINE_PREFIX, MODULE_PREFIX, LATE, MOMENT_NAME):
+        if name[:4] in (LINE_PREFIX, MODULE_PREFIX, LATE, MOMENT_NAME, OFF_CPU):
             names[name] = None
     last = instructions.drop_if_empty
     current = next((old for old, new in names.items() if new == last), last)

@@ -1,0 +1,33 @@
+"""What is open here is the parent's in a forked child: it is abandoned there."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Protocol, TypeVar
+
+__all__ = ["Abandoned", "abandoned_in_children"]
+
+
+class Abandoned(Protocol):
+    """Something that hooks in, which survives a fork."""
+
+    def abandon(self) -> None:
+        """In a forked child, where nobody records: take the hooks out and end nothing."""
+
+
+Open = TypeVar("Open", bound=Abandoned)
+
+
+def abandoned_in_children() -> weakref.WeakSet[Open]:
+    """A set for what is open: each forked child abandons what it holds at that time, and then has it empty."""
+    opened: weakref.WeakSet[Open] = weakref.WeakSet()
+
+    def after_fork() -> None:
+        for one in list(opened):
+            one.abandon()
+        opened.clear()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=after_fork)
+    return opened

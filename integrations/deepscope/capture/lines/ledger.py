@@ -1,0 +1,102 @@
+"""What recording has cost a window so far, and what it may: the account on which detail is lowered."""
+
+from __future__ import annotations
+
+import math
+
+from deepscope.capture.lines.calibration import CostSamples, Work
+from deepscope.capture.lines.levels import Limits
+from deepscope.capture.lines.run_time import RunClock
+from deepscope.capture.lines.table import LINE, ScopeTable
+
+__all__ = ["Ledger"]
+
+_GRACE_NS = 50_000_000
+"""So much is nothing to anybody, and a program may begin with its dearest lines."""
+_EVERY = 4096
+"""Entries between two looks at what they cost."""
+_SCARCE = 0.6
+"""From this part of `max_entries` on the dearest lines give way, so that the last entry is never used."""
+_SCARCITY = 25
+"""Graces that it counts to be at `max_entries`, rising from none, by the part used."""
+
+
+class Ledger:
+    """The costs of one window, over all its threads: they hold the interpreter's lock one after another.
+
+    `spend` counts entries in passing; where `is_due` says so, `look` counts and weighs exactly.
+    """
+
+    def __init__(self, table: ScopeTable, costs: CostSamples, limits: Limits) -> None:
+        self._table = table
+        self.costs = costs
+        self._limits = limits
+        self._clock = RunClock()
+        self._spent = 0
+        self._every = min(_EVERY, limits.max_entries // 16)
+        self._next_look = self._every
+        self.quiet = 0
+        """Runs of lines past their budget that had no scope."""
+        self.trials = 0
+        """Runs of lines that were on trial."""
+        self.is_due = False
+        self.looks = 0
+        self._last_cost = 0
+        self._last_moment = 0
+
+    def spend(self, entries: int) -> None:
+        """So many entries were granted, or one was made."""
+        self._spent += entries
+        if self._spent >= self._next_look:
+            self.is_due = True
+
+    def look(self) -> float:
+        """How far the costs are beyond what they may be: at most 0 where they are not, 1 by a whole grace."""
+        self.is_due = False
+        self.looks += 1
+        self._next_look = self._spent + max(self._every, 2 * len(self._table.slots))
+        self.costs.begin_burst()
+        cost, moment = self._lasting_ns(), self._clock.now_ns()
+        recent_cost, recent = cost - self._last_cost, moment - self._last_moment
+        self._last_cost, self._last_moment = cost, moment
+        lines = self._line_entries()
+        if lines > self._limits.max_entries * _SCARCE:
+            return _SCARCITY * (lines / self._limits.max_entries - _SCARCE)
+        share = self._limits.max_slowdown - 1
+        if share == math.inf or recent_cost <= share * max(recent - recent_cost, 0):
+            return 0.0  # What is beyond is an old debt; it was dear once and is not any more.
+        without_ns = max(moment - cost - self._once_ns(), 0)
+        return (cost - _GRACE_NS - share * without_ns) / _GRACE_NS
+
+    @property
+    def entries(self) -> int:
+        """Scopes opened."""
+        return sum(slot.opened for slot in self._table.slots)
+
+    @property
+    def calls(self) -> int:
+        """Calls of the user's functions that hooks were called for."""
+        return sum(function.calls for function in (*self._table.functions.values(), *self._table.dropped.values()))
+
+    @property
+    def cost_ns(self) -> int:
+        """What all entries and calls have cost."""
+        return self._lasting_ns() + self._once_ns()
+
+    def _lasting_ns(self) -> int:
+        costs = self.costs
+        return (
+            (self.entries - self._first_entries()) * costs.of(Work.ENTRY)
+            + self.quiet * costs.of(Work.QUIET)
+            + 2 * self.calls * costs.of(Work.CALL)
+        )
+
+    def _once_ns(self) -> int:
+        return self._first_entries() * self.costs.of(Work.FIRST)
+
+    def _line_entries(self) -> int:
+        rows = zip(self._table.slots, self._table.rows, strict=False)  # another thread may just be adding one
+        return sum(slot.opened for slot, row in rows if row.kind == LINE)
+
+    def _first_entries(self) -> int:
+        return sum(row.kind == LINE for row in self._table.rows)

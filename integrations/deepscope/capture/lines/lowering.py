@@ -1,0 +1,166 @@
+"""Detail gives way before training does: what is recorded of the dearest functions is lowered step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from deepscope.capture.lines.code_facts import offsets_of_lines
+from deepscope.capture.lines.entry import Stack
+from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.levels import Level
+from deepscope.capture.lines.loops import Loop, find_loops
+from deepscope.capture.lines.stacks import Stacks
+from deepscope.capture.lines.table import Function, ScopeTable
+
+__all__ = ["Lowering", "Switch", "lowered_scopes"]
+
+_SHARE = 0.8
+"""The dearest functions that together have this share of the entries since the last look are lowered."""
+_MOST = 1024
+"""Functions that are lowered at one look."""
+_IN_A_HURRY = 1.0
+"""So far beyond what it may cost, nothing is tried out any more."""
+_LAST_RESORT = 10.0
+"""So far beyond, the window goes on with modules alone."""
+
+
+class Switch(Protocol):
+    """The side of the hooks: have events come as the level of a function says."""
+
+    silences_loops: bool
+    """Whether a part of a function can be left alone."""
+
+    def follow_level(self, function: Function) -> None:
+        """The level of `function` has changed."""
+
+    def end_lines(self) -> None:
+        """No function is of interest any more, but for calls of modules."""
+
+    def take_samples(self) -> None:
+        """Time callbacks for as long as samples of what they cost are wanted."""
+
+
+class Lowering:
+    """Weighs the costs of one window when its ledger says so, and lowers what is dearest."""
+
+    def __init__(self, table: ScopeTable, stacks: Stacks, ledger: Ledger, switch: Switch) -> None:
+        self._table = table
+        self._stacks = stacks
+        self._ledger = ledger
+        self._switch = switch
+        self._tried: set[int] = set()
+
+    def look(self, stack: Stack) -> None:
+        """A look is due, while `stack` is the current thread's and its top frame at a line's beginning."""
+        beyond = self._ledger.look()
+        self._switch.take_samples()
+        dearest = list(self._dearest())
+        if beyond <= 0:
+            return
+        if beyond >= _LAST_RESORT:
+            self._end_lines(stack)
+            return
+        for function in dearest[:_MOST]:
+            self._lower(function, stack, beyond)
+
+    def _dearest(self) -> Iterator[Function]:
+        """Functions by their entries since the last look, the largest number first, up to their share of all."""
+        spent: list[tuple[int, Function]] = []
+        for function in list(self._table.functions.values()):
+            slots = [function.whole] if function.whole is not None else list(function.lines.values())
+            entries = sum(slot.opened + slot.missed for slot in slots) + function.calls
+            if entries > function.seen and slots:
+                spent.append((entries - function.seen, function))
+            function.seen = entries
+        spent.sort(key=lambda one: -one[0])
+        left = _SHARE * sum(entries for entries, _ in spent)
+        for entries, function in spent:
+            if left <= 0:
+                return
+            left -= entries
+            yield function
+
+    def _lower(self, function: Function, stack: Stack, beyond: float) -> None:
+        if function.level < Level.FUNCTION:
+            if beyond < _IN_A_HURRY and self._try_out(function):
+                return
+            if self._silence_loops(function):
+                function.level = Level.LOOPS
+            elif function.hidden_line:
+                self._drop(function, stack)
+                return
+            else:
+                function.whole = self._table.whole(function)
+                function.level, function.lines, function.opens_at_start = Level.FUNCTION, {}, True
+            function.seen = 0
+            self._switch.follow_level(function)
+            self._stacks.mark_stale(function)
+            self._stacks.refresh(stack)
+        else:
+            self._drop(function, stack)
+
+    def _try_out(self, function: Function) -> bool:
+        """Have the lines of `function` judged by whether they hold operators; False where they have been."""
+        if id(function) in self._tried:
+            return False
+        self._tried.add(id(function))
+        slots = [slot for slot in function.lines.values() if not slot.judged and not slot.holds]
+        for slot in slots:
+            slot.spend_budget()
+        return bool(slots)
+
+    def _silence_loops(self, function: Function) -> bool:
+        """Take the lines of loops without operators out of what is followed; False where there is none to take."""
+        if not self._switch.silences_loops:
+            return False
+        chosen: list[Loop] = []
+        for loop in find_loops(function.code):
+            slots = [function.lines[line] for line in loop.lines if line in function.lines]
+            is_within = any(outer.begin <= loop.begin <= outer.end for outer in (*chosen, *function.loops))
+            if slots and not is_within and not any(slot.seems_to_hold for slot in slots):
+                chosen.append(loop)
+        if not chosen:
+            return False
+        function.loops += chosen
+        starts = function.line_starts or offsets_of_lines(function.code)
+        function.line_starts = {
+            offset: line
+            for offset, line in starts.items()
+            if not any(loop.begin <= offset <= loop.end for loop in chosen)
+        }
+        return True
+
+    def _drop(self, function: Function, stack: Stack) -> None:
+        """Record nothing of `function`; put off while a frame of it lies below others that stay."""
+        before, function.level = function.level, Level.CALLER
+        if not self._stacks.drop_frames(function, stack):
+            function.level = before
+            return
+        del self._table.functions[id(function.code)]
+        self._table.dropped[id(function.code)] = function
+        self._switch.follow_level(function)
+
+    def _end_lines(self, stack: Stack) -> None:
+        table = self._table
+        table.has_lines = False
+        for key, function in list(table.functions.items()):
+            if not self._stacks.is_module(function):
+                table.dropped[key] = function
+                del table.functions[key]
+        self._switch.end_lines()
+        self._stacks.end_lines(stack)
+
+
+def lowered_scopes(table: ScopeTable) -> list[tuple[int, str]]:
+    """What was lowered, as in the trace: a scope and the word for its level (docs/trace-format.md, `lines`)."""
+    found: dict[int, str] = {}
+    for function in (*table.functions.values(), *table.dropped.values()):
+        if function.level is Level.CALLER:
+            found[table.whole(function).id] = "caller"
+        elif function.level is Level.FUNCTION:
+            found[table.whole(function).id] = "function"
+        for loop in function.loops:
+            slot = table.slot_at(function, loop.line)
+            found.setdefault(slot.id, "loop")
+    return sorted(found.items())

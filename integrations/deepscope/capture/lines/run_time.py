@@ -1,0 +1,37 @@
+"""Time less that in which a thread was ready to run and the machine had no core for it."""
+
+from __future__ import annotations
+
+from _thread import get_ident
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter_ns
+
+__all__ = ["RunClock"]
+
+_SCHEDULER = Path("/proc/thread-self/schedstat")  # Linux: on a core, ready to be, both in ns, and times on one
+
+
+class RunClock:
+    """Nanoseconds since it was made; waiting for a core is left out where the system tells, on the calling threads.
+
+    A busy machine makes recording and what is recorded longer alike; by the clock on the wall neither could be told.
+    """
+
+    def __init__(self) -> None:
+        self._started = perf_counter_ns()
+        self._waited_ns = 0
+        self._last: dict[int, int] = {get_ident(): _waited_ns()}
+
+    def now_ns(self) -> int:
+        """Time that has passed, never going back; 10 µs of work."""
+        thread, waited_ns = get_ident(), _waited_ns()
+        self._waited_ns += max(waited_ns - self._last.get(thread, waited_ns), 0)
+        self._last[thread] = waited_ns
+        return max(perf_counter_ns() - self._started - self._waited_ns, 0)
+
+
+def _waited_ns() -> int:
+    with suppress(OSError, ValueError, IndexError):
+        return int(_SCHEDULER.read_text().split()[1])
+    return 0

@@ -1,0 +1,70 @@
+"""SIGTERM while a recording is open: what a scheduler sends to a job keeps the window, as Ctrl-C does.
+
+Only where nobody else has a handler, and only on the main thread. The process then ends by the signal as it would have.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+
+__all__ = ["forget", "keep_at_end"]
+
+_saves: list[tuple[object, Callable[[], None]]] = []
+_pid = 0
+
+
+def keep_at_end(recorder: object, save: Callable[[], None]) -> None:
+    """Call `save` when SIGTERM arrives, until `forget`; does nothing where somebody else handles it."""
+    global _pid
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        with suppress(ValueError, OSError):  # an interpreter that lets no handler be set
+            signal.signal(signal.SIGTERM, _on_sigterm)
+    if signal.getsignal(signal.SIGTERM) is _on_sigterm:
+        _pid = os.getpid()
+        _saves.append((recorder, save))
+
+
+def forget(recorder: object) -> None:
+    """The recorder has ended; behind the last one the signal does again what it did before."""
+    _saves[:] = [entry for entry in _saves if entry[0] is not recorder]
+    if not _saves and threading.current_thread() is threading.main_thread():
+        _give_back()
+
+
+def _give_back() -> None:
+    if signal.getsignal(signal.SIGTERM) is _on_sigterm:
+        with suppress(ValueError, OSError):
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _on_sigterm(number: int, _frame: FrameType | None) -> None:
+    is_last = signal.getsignal(number) is _on_sigterm  # else a handler set since has called this one, and goes on
+    if is_last:
+        signal.signal(
+            number, signal.SIG_DFL
+        )  # at first: a second one ends the process at once, whatever the saving does
+    saves = list(_saves) if os.getpid() == _pid else []
+    _saves.clear()
+    for _, save in reversed(saves):
+        with suppress(Exception):  # the process ends in any case
+            save()
+    if is_last:
+        os.kill(os.getpid(), number)
+
+
+def _after_fork() -> None:
+    """A child that is told to end does so at once, also from within C where no Python handler would run."""
+    _saves.clear()
+    if threading.current_thread() is threading.main_thread():
+        _give_back()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

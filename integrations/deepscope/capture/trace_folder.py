@@ -1,0 +1,39 @@
+"""The folder that traces go to: made where it is missing, and kept out of version control where it is our own."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from deepscope.errors import RecorderError
+
+__all__ = ["DEFAULT_FOLDER", "check_space", "make_trace_folder"]
+
+DEFAULT_FOLDER = "deepscope_logs"
+"""Where traces go unless a folder is given; only a folder of this name gets a `.gitignore`."""
+
+_FULL_BYTES = 1 << 20
+"""With less than this the smallest trace does not fit beside torch's export."""
+
+_IGNORE_ALL = "# Traces are large, and made anew with each run.\n*\n"
+
+
+def make_trace_folder(folder: Path) -> None:
+    """Makes a folder with those above it; a new `deepscope_logs` gets a `.gitignore` over all that it holds."""
+    own = next((one for one in (folder, *folder.parents) if one.name == DEFAULT_FOLDER), None)
+    is_new = own is not None and not own.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    if own is not None and is_new:
+        with suppress(OSError), (own / ".gitignore").open("x", encoding="utf-8") as stream:
+            stream.write(_IGNORE_ALL)
+
+
+def check_space(folder: Path) -> None:
+    """Raises `RecorderError` where the disk of `folder` is full; what torch says of that is a file that is missing."""
+    try:
+        free_bytes = shutil.disk_usage(folder).free
+    except OSError:
+        return
+    if free_bytes < _FULL_BYTES:
+        raise RecorderError(f"the disk is full: {free_bytes // 1024:,} KB are free in {folder}")

@@ -1,0 +1,40 @@
+"""Whether the code that a trace is of is on this machine: else it is somebody else's run, or of another project."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+
+from deepscope.store.profile import Profile
+from deepscope_lsp.engine.likeness import shared_ratio
+from deepscope_lsp.engine.path_map import ALIKE_RATIO, PathMap
+from deepscope_lsp.engine.unopened import lines_on_disk
+
+__all__ = ["is_here"]
+
+KNOWN_RATIO = 0.5
+"""Of a file's measured functions, where the trace has no text of it: `main` and `forward` are in every second file."""
+
+
+def is_here(profile: Profile, paths: PathMap) -> bool:
+    """Whether a measured file of the profile is here: where it was recorded, or one of its name that reads alike."""
+    functions: dict[str, set[str]] = {}
+    for line in profile.lines:
+        functions.setdefault(line.file, set()).add(line.function.rsplit(".", 1)[-1])
+    return any(_is_file_here(profile, paths, file, names) for file, names in functions.items())
+
+
+def _is_file_here(profile: Profile, paths: PathMap, recorded: str, functions: Iterable[str]) -> bool:
+    local = paths.local(recorded)
+    if local is None:
+        return False
+    if os.path.isabs(recorded) and os.path.normpath(local) == os.path.normpath(recorded):  # noqa: PTH117
+        return True
+    lines = lines_on_disk(local) or []
+    source = profile.files.get(recorded)
+    if source is not None and source.text is not None:
+        return shared_ratio(source.text, lines) >= ALIKE_RATIO
+    defined = set(re.findall(r"\bdef\s+(\w+)", "\n".join(lines)))
+    named = {name for name in functions if name.isidentifier()}
+    return not named or len(named & defined) >= KNOWN_RATIO * len(named)

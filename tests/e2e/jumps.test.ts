@@ -1,0 +1,163 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Locator } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { projectWithDevice } from "./support/device";
+import { copyProject, hottestOf, PROGRAM, report, scratch, TRACES, type Report, type ReportLine } from "./support/recorded";
+import { Workbench } from "./support/workbench";
+
+/** Every view that jumps, in one editor after the other edit; lines are named as they were recorded. */
+describe("a jump after an edit", () => {
+  const own = scratch();
+  const project = join(own.path, "jumps");
+  const program = join(project, PROGRAM);
+  let bench: Workbench;
+  let recorded: Report;
+  let hottest: ReportLine;
+  /** Calls the hottest line's function. */
+  let caller: ReportLine;
+  let source: string[];
+
+  beforeAll(async () => {
+    copyProject(inject("project"), project);
+    recorded = report(join(project, TRACES));
+    hottest = hottestOf({ ...recorded, lines: recorded.lines.filter((line) => line.function === "Block.forward") });
+    caller = recorded.lines.find((line) => line.function === "CharTransformer.forward")!;
+    source = readFileSync(program, "utf8").split("\n");
+    bench = await Workbench.open({
+      folder: project,
+      extensions: inject("extensions"),
+      settings: { "deepscope.codeLens.enabled": true },
+    });
+    await bench.openFile(PROGRAM);
+    await bench.traceShown();
+    await bench.showDeepScope();
+    await bench.rows("Hot Lines").filter({ hasText: `:${hottest.line}` }).first().waitFor();
+    await bench.run("DeepScope: Open Flame Graph");
+    await bench.webview().locator(`g.frame[name*=":${hottest.line}"]`).first().waitFor();
+    await bench.showTab(PROGRAM);
+  });
+  afterAll(async () => {
+    await bench.close();
+    own.remove();
+  });
+
+  /** Jumps from each view, and stands where a recorded line is now: so many lines lower. */
+  async function everyViewLeads(lower: number): Promise<void> {
+    const place = `${PROGRAM}:${hottest.line + lower}`;
+    const away = async (): Promise<void> => {
+      await bench.showTab(PROGRAM);
+      await bench.goToLine(1);
+    };
+
+    await away();
+    await bench.rows("Hot Lines").filter({ hasText: place }).first().click();
+    await bench.atLine(hottest.line + lower);
+
+    const paths = bench.page.locator(".pane").filter({ has: bench.page.locator(".pane-header", { hasText: "Call Paths" }) });
+    await paths.filter({ hasText: `${place} · per step` }).waitFor();
+    await bench.rows("Call Paths").filter({ hasText: `${PROGRAM}:${caller.line + lower}` }).first().click();
+    await bench.atLine(caller.line + lower);
+
+    await away();
+    await bench.webview().locator(`g.frame[name*="${place}"]`).first().click();
+    await bench.atLine(hottest.line + lower);
+
+    await bench.goToLine(hottest.line + lower);
+    await bench.run("Show or Focus Hover");
+    const link = bench.page.locator(".monaco-hover:visible a").filter({ hasText: `:${caller.line + lower}` }).first();
+    await link.click();
+    await bench.atLine(caller.line + lower);
+
+    await bench.goToLine(hottest.line + lower);
+    await (await lensAbove(source[hottest.line - 1]!.trim())).click();
+    await bench.pick("Called from", `:${caller.line + lower}`);
+    await bench.atLine(caller.line + lower);
+  }
+
+  /** The last lens above a line of code: that of its function. */
+  async function lensAbove(code: string): Promise<Locator> {
+    const below = (await bench.codeLine(code).boundingBox())?.y ?? 0;
+    const lenses = bench.page.locator(".editor-instance .codelens-decoration a").filter({ hasText: /, own/, visible: true });
+    const tops = await lenses.evaluateAll((found) => found.map((lens) => lens.getBoundingClientRect().top));
+    const nearest = Math.max(...tops.filter((top) => top < below));
+    return lenses.nth(tops.indexOf(nearest));
+  }
+
+  it("leads to the line from every view, when three lines were typed at the top and not saved", async () => {
+    await bench.goToLine(1);
+    await bench.page.keyboard.press("Home");
+    await bench.page.keyboard.type("# one\n# two\n# three\n");
+    await bench.page.locator(".tab.active.dirty").waitFor();
+    await everyViewLeads(3);
+    await bench.screenshot("jumps");
+  });
+
+  it("leads there when lines above were deleted", async () => {
+    await bench.showTab(PROGRAM);
+    await bench.goToLine(1);
+    for (let deleted = 0; deleted < 9; deleted += 1) {
+      await bench.page.keyboard.press("Control+Shift+K"); // the three, and the docstring's first six
+    }
+    await everyViewLeads(-6);
+  });
+
+  it("leads above the place of a line that was deleted itself, and says so", async () => {
+    await bench.showTab(PROGRAM);
+    await bench.goToLine(hottest.line - 6);
+    await bench.page.keyboard.press("Control+Shift+K");
+    await bench.goToLine(1);
+    await bench.webview().locator(`g.frame[name*="${hottest.function}"]`).first().click();
+    await bench.page.locator(".statusbar").filter({ hasText: "no longer there" }).waitFor();
+    await bench.atLine(hottest.line - 7);
+  });
+
+  it("leads there in a file that was closed without saving, and changed on disk", async () => {
+    const row = bench.rows("Hot Lines").filter({ hasText: `${PROGRAM}:${hottest.line}` }).first();
+    await bench.showTab(PROGRAM);
+    await bench.run("File: Revert File");
+    await row.waitFor();
+    await bench.run("View: Close Editor");
+    await expect.poll(() => bench.page.locator(".tab").filter({ hasText: PROGRAM }).count()).toBe(0);
+    writeFileSync(program, `# 1\n# 2\n# 3\n# 4\n# 5\n${source.join("\n")}`);
+    const moved = bench.rows("Hot Lines").filter({ hasText: `${PROGRAM}:${hottest.line + 5}` }).first();
+    await moved.click();
+    await bench.atLine(hottest.line + 5);
+  });
+
+  it("leads there from a frame of the dashboard", async () => {
+    await bench.showTab("Flame Graph");
+    await bench.page.locator(".tab.active").filter({ hasText: "Flame Graph" }).getByRole("button", { name: /Close/ }).click();
+    await bench.run("DeepScope: Open Dashboard");
+    const said = { filename: program, line: hottest.line - 1 }; // counts from 0
+    await bench.profiler().locator("body").evaluate((_, message) => window.parent.parent.postMessage(message, "*"), said);
+    await bench.atLine(hottest.line + 5);
+  });
+});
+
+describe("a finding among the problems", () => {
+  const own = scratch();
+  let bench: Workbench;
+
+  beforeAll(async () => {
+    bench = await Workbench.open({ folder: projectWithDevice(join(own.path, "device")), extensions: inject("extensions") });
+    await bench.openFile("train.py");
+    await bench.traceShown();
+  });
+  afterAll(async () => {
+    await bench.close();
+    own.remove();
+  });
+
+  it("leads to its line after an edit that was not saved", async () => {
+    await bench.run("Problems: Focus on Problems View");
+    const row = bench.page.locator(".markers-panel .monaco-list-row").filter({ hasText: "Idle device" }).first();
+    await row.filter({ hasText: "Ln 12" }).waitFor();
+    await bench.showTab("train.py");
+    await bench.goToLine(1);
+    await bench.page.keyboard.type("# one\n# two\n# three\n");
+    await row.filter({ hasText: "Ln 15" }).waitFor();
+    await row.click();
+    await bench.atLine(15);
+  });
+});

@@ -1,0 +1,141 @@
+"""What must hold of any file: a profile whose parts sum to the whole, none of them negative, or an error of ours."""
+
+from __future__ import annotations
+
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+
+from deepscope.errors import DeepScopeError
+from deepscope.report.compare import comparison_text
+from deepscope.report.csv_report import csv_report
+from deepscope.report.folded import folded_report
+from deepscope.report.json_report import json_report
+from deepscope.report.speedscope import speedscope_report
+from deepscope.report.tables import TABLES
+from deepscope.report.text import text_report
+from deepscope.store import load_profile
+from deepscope.store.merge import merge_profiles
+from deepscope.store.profile import Numbers, Profile
+from deepscope_lsp.engine.profile_index import ProfileIndex
+from fuzz.cases import Case
+
+__all__ = ["TooLongError", "judge", "judge_profile"]
+
+MOST_CPU_S = 20
+"""Of CPU time for one file; the slowest takes a tenth of it."""
+_SIGNED = {"parent", "line", "start_ns", "delta_ns"}
+
+
+class TooLongError(Exception):
+    """A file took more CPU time than any of its size should."""
+
+
+def judge(case: Case, folder: Path, *, deeply: bool) -> str:
+    """Reads a case and checks what came of it; returns `profile` or the name of the error.
+
+    With `deeply`, everything that is made from a profile is made too. Raises whatever should not have happened.
+    """
+    path = folder / case.name
+    path.write_bytes(case.data)
+    try:
+        with _bounded_cpu_time():
+            try:
+                profile = load_profile(path, partial=case.partial, step=case.step, cache=False)
+            except DeepScopeError as error:
+                if "\n" in str(error) or not str(error):
+                    raise AssertionError(f"a message of several lines, or none: {error!s:.200}") from error
+                return type(error).__name__
+            judge_profile(profile)
+            if deeply:
+                _make_everything(profile)
+    finally:
+        path.unlink()
+    return "profile"
+
+
+@contextmanager
+def _bounded_cpu_time() -> Iterator[None]:
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise TooLongError(f"more than {MOST_CPU_S} s of CPU time")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, MOST_CPU_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def judge_profile(profile: Profile) -> None:
+    """Conservation, no negative number, and that it can be kept and loaded again."""
+    rows: list[Numbers] = [*profile.lines, profile.no_line]
+    totals = profile.totals
+    for name, whole in {
+        "self_device_ns": totals.device_ns,
+        "idle_ns": totals.idle_ns,
+        "wait_ns": totals.wait_ns,
+        "launches": totals.launches,
+        "operators": totals.operators,
+        "peak_bytes": totals.peak_bytes,
+        "flops": totals.flops,
+        "worker_ns": totals.worker_ns,
+        "worker_cpu_ns": totals.worker_cpu_ns,
+    }.items():
+        parts = sum(getattr(row, name) for row in rows)
+        assert parts == whole, f"{name}: the parts are {parts}, the whole {whole}"
+    # The recorder states more than the lines have: entries without a scope, and calls.
+    assert sum(row.recording_ns for row in rows) <= totals.recording_ns
+    resolved = profile.resolved
+    placed = resolved.line_ns + resolved.function_ns + resolved.module_ns + resolved.none_ns
+    assert placed == totals.device_ns, f"resolved {placed} of {totals.device_ns}"
+    assert sum(phase.wall_ns for phase in profile.phases) == totals.wall_ns
+    assert sum(phase.device_ns for phase in profile.phases) == totals.device_ns
+    assert totals.busy_ns <= totals.device_ns or profile.metric == "cpu_self" or profile.step is not None
+    for row in rows:
+        assert row.backward_device_ns <= row.self_device_ns <= row.total_device_ns, row
+        assert row.python_cpu_ns + row.loader_wait_ns + row.blocked_ns == row.python_ns, row
+        assert row.worker_cpu_ns <= row.worker_ns, row
+    encoded = msgspec.json.encode(profile)
+    assert msgspec.json.decode(encoded, type=Profile) == profile
+    _check_signs(msgspec.to_builtins(profile), "profile")
+
+
+def _check_signs(value: object, where: str) -> None:
+    if isinstance(value, dict):
+        for key, one in value.items():
+            if key not in _SIGNED and key != "recording" and not where.endswith("evidence"):
+                _check_signs(one, f"{where}.{key}")
+    elif isinstance(value, list) and not where.endswith("call_tree"):
+        for number, one in enumerate(value):
+            _check_signs(one, f"{where}[{number}]")
+    elif isinstance(value, (int, float)):
+        assert value >= 0, f"{where} is {value}"
+
+
+def _make_everything(profile: Profile) -> None:
+    for by in TABLES:
+        text_report(profile, by=by, limit=20, width=80, color=False).encode("utf-8")
+        json_report(profile, by=by).encode("utf-8")
+        csv_report(profile, by=by).encode("utf-8")
+    speedscope_report(profile).encode("utf-8")
+    folded_report(profile).encode("utf-8")
+    comparison_text(profile, profile).encode("utf-8")
+    again = msgspec.json.decode(msgspec.json.encode(profile), type=Profile)
+    judge_profile(merge_profiles([profile, again]))
+    index = ProfileIndex(profile)
+    for line in profile.lines[:20]:
+        index.callers(line.file, line.line)
+        index.text_of(line.file, line.line)
+
+
+def limit_memory(size_bytes: int) -> None:
+    """From here on this process gets no more address space than so much beyond what it has."""
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (held + size_bytes, resource.RLIM_INFINITY))

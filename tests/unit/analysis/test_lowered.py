@@ -1,0 +1,94 @@
+"""Where detail was lowered a line stands for its loop or function, and everything that shows it says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from deepscope.report.text import text_report
+from deepscope.store.build import build_profile
+from deepscope.store.profile import Profile
+from deepscope.trace.read import read_trace
+from trace_builder import TraceBuilder
+
+
+def profile_of(folder: Path, **account: Any) -> Profile:
+    trace = TraceBuilder()
+    trace.line("a.py", 3, "main", 0, 1_000).op("aten::mm", 100, 300)
+    trace.line("a.py", 9, "count", 1_000, 500).op("aten::add", 1_100, 50)
+    trace.line("a.py", 5, "main", 1_500, 500).op("aten::mm", 1_600, 100)
+    document = json.loads(trace.dumps())
+    document["deepscope"]["lines"] = account
+    path = folder / "t.pt.trace.json"
+    path.write_text(json.dumps(document))
+    return build_profile(read_trace(path))
+
+
+def scope_of(folder: Path, line: int) -> int:
+    document = json.loads((folder / "t.pt.trace.json").read_text())
+    return next(number for number, row in enumerate(document["deepscope"]["scopes"]) if row[2] == line)
+
+
+def test_a_line_that_stands_for_more_is_not_exact_and_nothing_is_lost(tmp_path: Path) -> None:
+    whole = profile_of(tmp_path)
+    numbers = {line: scope_of(tmp_path, line) for line in (3, 5, 9)}
+    lowered = profile_of(tmp_path, lowered=[[numbers[5], "loop"], [numbers[9], "function"]])
+    assert {row.line: (row.exact, row.of_loop) for row in lowered.lines} == {
+        3: (True, False),
+        5: (False, True),
+        9: (False, False),
+    }
+    assert [row.self_device_ns for row in lowered.lines] == [row.self_device_ns for row in whole.lines]
+    assert lowered.resolved.line_ns + lowered.resolved.function_ns == whole.resolved.line_ns
+
+
+def test_what_was_lowered_is_named(tmp_path: Path) -> None:
+    profile_of(tmp_path)
+    numbers = {line: scope_of(tmp_path, line) for line in (3, 5, 9)}
+    rows = [[numbers[5], "loop"], [numbers[9], "function"], [numbers[3], "caller"]]
+    profile = profile_of(tmp_path, lowered=rows, modules_only=True)
+    said = "\n".join(profile.trace.warnings)
+    for words in ("a.py:5 main", "a.py:9 count", "a.py:3 main", "only modules were recorded"):
+        assert words in said
+
+
+def test_an_account_that_is_not_as_the_format_says_changes_nothing(tmp_path: Path) -> None:
+    whole = profile_of(tmp_path)
+    for odd in (
+        [[99, "loop"]],
+        [["x", "loop"]],
+        [[0, "all"]],
+        [[0]],
+        "loop",
+        {"0": "loop"},
+        [None],
+        [[True, "loop"]],
+        5,
+        [[0, ["loop"]]],
+    ):
+        profile = profile_of(tmp_path, lowered=odd, total_ns="much", modules_only="no")
+        assert [row.exact for row in profile.lines] == [row.exact for row in whole.lines]
+        assert profile.totals.recording_ns == 0
+
+
+def test_the_recorders_total_holds_what_entries_alone_do_not(tmp_path: Path) -> None:
+    assert profile_of(tmp_path, cost_ns=10, total_ns=700, entries=3).totals.recording_ns == 700
+    assert profile_of(tmp_path, cost_ns=10, total_ns=5, entries=3).totals.recording_ns == 30
+
+
+def test_recorded_steps_that_took_much_longer_are_set_beside_the_others(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    trace.step(1, 0, 2_000_000).line("a.py", 3, "main", 0, 1_000_000).op("aten::mm", 100, 300_000)
+
+    def report(pace: dict[str, int]) -> str:
+        document = json.loads(trace.dumps())
+        document["deepscope"]["lines"] = {"cost_ns": 10, "total_ns": 300_000, "entries": 1}
+        document["deepscope"]["pace"] = pace
+        path = tmp_path / "t.pt.trace.json"
+        path.write_text(json.dumps(document))
+        return text_report(build_profile(read_trace(path)))
+
+    assert "a recorded step took 2ms, others 1ms" in report({"recorded_ns": 2_000_000, "other_ns": 1_000_000})
+    assert "a recorded step" not in report({"recorded_ns": 1_100_000, "other_ns": 1_000_000})
+    assert "a recorded step" not in report({"recorded_ns": 1_100_000})

@@ -1,0 +1,75 @@
+/** From a line of a trace to the editor. Where it stands is asked at the click: texts change while views are looked at. */
+
+import * as vscode from "vscode";
+import { notify } from "./notify";
+import { openPlace } from "./places";
+import type { RecordedTexts } from "./recordedTexts";
+import type { Requests } from "./server/requests";
+import { plain } from "./status/words";
+
+/** A line as it was recorded, the one name that no edit changes. */
+export interface RecordedLine {
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+}
+
+interface JumpOptions {
+  readonly viewColumn?: vscode.ViewColumn;
+}
+
+const WORDS_MS = 6000;
+const LOCATE = "Locate Folder…";
+
+export class Jumps implements vscode.Disposable {
+  private readonly mapped = new vscode.EventEmitter<void>();
+  /** A folder was found: files are here that were not. */
+  readonly onMapped = this.mapped.event;
+
+  constructor(
+    private readonly requests: Requests,
+    private readonly texts: RecordedTexts,
+  ) {}
+
+  /** Opens a recorded line where it stands now; where its file is not here, as it was recorded. */
+  async open(line: RecordedLine, options: JumpOptions = {}): Promise<void> {
+    const found = await this.requests.locate(line);
+    if (found === null) {
+      void this.offerToLocate(line, await this.texts.show(line, options), options).catch(tell);
+      return;
+    }
+    await openPlace(found, options);
+    if (found.standing === "gone") {
+      const words = `DeepScope: the line that was measured is no longer there (it was line ${line.line})`;
+      void vscode.window.setStatusBarMessage(plain(words), WORDS_MS);
+    }
+  }
+
+  dispose(): void {
+    this.mapped.dispose();
+  }
+
+  private async offerToLocate(line: RecordedLine, isShown: boolean, options: JumpOptions): Promise<void> {
+    const words = `DeepScope: ${line.file} was not found here${isShown ? "; this is its text as it ran" : ""}.`;
+    if ((await notify("info", words, LOCATE)) !== LOCATE) {
+      return;
+    }
+    const folders = await vscode.window.showOpenDialog({
+      title: `Where is ${line.file}?`,
+      openLabel: "Look Here",
+      canSelectFiles: false,
+      canSelectFolders: true,
+      canSelectMany: false,
+    });
+    const folder = folders?.[0];
+    if (folder !== undefined) {
+      await this.requests.mapFolder(line.file, folder.fsPath);
+      this.mapped.fire();
+      await this.open(line, options);
+    }
+  }
+}
+
+function tell(error: unknown): void {
+  void notify("error", `DeepScope: ${error instanceof Error ? error.message : String(error)}`);
+}

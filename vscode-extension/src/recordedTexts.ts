@@ -1,0 +1,42 @@
+/** Files as they ran, from the trace itself: shown, read-only, where the file is not on this machine. */
+
+import * as vscode from "vscode";
+import type { RecordedLine } from "./jumps";
+import type { Place } from "./places";
+import type { Requests } from "./server/requests";
+import { baseName } from "./views/placeNames";
+
+const SCHEME = "deepscope-recorded";
+
+export class RecordedTexts implements vscode.TextDocumentContentProvider, vscode.Disposable {
+  private readonly registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
+
+  constructor(private readonly requests: Requests) {}
+
+  async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
+    return (await this.requests.recordedText(uri.query)) ?? "";
+  }
+
+  /** Shows a line as it ran; false where the trace has no text of its file. */
+  async show({ file, line }: RecordedLine, options: { viewColumn?: vscode.ViewColumn }): Promise<boolean> {
+    if ((await this.requests.recordedText(file)) === null) {
+      return false;
+    }
+    // The recorded path is the query, since it may be of any system; what a tab shows is its last part.
+    const uri = vscode.Uri.from({ scheme: SCHEME, path: `/as recorded/${baseName(file)}`, query: file });
+    const document = await vscode.workspace.openTextDocument(uri);
+    const start = new vscode.Position(Math.min(Math.max(0, line - 1), document.lineCount - 1), 0);
+    await vscode.window.showTextDocument(document, { ...options, preview: true, selection: new vscode.Range(start, start) });
+    return true;
+  }
+
+  dispose(): void {
+    this.registration.dispose();
+  }
+}
+
+/** The recorded line at a place in an editor; undefined for one that did not run. */
+export async function recordedAt(place: Place, requests: Requests): Promise<RecordedLine | undefined> {
+  const { scheme, query } = vscode.Uri.parse(place.uri);
+  return scheme === SCHEME ? { file: query, line: place.line } : ((await requests.recordedLine(place)) ?? undefined);
+}
