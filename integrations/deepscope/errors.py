@@ -1,29 +1,55 @@
 """Every error that DeepScope raises, in one tree.
 
 A message says what was found, where, and what to do. The core raises; the edges decide: the command line prints one
-line and exits with `exit_code`, the recorder warns once and lets training go on.
+line and exits with `exit_code`, the recorder warns once and lets training go on. Where a message names an option, each
+edge has its own word for it (`rank=3`, `--rank 3`, `deepscope.rank 3`): `told` takes it.
+
+An error is made again from its `args`, so that it passes from process to process as what it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
 __all__ = [
     "DeepScopeError",
+    "IncomparableError",
     "MissingExtraError",
+    "Naming",
     "NestedProfileError",
     "NoTraceError",
     "NotATraceError",
     "OptionError",
-    "ProfileStoreError",
+    "ProgramError",
     "RecorderError",
     "TraceError",
     "TruncatedTraceError",
+    "VariableError",
+    "in_python",
+    "remake",
 ]
+
+Naming: TypeAlias = Callable[[str, object], str]
+"""How an edge names an option that has a value: its name in Python and the value to the words for both."""
+
+
+def in_python(option: str, value: object) -> str:
+    """As a keyword argument: `rank=3`."""
+    return f"{option}={value!r}"
 
 
 class DeepScopeError(Exception):
     """Base of all errors that DeepScope raises on purpose; printed without a traceback."""
 
     exit_code = 1
+
+    def told(self, naming: Naming = in_python) -> str:  # noqa: ARG002  most name no option
+        """The message, with options as `naming` has them."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return self.told()
 
 
 class TraceError(DeepScopeError):
@@ -39,15 +65,45 @@ class NotATraceError(TraceError):
 
 
 class TruncatedTraceError(TraceError):
-    """A trace ends early (cut JSON or gzip); `--partial` reads the events before the end."""
+    """A trace ends early (cut JSON or gzip); where some events before the end are whole, `partial` reads those."""
+
+    def __init__(self, problem: str, whole_events: int) -> None:
+        super().__init__(problem, whole_events)
+        self.problem = problem
+        self.whole_events = whole_events
+
+    def told(self, naming: Naming = in_python) -> str:
+        """What is broken, and how to read the rest."""
+        if not self.whole_events:
+            return f"{self.problem}; nothing in it can be read; record it again"
+        return f"{self.problem}; read the {self.whole_events:,} events before it with {naming('partial', True)}"
 
 
-class ProfileStoreError(DeepScopeError):
-    """A cached profile could not be read or written."""
+class IncomparableError(DeepScopeError):
+    """Times of a device and times of the CPU alone: their sums and differences mean nothing."""
 
 
 class OptionError(DeepScopeError, ValueError):
     """An option has a value that cannot be used; the message names the option and the values it takes."""
+
+    def __init__(self, option: str, value: object, problem: str) -> None:
+        super().__init__(option, value, problem)
+        self.option = option
+        """Its name in Python."""
+        self.value = value
+        self.problem = problem
+
+    def told(self, naming: Naming = in_python) -> str:
+        """The option with its value, and what is wrong with it."""
+        return f"{naming(self.option, self.value)}: {self.problem}"
+
+
+class VariableError(DeepScopeError, ValueError):
+    """An environment variable has a value that cannot be used."""
+
+
+class ProgramError(DeepScopeError):
+    """The program that is to be recorded is not there, or cannot be read."""
 
 
 class RecorderError(DeepScopeError, RuntimeError):
@@ -62,6 +118,21 @@ class MissingExtraError(DeepScopeError, ImportError):
     """An optional dependency is absent; the message names the pip command that brings it."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is not installed; run: pip install 'deepscope[{extra}]'")
+        super().__init__(package, extra)
         self.package = package
         self.extra = extra
+
+    def told(self, naming: Naming = in_python) -> str:  # noqa: ARG002
+        """What is lacking, and the command that brings it."""
+        return f"{self.package} is not installed; run: pip install 'deepscope[{self.extra}]'"
+
+
+def remake(kind: str, arguments: Sequence[object]) -> DeepScopeError:
+    """The error of this class and these `args` that another process raised; a `TraceError` where that is none."""
+    found = globals().get(kind)
+    try:
+        if isinstance(found, type) and issubclass(found, DeepScopeError):
+            return found(*arguments)
+    except TypeError:  # of another version of this package
+        pass
+    return TraceError(": ".join(map(str, arguments)))

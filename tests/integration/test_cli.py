@@ -134,7 +134,7 @@ def test_what_is_whole_of_a_cut_trace_can_be_read(tmp_path: Path, suffix: str) -
 
 def test_what_is_not_there_is_told_with_what_is(written: Path) -> None:
     assert "there are: cost, self, total, backward" in fails("report", str(written), "--sort", "size")
-    assert "no step 99; it has 0, 1, 2" in fails("report", str(written), "--step", "99")
+    assert "--step 99: no such step; it has 0, 1, 2" in fails("report", str(written), "--step", "99")
     assert "--stage test" in fails("report", str(written), "--stage", "test")
     assert "no such command" in run("reprot").stderr
     assert run("report", "--by", "file").returncode == 2

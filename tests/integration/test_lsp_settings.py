@@ -131,7 +131,7 @@ def test_a_stage_and_a_rank_that_are_not_there_are_named_in_the_words_of_the_set
             for settings, words in (
                 ({"stage": "predict"}, "deepscope.stage predict: this run has no such stage; it has: fit"),
                 ({"rank": 5}, "deepscope.rank 5: no trace of this rank; there are: 0"),
-                ({"step": 77}, "no step 77; it has 1"),
+                ({"step": 77}, "deepscope.step 77: no such step; it has 1"),
             ):
                 editor.settings = settings
                 editor.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))

@@ -43,7 +43,7 @@ def test_a_folder_given_goes_before_that_of_a_handler(tmp_path) -> None:
     ("keywords", "message"),
     [
         ({"emit_nvtx": True}, "emit_nvtx=True"),
-        ({"activ": 3}, "activ: no such option"),
+        ({"activ": 3}, "activ=3: no such option"),
         ({"row_limit": 0.5}, "row_limit=0.5"),
         ({"sort_by_key": "speed"}, "sort_by_key='speed'"),
         ({"active": 0}, "active=0"),

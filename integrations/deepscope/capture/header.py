@@ -119,10 +119,8 @@ class Session:
 def checked_metadata(key: str, value: Any) -> Any:
     """`value` as JSON has it; raises `OptionError` where JSON cannot say it."""
     if not isinstance(key, str) or not key:
-        raise OptionError(f"add_metadata: the key must be a word, not {key!r}")
+        raise OptionError("key", key, "metadata must stand under a word")
     try:
         return msgspec.json.decode(msgspec.json.encode(value))
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
-        raise OptionError(
-            f"add_metadata({key!r}): the value must be JSON (numbers, words, lists, dicts): {error}"
-        ) from None
+        raise OptionError("value", value, f"{key!r} must be JSON (numbers, words, lists, dicts): {error}") from None

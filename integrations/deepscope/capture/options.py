@@ -89,25 +89,25 @@ class RecordingOptions:
             or not isinstance(self.max_slowdown, int | float)
             or self.max_slowdown <= 1
         ):
-            raise OptionError(f"max_slowdown={self.max_slowdown!r}: must be a number above 1, such as 2")
+            raise OptionError("max_slowdown", self.max_slowdown, "must be a number above 1, such as 2")
         if self.schedule is not None and not callable(self.schedule):
             raise OptionError(
-                f"schedule={self.schedule!r}: must be a function of the step, as torch.profiler.schedule() returns"
+                "schedule", self.schedule, "must be a function of the step, as torch.profiler.schedule() returns"
             )
         if self.source not in SOURCE_CHOICES:
-            raise OptionError(f"source={self.source!r}: must be one of {', '.join(map(repr, SOURCE_CHOICES))}")
+            raise OptionError("source", self.source, f"must be one of {', '.join(map(repr, SOURCE_CHOICES))}")
         for name in ("include", "exclude"):
             _freeze_words(self, name)
         if self.ranks is not None:
             object.__setattr__(self, "ranks", _checked_ranks(self.ranks))
         if self.on_trace_ready is not None and not callable(self.on_trace_ready):
-            raise OptionError(f"on_trace_ready={self.on_trace_ready!r}: must take the path of a trace")
+            raise OptionError("on_trace_ready", self.on_trace_ready, "must take the path of a trace")
         if self.keep_last is not None:
             _check_count("keep_last", self.keep_last, 1)
         if self.max_total_size is not None:
             object.__setattr__(self, "max_total_size", _bytes(self.max_total_size))
         if self.root is not None and not Path(self.root).is_dir():
-            raise OptionError(f"root={str(self.root)!r}: must be an existing folder")
+            raise OptionError("root", str(self.root), "must be an existing folder")
         if self.with_flops:
             object.__setattr__(self, "record_shapes", True)
         if self.activities is not None:
@@ -121,13 +121,13 @@ class RecordingOptions:
 
 def _check_count(name: str, value: object, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise OptionError(f"{name}={value!r}: must be an integer, {least} or more")
+        raise OptionError(name, value, f"must be an integer, {least} or more")
 
 
 def _bytes(value: object) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", str(value), re.IGNORECASE)
     if isinstance(value, bool) or found is None or not float(found[1]):
-        raise OptionError(f'max_total_size={value!r}: must be bytes, such as 20_000_000_000 or "20 GB"')
+        raise OptionError("max_total_size", value, 'must be bytes, such as 20_000_000_000 or "20 GB"')
     return int(float(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " "))
 
 
@@ -135,12 +135,12 @@ def _freeze_words(options: RecordingOptions, name: str) -> None:
     value = getattr(options, name)
     words = (value,) if isinstance(value, str) else tuple(value)
     if not all(isinstance(word, str) and word for word in words):
-        raise OptionError(f"{name}={value!r}: must be globs, such as ('**/models/*.py',)")
+        raise OptionError(name, value, "must be globs, such as ('**/models/*.py',)")
     object.__setattr__(options, name, words)
 
 
 def _checked_ranks(ranks: Collection[int]) -> frozenset[int]:
     numbers = {ranks} if isinstance(ranks, int) else set(ranks)
     if not all(isinstance(rank, int) and not isinstance(rank, bool) and rank >= 0 for rank in numbers):
-        raise OptionError(f"ranks={ranks!r}: must be rank numbers, 0 or more")
+        raise OptionError("ranks", ranks, "must be rank numbers, 0 or more")
     return frozenset(numbers)

@@ -85,7 +85,9 @@ def _checked(schedule: Callable[[int], Any]) -> Callable[[int], ProfilerAction]:
     def action(step: int) -> ProfilerAction:
         answer = schedule(step)
         if not isinstance(answer, ProfilerAction):
-            raise OptionError(f"schedule: answered {answer!r} for step {step}; must be a torch.profiler.ProfilerAction")
+            raise OptionError(
+                "schedule", schedule, f"answered {answer!r} for step {step}; must be a torch.profiler.ProfilerAction"
+            )
         return answer
 
     return action

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture.notices import warn
-from deepscope.errors import OptionError
+from deepscope.errors import ProgramError
 
 if TYPE_CHECKING:
     from deepscope.capture.session import StepCallback
@@ -35,7 +35,7 @@ class Program:
     def prepared(self) -> Callable[[], None]:
         """What runs it; `__main__`, `sys.argv` and the import path are its own from here on.
 
-        Raises `OptionError` where there is no such file or module, `SyntaxError` for a file that is no Python.
+        Raises `ProgramError` where there is no such file or module, `SyntaxError` for a file that is no Python.
         """
         return self._module() if self.is_module else self._file()
 
@@ -46,7 +46,7 @@ class Program:
         except (ImportError, ValueError):
             found = None
         if found is None:
-            raise OptionError(f"-m {self.target}: there is no module of this name")
+            raise ProgramError(f"-m {self.target}: there is no module of this name")
 
         self._take_over(self.target, found.origin)
 
@@ -60,7 +60,7 @@ class Program:
         try:
             code = compile(path.read_bytes(), str(path), "exec")
         except (OSError, ValueError) as error:
-            raise OptionError(f"{self.target}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+            raise ProgramError(f"{self.target}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
         sys.path[0] = str(path.parent)  # in the place of the command's own
         main = self._take_over(self.target, str(path))

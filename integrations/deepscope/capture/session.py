@@ -274,5 +274,5 @@ def _options(given: dict[str, Any]) -> RecordingOptions:
     known = {field.name for field in fields(RecordingOptions)}
     unknown = sorted(given.keys() - known)
     if unknown:
-        raise OptionError(f"unknown option {unknown[0]!r}: must be one of {', '.join(sorted(known))}")
+        raise OptionError(unknown[0], given[unknown[0]], f"no such option; there are {', '.join(sorted(known))}")
     return RecordingOptions(**given)

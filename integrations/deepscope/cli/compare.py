@@ -11,7 +11,7 @@ import click
 
 from deepscope.cli.options import load, output_option, reading_options
 from deepscope.cli.output import emit
-from deepscope.errors import OptionError
+from deepscope.errors import IncomparableError
 
 __all__ = ["compare"]
 
@@ -37,7 +37,7 @@ def compare(*, old: str, new: str, limit: int, form: str, output: str | None, **
     before, after = load(old, **reading), load(new, **reading)
     if before.metric != after.metric:
         cpu = old if before.metric == "cpu_self" else new
-        raise OptionError(f"{cpu}: has no device work while the other trace has; their times cannot be compared")
+        raise IncomparableError(f"{cpu}: has no device work while the other trace has; their times cannot be compared")
     if form == "json":
         emit(json.dumps(comparison_object(before, after, limit=limit), indent=1) + "\n", output)
         return

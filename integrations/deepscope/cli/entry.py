@@ -65,10 +65,16 @@ def _run(arguments: Sequence[str] | None) -> int:
         error.show()
         return error.exit_code
     except DeepScopeError as error:
-        return _told(str(error), error.exit_code)
+        return _told(error.told(_as_option), error.exit_code)
     except MemoryError:
         return _told("not enough memory for this trace", 1)
     return code if isinstance(code, int) else 0
+
+
+def _as_option(name: str, value: object) -> str:
+    """An option of the library as the command has it: `--rank 3`."""
+    words = f"--{name.replace('_', '-')}"
+    return words if value is True else f"{words} {value}"
 
 
 def _told(message: str, code: int) -> int:

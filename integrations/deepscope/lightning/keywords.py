@@ -63,7 +63,7 @@ def choose(dirpath: str | Path | None, filename: str | None, keywords: Mapping[s
     rows = given.pop("row_limit", _DEFAULT_ROWS)
     sort = given.pop("sort_by_key", None)
     if given.pop("emit_nvtx", False):
-        raise OptionError("emit_nvtx=True: marks for NVIDIA's own profilers are made by Lightning's PyTorchProfiler")
+        raise OptionError("emit_nvtx", True, "marks for NVIDIA's own profilers are made by Lightning's PyTorchProfiler")
     # Grouping by shapes needs them recorded; PyTorchProfiler leaves that second switch to the user.
     given["record_shapes"] = bool(given.get("record_shapes")) or bool(given.pop("group_by_input_shapes", False))
     if "record_module_names" in given:
@@ -74,9 +74,9 @@ def choose(dirpath: str | Path | None, filename: str | None, keywords: Mapping[s
         given["on_trace_ready"] = None
         folder, filename = folder or handler[0], filename or handler[1]
     if folder is not None and "://" in folder:
-        raise OptionError(f"dirpath={folder!r}: traces are recorded to a local folder; copy them from there")
+        raise OptionError("dirpath", folder, "traces are recorded to a local folder; copy them from there")
     if unknown := sorted(given.keys() - OPTION_NAMES):
-        raise OptionError(f"{', '.join(unknown)}: no such option; there are {', '.join(sorted(OPTION_NAMES))}")
+        raise OptionError(unknown[0], given[unknown[0]], f"no such option; there are {', '.join(sorted(OPTION_NAMES))}")
     return Choices(
         recording=RecordingOptions(**given), dirpath=folder, filename=filename, rows=_rows(rows), sort=_sort(sort)
     )
@@ -103,7 +103,7 @@ def _tensorboard_handler(handler: Any) -> tuple[str, str | None] | None:
 
 def _rows(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or value < -1:
-        raise OptionError(f"row_limit={value!r}: must be a number of rows, or -1 for all")
+        raise OptionError("row_limit", value, "must be a number of rows, or -1 for all")
     return None if value == -1 else value
 
 
@@ -114,5 +114,5 @@ def _sort(key: str | None) -> str | None:
     words = _TORCH_SORT_KEYS.get(key.replace("cuda", "device"), key)
     if words not in table("line").sort_keys:
         known = ", ".join((*_TORCH_SORT_KEYS, *table("line").sort_keys))
-        raise OptionError(f"sort_by_key={key!r}: no such key; there are: {known}")
+        raise OptionError("sort_by_key", key, f"no such key; there are: {known}")
     return words

@@ -86,7 +86,7 @@ class Table:
         name = keys.get(sort, keys.get(sort.replace("-", "_")))
         if name is None:
             words = [word for word in keys if word in _SHORT or not word.endswith("_ns")]
-            raise OptionError(f"--sort {sort}: no such key for --by {self.by}; there are: {', '.join(words)}")
+            raise OptionError("sort", sort, f"no such key for the table by {self.by}; there are: {', '.join(words)}")
         return name
 
 
@@ -141,5 +141,5 @@ def table(by: str) -> Table:
         OptionError: there is none; the message lists those there are.
     """
     if by not in TABLES:
-        raise OptionError(f"--by {by}: no such table; there are: {', '.join(TABLES)}")
+        raise OptionError("by", by, f"no such table; there are: {', '.join(TABLES)}")
     return TABLES[by]

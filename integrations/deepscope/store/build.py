@@ -33,7 +33,7 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
     """
     attribution = attribute(trace)
     if step is not None and step not in attribution.steps.number:
-        raise OptionError(_no_such_step(attribution, step))
+        raise OptionError("step", step, _no_such_step(attribution))
     analysis = analyse(attribution, step)
     files = _files(trace)
     texts = {path: source_lines(file.text) for path, file in files.items() if file.text is not None}
@@ -59,10 +59,10 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
     )
 
 
-def _no_such_step(attribution: Attribution, step: int) -> str:
+def _no_such_step(attribution: Attribution) -> str:
     known = attribution.steps.number.tolist()
     listed = f"it has {', '.join(map(str, known))}" if known else "it has no steps"
-    return f"{attribution.trace.path}: no step {step}; {listed}"
+    return f"no such step; {listed}"
 
 
 def _files(trace: Trace) -> dict[str, SourceFile]:

@@ -123,12 +123,12 @@ def _check(profiles: list[Profile], *, rank: int | None, stage: str | None, step
     """A file's name may say less than the trace in it, so what was asked for is checked against the traces too."""
     info = profiles[0].trace
     if rank is not None and info.ranks and rank not in info.ranks:
-        raise OptionError(f"--rank {rank}: no trace of this rank; there are: {', '.join(map(str, info.ranks))}")
+        raise OptionError("rank", rank, f"no trace of this rank; there are: {', '.join(map(str, info.ranks))}")
     if rank and not info.ranks:
-        raise OptionError(f"--rank {rank}: {info.path} names no rank")
+        raise OptionError("rank", rank, f"{info.path} names no rank")
     if stage is not None and info.stage != stage:
-        raise OptionError(f"--stage {stage}: {info.path} was recorded in stage {info.stage or '(none named)'}")
+        raise OptionError("stage", stage, f"{info.path} was recorded in stage {info.stage or '(none named)'}")
     if step is not None and all(profile.step is None for profile in profiles):
         numbers = sorted({one.number for profile in profiles for one in profile.steps})
         listed = ", ".join(map(str, numbers)) or "none"
-        raise OptionError(f"--step {step}: no such step; there are: {listed}")
+        raise OptionError("step", step, f"no such step; there are: {listed}")

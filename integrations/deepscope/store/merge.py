@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from deepscope.errors import ProfileStoreError
+from deepscope.errors import IncomparableError
 from deepscope.store.findings import merge_findings
 from deepscope.store.profile import (
     CallNode,
@@ -45,7 +45,7 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
     mean). Lines are matched by file, line and function, steps by number.
 
     Raises:
-        ProfileStoreError: some ranks have device events and some have none, so that their numbers do not add up.
+        IncomparableError: some ranks have device events and some have none, so that their numbers do not add up.
         ValueError: there is no profile.
     """
     if not profiles:
@@ -54,7 +54,7 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
         return profiles[0]
     if len({profile.metric for profile in profiles}) > 1:
         without = [profile.trace.path for profile in profiles if profile.metric == "cpu_self"]
-        raise ProfileStoreError(f"{without[0]}: has no device events while other ranks have; choose one with --rank")
+        raise IncomparableError(f"{without[0]}: has no device events while other ranks have; choose one rank")
     ranks = [_rank(profile, place) for place, profile in enumerate(profiles)]
     lines = _merge_lines(profiles, ranks)
     return Profile(

@@ -10,7 +10,7 @@ from typing import NoReturn, TypeAlias
 
 import msgspec
 
-from deepscope import errors
+from deepscope.errors import remake
 from deepscope.store.files import TraceFile, is_url
 from deepscope.store.profile import Profile
 from deepscope.store.wire import Answer, Done, Failed, Request, Step, decode_answer, encode
@@ -104,7 +104,6 @@ def _exchange(worker: HelperProcess, request: Request) -> Iterator[Answer]:
 
 
 def _raise(failed: Failed) -> NoReturn:
-    if failed.error == "MemoryError":
+    if failed.kind == "MemoryError":
         raise MemoryError
-    kind = getattr(errors, failed.error, errors.TraceError)
-    raise (errors.TraceError if kind is errors.MissingExtraError else kind)(failed.message)
+    raise remake(failed.kind, failed.arguments)

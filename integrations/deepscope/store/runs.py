@@ -90,7 +90,7 @@ def select_from(found: Sequence[FoundTrace], *, rank: int | None = None, stage: 
         stages = [chosen]  # only the whole trace tells; load_profile checks it
     if chosen not in stages:
         recorded = ", ".join(name or "(none named)" for name in stages)
-        raise OptionError(f"--stage {stage}: this run has no such stage; it has: {recorded}")
+        raise OptionError("stage", stage, f"this run has no such stage; it has: {recorded}")
     window = _newest_window([one for one in run if is_single or one.peek.stage == chosen])
     if rank is not None:
         window = _of_rank(window, rank)
@@ -124,7 +124,7 @@ def _of_rank(window: list[FoundTrace], rank: int) -> list[FoundTrace]:
     chosen = [one for one in window if one.peek.rank == rank]
     if not chosen:
         ranks = ", ".join(str(one.peek.rank) for one in window if one.peek.rank is not None)
-        raise OptionError(f"--rank {rank}: no trace of this rank; there are: {ranks or 'none that name a rank'}")
+        raise OptionError("rank", rank, f"no trace of this rank; there are: {ranks or 'none that name a rank'}")
     return chosen
 
 

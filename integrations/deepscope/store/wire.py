@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -36,10 +36,10 @@ class Done(msgspec.Struct, tag=True):
 
 
 class Failed(msgspec.Struct, tag=True):
-    """An error of `deepscope.errors` by its name, and its message."""
+    """An error of `deepscope.errors`, to be made again by `remake`; or a `MemoryError`."""
 
-    error: str
-    message: str
+    kind: str
+    arguments: list[Any]
 
 
 Answer: TypeAlias = Step | Done | Failed

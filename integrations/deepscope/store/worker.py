@@ -32,9 +32,9 @@ def _answer(request: Request, answers: IO[bytes]) -> Done | Failed:
             progress=lambda done, _: write_message(answers, encode(Step(done))),
         )
     except DeepScopeError as error:
-        return Failed(type(error).__name__, str(error))
+        return Failed(type(error).__name__, list(error.args))
     except MemoryError:
-        return Failed("MemoryError", "")
+        return Failed("MemoryError", [])
     return Done(profile)
 
 

@@ -57,10 +57,11 @@ def read_trace(
     except NotATraceError:
         if not source.damage:
             raise
-        raise TruncatedTraceError(_describe(name, source.damage, "is no trace as far as it goes", 0)) from None
+        raise TruncatedTraceError(_describe(name, source.damage, "is no trace as far as it goes", 0), 0) from None
     damage = source.damage or pieces.damage
     if damage and not partial:
-        raise TruncatedTraceError(_describe(name, source.damage, pieces.damage, pieces.read_events))
+        problem = _describe(name, source.damage, pieces.damage, pieces.read_events)
+        raise TruncatedTraceError(problem, pieces.read_events)
     return _trace(name, columns, pieces.metadata, truncated=bool(damage))
 
 
@@ -92,10 +93,7 @@ def _no_collection() -> Iterator[None]:
 def _describe(path: str, source_damage: str, damage: str, count: int) -> str:
     cause = source_damage or "disk full while recording?"
     where = damage or f"ends behind event {count:,}, the last"
-    advice = (
-        f"read the {count:,} events before it with --partial" if count else "nothing in it can be read; record it again"
-    )
-    return f"{path}: {where} ({cause}); {advice}"
+    return f"{path}: {where} ({cause})"
 
 
 def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: bool) -> Trace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from deepscope.errors import OptionError, TraceError
+from deepscope.errors import TraceError, VariableError
 
 __all__ = ["VARIABLE", "UnpackLimit"]
 
@@ -30,7 +30,7 @@ class UnpackLimit:
         """What the variable says; without it 32 GiB, and 100 times the compressed size.
 
         Raises:
-            OptionError: the variable holds no number of gigabytes.
+            VariableError: the variable holds no number of gigabytes.
         """
         word = os.environ.get(VARIABLE, "")
         if not word:
@@ -39,7 +39,7 @@ class UnpackLimit:
             gigabytes = float(word)
             return cls(int(gigabytes * 10**9) if gigabytes > 0 else 0, 0)
         except (ValueError, OverflowError):
-            raise OptionError(f"{VARIABLE}={word}: must be a number of gigabytes, 0 for no limit") from None
+            raise VariableError(f"{VARIABLE}={word}: must be a number of gigabytes, 0 for no limit") from None
 
     def check(self, path: str, packed_bytes: int, unpacked_bytes: int) -> None:
         """Raises `TraceError` where so many bytes, unpacked from so many, are too many."""

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import msgspec
 
-from deepscope import errors
-from deepscope.errors import DeepScopeError, TraceError
+from deepscope.errors import DeepScopeError, TraceError, remake
 from deepscope.store import cache
 from deepscope.store.merge import merge_profiles
 from deepscope.store.profile import Profile
@@ -46,8 +46,9 @@ class Report(msgspec.Struct, omit_defaults=True):
 
     done: int = 0
     total: int = 0
-    error: str = ""
     kind: str = ""
+    arguments: list[Any] = []
+    """Of an error, to be made again by `remake`."""
 
 
 class CancelledLoadError(DeepScopeError):
@@ -119,8 +120,8 @@ class Loader:
                         progress(report.done, report.total)
         if self._is_cancelled:
             raise CancelledLoadError(f"{self.request.path}: loading was cancelled")
-        if report.error:
-            raise _error(report)
+        if report.kind:
+            raise remake(report.kind, report.arguments)
         if process.returncode:
             ended = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
             raise TraceError(
@@ -142,11 +143,3 @@ class Loader:
                 env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
             )
             return self._process
-
-
-def _error(report: Report) -> DeepScopeError:
-    """The error that the other process raised, as far as its kind matters here."""
-    kind = getattr(errors, report.kind, None)
-    if isinstance(kind, type) and issubclass(kind, DeepScopeError) and kind is not errors.MissingExtraError:
-        return kind(report.error)
-    return TraceError(report.error)

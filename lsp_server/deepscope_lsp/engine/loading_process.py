@@ -1,7 +1,7 @@
 """The process in which a trace is read: `python -m deepscope_lsp.engine.loading_process REQUEST RESULT`.
 
-It writes JSON lines (`{"done": bytes, "total": bytes}`, or `{"error": …, "kind": …}` last) and leaves the profile in
-the file RESULT.
+It writes JSON lines (`{"done": bytes, "total": bytes}`; last, where one came, an error's `kind` and `arguments`) and
+leaves the profile in the file RESULT.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ def main(arguments: list[str]) -> int:
         )
         Path(arguments[1]).write_bytes(msgspec.msgpack.encode(profile))
     except DeepScopeError as error:
-        reporter.write(Report(error=str(error), kind=type(error).__name__))
+        reporter.write(Report(kind=type(error).__name__, arguments=list(error.args)))
     except MemoryError:
-        reporter.write(Report(error=f"{request.path}: not enough memory to read it", kind="TraceError"))
+        reporter.write(Report(kind="TraceError", arguments=[f"{request.path}: not enough memory to read it"]))
     except Exception as error:  # noqa: BLE001 - a trace is input from outside: whatever it breaks is told in one line
-        reporter.write(Report(error=f"{request.path}: {type(error).__name__}: {error}", kind="TraceError"))
+        reporter.write(Report(kind="TraceError", arguments=[f"{request.path}: {type(error).__name__}: {error}"]))
     return 0
 
 

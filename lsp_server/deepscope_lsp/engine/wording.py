@@ -9,7 +9,6 @@ from deepscope.report.wording import bytes_text, printable, time_text
 __all__ = ["change", "duration", "in_message", "in_settings", "rate", "share", "size"]
 
 _UNIT = re.compile(r"(?<=\d)(?=[^\d.,e+-])")
-_OPTION = re.compile(r"(?<!\S)--(stage|rank|step|partial)\b")
 _RATES = ((1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"))
 
 
@@ -38,9 +37,9 @@ def in_message(text: str) -> str:
     return printable(text).replace("](", "] (")
 
 
-def in_settings(message: str) -> str:
-    """An error of the library in the words of an editor, where a setting stands for an option of the command line."""
-    return _OPTION.sub(r"deepscope.\1", message)
+def in_settings(option: str, value: object) -> str:
+    """An option of the library as an editor's user sets it: `deepscope.rank 3`."""
+    return f"deepscope.{option}" if value is True else f"deepscope.{option} {value}"
 
 
 def change(old: float, new: float) -> str:

@@ -69,7 +69,7 @@ def register(server: DeepScopeServer) -> None:
             except msgspec.ValidationError as error:
                 raise JsonRpcInvalidParams(f"{name}: {error}") from error
             except DeepScopeError as error:
-                raise JsonRpcException(in_settings(str(error)), code=REQUEST_FAILED) from error
+                raise JsonRpcException(error.told(in_settings), code=REQUEST_FAILED) from error
 
     add("deepscope.hotLines", HotLinesArgument, commands.hot_lines)
     add("deepscope.callPaths", CallPathsArgument, commands.call_paths)

@@ -359,7 +359,7 @@ class Watcher:
         return "" if watched.seen else next(iter(places.urls), "")
 
     def _tell_error(self, project: Project, error: DeepScopeError) -> None:
-        project.error = in_settings(str(error))
+        project.error = error.told(in_settings)
         self._server.say(types.MessageType.Error, f"DeepScope: {project.error}")
 
     def _tell_ready(self, project: Project, words: str = "") -> None:

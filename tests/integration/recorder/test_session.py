@@ -173,7 +173,7 @@ def test_lines_that_were_running_before_the_window_have_scopes(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"activ": 3}, "unknown option 'activ'"),
+        ({"activ": 3}, "activ=3: no such option"),
         ({"active": 0}, "active=0: must be an integer, 1 or more"),
         ({"wait": -1}, "wait=-1"),
         ({"wait": 1.5}, "wait=1.5"),

@@ -218,7 +218,7 @@ def test_times_of_a_step_are_clipped_to_it_and_the_steps_add_up(profile_of, at):
 
 
 def test_a_step_that_is_not_there_is_an_error_that_lists_those_that_are(profile_of):
-    with pytest.raises(OptionError, match=r"no step 9; it has 3, 4"):
+    with pytest.raises(OptionError, match=r"step=9: no such step; it has 3, 4"):
         profile_of(two_steps(), step=9)
 
 

@@ -41,7 +41,7 @@ def test_the_error_is_that_of_the_reader(tmp_path: Path, content: str, error: ty
 def test_what_is_not_there_or_not_in_it(tmp_path: Path) -> None:
     with pytest.raises(NoTraceError):
         Loader(Request(path=str(tmp_path / "missing"))).load()
-    with pytest.raises(OptionError, match="step 77"):
+    with pytest.raises(OptionError, match="step=77"):
         Loader(Request(path=str(record(tmp_path)), step=77)).load()
 
 

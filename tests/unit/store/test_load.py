@@ -82,10 +82,10 @@ def test_progress_counts_the_bytes_of_all_files(tmp_path: Path, reads: list[str]
 
 def test_what_a_file_does_not_hold_is_refused(tmp_path: Path, reads: list[str]) -> None:
     path = write(tmp_path, 0)
-    with pytest.raises(OptionError, match="--step 7: no such step; there are: 2, 3"):
+    with pytest.raises(OptionError, match="step=7: no such step; there are: 2, 3"):
         load_profile(path, step=7)
     assert load_profile(path, step=3).step == 3
-    with pytest.raises(OptionError, match="--rank 4"):
+    with pytest.raises(OptionError, match="rank=4"):
         load_profile(path, rank=4)
-    with pytest.raises(OptionError, match="--stage test"):
+    with pytest.raises(OptionError, match="stage='test'"):
         load_profile(path, stage="test")

@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 import built_profiles
-from deepscope.errors import ProfileStoreError
+from deepscope.errors import IncomparableError
 from deepscope.store.merge import merge_profiles
 from deepscope.store.profile import Numbers, Profile, RankSpread, Totals
 
@@ -130,5 +130,5 @@ def test_merging_leaves_its_input_alone_and_one_rank_as_it_is() -> None:
 
 
 def test_ranks_with_and_without_a_device_do_not_add_up() -> None:
-    with pytest.raises(ProfileStoreError, match="no device events while other ranks have; choose one with --rank"):
+    with pytest.raises(IncomparableError, match="no device events while other ranks have; choose one rank"):
         merge_profiles([built_profiles.training(), built_profiles.cpu_only()])

@@ -68,7 +68,7 @@ def test_training_comes_before_the_other_stages_and_they_are_named(tmp_path: Pat
     assert selection.stage == "fit"
     assert selection.also_recorded == ("validate", "test", "sanity_check")
     assert chosen(tmp_path, stage="test") == [name("ada_1.test.rank0", 3)]
-    with pytest.raises(OptionError, match=r"--stage predict.*fit, validate, test, sanity_check"):
+    with pytest.raises(OptionError, match=r"stage='predict'.*fit, validate, test, sanity_check"):
         select(str(tmp_path), stage="predict")
 
 
@@ -82,7 +82,7 @@ def test_all_ranks_of_the_newest_window_are_merged(tmp_path: Path) -> None:
     both = [name("host0_7.fit.rank0", 100), name("host1_8.fit.rank1", 101)]
     assert chosen(tmp_path) == both
     assert chosen(tmp_path, rank=1) == both[1:]
-    with pytest.raises(OptionError, match=r"--rank 5.*there are: 0, 1"):
+    with pytest.raises(OptionError, match=r"rank=5.*there are: 0, 1"):
         select(str(tmp_path), rank=5)
 
 

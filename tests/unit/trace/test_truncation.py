@@ -120,7 +120,7 @@ def test_the_message_says_what_where_and_what_to_do(folder):
     with pytest.raises(TruncatedTraceError) as info:
         read_trace(path)
     where = "ends in the middle of event 9 (disk full while recording?)"
-    assert str(info.value) == f"{path}: {where}; read the 8 events before it with --partial"
+    assert str(info.value) == f"{path}: {where}; read the 8 events before it with partial=True"
 
 
 def test_garbage_between_events_ends_the_trace_there(folder):

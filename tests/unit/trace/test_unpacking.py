@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from deepscope.errors import OptionError, TraceError, TruncatedTraceError
+from deepscope.errors import TraceError, TruncatedTraceError, VariableError
 from deepscope.trace import pieces, unpacking
 from deepscope.trace.decode import spans
 from deepscope.trace.read import read_trace
@@ -44,7 +44,7 @@ def test_the_limit_can_be_set_and_lifted(tmp_path, monkeypatch):
     monkeypatch.setenv("DEEPSCOPE_MAX_UNPACKED_GB", "0")
     assert len(read_trace(path).events) == 40
     monkeypatch.setenv("DEEPSCOPE_MAX_UNPACKED_GB", "much")
-    with pytest.raises(OptionError, match="must be a number of gigabytes"):
+    with pytest.raises(VariableError, match="must be a number of gigabytes"):
         read_trace(path)
 
 
