@@ -7,9 +7,7 @@ import random
 import time
 from pathlib import Path
 
-from deepscope.store import cache as profile_cache
-from deepscope.store.files import single_file
-from deepscope.store.profile import (
+from deepscope.records import (
     CallNode,
     Function,
     Line,
@@ -21,6 +19,8 @@ from deepscope.store.profile import (
     Totals,
     TraceInfo,
 )
+from deepscope.store import cache as profile_cache
+from deepscope.store.files import single_file
 
 __all__ = ["HOT_LINES", "LINES", "keep_profile", "make_workspace"]
 

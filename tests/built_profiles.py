@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deepscope.store.profile import (
+from deepscope.records import (
     CallNode,
     Edit,
     Finding,

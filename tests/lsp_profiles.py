@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from deepscope.store.profile import (
+from deepscope.records import (
     CallNode,
     Function,
     Line,

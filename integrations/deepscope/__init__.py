@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from deepscope.capture.session import callback as callback
     from deepscope.capture.session import profile as profile
     from deepscope.lightning import DeepProfiler as DeepProfiler
+    from deepscope.records import Profile as Profile
     from deepscope.store import load_profile as load_profile
-    from deepscope.store.profile import Profile as Profile
     from deepscope.trace.read import read_trace as read_trace
 
 _HOMES = {
     "DeepProfiler": "deepscope.lightning",
-    "Profile": "deepscope.store.profile",
+    "Profile": "deepscope.records",
     "Recorder": "deepscope.capture.recorder",
     "RecordingOptions": "deepscope.capture.options",
     "RecordingWarning": "deepscope.capture.notices",

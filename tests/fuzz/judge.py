@@ -12,6 +12,8 @@ from types import FrameType
 import msgspec
 
 from deepscope.errors import DeepScopeError
+from deepscope.records import Numbers, Profile
+from deepscope.records.ranks import merge_profiles
 from deepscope.report.compare import comparison_text
 from deepscope.report.csv_report import csv_report
 from deepscope.report.folded import folded_report
@@ -20,8 +22,6 @@ from deepscope.report.speedscope import speedscope_report
 from deepscope.report.tables import TABLES
 from deepscope.report.text import text_report
 from deepscope.store import load_profile
-from deepscope.store.merge import merge_profiles
-from deepscope.store.profile import Numbers, Profile
 from deepscope_lsp.engine.profile_index import ProfileIndex
 from fuzz.cases import Case
 

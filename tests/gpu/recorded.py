@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import deepscope
-from deepscope.store.profile import Line, Profile
+from deepscope.records import Line, Profile
 
 _WORK = {"kernel", "gpu_memcpy", "gpu_memset"}
 _LAUNCH = {"cuda_runtime", "cuda_driver"}

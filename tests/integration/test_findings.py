@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 import deepscope
-from deepscope.store.profile import Finding, Profile
+from deepscope.records import Finding, Profile
 from recorded import TESTS
 
 STEPS = 3

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from deepscope.records import Profile
 from deepscope.store import load_profile
-from deepscope.store.profile import Profile
 from golden import matches_golden
 from lsp_answers import every_answer
 from lsp_editor import editing, run

@@ -13,9 +13,9 @@ import pytest
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from deepscope.records import Edit, Finding, Remedy
 from deepscope.store import cache as profile_cache
 from deepscope.store.files import single_file
-from deepscope.store.profile import Edit, Finding, Remedy
 from lsp_editor import PATIENCE, Editor, capabilities, editing, run
 from lsp_profiles import SOURCE, make_profile, record
 from trace_builder import TraceBuilder

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import deepscope
-from deepscope.store.profile import Line, Profile
+from deepscope.records import Line, Profile
 
 TARGETS = Path(__file__).parents[1] / "targets"
 MS = 1_000_000

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.store.profile import Line, Numbers, Profile, Resolved, Totals, TraceInfo
+from deepscope.records import Line, Numbers, Profile, Resolved, Totals, TraceInfo
 from gpu.recorded import Recorded, line_of, union_ns
 
 GPU = Path(__file__).resolve().parents[1] / "gpu"

@@ -22,7 +22,7 @@ from deepscope.trace.model import Int64, Kind
 __all__ = ["Columns", "copy_direction", "line_columns", "path_columns", "path_values"]
 
 Columns = dict[str, Int64]
-"""Field of `store.profile.Numbers` → values of shape (lines + 1,)."""
+"""Field of `records.Numbers` → values of shape (lines + 1,)."""
 
 _DIRECTIONS = (
     ("h2d", re.compile(r"htod|h2d|hosttodevice|m2d|h2m", re.IGNORECASE)),

@@ -27,7 +27,7 @@ from deepscope.capture.workers import WorkerClocks
 from deepscope.errors import RecorderError
 
 if TYPE_CHECKING:
-    from deepscope.store.profile import Profile
+    from deepscope.records import Profile
 
 __all__ = ["Recorder"]
 

@@ -23,7 +23,7 @@ from deepscope.capture.workers import WorkerClocks
 from deepscope.errors import NestedProfileError, OptionError, RecorderError
 
 if TYPE_CHECKING:
-    from deepscope.store.profile import Profile
+    from deepscope.records import Profile
 
 __all__ = ["Recording", "StepCallback", "callback", "profile"]
 

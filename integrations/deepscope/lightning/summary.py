@@ -14,7 +14,7 @@ from deepscope.report.tables import table
 from deepscope.report.text import text_report
 
 if TYPE_CHECKING:
-    from deepscope.store.profile import Profile
+    from deepscope.records import Profile
 
 __all__ = ["summarize", "tables"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from deepscope.records import Function, Kernel, Line, Module, Numbers, Operator, Phase, Profile, Step
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.places import Sources, short_path
 from deepscope.report.style import Styles
 from deepscope.report.wording import bytes_text, count_text, printable, share_text, time_text
-from deepscope.store.profile import Function, Kernel, Line, Module, Numbers, Operator, Phase, Profile, Step
 
 __all__ = ["columns"]
 

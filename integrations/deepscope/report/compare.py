@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
+from deepscope.records import Line, Profile
 from deepscope.report.header import header
 from deepscope.report.layout import Column, cut_end, cut_start, render
 from deepscope.report.places import Sources, short_path
 from deepscope.report.style import Styles
 from deepscope.report.text import entries_text
 from deepscope.report.wording import printable, time_text
-from deepscope.store.profile import Line, Profile
 
 __all__ = ["Delta", "compare_profiles", "comparison_object", "comparison_text"]
 

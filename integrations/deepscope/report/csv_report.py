@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 
+from deepscope.records import Profile
 from deepscope.report.tables import table
 from deepscope.report.wording import printable
-from deepscope.store.profile import Profile
 
 __all__ = ["csv_report"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deepscope.records import Finding, Profile
 from deepscope.report.places import short_path
 from deepscope.report.wording import bytes_text, count_text, printable, share_text, time_text
-from deepscope.store.profile import Finding, Profile
 
 __all__ = ["findings_entries"]
 

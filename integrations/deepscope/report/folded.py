@@ -5,10 +5,10 @@ https://github.com/brendangregg/FlameGraph#2-fold-stacks
 
 from __future__ import annotations
 
+from deepscope.records import Profile
 from deepscope.report.paths import call_tree, node_path
 from deepscope.report.places import short_path
 from deepscope.report.wording import printable
-from deepscope.store.profile import Profile
 
 __all__ = ["folded_report"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from deepscope.records import Function, Library, Line, Profile, TraceInfo
 from deepscope.report.places import short_path
 from deepscope.report.wording import count_text, printable, share_text, time_text
-from deepscope.store.profile import Function, Library, Line, Profile, TraceInfo
 
 __all__ = ["footer"]
 

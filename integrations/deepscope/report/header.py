@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deepscope.records import Profile
 from deepscope.report.places import short_path
 from deepscope.report.wording import printable, share_text, time_text
-from deepscope.store.profile import Profile
 
 __all__ = ["header"]
 

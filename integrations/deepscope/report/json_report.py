@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from deepscope.records import Function, Kernel, Line, Operator, Profile, RankSpread, Step, Top
 from deepscope.report.event_names import readable
 from deepscope.report.tables import table
-from deepscope.store.profile import Function, Kernel, Line, Operator, Profile, RankSpread, Step, Top
 
 __all__ = ["REPORT_FORMAT", "json_report", "report_object"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepscope.store.profile import CallNode, Profile
+from deepscope.records import CallNode, Profile
 
 __all__ = ["call_tree", "node_path"]
 

@@ -8,7 +8,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from deepscope.store.profile import Line, Profile
+from deepscope.records import Line, Profile
 from deepscope.trace.source_lines import source_lines
 
 __all__ = ["Sources", "short_path"]

@@ -9,10 +9,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from deepscope.records import CallNode, Profile
 from deepscope.report.paths import call_tree, node_path
 from deepscope.report.places import short_path
 from deepscope.report.wording import printable
-from deepscope.store.profile import CallNode, Profile
 
 __all__ = ["speedscope_report"]
 

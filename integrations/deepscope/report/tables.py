@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_origin, get_type_hints
 
 import msgspec
 
 from deepscope.errors import OptionError
-from deepscope.store.profile import Function, Kernel, Line, Module, Numbers, Operator, Phase, Profile, Step
+from deepscope.records import Function, Kernel, Line, Module, Numbers, Operator, Phase, Profile, Step
 
 __all__ = ["TABLES", "Table", "table"]
 
@@ -90,13 +89,10 @@ class Table:
         return name
 
 
-def _typed(record: type[msgspec.Struct], *types: str) -> tuple[str, ...]:
-    """Fields of these types, by their annotations as written: resolving them would cost start-up time."""
-    annotations: dict[str, str] = {}
-    for base in reversed(record.__mro__):
-        annotations |= inspect.get_annotations(base)
-    # A `Literal[…]` counts as the text that it is.
-    plain = {name: "str" if words.startswith("Literal[") else words for name, words in annotations.items()}
+def _typed(record: type[msgspec.Struct], *types: object) -> tuple[str, ...]:
+    """Fields of these types; a `Literal[…]` counts as the text that it is."""
+    hints = get_type_hints(record)
+    plain = {name: str if get_origin(hint) is Literal else hint for name, hint in hints.items()}
     return tuple(name for name in record.__struct_fields__ if plain[name] in types)
 
 
@@ -122,8 +118,8 @@ def _make() -> dict[str, Table]:
             by=by,
             key=key,
             sort=sort,
-            fields=_typed(record, "int"),
-            scalars=_typed(record, "int", "str", "bool", "str | None"),
+            fields=_typed(record, int),
+            scalars=_typed(record, int, str, bool, str | None),
             computed=computed,
         )
         for by, key, sort, record, computed in entries

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from rich.cells import cell_len
 
+from deepscope.records import Profile
 from deepscope.report.columns import columns
 from deepscope.report.findings import findings_entries
 from deepscope.report.footer import footer
@@ -13,7 +14,6 @@ from deepscope.report.header import header
 from deepscope.report.layout import render
 from deepscope.report.style import Styles
 from deepscope.report.tables import table
-from deepscope.store.profile import Profile
 
 __all__ = ["entries_text", "text_report"]
 

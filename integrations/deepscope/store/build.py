@@ -15,8 +15,8 @@ from deepscope.analysis.result import Analysis, analyse
 from deepscope.analysis.selection import by_line
 from deepscope.analysis.waits import wait_by_line
 from deepscope.errors import OptionError
+from deepscope.records import Kernel, Operator, Phase, Profile, Resolved, SourceFile, Step, Totals
 from deepscope.store.findings import finding_records
-from deepscope.store.profile import Kernel, Operator, Phase, Profile, Resolved, SourceFile, Step, Totals
 from deepscope.store.records import call_tree, function_records, line_records, module_records, no_line_record
 from deepscope.store.trace_info import trace_info
 from deepscope.trace.model import Trace

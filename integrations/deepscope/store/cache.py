@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from deepscope.records import PROFILE_FORMAT, Profile
 from deepscope.store.files import TraceFile
-from deepscope.store.profile import PROFILE_FORMAT, Profile
 
 __all__ = ["LIMIT_BYTES", "cache_folder", "load", "save"]
 
@@ -95,7 +95,7 @@ def code_fingerprint() -> str:
     """
     package = Path(__file__).resolve().parent.parent
     try:
-        entries = [entry for part in ("trace", "analysis", "store") for entry in _modules(package / part)]
+        entries = [entry for part in ("trace", "records", "analysis", "store") for entry in _modules(package / part)]
     except OSError:  # imported from an archive
         from importlib.metadata import version
 

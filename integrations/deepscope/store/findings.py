@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from deepscope.store.profile import Edit, Finding, Remedy
+from deepscope.records import Edit, Finding, Remedy
 
 if TYPE_CHECKING:
     from deepscope.analysis.findings import Found, Rule

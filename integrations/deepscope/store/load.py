@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from deepscope.errors import OptionError
+from deepscope.records import Profile
+from deepscope.records.ranks import merge_profiles
 from deepscope.store.files import TraceFile
-from deepscope.store.merge import merge_profiles
-from deepscope.store.profile import Profile
 from deepscope.store.read import Progress, cached_profile, read_profile
 from deepscope.store.runs import Selection, select
 

@@ -11,8 +11,8 @@ from typing import NoReturn, TypeAlias
 import msgspec
 
 from deepscope.errors import remake
+from deepscope.records import Profile
 from deepscope.store.files import TraceFile, is_url
-from deepscope.store.profile import Profile
 from deepscope.store.wire import Answer, Done, Failed, Request, Step, decode_answer, encode
 from deepscope.trace.process import HelperProcess, cores
 from deepscope.trace.source import likely_json_bytes

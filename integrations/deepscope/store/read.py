@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 
+from deepscope.records import Profile
 from deepscope.store.files import TraceFile
-from deepscope.store.profile import Profile
 
 __all__ = ["Progress", "cached_profile", "read_profile"]
 

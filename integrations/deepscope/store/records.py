@@ -12,7 +12,7 @@ from deepscope.analysis.modules import module_columns
 from deepscope.analysis.ranking import largest_named
 from deepscope.analysis.result import Analysis
 from deepscope.analysis.scopes import Location
-from deepscope.store.profile import CallNode, Function, Library, Line, Module, Numbers, Top
+from deepscope.records import CallNode, Function, Library, Line, Module, Numbers, Top
 from deepscope.trace.model import Int64
 
 __all__ = ["call_tree", "function_records", "line_records", "module_records", "no_line_record"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any, Literal
 
-from deepscope.store.profile import TraceInfo
+from deepscope.records import TraceInfo
 from deepscope.trace.model import Trace
 
 __all__ = ["trace_info"]

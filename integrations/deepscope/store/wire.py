@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from deepscope.store.profile import Profile
+from deepscope.records import Profile
 
 __all__ = ["Answer", "Done", "Failed", "Request", "Step", "decode_answer", "decode_request", "encode"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from deepscope.store.profile import Line, Numbers
+from deepscope.records import Line, Numbers
 from deepscope_lsp.engine import wording
 from deepscope_lsp.engine.measure import Measure
 

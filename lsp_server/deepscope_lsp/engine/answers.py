@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from deepscope.records import CallNode, Line, Numbers
 from deepscope.report.paths import call_tree
 from deepscope.report.places import short_path
-from deepscope.store.profile import CallNode, Line, Numbers
 from deepscope_lsp.engine.annotation import annotate, total_words
 from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.hover import Locate

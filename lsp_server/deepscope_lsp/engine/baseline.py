@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepscope.store.profile import Function, Line
+from deepscope.records import Function, Line
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.path_map import PathMap
 from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex

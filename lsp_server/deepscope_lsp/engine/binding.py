@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from deepscope.store.profile import Line, Profile
+from deepscope.records import Line, Profile
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.annotation import Mark
 from deepscope_lsp.engine.buffer import Buffer, Splice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from deepscope.store.profile import Finding
+from deepscope.records import Finding
 from deepscope_lsp.engine import wording
 from deepscope_lsp.engine.measure import Measure
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from deepscope.records import Finding, Function, Line, Numbers, Profile, Top
 from deepscope.report.event_names import readable
 from deepscope.report.places import short_path
-from deepscope.store.profile import Finding, Function, Line, Numbers, Profile, Top
 from deepscope_lsp.engine import markdown, wording
 from deepscope_lsp.engine.annotation import Mark
 from deepscope_lsp.engine.baseline import Baseline

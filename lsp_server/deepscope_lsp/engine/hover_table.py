@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from deepscope.store.profile import Function, Numbers, Totals
+from deepscope.records import Function, Numbers, Totals
 from deepscope_lsp.engine import markdown, wording
 from deepscope_lsp.engine.measure import Measure
 

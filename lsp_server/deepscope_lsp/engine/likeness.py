@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from deepscope.store.profile import SourceFile
+from deepscope.records import SourceFile
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.remap.text_lines import is_meaningful
 

@@ -20,9 +20,9 @@ from typing import Any
 import msgspec
 
 from deepscope.errors import DeepScopeError, TraceError, remake
+from deepscope.records import Profile
+from deepscope.records.ranks import merge_profiles
 from deepscope.store import cache
-from deepscope.store.merge import merge_profiles
-from deepscope.store.profile import Profile
 from deepscope.store.runs import Selection, select
 
 __all__ = ["CancelledLoadError", "Loader", "Request", "cached_profile"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deepscope.store.profile import Profile
+from deepscope.records import Profile
 
 __all__ = ["Measure"]
 

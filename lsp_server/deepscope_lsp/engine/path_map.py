@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from deepscope.store.profile import SourceFile
+from deepscope.records import SourceFile
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.copies import is_made, source_parts
 from deepscope_lsp.engine.likeness import is_same_text, shared_ratio

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from deepscope.store.profile import Profile
+from deepscope.records import Profile
 from deepscope_lsp.engine.likeness import shared_ratio
 from deepscope_lsp.engine.path_map import ALIKE_RATIO, PathMap
 from deepscope_lsp.engine.unopened import lines_on_disk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deepscope.store.profile import Profile
+from deepscope.records import Profile
 from deepscope.store.recognition import FoundTrace
 from deepscope_lsp.engine.trace_list import program_of
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import msgspec
 
-from deepscope.store.profile import CallNode, Function, Line, Numbers, Profile, Top
+from deepscope.records import CallNode, Function, Line, Numbers, Profile, Top
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.measure import Measure
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from deepscope.records import Profile
 from deepscope.store.files import TraceFile
-from deepscope.store.profile import Profile
 from deepscope.store.recognition import Recognizer
 from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.loading import Loader

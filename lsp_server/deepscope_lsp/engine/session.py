@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from deepscope.store.profile import Finding
+from deepscope.records import Finding
 from deepscope_lsp.engine.annotation import Mark
 from deepscope_lsp.engine.binding import Binding, bind
 from deepscope_lsp.engine.buffer import Buffer, Splice

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from deepscope.records import Profile
 from deepscope.store import cache
-from deepscope.store.profile import Profile
 from deepscope.store.recognition import FoundTrace
 from deepscope_lsp.engine.recorded_path import parts_of
 

@@ -14,7 +14,7 @@ from deepscope_lsp.features.names import SHOW_CALLERS
 from deepscope_lsp.positions import whole_line
 
 if TYPE_CHECKING:
-    from deepscope.store.profile import Function
+    from deepscope.records import Function
     from deepscope_lsp.engine.binding import Binding
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer

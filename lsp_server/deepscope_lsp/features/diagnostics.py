@@ -15,7 +15,7 @@ from deepscope_lsp.features.names import HOT_LINE, SOURCE
 from deepscope_lsp.positions import whole_line
 
 if TYPE_CHECKING:
-    from deepscope.store.profile import Finding
+    from deepscope.records import Finding
     from deepscope_lsp.engine.binding import Binding, Shown
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer

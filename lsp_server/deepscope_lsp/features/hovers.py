@@ -12,7 +12,7 @@ from deepscope_lsp.engine.hover import function_hover, line_hover
 from deepscope_lsp.positions import line_of, span, whole_line
 
 if TYPE_CHECKING:
-    from deepscope.store.profile import Function, Line
+    from deepscope.records import Function, Line
     from deepscope_lsp.engine.binding import Binding
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer

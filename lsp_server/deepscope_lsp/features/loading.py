@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope.errors import DeepScopeError, TraceError
-from deepscope.store.profile import Profile
+from deepscope.records import Profile
 from deepscope.store.runs import Selection
 from deepscope_lsp.engine.loading import CancelledLoadError, Loader, Request, cached_profile
 from deepscope_lsp.engine.wording import in_message, size

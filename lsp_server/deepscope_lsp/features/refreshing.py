@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deepscope.store.profile import Profile
+from deepscope.records import Profile
 from deepscope_lsp.engine.previous import steps_differ
 from deepscope_lsp.engine.trace_list import mean_step_ns, program_of
 from deepscope_lsp.features import diagnostics

@@ -22,7 +22,7 @@ from deepscope.errors import (
     TraceError,
     TruncatedTraceError,
 )
-from deepscope.store.profile import Profile
+from deepscope.records import Profile
 from deepscope.store.recognition import FoundTrace, Recognizer
 from deepscope.store.runs import Selection
 from deepscope_lsp.engine.candidates import Candidates

@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from deepscope.store.profile import Profile
+from deepscope.records import Profile
 from trace_builder import BACKWARD, TraceBuilder
 
 FILE = "/home/me/train.py"

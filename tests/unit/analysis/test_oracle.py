@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deepscope.store.profile import Profile
+from deepscope.records import Profile
 from oracle import Oracle
 from random_traces import random_trace
 

@@ -11,10 +11,10 @@ import pytest
 
 import built_profiles
 from deepscope.analysis.findings import RULES, severity_of
+from deepscope.records import Profile, Remedy
 from deepscope.report.findings import SHOWN, findings_entries
 from deepscope.report.text import text_report
 from deepscope.store.findings import merge_findings
-from deepscope.store.profile import Profile, Remedy
 
 
 def test_codes_are_in_order_and_each_has_a_page_that_bears_its_title(repository: Path):

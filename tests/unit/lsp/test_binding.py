@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.store.profile import Profile, SourceFile
+from deepscope.records import Profile, SourceFile
 from deepscope_lsp.engine.annotation import Mark
 from deepscope_lsp.engine.binding import Binding, bind
 from deepscope_lsp.engine.buffer import Buffer

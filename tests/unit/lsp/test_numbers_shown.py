@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from deepscope.store.profile import CallNode, Library, Line, Profile, RankSpread, Top
+from deepscope.records import CallNode, Library, Line, Profile, RankSpread, Top
 from deepscope_lsp.engine import wording
 from deepscope_lsp.engine.annotation import annotate, total_words
 from deepscope_lsp.engine.answers import call_paths, flame_graph, hot_lines

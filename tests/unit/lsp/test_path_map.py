@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.store.profile import SourceFile
+from deepscope.records import SourceFile
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.path_map import FileMatch, PathMap
 from deepscope_lsp.engine.recorded_path import parts_of

@@ -3,8 +3,8 @@
 import re
 
 import built_profiles
+from deepscope.records import Profile
 from deepscope.report.compare import compare_profiles, comparison_object, comparison_text
-from deepscope.store.profile import Profile
 
 MS = 1_000_000
 

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 import built_profiles
+from deepscope.records import Profile
 from deepscope.report.folded import folded_report
 from deepscope.report.speedscope import speedscope_report
-from deepscope.store.profile import Profile
 
 
 def flat() -> Profile:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import built_profiles
+from deepscope.records import Numbers
+from deepscope.records.ranks import merge_profiles
 from deepscope.report.json_report import json_report
 from deepscope.report.tables import TABLES
-from deepscope.store.merge import merge_profiles
-from deepscope.store.profile import Numbers
 
 NUMBERS = dict.fromkeys(Numbers.__struct_fields__, int)
 TOP = [{"name": str, "label": str, "device_ns": int, "count": int}]

@@ -7,9 +7,9 @@ from rich.cells import cell_len
 
 import built_profiles
 from deepscope.errors import OptionError
+from deepscope.records.ranks import merge_profiles
 from deepscope.report.tables import TABLES
 from deepscope.report.text import text_report
-from deepscope.store.merge import merge_profiles
 from golden import matches_golden
 
 PROFILES = {"training": built_profiles.training, "cpu-only": built_profiles.cpu_only, "hostile": built_profiles.hostile}
@@ -71,8 +71,8 @@ def test_rows_stand_by_the_key_asked_for() -> None:
 def test_source_text_comes_from_the_trace_and_never_from_a_changed_file(tmp_path) -> None:
     import hashlib
 
+    from deepscope.records import SourceFile
     from deepscope.report.places import Sources
-    from deepscope.store.profile import SourceFile
 
     file = tmp_path / "model.py"
     file.write_text("a = 1\n    b = 2\n")

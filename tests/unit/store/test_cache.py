@@ -6,9 +6,9 @@ from typing import cast
 import pytest
 
 import built_profiles
+from deepscope.records import Profile
 from deepscope.store import cache
 from deepscope.store.files import TraceFile
-from deepscope.store.profile import Profile
 
 FILE = TraceFile(path="/a/trace.json", size_bytes=10, mtime_ns=20)
 

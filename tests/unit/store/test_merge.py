@@ -7,8 +7,8 @@ import pytest
 
 import built_profiles
 from deepscope.errors import IncomparableError
-from deepscope.store.merge import merge_profiles
-from deepscope.store.profile import Numbers, Profile, RankSpread, Totals
+from deepscope.records import Numbers, Profile, RankSpread, Totals
+from deepscope.records.ranks import merge_profiles
 
 
 def ranks() -> list[Profile]:

@@ -1,0 +1,41 @@
+"""The records of a Profile: what is known of a trace once it is analysed, and how it merges over ranks.
+
+A new field of a line is one line here (`numbers.py`), one place under `analysis/` that fills it, one that shows it.
+"""
+
+from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
+from deepscope.records.merging import RankSpread
+from deepscope.records.numbers import Numbers
+from deepscope.records.places import CallNode, Function, Library, Line, Module, Top
+from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
+from deepscope.records.tables import Kernel, KernelKind, Operator, Phase, Step
+from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
+
+__all__ = [
+    "PROFILE_FORMAT",
+    "CallNode",
+    "Edit",
+    "Evidence",
+    "Finding",
+    "Function",
+    "Kernel",
+    "KernelKind",
+    "Library",
+    "Line",
+    "LineSource",
+    "Metric",
+    "Module",
+    "Numbers",
+    "Operator",
+    "Phase",
+    "Profile",
+    "RankSpread",
+    "Remedy",
+    "Resolved",
+    "Severity",
+    "SourceFile",
+    "Step",
+    "Top",
+    "Totals",
+    "TraceInfo",
+]

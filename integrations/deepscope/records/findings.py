@@ -1,0 +1,73 @@
+"""Pieces of advice, with the figures that they rest on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+
+from deepscope.records.merging import First, Group, Sum, merged_by, of_largest
+
+__all__ = ["Edit", "Evidence", "Finding", "Remedy", "Severity"]
+
+Severity = Literal["warning", "info", "hint"]
+Evidence = dict[str, int | float | str]
+
+_WEIGHT = {"warning": 2, "info": 1, "hint": 0}
+
+
+def _heaviest(group: Group[Any], field: str) -> str:
+    severities: list[str] = group.values(field)
+    return max(severities, key=_WEIGHT.__getitem__)
+
+
+def _figures(group: Group[Any], field: str) -> Evidence:
+    """Those of the rank with the largest saving; integers are summed over the ranks."""
+    tables: list[Evidence] = group.values(field)
+    chosen: Evidence = of_largest("saving_ns")(group, field)
+    return {
+        name: sum(v for one in tables if isinstance(v := one.get(name), int)) if isinstance(value, int) else value
+        for name, value in chosen.items()
+    }
+
+
+_Value = TypeVar("_Value")
+OfLargest = Annotated[_Value, merged_by(of_largest("saving_ns"))]
+
+
+class Edit(msgspec.Struct):
+    """A replacement within one line of a finding's file, `old` at its first place in the text that ran."""
+
+    line: int
+    old: str
+    new: str
+
+
+class Remedy(msgspec.Struct):
+    """What to do about a finding: in words, and as edits where a machine can make them, all together or none."""
+
+    text: str
+    edits: list[Edit] = []
+
+
+class Finding(msgspec.Struct, kw_only=True):
+    """A piece of advice, with the figures that it rests on (docs/findings)."""
+
+    code: First[str]
+    """Stable: `DS001`."""
+    title: First[str]
+    severity: Annotated[Severity, merged_by(_heaviest)]
+    """By the share of the wall time that would be saved: from a tenth, from a fiftieth, less."""
+    file: First[str]
+    """As recorded; "" where no line is known."""
+    line: First[int]
+    """0 where no line is known."""
+    function: OfLargest[str] = ""
+    message: OfLargest[str]
+    evidence: Annotated[Evidence, merged_by(_figures)]
+    """Figures by name: `…_ns` and `…_bytes` over the whole profile, means in `…_us`; integers add up over ranks."""
+    saving_ns: Sum
+    """At most so much less wall time over the whole profile."""
+    remedy: OfLargest[Remedy]
+    doc: First[str]
+    """The page about it, below the project's root and in the installed package: `docs/findings/DS001.md`."""

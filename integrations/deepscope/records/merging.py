@@ -1,0 +1,227 @@
+"""How records of several ranks become one: each field carries its rule, and a field without one cannot be merged.
+
+A rule stands in the field's annotation: `calls: Sum`, `lines: Annotated[list[Line], merged_by(table(…))]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import cache
+from operator import attrgetter
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+__all__ = [
+    "Either",
+    "First",
+    "FirstKnown",
+    "Group",
+    "Joined",
+    "Largest",
+    "RankSpread",
+    "Rule",
+    "Smallest",
+    "Sum",
+    "distinct",
+    "first",
+    "keys_summed",
+    "largest_first",
+    "left_out",
+    "merge",
+    "merged_by",
+    "of_largest",
+    "quotient",
+    "record",
+    "rule_of",
+    "spread_of",
+    "table",
+]
+
+Record = TypeVar("Record", bound=msgspec.Struct)
+Value = TypeVar("Value")
+
+
+class RankSpread(msgspec.Struct, array_like=True):
+    """How far a number lies apart between the ranks that were merged; a rank without it counts as 0."""
+
+    min_ns: int
+    min_rank: int
+    median_ns: int
+    """Of an even number of ranks the mean of the two in the middle, rounded down."""
+    max_ns: int
+    max_rank: int
+
+
+class Group(msgspec.Struct, Generic[Record], frozen=True):
+    """Records of one thing, of some of the ranks."""
+
+    records: Sequence[Record]
+    ranks: Sequence[int]
+    """The rank of each record."""
+    all_ranks: Sequence[int]
+    """Those of the whole merge, in its order."""
+
+    def values(self, field: str) -> list[Any]:
+        """The records' values of a field."""
+        return [getattr(record, field) for record in self.records]
+
+
+Rule: TypeAlias = Callable[[Group[Any], str], Any]
+"""From the records and a field's name to the merged record's value of it."""
+
+
+def merged_by(rule: Rule) -> msgspec.Meta:
+    """The annotation of a field that merges by this rule."""
+    return msgspec.Meta(extra={"merge": rule})
+
+
+@cache
+def _rules(record: type[msgspec.Struct]) -> dict[str, Rule]:
+    return {field.name: rule_of(record, field) for field in msgspec.structs.fields(record)}
+
+
+def rule_of(record: type[msgspec.Struct], field: msgspec.structs.FieldInfo) -> Rule:
+    """The rule that a field's annotation carries. Raises `TypeError` where it carries none."""
+    for note in getattr(field.type, "__metadata__", ()):
+        if isinstance(note, msgspec.Meta) and note.extra and "merge" in note.extra:
+            rule: Rule = note.extra["merge"]
+            return rule
+    raise TypeError(f"{record.__name__}.{field.name} does not say how ranks merge")
+
+
+def merge(group: Group[Record]) -> Record:
+    """One record of a group of at least one, each field by its rule."""
+    kind = type(group.records[0])
+    return kind(**{field: rule(group, field) for field, rule in _rules(kind).items()})
+
+
+def total(group: Group[Any], field: str) -> int:
+    """The sum."""
+    return sum(group.values(field))
+
+
+def largest(group: Group[Any], field: str) -> Any:
+    """The largest value."""
+    return max(group.values(field))
+
+
+def smallest(group: Group[Any], field: str) -> Any:
+    """The smallest value."""
+    return min(group.values(field))
+
+
+def first(group: Group[Any], field: str) -> Any:
+    """The first rank's: what is the same on all ranks, or belongs to one of them."""
+    return getattr(group.records[0], field)
+
+
+def first_known(group: Group[Any], field: str) -> Any:
+    """The first that says anything."""
+    return next((value for value in group.values(field) if value is not None), None)
+
+
+def any_of(group: Group[Any], field: str) -> bool:
+    """Whether it holds on any rank."""
+    return any(group.values(field))
+
+
+def joined(group: Group[Any], field: str) -> str:
+    """The different words, in the order of the ranks."""
+    return ", ".join(dict.fromkeys(filter(None, group.values(field))))
+
+
+def distinct(group: Group[Any], field: str) -> list[Any]:
+    """The different elements of lists, in the order of the ranks."""
+    return list(dict.fromkeys(element for value in group.values(field) for element in value))
+
+
+def keys_summed(group: Group[Any], field: str) -> dict[str, int]:
+    """By key the sum."""
+    result: dict[str, int] = {}
+    for value in group.values(field):
+        for key, number in value.items():
+            result[key] = result.get(key, 0) + number
+    return result
+
+
+Sum = Annotated[int, merged_by(total)]
+Largest = Annotated[int, merged_by(largest)]
+Smallest = Annotated[int, merged_by(smallest)]
+First: TypeAlias = Annotated[Value, merged_by(first)]
+"""What names a record, or is the same on all ranks."""
+FirstKnown: TypeAlias = Annotated[Value, merged_by(first_known)]
+Either = Annotated[bool, merged_by(any_of)]
+Joined = Annotated[str, merged_by(joined)]
+
+
+def quotient(dividend: str, divisor: str) -> Rule:
+    """One field's sum through another's, rounded down; 0 through 0."""
+
+    def rule(group: Group[Any], _: str) -> int:
+        below = total(group, divisor)
+        return total(group, dividend) // below if below else 0
+
+    return rule
+
+
+def of_largest(by: str) -> Rule:
+    """That of the record with the largest `by`."""
+    return lambda group, field: getattr(max(group.records, key=attrgetter(by)), field)
+
+
+def spread_of(number: str) -> Rule:
+    """How far a number lies apart between all ranks; the first rank wins a tie."""
+
+    def rule(group: Group[Any], _: str) -> RankSpread:
+        values = dict.fromkeys(group.all_ranks, 0) | dict(zip(group.ranks, group.values(number), strict=True))
+        low = min(group.all_ranks, key=values.__getitem__)
+        high = max(group.all_ranks, key=values.__getitem__)
+        ordered = sorted(values.values())
+        middle = len(ordered) // 2
+        median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) // 2
+        return RankSpread(values[low], low, median, values[high], high)
+
+    return rule
+
+
+def table(*key: str, order: Callable[[Any], Any] | None = None, as_long_as_before: bool = False) -> Rule:
+    """Rows that agree in the fields of `key` become one row.
+
+    Args:
+        key: of a row.
+        order: the key by which the merged rows are sorted; without one they stand as the ranks have them.
+        as_long_as_before: only as many rows as the longest table had.
+    """
+    key_of: Callable[[Any], Hashable] = attrgetter(*key)
+
+    def rule(group: Group[Any], field: str) -> list[Any]:
+        rows: dict[Hashable, tuple[list[Any], list[int]]] = {}
+        tables = group.values(field)
+        for rank, rows_of_rank in zip(group.ranks, tables, strict=True):
+            for row in rows_of_rank:
+                same, ranks = rows.setdefault(key_of(row), ([], []))
+                same.append(row)
+                ranks.append(rank)
+        merged = [merge(Group(same, ranks, group.all_ranks)) for same, ranks in rows.values()]
+        if order is not None:
+            merged.sort(key=order)
+        return merged[: max(map(len, tables))] if as_long_as_before else merged
+
+    return rule
+
+
+def largest_first(field: str) -> Callable[[Any], int]:
+    """The order of a table by a number, the largest first."""
+    value: Callable[[Any], int] = attrgetter(field)
+    return lambda row: -value(row)
+
+
+def left_out(_: Group[Any], __: str) -> Any:
+    """Nothing: what needs the rest of the merged record is put in by whoever merges it."""
+    return []
+
+
+def record(group: Group[Any], field: str) -> Any:
+    """A record within the record."""
+    return merge(Group(group.values(field), group.ranks, group.all_ranks))

@@ -1,0 +1,56 @@
+"""The numbers that are measured of anything that owns work."""
+
+from __future__ import annotations
+
+import msgspec
+
+from deepscope.records.merging import Sum
+
+__all__ = ["Numbers"]
+
+
+class Numbers(msgspec.Struct, kw_only=True):
+    """What is measured of a line, a function, a module or of the work that reached no line."""
+
+    self_device_ns: Sum = 0
+    total_device_ns: Sum = 0
+    backward_device_ns: Sum = 0
+    """Part of `self_device_ns`."""
+    self_cpu_ns: Sum = 0
+    total_cpu_ns: Sum = 0
+    python_ns: Sum = 0
+    """Part of `self_cpu_ns` outside operators and calls of the device's runtime: the interpreter's own work, or its
+    waiting. The next three sum to it."""
+    python_cpu_ns: Sum = 0
+    """On the CPU; all of it where the trace does not tell."""
+    loader_wait_ns: Sum = 0
+    """Waiting for data-loader workers."""
+    blocked_ns: Sum = 0
+    """Asleep, or waiting for something else than a device: a file, a network, a lock, another thread."""
+    wait_ns: Sum = 0
+    idle_ns: Sum = 0
+    cost_ns: Sum = 0
+    """What it costs the run: device time and the idle time it is blamed for; where the CPU is the device, operators'
+    own time and the interpreter's. Summed up it is the time of the run, but for work that overlaps."""
+    launches: Sum = 0
+    calls: Sum = 0
+    operators: Sum = 0
+    bytes_allocated: Sum = 0
+    bytes_freed: Sum = 0
+    peak_bytes: Sum = 0
+    """Share of the bytes live at the peak of the device's memory that was allocated here."""
+    h2d_ns: Sum = 0
+    h2d_bytes: Sum = 0
+    d2h_ns: Sum = 0
+    d2h_bytes: Sum = 0
+    d2d_ns: Sum = 0
+    d2d_bytes: Sum = 0
+    collective_ns: Sum = 0
+    collective_exposed_ns: Sum = 0
+    flops: Sum = 0
+    worker_ns: Sum = 0
+    """Time in data-loader worker processes, waiting there included; in no other number."""
+    worker_cpu_ns: Sum = 0
+    """The part of `worker_ns` on the CPU; 0 in traces that do not know it."""
+    recording_ns: Sum = 0
+    """DeepScope's own cost on this line, already taken off the CPU times."""

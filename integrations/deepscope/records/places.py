@@ -1,0 +1,100 @@
+"""What owns work: lines, functions and modules, and the paths of calls that lead to lines."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from deepscope.records.merging import (
+    Either,
+    First,
+    FirstKnown,
+    RankSpread,
+    Sum,
+    largest_first,
+    merged_by,
+    spread_of,
+    table,
+)
+from deepscope.records.numbers import Numbers
+
+__all__ = ["CallNode", "Function", "Library", "Line", "Module", "Top"]
+
+
+class Top(msgspec.Struct, array_like=True):
+    """One of the largest contributors to a line: an operator or a kernel."""
+
+    name: First[str]
+    device_ns: Sum
+    count: Sum
+
+
+class Library(msgspec.Struct):
+    """Where below a user line the time goes, in an installed package."""
+
+    module: First[str]
+    """The Python module (`transformers.models.gpt2.modeling_gpt2`)."""
+    function: First[str]
+    operator: First[str]
+    device_ns: Sum
+    include: First[str]
+    """The `include=` pattern that would open it up."""
+    include_ns: Sum = 0
+    """The line's device time in all that the pattern opens up."""
+
+
+_Tops = Annotated[list[Top], merged_by(table("name", order=largest_first("device_ns"), as_long_as_before=True))]
+_LIBRARY_KEY = ("module", "function", "operator", "include")
+
+
+class Line(Numbers, kw_only=True):
+    """One line of user code. `file` is the absolute path as recorded."""
+
+    file: First[str]
+    line: First[int]
+    function: First[str]
+    exact: First[bool]
+    """From line scopes. Not so: `line` is the first line of the function and the numbers are the function's."""
+    of_loop: Either = False
+    """Not exact: the numbers are those of the loop that begins at `line`."""
+    in_compiled_region: Either = False
+    text: FirstKnown[str | None] = None
+    """The source line that ran, where the trace carries it."""
+    top_operators: _Tops = []
+    top_kernels: _Tops = []
+    libraries: Annotated[
+        list[Library], merged_by(table(*_LIBRARY_KEY, order=largest_first("device_ns"), as_long_as_before=True))
+    ] = []
+    spread: Annotated[RankSpread | None, merged_by(spread_of("self_device_ns"))] = None
+    """Of `self_device_ns` over the ranks; None for a single rank."""
+
+
+class Function(Numbers, kw_only=True):
+    """One function of user code, all its lines together; `line` is its first."""
+
+    file: First[str]
+    line: First[int]
+    function: First[str]
+    exact: Either = False
+    spread: Annotated[RankSpread | None, merged_by(spread_of("self_device_ns"))] = None
+    """Of `self_device_ns` over the ranks; None for a single rank."""
+
+
+class Module(Numbers, kw_only=True):
+    """One `nn.Module` by path (`encoder.layers.0.linear1`) or, where the trace has no paths, by class."""
+
+    path: First[str]
+    class_name: First[str]
+
+
+class CallNode(msgspec.Struct, array_like=True):
+    """A node of the call tree of user lines."""
+
+    parent: First[int]
+    """Index in `Profile.call_tree`; -1 for a root."""
+    line: First[int]
+    """Index in `Profile.lines`; -1 for "no line"."""
+    self_device_ns: Sum
+    self_cpu_ns: Sum
+    backward_device_ns: Sum = 0

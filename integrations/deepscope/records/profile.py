@@ -1,0 +1,106 @@
+"""The Profile: all that is shown of a trace, aggregated; a few hundred kilobytes, loaded in milliseconds.
+
+Every number is defined in docs/numbers.md. Times are integer nanoseconds and sums over the whole trace (or the chosen
+step). What a field becomes where ranks are merged stands in its annotation.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from deepscope.records.findings import Finding
+from deepscope.records.merging import First, Group, Largest, Sum, largest_first, left_out, merged_by, record, table
+from deepscope.records.numbers import Numbers
+from deepscope.records.places import CallNode, Function, Line, Module
+from deepscope.records.tables import Kernel, Operator, Phase, Step
+from deepscope.records.trace_info import SourceFile, TraceInfo
+
+__all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals"]
+
+PROFILE_FORMAT = 6
+"""Raised with every change of these structures or of what a number means; older caches are then made anew."""
+
+Metric = Literal["device", "cpu_self"]
+
+LINE_KEY = ("file", "line", "function", "exact")
+"""Two ranks' records that agree in these are of the same line."""
+
+
+class Resolved(msgspec.Struct, kw_only=True):
+    """Device time by how far it could be traced; the four sum to the device time."""
+
+    line_ns: Sum = 0
+    function_ns: Sum = 0
+    module_ns: Sum = 0
+    none_ns: Sum = 0
+
+    @property
+    def ratio(self) -> float:
+        """Share that reached a line, function or module, 0 to 1; 1 where there was no device time."""
+        known = self.line_ns + self.function_ns + self.module_ns
+        return known / (known + self.none_ns) if known + self.none_ns else 1.0
+
+
+class Totals(msgspec.Struct, kw_only=True):
+    """The whole trace or the chosen step."""
+
+    device_ns: Sum
+    """Sum of durations of all device work (`cpu_self`: of operators' self time)."""
+    busy_ns: Sum
+    """Union of device work per device, summed over devices."""
+    idle_ns: Sum
+    wall_ns: Sum
+    """The window: the steps; without steps first to last event."""
+    wait_ns: Sum
+    steps: Largest
+    launches: Sum
+    operators: Sum
+    peak_bytes: Sum = 0
+    flops: Sum = 0
+    recording_ns: Sum = 0
+    worker_ns: Sum = 0
+    worker_cpu_ns: Sum = 0
+    ranks: Sum = 1
+
+
+def _by_saving(finding: Finding) -> tuple[int, str, str, int]:
+    return -finding.saving_ns, finding.code, finding.file, finding.line
+
+
+def _files(group: Group[Any], field: str) -> dict[str, SourceFile]:
+    """By path, the first rank's text: ranks on other hosts may run another text, which then stays unseen here."""
+    merged: dict[str, SourceFile] = {}
+    for files in group.values(field):
+        for path, file in files.items():
+            merged.setdefault(path, file)
+    return merged
+
+
+class Profile(msgspec.Struct, kw_only=True):
+    """The result of one trace, or of several ranks merged."""
+
+    format: First[int] = PROFILE_FORMAT
+    metric: First[Metric]
+    trace: Annotated[TraceInfo, merged_by(record)]
+    totals: Annotated[Totals, merged_by(record)]
+    lines: Annotated[list[Line], merged_by(table(*LINE_KEY, order=largest_first("self_device_ns")))]
+    """By `self_device_ns`, largest first."""
+    no_line: Annotated[Numbers, merged_by(record)]
+    resolved: Annotated[Resolved, merged_by(record)]
+    functions: Annotated[
+        list[Function], merged_by(table("file", "line", "function", order=largest_first("self_device_ns")))
+    ] = []
+    modules: Annotated[list[Module], merged_by(table("path", "class_name", order=largest_first("self_device_ns")))] = []
+    operators: Annotated[list[Operator], merged_by(table("name", order=largest_first("self_device_ns")))] = []
+    kernels: Annotated[list[Kernel], merged_by(table("name", "kind", order=largest_first("device_ns")))] = []
+    steps: Annotated[list[Step], merged_by(table("number", order=attrgetter("number")))] = []
+    phases: Annotated[list[Phase], merged_by(table("name"))] = []
+    call_tree: Annotated[list[CallNode], merged_by(left_out)] = []
+    findings: Annotated[list[Finding], merged_by(table("code", "file", "line", order=_by_saving))] = []
+    """The largest saving first."""
+    files: Annotated[dict[str, SourceFile], merged_by(_files)] = {}
+    step: First[int | None] = None
+    """The step chosen, if one was."""

@@ -1,0 +1,61 @@
+"""Several ranks' profiles merged into one: every number is the sum over the ranks, unless its field says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+
+from deepscope.errors import IncomparableError
+from deepscope.records.merging import Group, merge
+from deepscope.records.places import CallNode, Line
+from deepscope.records.profile import LINE_KEY, Profile
+
+__all__ = ["merge_profiles"]
+
+_line_key = attrgetter(*LINE_KEY)
+
+
+def merge_profiles(profiles: Sequence[Profile]) -> Profile:
+    """Merges the profiles of several ranks of one run, each of one rank; the order gives the order of `trace.ranks`.
+
+    Times, counts and bytes are summed (`totals.wall_ns` and a step's duration too: divide by `totals.ranks` for the
+    mean). Lines are matched by file, line and function, steps by number.
+
+    Raises:
+        IncomparableError: some ranks have device events and some have none, so that their numbers do not add up.
+        ValueError: there is no profile.
+    """
+    if not profiles:
+        raise ValueError("no profile to merge")
+    if len(profiles) == 1:
+        return profiles[0]
+    if len({profile.metric for profile in profiles}) > 1:
+        without = [profile.trace.path for profile in profiles if profile.metric == "cpu_self"]
+        raise IncomparableError(f"{without[0]}: has no device events while other ranks have; choose one rank")
+    ranks = [profile.trace.ranks[0] if profile.trace.ranks else place for place, profile in enumerate(profiles)]
+    merged = merge(Group(profiles, ranks, ranks))
+    merged.totals.steps = len(merged.steps) or merged.totals.steps
+    merged.call_tree = _one_tree(profiles, merged.lines)
+    return merged
+
+
+def _one_tree(profiles: Sequence[Profile], lines: Sequence[Line]) -> list[CallNode]:
+    """Nodes with the same lines above them are one node."""
+    line_places = {_line_key(line): place for place, line in enumerate(lines)}
+    nodes: list[CallNode] = []
+    places: dict[tuple[int, int], int] = {}
+    for profile in profiles:
+        moved: list[int] = []
+        for node in profile.call_tree:  # a parent stands before its children
+            parent = moved[node.parent] if node.parent >= 0 else -1
+            line = line_places[_line_key(profile.lines[node.line])] if node.line >= 0 else -1
+            place = places.get((parent, line))
+            if place is None:
+                place = places[parent, line] = len(nodes)
+                nodes.append(CallNode(parent, line, 0, 0, 0))
+            merged = nodes[place]
+            merged.self_device_ns += node.self_device_ns
+            merged.self_cpu_ns += node.self_cpu_ns
+            merged.backward_device_ns += node.backward_device_ns
+            moved.append(place)
+    return nodes
