@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from deepscope.analysis.attribution import Attribution, attribute
+from deepscope.analysis.build import build_profile
 from deepscope.analysis.result import Analysis, analyse
 from deepscope.records import Profile
-from deepscope.store.build import build_profile
 from deepscope.trace.model import Kind, Trace
 from deepscope.trace.read import read_trace
 from recorded_traces import each_trace

@@ -13,8 +13,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 import deepscope
+from deepscope.analysis.build import build_profile
 from deepscope.capture.options import RecordingOptions
-from deepscope.store.build import build_profile
 from deepscope.trace.read import read_trace
 from recorded import TESTS
 

@@ -11,8 +11,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import deepscope
+from deepscope.analysis.build import build_profile
 from deepscope.records import Profile
-from deepscope.store.build import build_profile
 from deepscope.trace.read import read_trace
 from graft import Expected, graft
 from recorded import TESTS, load

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from deepscope.analysis.attribution import Attribution
+from deepscope.analysis.build import build_profile
 from deepscope.capture.lines import UserCode
-from deepscope.store.build import build_profile
 from deepscope.trace.model import Kind
 from line_truth import TARGETS, Recording, load_target, recording
 from node_truth import attributed

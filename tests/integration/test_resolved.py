@@ -9,7 +9,7 @@ import json
 import os
 from pathlib import Path
 
-from deepscope.store.build import build_profile
+from deepscope.analysis.build import build_profile
 from deepscope.trace.read import read_trace
 from recorded_traces import SHARED_TRACES, own_paths, shared_paths, trace_name
 

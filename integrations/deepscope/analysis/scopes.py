@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 
@@ -11,12 +10,11 @@ from deepscope.analysis.ancestry import nearest, pick
 from deepscope.analysis.frames import Owner, frame_of, owner_of_file
 from deepscope.analysis.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.workers import worker_lines
+from deepscope.records import LineSource
 from deepscope.trace.model import Int64, Kind, Trace
 from deepscope.trace.names import Frame, is_compiled_region, parse_call_stack
 
 __all__ = ["Location", "Scopes", "compiled_regions", "find_scopes"]
-
-LineSource = Literal["scopes", "call_stack", "frames", "none"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,12 +88,12 @@ def _path(file: TraceFile, *, step: int | None, partial: bool) -> Path:
     )
 
 
-def code_fingerprint() -> str:
+def code_fingerprint(package: Path | None = None) -> str:
     """Names the code that makes profiles: after an update, or an edit in a checkout, older profiles are unused.
 
     Sizes and times of the modules are compared, which costs a tenth of reading the installed version from its metadata.
     """
-    package = Path(__file__).resolve().parent.parent
+    package = package or Path(__file__).resolve().parent.parent
     try:
         entries = [entry for part in ("trace", "records", "analysis", "store") for entry in _modules(package / part)]
     except OSError:  # imported from an archive
@@ -106,7 +106,9 @@ def code_fingerprint() -> str:
 def _modules(folder: Path) -> Iterable[tuple[str, int, int]]:
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.endswith(".py"):
+            if entry.is_dir():
+                yield from _modules(folder / entry.name)
+            elif entry.name.endswith(".py"):
                 status = entry.stat()
                 yield f"{folder.name}/{entry.name}", status.st_size, status.st_mtime_ns
 

@@ -38,7 +38,7 @@ def read_profile(
 
     count = workers_for(file.path, file.size_bytes) if workers is None else workers
     with Decoders(count) if count else nullcontext() as decoders:
-        from deepscope.store.build import build_profile
+        from deepscope.analysis.build import build_profile
         from deepscope.trace.read import read_trace
 
         trace = read_trace(file.path, partial=partial, progress=progress, workers=0, decoders=decoders)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from deepscope.analysis.build import build_profile
 from deepscope.records import Line, Profile
-from deepscope.store.build import build_profile
 from deepscope.trace.model import Trace
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from deepscope.analysis.build import build_profile
 from deepscope.records import Line, Profile
-from deepscope.store.build import build_profile
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 

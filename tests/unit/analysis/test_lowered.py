@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from deepscope.analysis.build import build_profile
 from deepscope.records import Profile
 from deepscope.report.text import text_report
-from deepscope.store.build import build_profile
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 

@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 import built_profiles
-from deepscope.analysis.findings import RULES, severity_of
+from deepscope.analysis.findings import RULES
+from deepscope.analysis.findings.facts import severity_of
 from deepscope.records import Profile, Remedy
+from deepscope.records.ranks import merge_profiles
 from deepscope.report.findings import SHOWN, findings_entries
 from deepscope.report.text import text_report
-from deepscope.store.findings import merge_findings
 
 
 def test_codes_are_in_order_and_each_has_a_page_that_bears_its_title(repository: Path):
@@ -42,7 +43,9 @@ def test_ranks_findings_at_one_place_are_one():
     other = msgspec.structs.replace(
         first, saving_ns=1, evidence={**first.evidence, "waits_per_step": 9.5}, severity="info"
     )
-    merged = merge_findings([[first, second], [other]])
+    profiles = [built_profiles.training(), built_profiles.training()]
+    profiles[0].findings, profiles[1].findings = [first, second], [other]
+    merged = merge_profiles(profiles).findings
     assert [one.code for one in merged] == ["DS001", "DS004"]
     assert merged[0].saving_ns == first.saving_ns + 1
     assert merged[0].evidence["wait_ns"] == 2 * first.evidence["wait_ns"]

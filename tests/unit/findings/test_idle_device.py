@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deepscope.store.build import build_profile
+from deepscope.analysis.build import build_profile
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 

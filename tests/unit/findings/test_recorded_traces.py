@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from deepscope.analysis.build import build_profile
 from deepscope.records import Finding, Profile
 from deepscope.report.wording import share_text, time_text
-from deepscope.store.build import build_profile
 from deepscope.trace.read import read_trace
 from golden import matches_golden
 from recorded_traces import needs_shared_traces, own_paths, shared_paths

@@ -89,3 +89,14 @@ def test_profiles_unused_for_longest_go_first(monkeypatch: pytest.MonkeyPatch) -
     cache.prune(cache.cache_folder() / "profiles", limit_bytes=2 * size)
     assert [cache.load(file, step=None, partial=False) is not None for file in files] == [True, False, True]
     assert not list((cache.cache_folder() / "profiles").glob("*.tmp"))
+
+
+@pytest.mark.parametrize("module", ["trace/read.py", "records/numbers.py", "analysis/tables/lines.py"])
+def test_an_edit_of_any_module_that_makes_profiles_changes_the_fingerprint(tmp_path: Path, module: str) -> None:
+    for part in ("trace", "records", "analysis/tables", "store"):
+        (tmp_path / part).mkdir(parents=True)
+    (tmp_path / module).write_text("one = 1")
+    before = cache.code_fingerprint(tmp_path)
+    assert cache.code_fingerprint(tmp_path) == before
+    (tmp_path / module).write_text("one = 11")
+    assert cache.code_fingerprint(tmp_path) != before

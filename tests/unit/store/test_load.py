@@ -33,7 +33,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         profile.step = step if step in {2, 3} else None
         return profile
 
-    reader, builder = ModuleType("deepscope.trace.read"), ModuleType("deepscope.store.build")
+    reader, builder = ModuleType("deepscope.trace.read"), ModuleType("deepscope.analysis.build")
     reader.read_trace = read_trace  # type: ignore[attr-defined]
     builder.build_profile = build_profile  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, reader.__name__, reader)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from deepscope.analysis.findings import (
     data_loader,
     device_sync,
@@ -14,10 +12,10 @@ from deepscope.analysis.findings import (
     tiny_operators,
 )
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.found import Edit, Found, Rule, Severity
 from deepscope.analysis.result import Analysis
+from deepscope.records import Finding
 
-__all__ = ["RULES", "Edit", "Found", "Rule", "find_all", "severity_of"]
+__all__ = ["RULES", "find_all"]
 
 RULES = (
     device_sync.RULE,
@@ -30,25 +28,9 @@ RULES = (
 )
 """By code."""
 
-_SEVERITIES: tuple[tuple[float, Severity], ...] = ((0.1, "warning"), (0.02, "info"))
-"""Shares of the wall time that would be saved."""
 
-
-def find_all(analysis: Analysis) -> list[tuple[Rule, Found]]:
+def find_all(analysis: Analysis) -> list[Finding]:
     """Everything that the rules find, the largest saving first."""
     facts = Facts(analysis)
-    found = (
-        [(rule, _bounded(one, facts.wall_ns)) for rule in RULES for one in rule.find(facts)] if facts.wall_ns else []
-    )
-    return sorted(found, key=lambda pair: (-pair[1].saving_ns, pair[0].code, pair[1].location))
-
-
-def _bounded(found: Found, wall_ns: int) -> Found:
-    """Work that runs on after the window cannot save more than the window."""
-    return found if found.saving_ns <= wall_ns else replace(found, saving_ns=wall_ns)
-
-
-def severity_of(saving_ns: int, wall_ns: int) -> Severity:
-    """How much a saving weighs: a tenth of the wall time is a warning, less than a fiftieth a hint."""
-    share = saving_ns / wall_ns if wall_ns else 0.0
-    return next((severity for limit, severity in _SEVERITIES if share >= limit), "hint")
+    found = [one for rule in RULES for one in rule.find(facts)] if facts.wall_ns else []
+    return sorted(found, key=lambda one: (-one.saving_ns, one.code, one.file, one.line))

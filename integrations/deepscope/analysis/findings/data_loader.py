@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.found import Evidence, Found, Rule
+from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.intervals import Intervals
 from deepscope.analysis.selection import named, of_kind
 from deepscope.analysis.workers import HAS_NO_WORKERS, HAS_WORKERS, worker_count
+from deepscope.records import Evidence, Finding
 from deepscope.trace.model import Kind
 
 __all__ = ["RULE"]
@@ -19,7 +20,7 @@ WORTH = 0.05
 """Share of the wall time that loading takes by itself, from which on it is named."""
 
 
-def _find(facts: Facts) -> Iterator[Found]:
+def _find(facts: Facts) -> Iterator[Finding]:
     loading = facts.loading
     if not len(loading.start) or loading.total_ns < WORTH * facts.wall_ns:
         return
@@ -41,7 +42,8 @@ def _find(facts: Facts) -> Iterator[Found]:
         for name in ("loader_wait_ns", "worker_ns", "worker_cpu_ns")
         if (ns := int(facts.analysis.columns[name].sum()))
     }
-    yield Found(
+    yield facts.finding(
+        RULE,
         location=int(by_line[:-1].argmax()) if by_line[:-1].any() else -1,
         message="the next batch is not there when it is needed: "
         + ("the device is idle meanwhile" if facts.has_device else "nothing else runs meanwhile"),

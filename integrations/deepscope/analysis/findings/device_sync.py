@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.found import Edit, Found, Rule
+from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import line_text
 from deepscope.analysis.findings.waits_by_cause import WaitCause
 from deepscope.analysis.selection import Mask, by_line
+from deepscope.records import Edit, Finding
 
 __all__ = ["RULE"]
 
@@ -37,7 +38,7 @@ _REMEDIES = {
 }
 
 
-def _find(facts: Facts) -> Iterator[Found]:
+def _find(facts: Facts) -> Iterator[Finding]:
     waits = facts.waits
     waits = waits.choose(waits.cause != WaitCause.COPY_IN)
     if not facts.has_device or not len(waits):
@@ -52,7 +53,8 @@ def _find(facts: Facts) -> Iterator[Found]:
         location = line if line < facts.lines else -1
         here = waits.location == location
         cause = WaitCause(int(np.bincount(waits.cause[here], weights=duration[here]).argmax()))
-        yield Found(
+        yield facts.finding(
+            RULE,
             location=location,
             message=_MESSAGES[cause],
             evidence={

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
 
 from deepscope.analysis.findings.gaps import Gaps, find_gaps
+from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, caused_waits
 from deepscope.analysis.idle import Timeline, timeline
 from deepscope.analysis.intervals import Intervals
 from deepscope.analysis.phases import PHASES
 from deepscope.analysis.result import Analysis
 from deepscope.analysis.selection import Mask, by_line
+from deepscope.records import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64, Kind
 
-__all__ = ["Facts"]
+__all__ = ["Facts", "severity_of"]
+
+
+_SEVERITIES: tuple[tuple[float, Severity], ...] = ((0.1, "warning"), (0.02, "info"))
+"""Shares of the wall time that would be saved."""
+
+
+def severity_of(saving_ns: int, wall_ns: int) -> Severity:
+    """How much a saving weighs: a tenth of the wall time is a warning, less than a fiftieth a hint."""
+    share = saving_ns / wall_ns if wall_ns else 0.0
+    return next((severity for limit, severity in _SEVERITIES if share >= limit), "hint")
 
 
 class Facts:
@@ -30,6 +43,46 @@ class Facts:
         self.steps = int(analysis.extent.holds(self.attribution.steps.spans.start).sum())
         """Steps within the extent, 0 where none are marked."""
         self.has_device = self.attribution.work.metric == "device"
+
+    def finding(
+        self,
+        rule: Rule,
+        *,
+        location: int,
+        message: str,
+        evidence: Evidence,
+        saving_ns: int,
+        remedy: str,
+        edits: Iterable[Edit] = (),
+    ) -> Finding:
+        """A place where a rule holds.
+
+        Args:
+            rule: the rule.
+            location: index into `Scopes.locations`; -1 where no line is known.
+            message: what is wrong.
+            evidence: figures by name: `…_ns` and `…_bytes` over the whole extent, means in `…_us`. Integers are counts
+                or sums, which add up over ranks; fractions are not.
+            saving_ns: at most so much time less over the whole extent; how it is estimated stands in the rule's page.
+                Work that runs on after the window cannot save more than the window.
+            remedy: what to do.
+            edits: what a machine can do, all together or none.
+        """
+        place = self.attribution.scopes.locations[location] if location >= 0 else None
+        saving_ns = min(saving_ns, self.wall_ns)
+        return Finding(
+            code=rule.code,
+            title=rule.title,
+            severity=severity_of(saving_ns, self.wall_ns),
+            file=place.file if place else "",
+            line=place.line if place else 0,
+            function=place.function if place else "",
+            message=message,
+            evidence=evidence,
+            saving_ns=saving_ns,
+            remedy=Remedy(remedy, list(edits)),
+            doc=f"docs/findings/{rule.code}.md",
+        )
 
     def per_step(self, count: float) -> float:
         """Of one step, to one decimal; without steps of the whole."""

@@ -9,8 +9,9 @@ import numpy as np
 
 from deepscope.analysis.device_peaks import peak_of
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.found import Found, Rule
+from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.selection import by_line, distinct
+from deepscope.records import Finding
 from deepscope.trace.model import Int64, Kind, Trace
 
 __all__ = ["RULE", "is_float32_product"]
@@ -37,7 +38,7 @@ _REMEDY = (
 )
 
 
-def _find(facts: Facts) -> Iterator[Found]:
+def _find(facts: Facts) -> Iterator[Finding]:
     trace, work = facts.attribution.trace, facts.attribution.work
     device, has_tensor_cores = _device(trace)
     if not facts.has_device or not has_tensor_cores:
@@ -55,7 +56,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     rate_of_wall = rate * min(1.0, facts.wall_ns * facts.devices / max(whole, 1))
     saving = (duration * rate_of_wall).astype(np.int64) // facts.devices
     for line in np.flatnonzero(saving >= max(WORTH * facts.wall_ns, 1)).tolist():
-        yield Found(
+        yield facts.finding(
+            RULE,
             location=line if line < facts.lines else -1,
             message="float32 products run without tensor cores, which would do them in TF32 or bfloat16",
             evidence={

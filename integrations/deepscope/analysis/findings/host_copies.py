@@ -8,12 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.found import Edit, Found, Rule
+from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import line_text, with_keyword
 from deepscope.analysis.findings.waits_by_cause import WaitCause
 from deepscope.analysis.intervals import Intervals, union
 from deepscope.analysis.lines import copy_direction
 from deepscope.analysis.selection import Mask, by_line, distinct
+from deepscope.records import Edit, Finding
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64, Kind
 
@@ -23,7 +24,7 @@ WORTH = 0.005
 """Share of the wall time that would be saved, from which on a line is named."""
 
 
-def _find(facts: Facts) -> Iterator[Found]:
+def _find(facts: Facts) -> Iterator[Finding]:
     if not facts.has_device:
         return
     every, pageable = _copies(facts)
@@ -55,7 +56,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     for line in np.flatnonzero(worth & recurs).tolist():
         place = line if line < facts.lines else -1
         from_pageable = bool(columns["pageable_copies"][line])
-        yield Found(
+        yield facts.finding(
+            RULE,
             location=place,
             message=_message(from_pageable=from_pageable),
             evidence={name: int(values[line]) for name, values in columns.items()},

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.found import Found, Rule
+from deepscope.analysis.findings.rule import Rule
+from deepscope.records import Finding
 
 __all__ = ["RULE"]
 
@@ -15,7 +16,7 @@ WORTH = 0.03
 """Share of the wall time that the device is idle because of a line, from which on it is named."""
 
 
-def _find(facts: Facts) -> Iterator[Found]:
+def _find(facts: Facts) -> Iterator[Finding]:
     if not facts.has_device or not facts.lines:
         return
     rest = facts.gaps.rest
@@ -24,7 +25,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     idle = sum((facts.by_line_of_cpu(gap) for gap in rest), np.zeros(facts.lines + 1, np.int64))
     saving = idle // facts.devices
     for line in np.flatnonzero(saving[:-1] >= max(WORTH * facts.wall_ns, 1)).tolist():
-        yield Found(
+        yield facts.finding(
+            RULE,
             location=line,
             message="the device has nothing to do while the CPU is on this line",
             evidence={"device_idle_ns": int(idle[line])},

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from deepscope.analysis.findings.found import Edit
 from deepscope.analysis.scopes import Location
+from deepscope.records import Edit
 from deepscope.trace.model import Trace
 from deepscope.trace.source_lines import source_lines
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.found import Found, Rule
+from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.selection import by_line
+from deepscope.records import Finding
 from deepscope.trace.model import Kind
 
 __all__ = ["RULE"]
@@ -21,7 +22,7 @@ TINY_NS = 20_000
 """A longer kernel, on average, leaves the CPU time to launch the next one."""
 
 
-def _find(facts: Facts) -> Iterator[Found]:
+def _find(facts: Facts) -> Iterator[Finding]:
     if not facts.has_device:
         return
     work = facts.attribution.work
@@ -35,7 +36,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     gaps = facts.gaps.launch
     saving = gaps // facts.devices
     for line in np.flatnonzero(many & (saving >= max(WORTH * facts.wall_ns, 1))).tolist():
-        yield Found(
+        yield facts.finding(
+            RULE,
             location=line if line < facts.lines else -1,
             message="the device runs these kernels faster than the CPU launches them, and is idle before each",
             evidence={

@@ -9,10 +9,11 @@ import numpy as np
 
 from deepscope.analysis.ancestry import nearest_to, pick
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.found import Found, Rule
+from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import repeats_within
 from deepscope.analysis.phases import PHASES
 from deepscope.analysis.selection import Mask, by_line, of_kind
+from deepscope.records import Finding
 from deepscope.trace.model import Int64, Kind
 
 __all__ = ["RULE"]
@@ -27,7 +28,7 @@ TINY_NS = 10_000
 """Median time of such an operator: most of it goes for the call, not for arithmetic. As much Python belongs to one."""
 
 
-def _find(facts: Facts) -> Iterator[Found]:
+def _find(facts: Facts) -> Iterator[Finding]:
     if facts.has_device or not facts.lines:
         return
     started = _started(facts)
@@ -46,7 +47,8 @@ def _find(facts: Facts) -> Iterator[Found]:
         saving = whole - whole * steps // int(started.times[line])
         if not len(duration) or median_ns > TINY_NS or saving < max(WORTH * facts.wall_ns, 1):
             continue
-        yield Found(
+        yield facts.finding(
+            RULE,
             location=line,
             message="a loop in Python calls operators on very little data each",
             evidence={

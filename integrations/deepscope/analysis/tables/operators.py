@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from deepscope.analysis.ancestry import pick
@@ -11,28 +9,17 @@ from deepscope.analysis.attribution import Attribution
 from deepscope.analysis.extent import WHOLE, Extent
 from deepscope.analysis.paths import PathTable
 from deepscope.analysis.selection import by_line
-from deepscope.trace.model import Int64
+from deepscope.analysis.tables.numbered import rows
+from deepscope.records import Operator
 
-__all__ = ["OperatorTable", "operator_table"]
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorTable:
-    """Numbers by operator name; arrays of shape (names,)."""
-
-    name: Int64
-    """Index into `Trace.strings`."""
-    calls: Int64
-    self_device_ns: Int64
-    total_device_ns: Int64
-    """With the operators called from it; an operator that calls itself counts once."""
-    self_cpu_ns: Int64
-    total_cpu_ns: Int64
-    flops: Int64
+__all__ = ["operator_table"]
 
 
-def operator_table(attribution: Attribution, extent: Extent = WHOLE) -> OperatorTable:
-    """All operators of a trace by name."""
+def operator_table(attribution: Attribution, extent: Extent = WHOLE) -> list[Operator]:
+    """All operators of a trace by name, the largest device time first.
+
+    A total holds the operators called from it; an operator that calls itself counts once.
+    """
     events, operators, work = attribution.trace.events, attribution.operators, attribution.work
     name, group = np.unique(events.name[operators.nodes], return_inverse=True)
     names = len(name)
@@ -48,12 +35,18 @@ def operator_table(attribution: Attribution, extent: Extent = WHOLE) -> Operator
     np.add.at(values[:, 0], path[launched_by], duration)
     np.add.at(values[:, 1], path, own)
     totals = paths.totals(values, np.arange(names), names)
-    return OperatorTable(
-        name=name.astype(np.int64),
-        calls=by_line(group[counted], names)[:names],
-        self_device_ns=by_line(group[launched_by], names, duration)[:names],
-        total_device_ns=totals[:, 0],
-        self_cpu_ns=by_line(group, names, own)[:names],
-        total_cpu_ns=totals[:, 1],
-        flops=by_line(group, names, np.where(counted, attribution.flops, 0))[:names],
-    )
+    columns = {
+        "calls": by_line(group[counted], names)[:names],
+        "self_device_ns": by_line(group[launched_by], names, duration)[:names],
+        "total_device_ns": totals[:, 0],
+        "self_cpu_ns": by_line(group, names, own)[:names],
+        "total_cpu_ns": totals[:, 1],
+        "flops": by_line(group, names, np.where(counted, attribution.flops, 0))[:names],
+    }
+    order = np.lexsort((-columns["total_cpu_ns"], -columns["self_device_ns"]))
+    called = order[columns["calls"][order] > 0]
+    strings = attribution.trace.strings
+    return [
+        Operator(name=strings[one], **row)
+        for one, row in zip(name[called].tolist(), rows(columns, called), strict=True)
+    ]

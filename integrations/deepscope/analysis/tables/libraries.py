@@ -14,9 +14,10 @@ from deepscope.analysis.extent import WHOLE, Extent
 from deepscope.analysis.frames import Owner, frame_of, owner_of_file, python_module_of_file
 from deepscope.analysis.ranking import largest, largest_named
 from deepscope.analysis.selection import Mask, by_line, distinct, of_kind
+from deepscope.records import Library
 from deepscope.trace.model import Int32, Int64, Kind
 
-__all__ = ["HotLibrary", "hot_libraries"]
+__all__ = ["hot_libraries"]
 
 Opened = tuple[int, str]
 """A line and an `include=` pattern."""
@@ -32,26 +33,11 @@ _WRAPPERS = frozenset({"wrapper", "inner", "_fn", "__call__", "decorate_context"
 _PLUMBING = re.compile(r"torch/nn/modules/module\.py$|torch/optim/optimizer\.py$|torch/utils/_contextlib\.py$")
 
 
-@dataclass(frozen=True, slots=True)
-class HotLibrary:
-    """A function of an installed package and its cost to a line; `operator` indexes `Trace.strings`, -1 none."""
-
-    module: str
-    function: str
-    operator: int
-    device_ns: int
-    include_ns: int
-    """The line's device time in all functions that `include` opens up."""
-
-    @property
-    def include(self) -> str:
-        """The `include=` pattern that opens the function up."""
-        return _include(self.module)
-
-
 def _include(module: str) -> str:
-    """The folder that holds the module; the module alone where that is a whole package, or torch's, whose folders hold
-    much that a program never uses."""
+    """The `include=` pattern that opens a function up: the folder that holds its module.
+
+    It is the module alone where the folder is a whole package, or torch's, which holds much that a program never uses.
+    """
     folder = module.rpartition(".")[0]
     return f"{folder}.*" if "." in folder and not module.startswith("torch.") else module
 
@@ -67,7 +53,7 @@ class _Places:
     """Which of them are modules that call other modules: their lines say more than those of a `Linear`."""
 
 
-def hot_libraries(attribution: Attribution, operator: Int64, extent: Extent = WHOLE) -> dict[int, list[HotLibrary]]:
+def hot_libraries(attribution: Attribution, operator: Int64, extent: Extent = WHOLE) -> dict[int, list[Library]]:
     """For each line that spends most of its own device time in installed packages: where, largest first.
 
     The innermost function of a package other than torch is named; only where there is none, torch's own. Of modules
@@ -81,7 +67,7 @@ def hot_libraries(attribution: Attribution, operator: Int64, extent: Extent = WH
     places = _find_places(attribution)
     if not places.names:
         return {}
-    work = attribution.work
+    work, strings = attribution.work, attribution.trace.strings
     function = _function_of_work(attribution, places)
     known = (function >= 0) & extent.holds(work.launch_ns)
     lines = len(attribution.scopes.locations)
@@ -97,17 +83,20 @@ def hot_libraries(attribution: Attribution, operator: Int64, extent: Extent = WH
     opened = _opened_ns(places.names, location, function, duration)
     main = {
         share.group: share.member
-        for share in largest_named(location * width + function, operator_name, duration, 1, attribution.trace.strings)
+        for share in largest_named(location * width + function, operator_name, duration, 1, strings)
     }
-    result: dict[int, list[HotLibrary]] = {}
+    result: dict[int, list[Library]] = {}
     for share in largest(location, function, duration, _KEEP):
         module, name = places.names[share.member]
-        found = HotLibrary(
-            module,
-            name,
-            operator=main.get(share.group * width + share.member, -1),
+        include = _include(module)
+        operator_ = main.get(share.group * width + share.member, -1)
+        found = Library(
+            module=module,
+            function=name,
+            operator=strings[operator_] if operator_ >= 0 else "",
             device_ns=share.total,
-            include_ns=opened[share.group, _include(module)],
+            include=include,
+            include_ns=opened[share.group, include],
         )
         result.setdefault(share.group, []).append(found)
     return result

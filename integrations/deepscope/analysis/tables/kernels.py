@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 
 from deepscope.analysis.extent import WHOLE, Extent
 from deepscope.analysis.ranking import largest_named
 from deepscope.analysis.work import Work
+from deepscope.records import Kernel, KernelKind
 from deepscope.trace.model import Int64, Kind, Trace
 
-__all__ = ["KernelRow", "kernel_rows"]
+__all__ = ["kernel_table"]
 
 
-KernelKind = Literal["kernel", "memcpy", "memset", "collective"]
-
-
-@dataclass(frozen=True, slots=True)
-class KernelRow:
-    """All device events of one name and kind; `operator` is an index into `Trace.strings`, -1 for none."""
-
-    name: int
-    kind: KernelKind
-    calls: int
-    device_ns: int
-    max_ns: int
-    operator: int
-
-
-def kernel_rows(trace: Trace, work: Work, operator: Int64, extent: Extent = WHOLE) -> list[KernelRow]:
-    """Device work by name, largest sum first.
+def kernel_table(trace: Trace, work: Work, operator: Int64, extent: Extent = WHOLE) -> list[Kernel]:
+    """Device work by name, largest sum first; none where the CPU is the device.
 
     Args:
         trace: any trace.
@@ -39,6 +22,9 @@ def kernel_rows(trace: Trace, work: Work, operator: Int64, extent: Extent = WHOL
         operator: the event of the operator that launched each piece of work, -1 for none; shape (w,).
         extent: the part of the trace that counts.
     """
+    if work.metric != "device":
+        return []
+    strings = trace.strings
     counted = np.flatnonzero(extent.holds(work.launch_ns))
     kind = np.where(work.collective, _COLLECTIVE, work.kind.astype(np.int64))[counted]
     name = trace.events.name[work.event[counted]].astype(np.int64)
@@ -50,15 +36,16 @@ def kernel_rows(trace: Trace, work: Work, operator: Int64, extent: Extent = WHOL
     np.maximum.at(longest, group, duration)
     launched_by = operator[counted]
     operator_name = np.where(launched_by < 0, -1, trace.events.name[launched_by])
-    main = {share.group: share.member for share in largest_named(group, operator_name, duration, 1, trace.strings)}
+    main = {share.group: share.member for share in largest_named(group, operator_name, duration, 1, strings)}
     return [
-        KernelRow(
-            name=int(rows[i]) // 16,
+        Kernel(
+            name=strings[int(rows[i]) // 16],
             kind=_KIND_NAMES[int(rows[i]) % 16],
             calls=int(calls[i]),
             device_ns=int(total[i]),
+            mean_ns=int(total[i]) // int(calls[i]),
             max_ns=int(longest[i]),
-            operator=main.get(i, -1),
+            operator=strings[main[i]] if main.get(i, -1) >= 0 else "",
         )
         for i in np.argsort(-total, kind="stable").tolist()
     ]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from typing import Any, Literal
+from typing import Any
 
-from deepscope.records import TraceInfo
+from deepscope.records import LineSource, TraceInfo
 from deepscope.trace.model import Trace
 
 __all__ = ["trace_info"]
 
 _LARGEST = 2**53
-
-LineSource = Literal["scopes", "call_stack", "frames", "none"]
 
 _NAMED = 3
 _LOWERED = {

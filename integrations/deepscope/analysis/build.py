@@ -1,0 +1,70 @@
+"""Builds the Profile of a trace: runs the analyses and puts their numbers into records."""
+
+from __future__ import annotations
+
+from deepscope.analysis.attribution import attribute
+from deepscope.analysis.findings import find_all
+from deepscope.analysis.result import analyse
+from deepscope.analysis.tables.call_tree import call_tree
+from deepscope.analysis.tables.functions import function_table
+from deepscope.analysis.tables.kernels import kernel_table
+from deepscope.analysis.tables.lines import line_table, no_line
+from deepscope.analysis.tables.modules import module_table
+from deepscope.analysis.tables.operators import operator_table
+from deepscope.analysis.tables.phases import phase_table
+from deepscope.analysis.tables.steps import step_table
+from deepscope.analysis.tables.totals import resolved, totals
+from deepscope.analysis.trace_info import trace_info
+from deepscope.errors import OptionError
+from deepscope.records import Profile, SourceFile
+from deepscope.trace.model import Trace
+from deepscope.trace.source_lines import source_lines
+
+__all__ = ["build_profile"]
+
+
+def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
+    """The Profile of a trace, or of one of its steps.
+
+    Raises:
+        OptionError: the trace has no step of this number; the message lists those that it has.
+    """
+    attribution = attribute(trace)
+    if step is not None and step not in attribution.steps.number:
+        known = ", ".join(map(str, attribution.steps.number.tolist()))
+        raise OptionError("step", step, f"no such step; it has {known or 'no steps'}")
+    analysis = analyse(attribution, step)
+    files = _files(trace)
+    texts = {path: source_lines(file.text) for path, file in files.items() if file.text is not None}
+    lines, position = line_table(analysis, texts)
+    work = attribution.work
+    return Profile(
+        metric=work.metric,
+        trace=trace_info(trace, attribution.scopes.source, has_device=work.metric == "device"),
+        totals=totals(analysis),
+        lines=lines,
+        no_line=no_line(analysis.columns),
+        resolved=resolved(analysis),
+        functions=function_table(analysis),
+        modules=module_table(analysis),
+        operators=operator_table(attribution, analysis.extent),
+        kernels=kernel_table(trace, work, analysis.operator, analysis.extent),
+        steps=step_table(analysis),
+        phases=phase_table(analysis),
+        call_tree=call_tree(analysis, position),
+        findings=find_all(analysis),
+        files=files,
+        step=step,
+    )
+
+
+def _files(trace: Trace) -> dict[str, SourceFile]:
+    listed = (trace.deepscope or {}).get("files")
+    result = {}
+    for one in listed if isinstance(listed, list) else []:
+        if isinstance(one, dict) and isinstance(one.get("path"), str):
+            text = one.get("text")
+            result[one["path"]] = SourceFile(
+                sha256=str(one.get("sha256") or ""), text=text if isinstance(text, str) else None
+            )
+    return result

@@ -1,0 +1,1 @@
+"""The tables of a Profile, one module each: from an analysis to records."""

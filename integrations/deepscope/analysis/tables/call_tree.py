@@ -1,0 +1,32 @@
+"""The call paths of user lines."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepscope.analysis.result import Analysis
+from deepscope.records import CallNode
+from deepscope.trace.model import Int64
+
+__all__ = ["call_tree"]
+
+
+def call_tree(analysis: Analysis, position: Int64) -> list[CallNode]:
+    """The call paths that hold any time, parents first; what reached no line is a root with line -1.
+
+    Args:
+        analysis: of the trace.
+        position: the record of each line, from `line_table`.
+    """
+    paths = analysis.attribution.paths
+    values = analysis.by_path
+    used = (paths.subtree_sums(np.abs(values)) != 0).any(axis=1)
+    used[0] = values[0].any()
+    number = np.cumsum(used) - 1
+    nodes: list[CallNode] = []
+    for path in np.flatnonzero(used).tolist():
+        parent = paths.parent[path]
+        line = int(position[paths.location[path]]) if path else -1
+        device, backward, cpu = values[path].tolist()
+        nodes.append(CallNode(int(number[parent]) if parent > 0 else -1, line, device, cpu, backward))
+    return nodes

@@ -1,0 +1,37 @@
+"""The functions of user code, all their lines together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepscope.analysis.lines import path_columns
+from deepscope.analysis.result import Analysis
+from deepscope.analysis.tables.numbered import largest_first, rows
+from deepscope.records import Function
+from deepscope.trace.model import Int64
+
+__all__ = ["function_table"]
+
+
+def function_table(analysis: Analysis) -> list[Function]:
+    """The functions, all their lines together, by first line or else by the line that the trace knows them by."""
+    locations = analysis.attribution.scopes.locations
+    index: dict[tuple[str, int, str], int] = {}
+    keys = [(one.file, one.first_line or one.line, one.function) for one in locations]
+    group = np.array([index.setdefault(key, len(index)) for key in keys], np.int64)
+    columns = {name: _summed(values, group, len(index)) for name, values in analysis.columns.items()}
+    columns |= path_columns(analysis.attribution, analysis.by_path, group, len(index))
+    exact = np.zeros(len(index), np.bool_)
+    exact[group] = [one.exact for one in locations]
+    names = list(index)
+    order = largest_first(columns, len(index))
+    return [
+        Function(**row, file=names[i][0], line=names[i][1], function=names[i][2], exact=bool(exact[i]))
+        for i, row in zip(order.tolist(), rows(columns, order), strict=True)
+    ]
+
+
+def _summed(values: Int64, group: Int64, groups: int) -> Int64:
+    result = np.zeros(groups + 1, np.int64)
+    np.add.at(result, np.append(group, groups), values)
+    return result

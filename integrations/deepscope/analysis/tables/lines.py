@@ -1,0 +1,90 @@
+"""The lines of user code, and the work that reached none."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepscope.analysis.lines import Columns
+from deepscope.analysis.ranking import largest_named
+from deepscope.analysis.result import Analysis
+from deepscope.analysis.scopes import Location
+from deepscope.analysis.tables.libraries import hot_libraries
+from deepscope.analysis.tables.numbered import largest_first, rows
+from deepscope.records import Line, Numbers, Top
+from deepscope.trace.model import Int64
+
+__all__ = ["line_table", "no_line"]
+
+_KEEP = 5
+
+
+def line_table(analysis: Analysis, texts: dict[str, list[str]]) -> tuple[list[Line], Int64]:
+    """Every line with any number, largest first.
+
+    Args:
+        analysis: of the trace.
+        texts: lines of the user files that the trace carries, by path.
+
+    Returns:
+        The records, and for each location the position of its record, -1 for none; shape (lines,).
+    """
+    columns = analysis.columns
+    locations = analysis.attribution.scopes.locations
+    count = len(locations)
+    order = largest_first(columns, count)
+    operators, kernels = _top_operators(analysis), _top_kernels(analysis)
+    libraries = hot_libraries(analysis.attribution, analysis.operator, analysis.extent)
+    compiled = set(analysis.compiled.tolist())
+    records = [
+        Line(
+            **row,
+            file=locations[i].file,
+            line=locations[i].line,
+            function=locations[i].function,
+            exact=locations[i].exact,
+            of_loop=locations[i].of_loop,
+            in_compiled_region=i in compiled,
+            text=_text(texts, locations[i]),
+            top_operators=operators.get(i, []),
+            top_kernels=kernels.get(i, []),
+            libraries=libraries.get(i, []),
+        )
+        for i, row in zip(order.tolist(), rows(columns, order), strict=True)
+    ]
+    position = np.full(count, -1, np.int64)
+    position[order] = np.arange(len(order))
+    return records, position
+
+
+def no_line(columns: Columns) -> Numbers:
+    """The work that reached no line."""
+    return Numbers(**{name: int(values[-1]) for name, values in columns.items()})
+
+
+def _text(texts: dict[str, list[str]], location: Location) -> str | None:
+    lines = texts.get(location.file)
+    return lines[location.line - 1] if lines is not None and 0 < location.line <= len(lines) else None
+
+
+def _top_operators(analysis: Analysis) -> dict[int, list[Top]]:
+    launched_by = np.where(analysis.counted, analysis.operator, -1)
+    names = analysis.attribution.trace.events.name
+    return _top(analysis, np.where(launched_by < 0, -1, names[launched_by]))
+
+
+def _top_kernels(analysis: Analysis) -> dict[int, list[Top]]:
+    work = analysis.attribution.work
+    if work.metric != "device":
+        return {}
+    return _top(analysis, np.where(analysis.counted, analysis.attribution.trace.events.name[work.event], -1))
+
+
+def _top(analysis: Analysis, name: Int64) -> dict[int, list[Top]]:
+    strings = analysis.attribution.trace.strings
+    result: dict[int, list[Top]] = {}
+    attribution = analysis.attribution
+    for share in largest_named(
+        attribution.work_location, name.astype(np.int64), attribution.work.duration_ns, _KEEP, strings
+    ):
+        result.setdefault(share.group, []).append(Top(strings[share.member], share.total, share.rows))
+    return result

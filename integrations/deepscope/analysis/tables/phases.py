@@ -1,0 +1,24 @@
+"""The phases of training."""
+
+from __future__ import annotations
+
+from deepscope.analysis.phases import PHASES, phase_of_work
+from deepscope.analysis.result import Analysis
+from deepscope.analysis.selection import by_line
+from deepscope.records import Phase
+
+__all__ = ["phase_table"]
+
+
+def phase_table(analysis: Analysis) -> list[Phase]:
+    """The phases that hold any time, in the order of a step."""
+    attribution = analysis.attribution
+    wall = analysis.phases.wall_ns(analysis.window).tolist()
+    calls = analysis.phases.calls(analysis.extent).tolist()
+    phase = phase_of_work(attribution, analysis.phases)[analysis.counted]
+    device = by_line(phase, len(PHASES), attribution.work.duration_ns[analysis.counted]).tolist()
+    return [
+        Phase(name=name, wall_ns=wall[i], device_ns=device[i], calls=calls[i])
+        for i, name in enumerate(PHASES)
+        if wall[i] or device[i]
+    ]

@@ -1,0 +1,41 @@
+"""The steps."""
+
+from __future__ import annotations
+
+from deepscope.analysis.extent import Extent
+from deepscope.analysis.idle import idle
+from deepscope.analysis.intervals import Intervals
+from deepscope.analysis.phases import PHASES
+from deepscope.analysis.result import Analysis
+from deepscope.analysis.selection import by_line
+from deepscope.analysis.waits import wait_by_line
+from deepscope.records import Step
+
+__all__ = ["step_table"]
+
+
+def step_table(analysis: Analysis) -> list[Step]:
+    """The steps within the extent."""
+    attribution = analysis.attribution
+    work, steps = attribution.work, attribution.steps
+    busy = attribution.busy.values()
+    device = by_line(attribution.work_step, len(steps), work.duration_ns)
+    result = []
+    for i in range(len(steps)):
+        span = Intervals(steps.spans.start[i : i + 1], steps.spans.end[i : i + 1])
+        if not analysis.extent.holds(span.start).all():
+            continue
+        wall = analysis.phases.wall_ns(span).tolist()
+        result.append(
+            Step(
+                number=int(steps.number[i]),
+                start_ns=int(span.start[0]),
+                duration_ns=span.total_ns,
+                device_ns=int(device[i]),
+                busy_ns=sum(int(one.overlap_ns(span.start, span.end)[0]) for one in busy),
+                idle_ns=sum(one.total_ns for one in idle(attribution, span)),
+                wait_ns=int(wait_by_line(attribution, Extent(span)).sum()),
+                phases={name: ns for name, ns in zip(PHASES, wall, strict=True) if ns},
+            )
+        )
+    return result

@@ -1,0 +1,65 @@
+"""The whole of the trace or the step, and how far its device time could be traced."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepscope.analysis.idle import idle
+from deepscope.analysis.result import Analysis
+from deepscope.records import Resolved, Totals
+from deepscope.trace.model import Trace
+
+__all__ = ["resolved", "totals"]
+
+
+def totals(analysis: Analysis) -> Totals:
+    """The sums over everything within the extent."""
+    attribution, columns = analysis.attribution, analysis.columns
+    work = attribution.work
+    busy = sum(int(analysis.window.overlap_ns(one.start, one.end).sum()) for one in attribution.busy.values())
+    sums = {
+        name: int(columns[name].sum())
+        for name in (
+            "wait_ns",
+            "launches",
+            "operators",
+            "peak_bytes",
+            "flops",
+            "recording_ns",
+            "worker_ns",
+            "worker_cpu_ns",
+        )
+    }
+    if analysis.extent.spans is None:  # Entries without a scope and calls cost, too; in which step, nobody knows.
+        sums["recording_ns"] = max(sums["recording_ns"], _stated_recording_ns(analysis.attribution.trace))
+    return Totals(
+        device_ns=int(work.duration_ns[analysis.counted].sum()),
+        busy_ns=busy,
+        idle_ns=sum(one.total_ns for one in idle(attribution, analysis.window)),
+        wall_ns=analysis.window.total_ns,
+        steps=len(analysis.window.start) if analysis.extent.spans is not None else len(attribution.steps),
+        **sums,
+    )
+
+
+def _stated_recording_ns(trace: Trace) -> int:
+    lines = (trace.deepscope or {}).get("lines")
+    stated = lines.get("total_ns") if isinstance(lines, dict) else None
+    return stated if type(stated) is int and 0 <= stated < 2**62 else 0
+
+
+def resolved(analysis: Analysis) -> Resolved:
+    """How far device time came: an exact line, a function (a line by its definition alone), a module, or nowhere."""
+    attribution = analysis.attribution
+    work = attribution.work
+    exact = np.array([one.exact for one in attribution.scopes.locations] + [False])
+    location = attribution.work_location
+    known = location >= 0
+    in_module = np.append(analysis.modules.of_event, -1)[work.node] >= 0
+    duration = np.where(analysis.counted, work.duration_ns, 0)
+    return Resolved(
+        line_ns=int(duration[known & exact[location]].sum()),
+        function_ns=int(duration[known & ~exact[location]].sum()),
+        module_ns=int(duration[~known & in_module].sum()),
+        none_ns=int(duration[~known & ~in_module].sum()),
+    )
