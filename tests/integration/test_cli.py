@@ -236,7 +236,7 @@ def test_the_other_commands_read_the_same_traces(written: Path, tmp_path: Path) 
 
 
 def test_help_and_version_import_neither_arrays_nor_tables() -> None:
-    heavy = ("numpy", "msgspec", "rich", "fsspec", "torch", "asyncio")
+    heavy = ("numpy", "msgspec", "wcwidth", "fsspec", "torch", "asyncio")
     program = (
         "import sys\nfrom deepscope.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit as end:\n"
         f"    print([name for name in {heavy!r} if name in sys.modules], end.code)"
@@ -250,7 +250,7 @@ def test_help_and_version_import_neither_arrays_nor_tables() -> None:
 
 @pytest.mark.parametrize("path", each_trace())
 def test_every_recorded_trace_is_reported_in_every_way(path: Path) -> None:
-    from rich.cells import cell_len
+    from wcwidth import wcswidth as cell_len
 
     from deepscope.report.csv_report import csv_report
     from deepscope.report.folded import folded_report

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len
+from wcwidth import wcswidth
 
-__all__ = ["Column", "cut_end", "cut_start", "render"]
+__all__ = ["Column", "cell_len", "cut_end", "cut_start", "render"]
 
 GAP = "  "
 ELLIPSIS = "…"
@@ -46,6 +46,11 @@ class Column:
     def least_width(self) -> int:
         """Width below which the column has to leave."""
         return min(self.natural_width, self.min_width) if self.min_width else self.natural_width
+
+
+def cell_len(text: str) -> int:
+    """Width of a printable text in terminal cells; a wide character has two."""
+    return wcswidth(text) if not text.isascii() else len(text)
 
 
 def render(columns: Sequence[Column], width: int, *, title_style: Style | None = None) -> list[str]:

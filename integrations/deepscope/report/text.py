@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rich.cells import cell_len
-
 from deepscope.records import Profile
 from deepscope.report.columns import columns
 from deepscope.report.findings import findings_entries
 from deepscope.report.footer import footer
 from deepscope.report.header import header
-from deepscope.report.layout import render
+from deepscope.report.layout import cell_len, render
 from deepscope.report.style import Styles
 from deepscope.report.tables import table
 

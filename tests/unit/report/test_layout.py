@@ -1,6 +1,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
+from wcwidth import wcswidth as cell_len
 
 from deepscope.report.layout import Column, cut_end, cut_start, render
 

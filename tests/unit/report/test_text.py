@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from rich.cells import cell_len
+from wcwidth import wcswidth as cell_len
 
 import built_profiles
 from deepscope.errors import OptionError
