@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from line_truth import TARGETS, WITNESS, Recording, lengthen_target, run_target
+
+UNSEEN = {"suspended": [("x.cos()", "del left")]} if sys.version_info < (3, 11) else {}
+"""By program, statements that stand at another one. Python 3.10 itself holds on to a function's variables until its
+next line is traced, and closes there, with its events off, the generators that the line before has dropped."""
 
 PROGRAMS = ["expressions", "modules", "autograd_functions", "suspended", "control", "threads", "scripted"]
 
@@ -27,11 +32,15 @@ def test_the_same_holds_in_functions_of_hundreds_of_lines(name: str, tmp_path: P
 
 def check_by_witness(found: Recording, file: str) -> None:
     wrong = [
-        (span.name, span.lines[:1], [child.name for child in span.children])
+        (int(span.name[len(WITNESS) :]), span.lines[:1])
         for span in found.witnessed
         if span.lines[:1] != ([(file, line)] if (line := int(span.name[len(WITNESS) :])) else [])
     ]
-    assert wrong == []
+    statements = [text.partition("#")[0].strip() for text in Path(file).read_text().splitlines()]
+    unseen = UNSEEN.get(Path(file).stem, [])
+    assert wrong == [
+        (statements.index(ran) + 1, [(file, statements.index(stands_at) + 1)]) for ran, stands_at in unseen
+    ]
     assert len(found.witnessed) >= 10
     assert found.record.account["warnings"] == []
 
