@@ -85,6 +85,37 @@ def test_a_line_that_has_ended_is_in_no_stack(tmp_path: Path) -> None:
     assert "Call stack" not in events_named(trace, "aten::zero_")[0]["args"]
 
 
+def broken(*, lookup: bool = True) -> TraceBuilder:
+    """Line 42 breaks the graph of a compiled function that line 10 calls; it was told of its end at 4 µs."""
+    trace = TraceBuilder().op("@ds:0", 0, 9_000).op("Torch-Compiled Region: 0/0", 500, 8_000)
+    trace.op("@ds:1", 1_000, 3_000).op("aten::mm", 1_100, 100)
+    if lookup:
+        trace.op("TorchDynamo Cache Lookup", 2_000, 400)
+    return trace.op("Torch-Compiled Region: 1/0", 2_500, 5_500).op("aten::sum", 3_000, 10).op("aten::cos", 5_000, 10)
+
+
+@pytest.mark.parametrize(("lookup", "duration"), [(True, 1.0), (False, 1.5)])
+def test_a_line_that_broke_a_graph_ends_where_dynamo_begins_what_follows(
+    tmp_path: Path, lookup: bool, duration: float
+) -> None:
+    trace = rewritten(tmp_path, broken(lookup=lookup))
+    (line,) = events_named(trace, "model.py(42): Net.forward")
+    assert (line["ts"], line["dur"]) == (1.0, duration)
+    stacks = {event["name"]: event["args"]["Call stack"] for event in trace["traceEvents"] if event["cat"] == "cpu_op"}
+    caller = "/home/u/train.py(10): main"
+    assert {name for name, stack in stacks.items() if stack != caller} == {"aten::mm"}
+    assert stacks["aten::mm"] == f"/home/u/model.py(42): Net.forward;{caller}"
+
+
+def test_a_line_that_calls_compiled_code_holds_it(tmp_path: Path) -> None:
+    trace = TraceBuilder().op("@ds:0", 0, 5_000).op("TorchDynamo Cache Lookup", 100, 100)
+    trace.op("Torch-Compiled Region: 0/0", 300, 1_000).op("aten::cos", 2_000, 10)
+    other = trace.op("@ds:1", 10_000, 500).op("Torch-Compiled Region: 0/0", 10_200, 800, tid=BACKWARD)
+    result = rewritten(tmp_path, other)
+    durations = [event["dur"] for event in result["traceEvents"] if event["cat"] == "python_line"]
+    assert durations == [5.0, 0.5]
+
+
 def test_no_scope_name_of_the_recorder_is_left(tmp_path: Path) -> None:
     trace = nested().event("gpu_user_annotation", "@ds:1", 3_000, 100, pid=0, tid=7).op("@ds:99", 4_000, 10)
     assert not [event for event in rewritten(tmp_path, trace)["traceEvents"] if event["name"].startswith("@d")]

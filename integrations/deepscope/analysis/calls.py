@@ -12,7 +12,7 @@ from deepscope.analysis.selection import Mask, named, of_kind
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.correlation import backward_partners
 from deepscope.trace.model import Int32, Int64, Kind, Trace
-from deepscope.trace.names import STEP_PREFIX, is_compiled_region, is_forked_function
+from deepscope.trace.names import STEP_PREFIX, is_forked_function
 from deepscope.trace.nesting import Nesting
 
 __all__ = ["CPU_KINDS", "STEP", "CallForest", "Nested", "join_backward", "nest", "open_at", "step_events"]
@@ -28,9 +28,6 @@ CPU_KINDS = (
     Kind.OPERATOR,
     Kind.RUNTIME,
 )
-
-
-_REGION_KINDS = (Kind.ANNOTATION, Kind.OPERATOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +73,7 @@ def nest(trace: Trace, kinds: tuple[Kind, ...] = CPU_KINDS) -> Nested:
     Only events of `kinds` are looked at. Steps enclose nothing: they mark time, nobody calls them; old recorders put
     them on autograd's threads as well. An annotation may end in another scope than it began in
     (`with record_function(…):` begins on its own line); it encloses what starts as long as that scope is open, and what
-    comes later lies in whatever is around both. A compiled region begins a moment before the code in it, and so before
-    the recorder could end the line of the graph break that it follows: it lies in what is open until its own end.
+    comes later lies in whatever is around both.
     """
     events = trace.events
     cpu = np.flatnonzero(of_kind(trace, *kinds) & ~step_events(trace))
@@ -86,7 +82,6 @@ def nest(trace: Trace, kinds: tuple[Kind, ...] = CPU_KINDS) -> Nested:
     nesting = Nesting.of(start, end, thread, kind)
     above = nesting.parents_of(start, end, thread)
     _leave_ended(above, start, end, kind == Kind.ANNOTATION)
-    _outlive(above, end, np.flatnonzero(named(trace, of_kind(trace, *_REGION_KINDS), is_compiled_region)[cpu]))
     parent = np.full(len(events), -1, np.int64)
     parent[cpu] = pick(cpu, above)
     return Nested(parent, cpu, nesting)
@@ -102,14 +97,6 @@ def _leave_ended(above: Int64, start: Int64, end: Int64, annotation: Mask) -> No
     while len(late):
         above[late] = above[above[late]]
         late = late[(above[late] >= 0) & (open_until[above[late]] <= start[late])]
-
-
-def _outlive(above: Int64, end: Int64, regions: Int64) -> None:
-    """Lifts some events out of all that ends before them, in place; `above` and `end` have shape (k,)."""
-    while len(regions):
-        regions = regions[above[regions] >= 0]
-        regions = regions[end[above[regions]] < end[regions]]
-        above[regions] = above[above[regions]]
 
 
 def join_backward(trace: Trace, nested: Nested, scopes: Mask, training_thread: int) -> CallForest:

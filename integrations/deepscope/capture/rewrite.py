@@ -21,6 +21,7 @@ import numpy as np
 from deepscope.analysis.attribution import attribute
 from deepscope.analysis.call_stacks import call_stacks
 from deepscope.errors import TraceError
+from deepscope.trace.graph_breaks import end_broken_lines
 from deepscope.trace.late import LateRuns, late_event, with_late_runs
 from deepscope.trace.model import Events, Int64, Kind, Scope, Trace
 from deepscope.trace.pieces import Piece, Pieces
@@ -78,7 +79,9 @@ def rewrite(instructions: Instructions) -> Outcome:
     """
     raw = _read_export(Path(instructions.raw))
     scopes = _scopes(instructions.header)
-    trace, late = with_late_runs(_with_scopes(raw, scopes), len(scopes))
+    trace = end_broken_lines(_with_scopes(raw, scopes))
+    cut = np.flatnonzero(trace.events.duration_ns != raw.events.duration_ns)
+    trace, late = with_late_runs(trace, len(scopes))
     trace = _with_annotations(trace, instructions.rename)
     names = _renames(trace, instructions)
     trace = _as_written(trace, names, instructions.header)
@@ -94,6 +97,7 @@ def rewrite(instructions: Instructions) -> Outcome:
         stacks=stacks.of_event,
         texts=stacks.texts(depth),
         late=late,
+        cut=cut,
         names=names,
         table=instructions.header.get("scopes", []),
     )
@@ -188,12 +192,14 @@ class _Edits:
         stacks: Int64,
         texts: list[str],
         late: dict[int, LateRuns],
+        cut: Int64,
         names: dict[str, str | None],
         table: list[Any],
     ) -> None:
         self._seen = 0
         self._count = count
         self._late = late
+        self._cut = dict(zip(cut.tolist(), trace.events.duration_ns[cut].tolist(), strict=True))
         self._scope: list[int] = trace.events.scope.tolist()
         self._stack: list[int] = stacks.tolist()
         self._texts = [json_bytes(text) for text in texts]
@@ -216,7 +222,7 @@ class _Edits:
                 run = self._late[index]
                 yield from (late_event(bytes(text), run, *self._affixes[number]) for number in run.scopes)
             elif scope >= 0:
-                yield scope_event(bytes(text), *self._affixes[scope])
+                yield scope_event(bytes(text), *self._affixes[scope], self._cut.get(index))
             elif (off_cpu_ns := parse_off_cpu(event.name)) is not None:
                 yield scope_event(bytes(text), *off_cpu_prefix(off_cpu_ns))
             elif event.name in self._names:

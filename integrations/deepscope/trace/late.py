@@ -15,6 +15,7 @@ import numpy as np
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Events, Int64, Kind, Trace
 from deepscope.trace.scope_names import LATE, MOMENT_NAME, parse_name
+from deepscope.trace.splice import microseconds
 
 __all__ = ["LateRuns", "late_event", "with_late_runs"]
 
@@ -88,11 +89,7 @@ def late_event(event: bytes, run: LateRuns, before: bytes, after: bytes) -> byte
         before,
         place.pid,
         place.tid,
-        _microseconds(run.start_ns),
-        _microseconds(run.duration_ns),
+        microseconds(run.start_ns),
+        microseconds(run.duration_ns),
         after,
     )
-
-
-def _microseconds(duration_ns: int) -> bytes:
-    return b"%d.%03d" % divmod(duration_ns, 1000)

@@ -12,6 +12,7 @@ __all__ = [
     "Frame",
     "is_backward_node",
     "is_backward_root",
+    "is_cache_lookup",
     "is_collective",
     "is_compiled_region",
     "is_forked_function",
@@ -169,6 +170,11 @@ def is_backward_node(name: str) -> bool:
 def is_compiled_region(name: str) -> bool:
     """Whether dynamo opened this span around a frame that it compiled (torch.compile)."""
     return name.startswith("Torch-Compiled Region")
+
+
+def is_cache_lookup(name: str) -> bool:
+    """Whether dynamo opened this span while it looked for what it has compiled of a frame; a hit's region follows."""
+    return name == "TorchDynamo Cache Lookup"
 
 
 def is_numbered_early(name: str) -> bool:

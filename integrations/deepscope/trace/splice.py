@@ -10,7 +10,16 @@ import msgspec
 from deepscope.trace.model import Scope
 from deepscope.trace.scope_names import off_cpu_name
 
-__all__ = ["compact", "json_bytes", "off_cpu_prefix", "scope_event", "scope_prefix", "with_argument", "with_name"]
+__all__ = [
+    "compact",
+    "json_bytes",
+    "microseconds",
+    "off_cpu_prefix",
+    "scope_event",
+    "scope_prefix",
+    "with_argument",
+    "with_name",
+]
 
 _ARGS = b'"args":{'
 
@@ -74,10 +83,19 @@ def _basename(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
 
 
-def scope_event(event: bytes, before: bytes, after: bytes) -> bytes:
-    """The event for one run of a scope; `event` is torch's, `before` and `after` are from `scope_prefix`."""
+def scope_event(event: bytes, before: bytes, after: bytes, duration_ns: int | None = None) -> bytes:
+    """The event for one run of a scope; `event` is torch's, `before` and `after` are from `scope_prefix`.
+
+    `duration_ns`: of a run that ended earlier than torch's event says.
+    """
     place = _decode_place(event)
-    return b'%s%s,"tid":%s,"ts":%s,"dur":%s%s' % (before, place.pid, place.tid, place.ts, place.dur, after)
+    duration = place.dur if duration_ns is None else microseconds(duration_ns)
+    return b'%s%s,"tid":%s,"ts":%s,"dur":%s%s' % (before, place.pid, place.tid, place.ts, duration, after)
+
+
+def microseconds(duration_ns: int) -> bytes:
+    """A time or duration as torch's export has it."""
+    return b"%d.%03d" % divmod(duration_ns, 1000)
 
 
 def with_argument(event: bytes, key: bytes, value: bytes) -> bytes:
