@@ -17,6 +17,7 @@ from deepscope.capture.lines import LineRecorder, UserCode
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from line_truth import everywhere, read_spans
+from recorded import name_of
 
 HERE = Path(__file__).parent
 monitored = sys.version_info >= (3, 12)
