@@ -10,13 +10,11 @@ from deepscope.analysis.ancestry import nearest, pick, position_in
 from deepscope.analysis.attribution import Attribution
 from deepscope.analysis.extent import WHOLE, Extent
 from deepscope.analysis.off_cpu import waiting_ns
+from deepscope.analysis.recording_cost import cost_of_entry_ns
 from deepscope.analysis.selection import by_line, of_kind
 from deepscope.trace.model import Int64, Kind
 
 __all__ = ["CpuTime", "cpu_time"]
-
-_DEAREST_ENTRY_NS = 10**6
-"""A thousand times what entries cost: a greater cost is damage, and would overflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ def cpu_time(attribution: Attribution, extent: Extent = WHOLE) -> CpuTime:
     within = _nested_ns(start, events.end_ns[nodes], callers, extent)
     np.subtract.at(within, callers[callers >= 0], within[callers >= 0])
     entered = extent.holds(start)
-    cost = _cost_of_entry_ns(attribution)
+    cost = cost_of_entry_ns(attribution)
     own = np.maximum(within - cost * entered, 0)
     paths = attribution.paths
     path = paths.intern_forest(callers, attribution.scopes.location[nodes])
@@ -94,15 +92,6 @@ def _nested_ns(start: Int64, end: Int64, callers: Int64, extent: Extent) -> Int6
     """Durations within the extent, each end cut to its caller's: scopes not closed in order overlap."""
     limit = np.where(callers < 0, end, end[callers])
     return extent.clipped_ns(start, np.minimum(end, limit))
-
-
-def _cost_of_entry_ns(attribution: Attribution) -> int:
-    """What one entry of a line scope cost the recorder, as it calibrated itself; 0 for traces of others."""
-    lines = (attribution.trace.deepscope or {}).get("lines")
-    cost = lines.get("cost_ns") if isinstance(lines, dict) else None
-    if not isinstance(cost, int | float) or attribution.scopes.source != "scopes":
-        return 0
-    return round(min(max(cost, 0), _DEAREST_ENTRY_NS))
 
 
 def _without_line_ns(attribution: Attribution, extent: Extent) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from trace_builder import TraceBuilder
 
 FILE = "/home/me/train.py"
@@ -59,6 +61,16 @@ def test_on_the_cpu_loading_could_run_beside_the_rest_but_no_longer_than_that_ta
     (found,) = findings_of(steps(580, kernel=None), "DS003")
     assert found.saving_ns == 3 * 420 * US
     assert "device" not in found.message
+
+
+@pytest.mark.parametrize("kernel", [400, None])
+def test_what_recording_the_loaders_lines_took_is_not_the_loaders(findings_of, kernel: int | None):
+    builder = steps(450, kernel=kernel, deepscope={"lines": {"cost_ns": 1 * US}})
+    for number in range(3):
+        for entry in range(300):
+            builder.line(FILE, 9, "row", (number * 1000 + 10 + entry) * US, 1 * US)
+    (found,) = findings_of(builder, "DS003")
+    assert found.saving_ns == 3 * (450 - 301) * US  # line 2 is entered once, line 9 300 times
 
 
 MULTI = "_MultiProcessingDataLoaderIter"

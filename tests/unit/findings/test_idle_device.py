@@ -65,3 +65,31 @@ def test_a_gap_of_three_causes_is_shared_out_and_promised_once(tmp_path: Path):
         "DS003": 3 * 500 * US,
     }
     assert sum(one.saving_ns for one in profile.findings) <= profile.totals.idle_ns
+
+
+def recorded(entries: int, cost_ns: int) -> TraceBuilder:
+    """`steps(200)`, in which line 3 calls line 9 so often in each step, for 1 µs each, and recording is so dear."""
+    builder = steps(200)
+    builder.metadata["deepscope"] = {"lines": {"cost_ns": cost_ns, "entries": 3 * (entries + 2)}}
+    for number in range(3):
+        for entry in range(entries):
+            builder.line(FILE, 9, "one", number * 1000 * US + (210 + entry) * US, 1 * US)
+    return builder
+
+
+def test_idle_time_that_recording_took_is_not_blamed_on_the_program(findings_of):
+    # 400 of the 795 µs are entries of line 9, for which recording alone took 1 µs each.
+    (found,) = findings_of(recorded(400, cost_ns=1 * US), "DS005")
+    assert (found.line, found.evidence["device_idle_ns"]) == (3, 3 * 395 * US)
+    # Half of each entry is the program's.
+    found, other = findings_of(recorded(400, cost_ns=US // 2), "DS005")
+    assert (found.line, found.saving_ns) == (3, 3 * 395 * US)
+    assert (other.line, other.saving_ns) == (9, 3 * 200 * US)
+
+
+def test_recording_while_the_device_works_takes_nothing_off_its_idle_time(findings_of):
+    builder = steps(200)
+    builder.metadata["deepscope"] = {"lines": {"cost_ns": 50 * US, "entries": 6}}
+    # Line 3 is entered at 100 µs, while the kernel runs.
+    (found,) = findings_of(builder, "DS005")
+    assert found.saving_ns == 3 * 795 * US

@@ -48,3 +48,14 @@ def test_kernels_launched_long_before_do_not_wait_for_the_cpu(findings_of):
 
 def test_what_a_device_takes_between_two_kernels_is_nobodys_fault(findings_of):
     assert findings_of(launches(kernel=2, every=4, count=1000), "DS004") == []
+
+
+def test_what_recording_took_before_a_kernel_is_not_the_launches(findings_of):
+    builder = launches(kernel=4, every=20)
+    builder.metadata["deepscope"] = {"lines": {"cost_ns": 5 * US}}
+    for number in range(2):
+        for row in range(1, 50):  # line 8 runs in the gap before each kernel but a step's first
+            builder.line(FILE, 8, "one", (number * 1020 + row * 20) * US, 2 * US)
+    (found,) = findings_of(builder, "DS004")
+    # Line 7 itself is entered in the gap before each step.
+    assert found.saving_ns == (2 * 49 * (16 - 5) + 10 - 5 + 36 - 5) * US

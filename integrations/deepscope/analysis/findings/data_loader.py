@@ -25,12 +25,12 @@ def _find(facts: Facts) -> Iterator[Finding]:
     if not len(loading.start) or loading.total_ns < WORTH * facts.wall_ns:
         return
     alone = _alone(facts)
-    saving = sum(one.total_ns for one in alone) // facts.devices
+    by_line = sum((facts.by_line_of_cpu(one) for one in alone), np.zeros(facts.lines + 1, np.int64))
+    saving = int(by_line.sum()) // facts.devices
     # Without a device all loading could run beside the rest, but never more than the rest takes.
     saving = min(saving, facts.wall_ns - loading.total_ns) if not facts.has_device else saving
     if saving < WORTH * facts.wall_ns:
         return
-    by_line = sum((facts.by_line_of_cpu(one) for one in alone), np.zeros(facts.lines + 1, np.int64))
     evidence: Evidence = {
         "loading_ns": loading.total_ns,
         "batches": int(facts.analysis.phases.calls(facts.analysis.extent)[0]),

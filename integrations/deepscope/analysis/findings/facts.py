@@ -13,6 +13,7 @@ from deepscope.analysis.findings.waits_by_cause import CausedWaits, caused_waits
 from deepscope.analysis.idle import Timeline, timeline
 from deepscope.analysis.intervals import Intervals
 from deepscope.analysis.phases import PHASES
+from deepscope.analysis.recording_cost import recorded_ns
 from deepscope.analysis.result import Analysis
 from deepscope.analysis.selection import Mask, by_line
 from deepscope.records import Edit, Evidence, Finding, Remedy, Severity
@@ -121,9 +122,10 @@ class Facts:
         return Intervals(phases.spans.start[chosen], phases.spans.end[chosen]).intersection(self.analysis.window)
 
     def by_line_of_cpu(self, stretches: Intervals) -> Int64:
-        """Stretches of time by the line that the training thread was on; shape (lines + 1,)."""
+        """Stretches of time by the line that the training thread was on, less what recording it cost; (lines + 1,)."""
         line = self.timeline
-        return by_line(line.location, self.lines, stretches.overlap_ns(line.start, line.end))
+        spent = by_line(line.location, self.lines, stretches.overlap_ns(line.start, line.end))
+        return np.asarray(np.maximum(spent - recorded_ns(self.attribution, stretches), 0))
 
     def recurs(self, location: Int64, ts: Int64) -> Mask:
         """At which lines something happens again and again in the whole trace; shape (lines + 1,).

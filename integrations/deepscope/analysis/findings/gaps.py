@@ -11,6 +11,7 @@ from deepscope.analysis.attribution import Attribution
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause
 from deepscope.analysis.intervals import Intervals, union
 from deepscope.analysis.phases import PHASES, PhaseTimeline
+from deepscope.analysis.recording_cost import recorded_within_ns
 from deepscope.analysis.selection import by_line
 from deepscope.trace.model import Int64
 
@@ -36,7 +37,7 @@ class Gaps:
     copied: Int64
     """Likewise after a wait for a copy to the device."""
     launch: Int64
-    """By line: short gaps in front of its kernels, which the CPU launched no earlier."""
+    """By line: short gaps before its kernels, which the CPU launched no earlier; less what recording cost there."""
     rest: list[Intervals]
     """By device: long gaps that have none of these causes."""
 
@@ -82,6 +83,6 @@ def _share_with_launches(gaps: Gaps, attribution: Attribution, device: int, piec
     found = np.searchsorted(work.start_ns[rows], pieces.end)
     ends_with = rows[np.minimum(found, len(rows) - 1)]
     late = work.launch_ns[ends_with] + QUEUED_NS >= pieces.start
-    left = pieces.end - after
+    left = pieces.end - after - recorded_within_ns(attribution, after, pieces.end)
     counted = short & late & (work.start_ns[ends_with] == pieces.end) & (left >= TURNAROUND_NS)
     gaps.launch[:] += by_line(attribution.work_location[ends_with[counted]], lines, left[counted])
