@@ -210,6 +210,44 @@ def test_a_baseline_stands_beside_the_numbers(root: Path, tmp_path: Path) -> Non
     run(scenario())
 
 
+def test_an_older_run_of_two_ranks_is_compared_with_and_shown_as_a_whole(root: Path, tmp_path: Path) -> None:
+    """All runs lie in one folder, as they do by default: a run is neither its folder nor one of its traces."""
+
+    async def scenario() -> None:
+        for number, scale in ((1, 1), (2, 3)):
+            for rank in (0, 1):
+                record(
+                    root,
+                    name=name(number, rank),
+                    rank=rank,
+                    world_size=2,
+                    run_id=f"r{number}",
+                    scale=scale * (rank + 1),
+                )
+        old, *ranks = name(1, 0), 0, 1
+        async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until_ready()
+            chosen = str(root / "deepscope_logs" / old)
+            status = await editor.command("setBaseline", path=chosen, run=True)
+            assert status["baseline"]["ranks"] == ranks
+            # The mean of a rank: 30 and 60 µs before, three times that now.
+            assert (await editor.hints(uri))[6].startswith("135 µs · 75 % · +90 µs (+200 %)")
+            alone = await editor.command("setBaseline", path=chosen)
+            assert alone["baseline"]["ranks"] == [0]
+            await editor.command("clearBaseline")
+            status = await editor.command("selectTrace", path=chosen, run=True)
+            assert status["trace"]["ranks"] == ranks
+            assert (await editor.hints(uri))[6] == "45 µs · 75 %"
+            listed = await editor.command("listTraces")
+            assert {one["name"] for one in listed if one["selected"]} == {name(1, 0), name(1, 1)}
+        async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:  # a second start remembers it
+            assert (await editor.until_ready())["trace"]["ranks"] == ranks
+            assert editor.statuses[-1]["trace"]["path"].endswith(old)
+
+    run(scenario())
+
+
 def test_a_vanished_trace_leaves_its_numbers(root: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
         path = record(root)

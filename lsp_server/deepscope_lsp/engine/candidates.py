@@ -8,7 +8,7 @@ from deepscope.store.files import TraceFile
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import Selection, select_from
 
-__all__ = ["Candidates"]
+__all__ = ["Candidates", "run_of"]
 
 
 class Candidates:
@@ -62,3 +62,14 @@ class Candidates:
         """It is whole and not what is wanted: neither is anything else of its run."""
         runs = {one.run for one in self._left if one.file in selection.files}
         self._left = [one for one in self._left if one.run not in runs]
+
+
+def run_of(path: str, found: Sequence[FoundTrace], *, rank: int | None, stage: str | None) -> Selection | None:
+    """The run that a trace is of, with all its ranks; None where the trace is not among those that were found.
+
+    Raises:
+        OptionError: the run has no such stage or rank.
+    """
+    runs = {one.run for one in found if one.file.path == path}
+    own = [one for one in found if one.run in runs]
+    return select_from(own, rank=rank, stage=stage) if own else None

@@ -22,6 +22,8 @@ class Memory(msgspec.Struct, kw_only=True):
     path_mappings: dict[str, str] = {}
     trace: str = ""
     """The trace or folder that was picked; "" for the newest."""
+    is_run: bool = False
+    """The run was picked that the trace is of, with all its ranks."""
     baseline: str = ""
     hidden: list[str] = []
     """Hidden findings: `code` or `code:path`."""

@@ -109,6 +109,8 @@ class PathArgument(Where, kw_only=True):
 
     path: str | None = None
     """A trace, a folder or an fsspec URL; null for the newest (or, for the baseline, what is shown now)."""
+    run: bool = False
+    """Not the trace alone, but the run that it is of, with all its ranks."""
 
 
 class PlaceArgument(Where, kw_only=True):

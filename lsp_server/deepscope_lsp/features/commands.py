@@ -13,7 +13,9 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from deepscope.errors import DeepScopeError, NoTraceError
 from deepscope.store.files import is_url
 from deepscope.store.recognition import FoundTrace
+from deepscope.store.runs import Selection
 from deepscope_lsp.engine.answers import call_paths, flame_graph, hot_lines, hot_modules, vanished_lines
+from deepscope_lsp.engine.candidates import run_of
 from deepscope_lsp.engine.discovery import find_traces, resolve_places
 from deepscope_lsp.engine.findings import finding_words
 from deepscope_lsp.engine.hiding import hiding
@@ -221,10 +223,7 @@ class Commands:
         projects = [self._project(argument)] if argument.root is not None else self._server.session.projects
         listed: list[tuple[FoundTrace, Project]] = []
         for project in projects:
-            entries = project.settings.traces
-            places = await loop.run_in_executor(None, resolve_places, entries, project.root)
-            found = await loop.run_in_executor(None, find_traces, places, project.listing)
-            listed.extend((trace, project) for trace in found)
+            listed.extend((trace, project) for trace in await self._listing(project))
         listed.sort(key=lambda pair: pair[0].newest_first)
         shown = listed[: argument.limit]
         told = await loop.run_in_executor(None, lambda: [describe(found) for found, _ in shown])
@@ -234,13 +233,14 @@ class Commands:
         """Shows a trace of the user's choice from now on, or the newest again."""
         project = self._project(argument)
         memory = project.remembered.memory
-        before, chosen = memory.trace, self._absolute(project, argument.path) if argument.path else ""
-        memory.trace = chosen
+        before = memory.trace, memory.is_run
+        chosen = (self._absolute(project, argument.path) if argument.path else "", argument.run)
+        memory.trace, memory.is_run = chosen
         try:
             await self._server.watcher.load_newest(project)
         except DeepScopeError:
-            if memory.trace == chosen:  # else a later choice has cancelled this one
-                memory.trace = before
+            if (memory.trace, memory.is_run) == chosen:  # else a later choice has cancelled this one
+                memory.trace, memory.is_run = before
             raise
         project.remembered.save()
         return status_object(self._server, project, "ready")
@@ -257,7 +257,9 @@ class Commands:
         if argument.path is None:
             project.compare_with(index.profile)
         else:
-            request = loading.request_for(project, self._absolute(project, argument.path))
+            path = self._absolute(project, argument.path)
+            selection = await self._run_of(project, path) if argument.run else None
+            request = loading.request_for(project, path, selection)
             try:
                 project.compare_with(await loading.load(self._server, project, request))
             finally:
@@ -300,6 +302,15 @@ class Commands:
         project.remembered.save()
         refresh(self._server)
         return hidden
+
+    async def _listing(self, project: Project) -> list[FoundTrace]:
+        loop = asyncio.get_running_loop()
+        places = await loop.run_in_executor(None, resolve_places, project.settings.traces, project.root)
+        return await loop.run_in_executor(None, find_traces, places, project.listing)
+
+    async def _run_of(self, project: Project, path: str) -> Selection | None:
+        settings = project.settings
+        return run_of(path, await self._listing(project), rank=settings.rank, stage=settings.stage)
 
     async def _of_rank(self, project: Project, index: ProfileIndex, rank: int) -> ProfileIndex:
         info = index.profile.trace

@@ -1,0 +1,143 @@
+"""Which run is shown: what was picked, else the newest that is whole and whose code is here; and the run before."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from deepscope.errors import DeepScopeError, OptionError, TraceError
+from deepscope.store.profile import Profile
+from deepscope.store.runs import Selection
+from deepscope_lsp.engine.candidates import Candidates, run_of
+from deepscope_lsp.engine.loading import CancelledLoadError, Loader, cached_profile
+from deepscope_lsp.engine.previous import earlier_traces, is_same_program
+from deepscope_lsp.engine.wording import in_settings
+from deepscope_lsp.features import loading
+from deepscope_lsp.features.refreshing import refresh, tell_status
+from deepscope_lsp.features.watched import Watched, is_perhaps_unfinished
+
+if TYPE_CHECKING:
+    from deepscope_lsp.engine.project import Project
+    from deepscope_lsp.server import DeepScopeServer
+
+__all__ = ["find_newest", "find_previous", "read_picked", "read_previous", "tell_error"]
+
+EARLIER_RUNS = 20
+"""So many runs before the newest are looked at for one of the same program."""
+
+FOREIGN_RUNS = 20
+"""So many of the newest runs are looked at for one whose code is here."""
+
+
+async def read_picked(server: DeepScopeServer, project: Project, watched: Watched) -> Profile | None:
+    """The user's choice as it is, or a remote folder where nothing is here; None where neither is asked for.
+
+    Raises:
+        DeepScopeError: it cannot be read.
+    """
+    places, memory = watched.places, project.remembered.memory
+    if project.settings.trace or (memory.trace and not memory.is_run):
+        path = next(iter([*places.files, *places.folders, *places.urls]), "")
+    elif memory.trace:
+        selection = run_of(memory.trace, watched.found, rank=project.settings.rank, stage=project.settings.stage)
+        return await _read(server, project, watched, memory.trace, selection)
+    else:
+        path = "" if watched.seen else next(iter(places.urls), "")
+    return await _read(server, project, watched, path) if path else None
+
+
+async def find_newest(
+    server: DeepScopeServer, project: Project, watched: Watched, *, strict: bool
+) -> tuple[Profile, Profile | None]:
+    """The newest run that can be read and whose code is here, and the newest of all where that is another one.
+
+    Raises:
+        DeepScopeError: none can be read, or, unless `strict`, the newest is not whole yet.
+    """
+    settings = project.settings
+    candidates = Candidates(watched.found, rank=settings.rank, stage=settings.stage, broken=watched.broken)
+    problem: DeepScopeError | None = None
+    elsewhere: list[Profile] = []
+    while len(elsewhere) < FOREIGN_RUNS and (selection := candidates.next()) is not None:
+        try:
+            profile = await _read(server, project, watched, selection.files[0].path, selection)
+        except (CancelledLoadError, OptionError):
+            raise
+        except DeepScopeError as error:
+            is_first = problem is None and not elsewhere
+            if is_first and not strict and is_perhaps_unfinished(error, watched.seen or ()):
+                raise
+            if is_first:
+                tell_error(server, project, error)
+            problem = problem or error
+            watched.broken.add(selection.files)
+            candidates.drop(selection)
+        else:
+            if not project.root or await _is_here(server, project, profile):
+                return profile, elsewhere[0] if elsewhere else None
+            elsewhere.append(profile)
+            candidates.drop_run(selection)
+    if elsewhere:
+        return elsewhere[0], None
+    raise problem or TraceError(project.error or "none of the traces can be read")
+
+
+async def find_previous(project: Project, watched: Watched, profile: Profile) -> Profile | Selection | None:
+    """The run before, of the same program; its selection where it was never read, None where there is none."""
+    if not project.wants_previous:
+        return None
+    earlier = earlier_traces(watched.found, profile)
+    candidates = Candidates(earlier, rank=project.settings.rank, stage=None, broken=watched.broken)
+    loop = asyncio.get_running_loop()
+    for _ in range(EARLIER_RUNS):
+        try:
+            selection = candidates.next()
+            if selection is None:
+                return None
+            request = loading.request_for(project, selection.files[0].path, selection)
+            kept = await loop.run_in_executor(None, cached_profile, request)
+        except DeepScopeError:
+            return None
+        if kept is None:
+            return selection
+        if is_same_program(kept, profile):
+            return kept
+        candidates.drop_run(selection)
+    return None
+
+
+async def read_previous(server: DeepScopeServer, project: Project, profile: Profile, selection: Selection) -> None:
+    """Reads the run before while the newest one is looked at; one that cannot be read is none."""
+    loader = Loader(loading.request_for(project, selection.files[0].path, selection))
+    try:
+        previous = await asyncio.get_running_loop().run_in_executor(None, loader.load)
+    except asyncio.CancelledError:
+        loader.cancel()
+        raise
+    except DeepScopeError:
+        return
+    if project.index is not None and project.index.profile is profile and is_same_program(previous, profile):
+        project.compare_with_previous(previous)
+        refresh(server)
+        tell_status(server, project, "ready")
+
+
+def tell_error(server: DeepScopeServer, project: Project, error: DeepScopeError) -> None:
+    """Keeps what went wrong, and says it."""
+    project.error = in_settings(str(error))
+    server.say(types.MessageType.Error, f"DeepScope: {project.error}")
+
+
+async def _is_here(server: DeepScopeServer, project: Project, profile: Profile) -> bool:
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(None, project.is_here, profile, server.session.roots)
+
+
+async def _read(
+    server: DeepScopeServer, project: Project, watched: Watched, path: str, selection: Selection | None = None
+) -> Profile:
+    watched.tried = path
+    tell_status(server, project, "loading", path)
+    return await loading.load(server, project, loading.request_for(project, path, selection))
