@@ -3,14 +3,14 @@
 import * as vscode from "vscode";
 import type { Dashboard } from "./dashboard/dashboard";
 import type { FlamePanel } from "./flame/panel";
-import type { Jumps, RecordedLine } from "./jumps";
+import type { Jumps } from "./jumps";
 import { notify } from "./notify";
 import { cursorPlace } from "./places";
 import type { Notices } from "./run/notices";
 import type { Runner } from "./run/runner";
 import { recordedAt } from "./recordedTexts";
 import { pickCaller } from "./server/callers";
-import type { Status } from "./server/contract";
+import type { RecordedLine, Status } from "./server/contract";
 import type { LanguageServer } from "./server/languageServer";
 import type { Requests } from "./server/requests";
 import type { Session } from "./session";
@@ -18,7 +18,7 @@ import { pickInterpreter, pickTrace } from "./pickers";
 import type { CallPathsView } from "./views/callPathsView";
 import type { Row } from "./views/hotLinesRows";
 import type { HotLinesView } from "./views/hotLinesView";
-import type { RunRow, TraceRow } from "./views/runRows";
+import { chosenBy, type RunRow, type TraceRow } from "./views/runRows";
 import type { RunsView } from "./views/runsView";
 
 export interface Parts {
@@ -71,24 +71,24 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     },
     "deepscope.hotLines.copy": (row: Row) => hotLines.copy(row),
     "deepscope.hotLines.hide": (row: Row) => hotLines.hide(row),
-    "deepscope.runs.select": (row: RunRow | TraceRow) => take(requests.selectTrace(runs.pathOf(row) ?? null)),
+    "deepscope.runs.select": (row: RunRow | TraceRow) => take(requests.selectTrace(chosenBy(row))),
     "deepscope.runs.delete": (row: TraceRow) => runs.delete(row),
     "deepscope.runs.reveal": (row: TraceRow) =>
       vscode.commands.executeCommand("revealInExplorer", vscode.Uri.file(row.trace.path)),
-    "deepscope.runs.dashboard": (row: RunRow | TraceRow) => dashboard.open(runs.pathOf(row)),
+    "deepscope.runs.dashboard": (row: RunRow | TraceRow) => dashboard.open(chosenBy(row).path),
 
     "deepscope.hotLines.groupBy": () => hotLines.chooseGroup(),
     "deepscope.hotLines.sortBy": () => hotLines.chooseMetric(),
     "deepscope.hotLines.showHidden": () => hotLines.showHidden(),
-    "deepscope.showTrace": (path: string) => take(requests.selectTrace(path)),
+    "deepscope.showTrace": (path: string) => take(requests.selectTrace({ path })),
     "deepscope.runs.newest": () => take(requests.selectTrace(null)),
     "deepscope.refresh": () => take(requests.reload()),
-    "deepscope.useAsBaseline": (row?: RunRow | TraceRow) => take(requests.setBaseline((row === undefined ? undefined : runs.pathOf(row)) ?? null)),
+    "deepscope.useAsBaseline": (row?: RunRow | TraceRow) => take(requests.setBaseline(row === undefined ? null : chosenBy(row))),
     "deepscope.dropBaseline": dropBaseline,
     "deepscope.pickTrace": async () => {
       const chosen = await pickTrace(runs, session);
       if (chosen !== undefined) {
-        await take(requests.selectTrace(chosen));
+        await take(requests.selectTrace(chosen === null ? null : { path: chosen }));
       }
     },
 

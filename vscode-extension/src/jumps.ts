@@ -4,15 +4,9 @@ import * as vscode from "vscode";
 import { notify } from "./notify";
 import { openPlace } from "./places";
 import type { RecordedTexts } from "./recordedTexts";
+import type { RecordedLine } from "./server/contract";
 import type { Requests } from "./server/requests";
 import { plain } from "./status/words";
-
-/** A line as it was recorded, the one name that no edit changes. */
-export interface RecordedLine {
-  readonly file: string;
-  /** From 1. */
-  readonly line: number;
-}
 
 interface JumpOptions {
   readonly viewColumn?: vscode.ViewColumn;

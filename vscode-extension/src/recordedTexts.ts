@@ -1,8 +1,8 @@
 /** Files as they ran, from the trace itself: shown, read-only, where the file is not on this machine. */
 
 import * as vscode from "vscode";
-import type { RecordedLine } from "./jumps";
 import type { Place } from "./places";
+import type { RecordedLine } from "./server/contract";
 import type { Requests } from "./server/requests";
 import { baseName } from "./views/placeNames";
 

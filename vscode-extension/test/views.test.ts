@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { barWidth, levelOf, markWidth } from "../src/heat/levels";
 import { callPathRows } from "../src/views/callPathRows";
 import { copyText, describedRow, lineRows, moduleRows, vanishedRows, type RowOptions } from "../src/views/hotLinesRows";
-import { nameFacts, parentOf, runRows, tracesIn } from "../src/views/runRows";
+import { chosenBy, nameFacts, parentOf, runRows, tracesIn } from "../src/views/runRows";
 import { callPath, hotLine, listedTrace } from "./examples";
 
 const options: RowOptions = { by: "line", metric: "device", divisor: 3, hidden: new Set() };
@@ -23,6 +23,8 @@ describe("hot lines", () => {
   it("say share, time, place and text in this order, so that a narrow side bar cuts the least", () => {
     const [row] = lineRows(lines, options);
     expect([row?.amount, row === undefined ? "" : describedRow(row)]).toEqual(["50 % · 20.0 µs", "model.py:2  y = self.layer(x)"]);
+    const slower = hotLine({ line: 2, currentLine: 2, share: 0.5, perStepNs: 20_000, baselineNs: 16_000, numbers: { self_device_ns: 60_000 } });
+    expect(lineRows([slower], options).map(describedRow)).toEqual(["model.py:2  +4.00 µs  y = self.layer(x)"]);
   });
 
   it("name a notebook's cell by the notebook", () => {
@@ -123,6 +125,14 @@ describe("runs", () => {
     ]);
     expect(tracesIn(rows).map((row) => row.label)).toEqual(["fit · rank 1", "fit · rank 0", "train.py"]);
     expect(rows.map((row) => row.kind === "run" && row.isSelected)).toEqual([true, false]);
+    expect(rows.map(chosenBy)).toEqual([{ path: `${rank3}1`, run: true }, { path: lone.path }]);
+  });
+
+  it("have the step time of their training, whatever was recorded after it", () => {
+    const stages = ["validate", "fit", "test"].map((stage, index) =>
+      listedTrace({ path: `${rank3}${stage}`, recordedNs: 1e12 - index, run: "b", stage, stepNs: stage === "fit" ? 2_790_000_000 : 5_000 }),
+    );
+    expect(runRows(stages, ["/w"], 3e6).map((row) => row.description)).toEqual(["2.79 s a step · 33 min ago"]);
   });
 
   it("have the name of their folder where the traces do not say what ran", () => {

@@ -1,7 +1,6 @@
 /** The server's flame graph as the page draws it: names and times, without paths to open. */
 
-import type { RecordedLine } from "../jumps";
-import type { FlameGraph, FlameNode } from "../server/contract";
+import type { FlameGraph, FlameNode, RecordedLine } from "../server/contract";
 import { placeName } from "../views/placeNames";
 import type { DrawnNode, FrameLabel } from "./messages";
 

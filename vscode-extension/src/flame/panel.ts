@@ -2,8 +2,8 @@
 
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
-import type { Jumps, RecordedLine } from "../jumps";
-import type { FlameGraph, FlameMetric } from "../server/contract";
+import type { Jumps } from "../jumps";
+import type { FlameGraph, FlameMetric, RecordedLine } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { readOr } from "../shape";

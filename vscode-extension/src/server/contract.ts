@@ -142,8 +142,13 @@ export const status = object({
 
 /** Where a recorded line stands: still the one that ran, edited, or gone (then the line above its place). */
 export const located = nullable(object({ uri: text, line: natural, standing: oneOf("same", "edited", "gone") }));
-/** A line as recorded. */
-export const recordedLine = nullable(object({ file: text, line: natural }));
+/** A line as it was recorded, the one name that no edit changes. */
+export interface RecordedLine {
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+}
+export const recordedLine: Reader<RecordedLine | null> = nullable(object({ file: text, line: natural }));
 
 /** A file as it ran; null where the trace has no text of it. */
 export const recordedText = nullable(text);

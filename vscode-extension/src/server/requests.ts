@@ -9,6 +9,12 @@ export type Send = (command: string, argument: object) => Promise<unknown>;
 /** Many more lines than a person reads, and few enough for a tree. */
 const LINES_LIMIT = 5000;
 
+/** A trace, or with `run` the run that it is of, with all its ranks. */
+export interface Chosen {
+  readonly path: string;
+  readonly run?: true;
+}
+
 export class Requests {
   constructor(
     private readonly send: Send,
@@ -50,14 +56,14 @@ export class Requests {
     return this.ask("deepscope.listTraces", { limit: 1000 }, contract.listedTraces);
   }
 
-  /** Shows a trace from now on; null follows the newest. */
-  selectTrace(path: string | null): Promise<contract.Status> {
-    return this.ask("deepscope.selectTrace", this.here({ path }, path), contract.status);
+  /** Shows a trace or a run from now on; null follows the newest. */
+  selectTrace(chosen: Chosen | null): Promise<contract.Status> {
+    return this.ask("deepscope.selectTrace", this.here(chosen ?? { path: null }, chosen?.path), contract.status);
   }
 
-  /** Compares with a trace; null with the one that is shown now. */
-  setBaseline(path: string | null): Promise<contract.Status> {
-    return this.ask("deepscope.setBaseline", this.here({ path }, path), contract.status);
+  /** Compares with a trace or a run; null with what is shown now. */
+  setBaseline(chosen: Chosen | null): Promise<contract.Status> {
+    return this.ask("deepscope.setBaseline", this.here(chosen ?? { path: null }, chosen?.path), contract.status);
   }
 
   async clearBaseline(): Promise<void> {
@@ -73,12 +79,12 @@ export class Requests {
   }
 
   /** Where a recorded line stands at this moment; null where its file is not here. */
-  locate({ file, line }: { readonly file: string; readonly line: number }): Promise<contract.Located> {
+  locate({ file, line }: contract.RecordedLine): Promise<contract.Located> {
     return this.ask("deepscope.locate", this.here({ file, line }), contract.located);
   }
 
   /** The recorded line that a line of an open document is, unchanged or edited; null for one that did not run. */
-  recordedLine({ uri, line }: { readonly uri: string; readonly line: number }): Promise<{ file: string; line: number } | null> {
+  recordedLine({ uri, line }: { readonly uri: string; readonly line: number }): Promise<contract.RecordedLine | null> {
     return this.ask("deepscope.recordedLine", { uri, line }, contract.recordedLine);
   }
 

@@ -1,7 +1,6 @@
 /** Who calls a line and what it calls, from the tree of all call paths. */
 
-import type { RecordedLine } from "../jumps";
-import type { CallPath } from "../server/contract";
+import type { CallPath, RecordedLine } from "../server/contract";
 
 /** A line in a chain of calls; `children` are its callers or its callees, the largest time first. */
 export interface PathRow {

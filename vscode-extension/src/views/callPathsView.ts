@@ -1,10 +1,9 @@
 /** The Call Paths view: callers above and callees below the line that was chosen. */
 
 import * as vscode from "vscode";
-import type { RecordedLine } from "../jumps";
 import { cursorPlace } from "../places";
 import { recordedAt } from "../recordedTexts";
-import type { CallPaths } from "../server/contract";
+import type { CallPaths, RecordedLine } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { duration } from "../units";

@@ -25,10 +25,10 @@ export interface Row {
   readonly id: string;
   /** Share and time of one step. */
   readonly amount: string;
-  /** Since the baseline; "" for none, or none to speak of. */
-  readonly change: string;
   /** A place, a function, a file or a module. */
   readonly name: string;
+  /** Since the baseline; "" for none, or none to speak of. */
+  readonly change: string;
   /** The line's text, or where a function is. */
   readonly rest: string;
   readonly share: number;
@@ -104,7 +104,7 @@ export function moduleRows(modules: readonly Module[], options: RowOptions): Row
 
 /** What stands behind the amount. */
 export function describedRow(row: Row): string {
-  return [row.change, row.name, row.rest].filter((words) => words !== "").join("  ");
+  return [row.name, row.change, row.rest].filter((words) => words !== "").join("  ");
 }
 
 /** What "copy" puts on the clipboard. */

@@ -1,8 +1,12 @@
 /** The rows of the Runs view: traces grouped by run, the newest first. */
 
 import type { ListedTrace } from "../server/contract";
+import type { Chosen } from "../server/requests";
 import { programName, shortDevice } from "../status/words";
 import { age, duration, size } from "../units";
+
+/** In the order in which the server shows them; "" is a recording outside Lightning. */
+const STAGES = ["fit", "", "validate", "test", "predict", "sanity_check"];
 
 export interface TraceRow {
   readonly kind: "trace";
@@ -42,6 +46,11 @@ export function runRows(traces: readonly ListedTrace[], folders: readonly string
   return rows.sort((one, other) => other.time - one.time).map(({ row }) => row);
 }
 
+/** What a row stands for where one is chosen: a trace, or a run with all its ranks, by its newest trace. */
+export function chosenBy(row: RunRow | TraceRow): Chosen {
+  return row.kind === "trace" ? { path: row.trace.path } : { path: row.traces[0]?.trace.path ?? "", run: true };
+}
+
 /** All the traces in rows. */
 export function tracesIn(rows: readonly (RunRow | TraceRow)[]): TraceRow[] {
   return rows.flatMap((row) => (row.kind === "run" ? row.traces : [row]));
@@ -75,7 +84,8 @@ function runName(traces: readonly ListedTrace[], folders: readonly string[]): st
 /** `2.79 s a step`, `5 min ago`, the device and the commit, of what is known. */
 function runFacts(traces: readonly ListedTrace[], nowMs: number): string[] {
   const [newest] = traces;
-  const timed = traces.find((trace) => trace.stepNs !== null);
+  const stages = STAGES.filter((stage) => traces.some((trace) => stageOf(trace) === stage));
+  const timed = traces.find((trace) => trace.stepNs !== null && stageOf(trace) === (stages[0] ?? stageOf(trace)));
   const step = timed?.stepNs == null ? "" : `${duration(timed.stepNs)} a step`;
   return newest === undefined ? [] : [step, age(newest.recordedNs / 1e6, nowMs), shortDevice(newest.device), newest.commit.slice(0, 8)];
 }

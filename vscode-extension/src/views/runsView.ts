@@ -4,11 +4,12 @@ import * as vscode from "vscode";
 import { ask } from "../notify";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
-import { parentOf, runRows, tracesIn, type RunRow, type TraceRow } from "./runRows";
+import { runRows, tracesIn, type RunRow, type TraceRow } from "./runRows";
 
 type Node = RunRow | TraceRow;
 /** A run of so few traces stands open. */
 const FEW_TRACES = 4;
+const BASELINE = " · baseline";
 const TRACE_NAME = /\.pt\.trace\.json(\.gz)?$/;
 
 export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposable {
@@ -46,18 +47,6 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
     return this.rows.flatMap((run) => tracesIn([run]).map((row) => ({ run, row })));
   }
 
-  /** What stands for a row where a path is asked for: of a run its folder, if nothing else lies there, else its newest trace. */
-  pathOf(node: Node): string | undefined {
-    if (node.kind === "trace") {
-      return node.trace.path;
-    }
-    const [first] = node.traces;
-    const folder = first === undefined ? undefined : parentOf(first.trace.path);
-    const own = new Set(node.traces.map(({ trace }) => trace.path));
-    const isAlone = tracesIn(this.rows).every(({ trace }) => own.has(trace.path) === (parentOf(trace.path) === folder));
-    return isAlone ? folder : first?.trace.path;
-  }
-
   getChildren(node?: Node): Node[] {
     return node === undefined ? this.rows : node.kind === "run" ? [...node.traces] : [];
   }
@@ -69,17 +58,16 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
       const item = new vscode.TreeItem(node.label, isOpen ? collapsed.Expanded : collapsed.Collapsed);
       // VS Code remembers by its id whether a row is open: a run opens when its trace comes to be shown.
       item.id = `run:${node.isSelected ? "shown" : "other"}:${node.id}`;
-      item.description = node.description;
+      item.description = `${node.description}${node.traces.some((row) => this.isBaseline(row)) ? BASELINE : ""}`;
       item.tooltip = new vscode.MarkdownString().appendText(`${node.label} · ${node.description}`);
       item.iconPath = new vscode.ThemeIcon("folder");
       item.contextValue = "run";
       return item;
     }
-    const baseline = this.session.status?.baseline;
-    const isBaseline = baseline?.paths.includes(node.trace.path) ?? false;
+    const isBaseline = this.isBaseline(node);
     const item = new vscode.TreeItem(node.label, collapsed.None);
     item.id = `trace:${node.trace.path}`;
-    item.description = `${node.description}${isBaseline ? " · baseline" : ""}`;
+    item.description = `${node.description}${isBaseline ? BASELINE : ""}`;
     item.iconPath = new vscode.ThemeIcon(node.trace.selected ? "check" : isBaseline ? "diff" : "graph-line");
     item.tooltip = new vscode.MarkdownString().appendText(`${node.label} · ${node.description}\n\n${node.trace.path}`);
     item.contextValue = "trace";
@@ -108,5 +96,9 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
 
   dispose(): void {
     vscode.Disposable.from(this.changed, this.view).dispose();
+  }
+
+  private isBaseline({ trace }: TraceRow): boolean {
+    return this.session.status?.baseline?.paths.includes(trace.path) ?? false;
   }
 }
