@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { moveRecorded } from "./support/doctored";
-import { copyProject, hottestOf, PROGRAM, report, scratch, TRACES, traces, type Report } from "./support/recorded";
+import { copyProject, hottestOf, placeInRow, PROGRAM, report, scratch, TRACES, traces, type Report } from "./support/recorded";
 import { Workbench } from "./support/workbench";
 
 describe("a trace recorded on another machine", () => {
@@ -76,7 +76,7 @@ describe("a trace of code that is not here", () => {
   it("has dimmed rows, which show the text as it ran and who called it", async () => {
     const hottest = hottestOf(recorded);
     const row = bench.rows("Hot Lines").first();
-    await row.filter({ hasText: `${PROGRAM}:${hottest.line}` }).waitFor();
+    await row.filter({ hasText: placeInRow(hottest.line) }).waitFor();
     const colour = (part: string): Promise<string> => row.locator(part).first().evaluate((label) => getComputedStyle(label).color);
     expect(await colour(".label-name")).not.toBe(await bench.rows("Runs").first().locator(".label-name").first().evaluate((label) => getComputedStyle(label).color));
     await row.click();

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Locator } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { projectWithDevice } from "./support/device";
-import { copyProject, hottestOf, PROGRAM, report, scratch, TRACES, type Report, type ReportLine } from "./support/recorded";
+import { copyProject, hottestOf, placeInRow, PROGRAM, report, scratch, TRACES, type Report, type ReportLine } from "./support/recorded";
 import { Workbench } from "./support/workbench";
 
 /** Every view that jumps, in one editor after the other edit; lines are named as they were recorded. */
@@ -51,12 +51,12 @@ describe("a jump after an edit", () => {
     };
 
     await away();
-    await bench.rows("Hot Lines").filter({ hasText: place }).first().click();
+    await bench.rows("Hot Lines").filter({ hasText: placeInRow(hottest.line + lower) }).first().click();
     await bench.atLine(hottest.line + lower);
 
     const paths = bench.page.locator(".pane").filter({ has: bench.page.locator(".pane-header", { hasText: "Call Paths" }) });
     await paths.filter({ hasText: `${place} · per step` }).waitFor();
-    await bench.rows("Call Paths").filter({ hasText: `${PROGRAM}:${caller.line + lower}` }).first().click();
+    await bench.rows("Call Paths").filter({ hasText: placeInRow(caller.line + lower) }).first().click();
     await bench.atLine(caller.line + lower);
 
     await away();
@@ -113,14 +113,14 @@ describe("a jump after an edit", () => {
   });
 
   it("leads there in a file that was closed without saving, and changed on disk", async () => {
-    const row = bench.rows("Hot Lines").filter({ hasText: `${PROGRAM}:${hottest.line}` }).first();
+    const row = bench.rows("Hot Lines").filter({ hasText: placeInRow(hottest.line) }).first();
     await bench.showTab(PROGRAM);
     await bench.run("File: Revert File");
     await row.waitFor();
     await bench.run("View: Close Editor");
     await expect.poll(() => bench.page.locator(".tab").filter({ hasText: PROGRAM }).count()).toBe(0);
     writeFileSync(program, `# 1\n# 2\n# 3\n# 4\n# 5\n${source.join("\n")}`);
-    const moved = bench.rows("Hot Lines").filter({ hasText: `${PROGRAM}:${hottest.line + 5}` }).first();
+    const moved = bench.rows("Hot Lines").filter({ hasText: placeInRow(hottest.line + 5) }).first();
     await moved.click();
     await bench.atLine(hottest.line + 5);
   });

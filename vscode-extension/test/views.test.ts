@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { barWidth, levelOf, markWidth } from "../src/heat/levels";
 import { callPathRows } from "../src/views/callPathRows";
-import { copyText, describedRow, lineRows, moduleRows, vanishedRows, type RowOptions } from "../src/views/hotLinesRows";
+import { copyText, describedRow, lineRows, moduleRows, vanishedRows, wholeRow, type RowOptions } from "../src/views/hotLinesRows";
 import { chosenBy, nameFacts, parentOf, runRows, tracesIn } from "../src/views/runRows";
 import { callPath, hotLine, listedTrace } from "./examples";
 
@@ -25,6 +25,14 @@ describe("hot lines", () => {
     expect([row?.amount, row === undefined ? "" : describedRow(row)]).toEqual(["50 % · 20.0 µs", "model.py:2  y = self.layer(x)"]);
     const slower = hotLine({ line: 2, currentLine: 2, share: 0.5, perStepNs: 20_000, baselineNs: 16_000, numbers: { self_device_ns: 60_000 } });
     expect(lineRows([slower], options).map(describedRow)).toEqual(["model.py:2  +4.00 µs  y = self.layer(x)"]);
+  });
+
+  it("leave out the middle of a file's long name, and never its line", () => {
+    const row = (file: string): string => lineRows([hotLine({ file, line: 1234, currentLine: 1234 })], options).map(describedRow)[0] ?? "";
+    expect(row("/p/train_transformer.py")).toMatch(/^train_tr…mer\.py:1234 {2}/);
+    expect(row("/p/data_pipelines.py")).toMatch(/^data_pip…nes\.py:1234 {2}/);
+    expect(row("/p/data_loaders.py")).toMatch(/^data_loaders\.py:1234 {2}/);
+    expect(lineRows([hotLine({ file: "/p/train_transformer.py", line: 7, currentLine: 7 })], options).map(wholeRow)[0]).toContain("train_transformer.py:7");
   });
 
   it("name a notebook's cell by the notebook", () => {

@@ -9,7 +9,7 @@ import type { Session } from "../session";
 import { duration } from "../units";
 import { callPathRows, type CallPathRows, type PathRow } from "./callPathRows";
 import { dim } from "./elsewhere";
-import { placeName } from "./placeNames";
+import { placeName, shortPlace } from "./placeNames";
 import { scaleOf, type Scale } from "./scale";
 
 interface Section {
@@ -98,7 +98,7 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
     const collapsed = vscode.TreeItemCollapsibleState;
     const item = new vscode.TreeItem(path.function, node.children.length > 0 ? collapsed.Expanded : collapsed.None);
     item.id = node.id;
-    item.description = `${duration(node.ns / this.scale.divisor)}  ${placeName(path)}`;
+    item.description = `${duration(node.ns / this.scale.divisor)}  ${shortPlace(placeName(path))}`;
     item.tooltip = new vscode.MarkdownString().appendText(`${path.function} — ${path.file}:${path.currentLine ?? path.line}\n\n${duration(node.ns / this.scale.divisor)} ${this.scale.words}`);
     item.contextValue = "line";
     if (path.uri === null) {

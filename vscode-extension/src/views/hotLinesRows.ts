@@ -2,7 +2,7 @@
 
 import type { HotLine, Module, VanishedLine } from "../server/contract";
 import { difference, duration, share, size } from "../units";
-import { baseName, placeName } from "./placeNames";
+import { baseName, placeName, shortPlace } from "./placeNames";
 
 export const GROUPS = ["line", "function", "file", "module"] as const;
 export type GroupBy = (typeof GROUPS)[number];
@@ -104,7 +104,12 @@ export function moduleRows(modules: readonly Module[], options: RowOptions): Row
 
 /** What stands behind the amount. */
 export function describedRow(row: Row): string {
-  return [row.name, row.change, row.rest].filter((words) => words !== "").join("  ");
+  return described(row, row.line === undefined && row.gone === undefined ? row.name : shortPlace(row.name));
+}
+
+/** The same, with nothing left out. */
+export function wholeRow(row: Row): string {
+  return `${row.amount}  ${described(row, row.name)}`;
 }
 
 /** What "copy" puts on the clipboard. */
@@ -116,6 +121,10 @@ export function copyText(row: Row): string {
 }
 
 const EMPTY = { change: "", rest: "", share: 0, line: undefined, gone: undefined, children: [] } as const;
+
+function described(row: Row, name: string): string {
+  return [name, row.change, row.rest].filter((words) => words !== "").join("  ");
+}
 
 function lineRow(line: HotLine, whole: number, options: RowOptions): Row {
   const value = valueOf(line, options.metric);

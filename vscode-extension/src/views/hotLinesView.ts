@@ -6,7 +6,7 @@ import { levelOf } from "../heat/levels";
 import type { HotLines, Modules } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
-import { copyText, describedRow, GROUPS, lineRows, METRICS, moduleRows, type GroupBy, type Metric, type Row, vanishedRows } from "./hotLinesRows";
+import { copyText, describedRow, GROUPS, lineRows, METRICS, moduleRows, type GroupBy, type Metric, type Row, vanishedRows, wholeRow } from "./hotLinesRows";
 import { dim } from "./elsewhere";
 import { scaleOf } from "./scale";
 import { stepTimeWords } from "../status/words";
@@ -82,7 +82,7 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
     item.accessibilityInformation = { label: `${row.name}, ${row.amount}${row.change === "" ? "" : `, ${row.change}`}` };
     item.iconPath = icon(row, this.by);
     item.contextValue = row.line === undefined ? "group" : "line";
-    item.tooltip = new vscode.MarkdownString().appendText(`${row.amount}  ${describedRow(row)}`);
+    item.tooltip = new vscode.MarkdownString().appendText(wholeRow(row));
     if (row.gone !== undefined) {
       item.tooltip = goneTooltip(row.gone);
       item.command = { command: "deepscope.open", title: "Open", arguments: [row] };

@@ -14,6 +14,16 @@ export function placeName({ file, line, uri, currentLine }: NamedPlace): string 
   return `${notebook === undefined ? baseName(file) : decoded(notebook)}:${currentLine ?? line}`;
 }
 
+const NAME_LENGTH = 15;
+const NAME_END = 6;
+
+/** A place for a row: of a long name of a file the middle is left out, so that a narrow side bar does not cut the line number. */
+export function shortPlace(place: string): string {
+  const [, name = "", line = ""] = /^(.*)(:\d+)$/.exec(place) ?? [];
+  const start = NAME_LENGTH - 1 - NAME_END;
+  return name.length > NAME_LENGTH ? `${name.slice(0, start)}…${name.slice(-NAME_END)}${line}` : place;
+}
+
 /** The last part of a path of any system. */
 export function baseName(path: string): string {
   return path.split(/[/\\]/).at(-1) ?? path;
