@@ -51,8 +51,12 @@ describe("a recorded run in the editor", () => {
 
   it("lists hot lines among the problems only when that is wanted, with their evidence", async () => {
     await bench.run("Problems: Focus on Problems View");
-    const row = bench.page.locator(".markers-panel .monaco-list-row").filter({ hasText: "Hot line:" }).first();
-    await bench.page.locator(".markers-panel").filter({ hasText: "No problems have been detected" }).waitFor();
+    const rows = bench.page.locator(".markers-panel .monaco-list-row");
+    const row = rows.filter({ hasText: "Hot line:" }).first();
+    // What the findings are of this recording depends on the machine; there may be none.
+    const none = bench.page.locator(".markers-panel").filter({ hasText: "No problems have been detected" });
+    await none.or(rows.filter({ hasText: /DS\d+/ })).first().waitFor();
+    expect(await row.count()).toBe(0);
     bench.editor.set({ "debug.allowBreakpointsEverywhere": true, "deepscope.diagnostics.warningShare": 0.2 });
     await row.waitFor();
     await bench.screenshot("problems");

@@ -5,8 +5,8 @@ export default defineConfig({
     include: ["*.test.ts"],
     globalSetup: ["./support/prepare.ts"],
     setupFiles: ["./support/failures.ts"],
-    // One editor at a time: each is a server, a browser and a Python process or two.
-    fileParallelism: false,
+    // An editor is a server, a page and a Python process or two, and waits as much as it works.
+    maxWorkers: 2,
     // Each wait has its own, shorter limit and names what it waits for.
     testTimeout: 300_000,
     hookTimeout: 300_000,

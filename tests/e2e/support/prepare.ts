@@ -1,15 +1,19 @@
 /** Once for all tests: a recorded project, and a folder of extensions with ours installed. */
 
-import { execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
-import { record, scratch } from "./recorded";
+import { startBrowser } from "./browser";
+import { recordMeanwhile, scratch } from "./recorded";
 import { CODE_SERVER, NODE, OUTPUT, REPOSITORY, VSIX } from "./surroundings";
 
 declare module "vitest" {
   export interface ProvidedContext {
     readonly project: string;
+    /** Where the browser is that all tests share. */
+    readonly browser: string;
     /** A folder of extensions that holds ours. */
     readonly extensions: string;
     /** Ours, and one that stands for the Python extension. */
@@ -17,38 +21,43 @@ declare module "vitest" {
   }
 }
 
-export default function prepare(project: TestProject): () => void {
+const run = promisify(execFile);
+
+export default async function prepare(project: TestProject): Promise<() => Promise<void>> {
   rmSync(OUTPUT, { recursive: true, force: true });
   mkdirSync(OUTPUT, { recursive: true });
   const { path, remove } = scratch();
   const extensions = join(path, "extensions");
   const home = join(path, "home");
   mkdirSync(home, { recursive: true });
-  const install = (folder: string, packed: string): void => {
-    execFileSync(
-      NODE,
-      [CODE_SERVER, "--user-data-dir", join(path, "install-data"), "--extensions-dir", folder, "--install-extension", packed],
-      { stdio: ["ignore", "ignore", "inherit"], env: { ...process.env, HOME: home } },
-    );
+  const install = async (folder: string, packed: string): Promise<void> => {
+    const words = [CODE_SERVER, "--user-data-dir", join(path, "install-data"), "--extensions-dir", folder, "--install-extension", packed];
+    await run(NODE, words, { env: { ...process.env, HOME: home } });
   };
-  install(extensions, VSIX);
   const withPython = join(path, "extensions-with-python");
-  cpSync(extensions, withPython, { recursive: true });
-  install(withPython, packed(join(import.meta.dirname, "python-extension"), join(path, "python.vsix")));
-  const recorded = process.env["DEEPSCOPE_E2E_PROJECT"] ?? join(path, "recorded");
-  if (process.env["DEEPSCOPE_E2E_PROJECT"] === undefined) {
-    record(recorded);
-  }
+  const installAll = async (): Promise<void> => {
+    await install(extensions, VSIX);
+    cpSync(extensions, withPython, { recursive: true });
+    await install(withPython, await packed(join(import.meta.dirname, "python-extension"), join(path, "python.vsix")));
+  };
+  const given = process.env["DEEPSCOPE_E2E_PROJECT"];
+  const recorded = given ?? join(path, "recorded");
+  await Promise.all([installAll(), given === undefined ? recordMeanwhile(recorded, 8) : undefined]);
   project.provide("project", recorded);
   project.provide("extensions", extensions);
   project.provide("extensionsWithPython", withPython);
-  return remove;
+  const browser = await startBrowser();
+  project.provide("browser", browser.wsEndpoint());
+  return async () => {
+    await browser.close();
+    remove();
+  };
 }
 
 /** Packs the folder of an extension; answers the package. */
-function packed(folder: string, out: string): string {
+async function packed(folder: string, out: string): Promise<string> {
   const vsce = join(REPOSITORY, "vscode-extension", "node_modules", ".bin", "vsce");
   const arguments_ = ["package", "--no-dependencies", "--allow-missing-repository", "--skip-license", "--out", out];
-  execFileSync(vsce, arguments_, { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
+  await run(vsce, arguments_, { cwd: folder });
   return out;
 }

@@ -39,6 +39,7 @@ export function record(folder: string, steps = 8): void {
 
 /** The same while a test looks at what happens meanwhile: a message is gone again after some seconds. */
 export async function recordMeanwhile(folder: string, steps: number): Promise<void> {
+  mkdirSync(folder, { recursive: true });
   await promisify(execFile)(PYTHON, demo(folder, steps));
 }
 

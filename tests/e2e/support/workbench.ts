@@ -2,22 +2,9 @@
 
 import { join } from "node:path";
 import { chromium, type Browser, type FrameLocator, type Locator, type Page } from "playwright-core";
-import { TestRunner } from "vitest";
+import { inject, TestRunner } from "vitest";
 import { Editor, type EditorOptions } from "./editor";
-import { CHROMIUM, OUTPUT } from "./surroundings";
-
-const FLAGS = [
-  "--headless",
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-  // What works must work without a network.
-  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
-];
+import { OUTPUT } from "./surroundings";
 
 /** How long a test waits for what it names: a loaded machine with two cores takes its time. */
 const WAIT_MS = 90_000;
@@ -36,7 +23,7 @@ export class Workbench {
 
   static async open(options: EditorOptions & { readonly viewport?: { readonly width: number; readonly height: number } }): Promise<Workbench> {
     const editor = await Editor.start(options);
-    const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+    const browser = await chromium.connect(inject("browser"));
     const context = await browser.newContext({ viewport: options.viewport ?? { width: 1500, height: 900 }, reducedMotion: "reduce" });
     context.setDefaultTimeout(WAIT_MS);
     const page = await context.newPage();
