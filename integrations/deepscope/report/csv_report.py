@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import Any
 
-from deepscope.records import Profile
-from deepscope.report.tables import table
+from deepscope.report.event_names import readable
+from deepscope.report.tables import Table, table
 from deepscope.report.wording import printable
+from deepscope.store.profile import Profile
 
 __all__ = ["csv_report"]
 
+_LABELLED = ("operator", "kernel")
+"""Tables whose names are the trace's own; a last column says them as people read them, as `label` in JSON."""
 _FORMULA = ("=", "+", "-", "@")
 
 
@@ -23,9 +27,13 @@ def csv_report(profile: Profile, *, by: str = "line", sort: str | None = None, l
     chosen = table(by)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
+    rows = chosen.rows(profile, sort=sort, limit=limit)
+    if by in _LABELLED:
+        writer.writerow((*chosen.scalars, "label"))
+        writer.writerows([*_cells(row, chosen), _cell(readable(row.name))] for row in rows)
+        return stream.getvalue()
     writer.writerow(chosen.scalars)
-    for row in chosen.rows(profile, sort=sort, limit=limit):
-        writer.writerow([_cell(getattr(row, name)) for name in chosen.scalars])
+    writer.writerows(_cells(row, chosen) for row in rows)
     if by == "line":
         blank: dict[str, str | int | None] = {
             "file": "",
@@ -37,6 +45,10 @@ def csv_report(profile: Profile, *, by: str = "line", sort: str | None = None, l
         }
         writer.writerow([_cell(getattr(profile.no_line, name, blank.get(name))) for name in chosen.scalars])
     return stream.getvalue()
+
+
+def _cells(row: Any, chosen: Table) -> list[str | int]:
+    return [_cell(getattr(row, name)) for name in chosen.scalars]
 
 
 def _cell(value: str | int | bool | None) -> str | int:
