@@ -47,7 +47,6 @@ class Args(msgspec.Struct, gc=False):
     size_bytes: Any = msgspec.field(default=-1, name="bytes")
     call_stack: Any = msgspec.field(default=None, name="Call stack")
     shapes: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input Dims")
-    dtypes: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input type")
     concrete: msgspec.Raw = msgspec.field(default=_NOTHING, name="Concrete Inputs")
     scope: Any = -1
     # Older and other names of the same.

@@ -106,10 +106,9 @@ class Events:
     """Bytes of a copy or fill; -1 none."""
     shapes: Int32
     """Index into `Trace.strings`: the JSON text of `Input Dims`; -1 none."""
-    dtypes: Int32
-    """Index into `Trace.strings`: the JSON text of `Input type`; -1 none."""
     concrete: Int32
-    """Index into `Trace.strings`: the JSON text of `Concrete Inputs` (numbers, flags and lists as words); -1 none."""
+    """Index into `Trace.strings`: the JSON text of a convolution's `Concrete Inputs` (numbers, flags and lists as
+    words); -1 none, and for other operators, whose shapes say enough."""
     scope: Int32
     """Index into `Trace.scopes` for LINE_SCOPE and MODULE_SCOPE; -1 for others."""
 

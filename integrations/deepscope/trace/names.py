@@ -8,6 +8,7 @@ from typing import NamedTuple
 from deepscope.trace.model import Kind
 
 __all__ = [
+    "CONVOLUTIONS",
     "STEP_PREFIX",
     "Frame",
     "is_backward_node",
@@ -181,6 +182,21 @@ def is_numbered_early(name: str) -> bool:
     """Whether a node takes its sequence number before the operators that it is made of, outside of any: TorchScript's
     (torch/csrc/jit/runtime/graph_executor.cpp makes the node, then runs the graph)."""
     return name.endswith("DifferentiableGraphBackward")
+
+
+CONVOLUTIONS = frozenset(
+    {
+        "aten::convolution",
+        "aten::_convolution",
+        "aten::convolution_overrideable",
+        "aten::cudnn_convolution",
+        "aten::miopen_convolution",
+        "aten::mkldnn_convolution",
+        "aten::convolution_backward",
+        "aten::convolution_backward_overrideable",
+    }
+)
+"""Operators whose shapes do not say what they compute: the strides and paddings are numbers among the arguments."""
 
 
 def is_forked_function(name: str) -> bool:

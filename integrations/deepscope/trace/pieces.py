@@ -17,7 +17,7 @@ _ARRAY_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(rb"}\s*(,)\s*{\s*[\"}]")
 _BLANK = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
-_LOOK_BACK = 1 << 16
+_LOOK_BACK = 1 << 12  # and twice as much each time
 _OVERLAP = 1 << 12
 _MOST_HEADS = 32
 """Places named `traceEvents` that are tried: more than a few are no head of a trace."""
@@ -227,9 +227,10 @@ class Pieces:
 
         One with many blanks around it may be passed over.
         """
-        start = end
+        start, look_back = end, _LOOK_BACK
         while start > 0:
-            stop, start = min(end, start + _OVERLAP), max(0, start - _LOOK_BACK)
+            stop, start = min(end, start + _OVERLAP), max(0, start - look_back)
+            look_back *= 2
             cuts = [match.start(1) for match in _BETWEEN.finditer(self._buffer, start, stop)]
             if cuts:
                 return cuts[-1]

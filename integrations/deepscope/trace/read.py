@@ -15,13 +15,14 @@ import numpy.typing as npt
 from deepscope.errors import NotATraceError, TruncatedTraceError
 from deepscope.trace.ascend import CANN, connect, home_threads
 from deepscope.trace.bounds import MOST_BYTES, possible_times, summable
-from deepscope.trace.columns import QUEUE_OFFSET, Columns, as_int
+from deepscope.trace.columns import QUEUE_OFFSET, Columns
 from deepscope.trace.decoders import Decoders, workers_for
 from deepscope.trace.model import Events, Int32, Int64, Kind, MemoryEvents, Thread, Trace
 from deepscope.trace.names import kind_of
 from deepscope.trace.pieces import Pieces
 from deepscope.trace.scopes import resolve_scopes
 from deepscope.trace.source import Progress, Source
+from deepscope.trace.tables import as_int
 
 __all__ = ["read_trace"]
 
@@ -111,14 +112,14 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
     correlation = columns.argument("correlation")
     queue = columns.argument("correlation_id")
     np.copyto(correlation, queue + QUEUE_OFFSET, where=(queue >= 0) & (correlation < 0))
-    shapes, dtypes, concrete = (columns.raw_texts(name) for name in ("shapes", "dtypes", "concrete"))
+    shapes, concrete = columns.raw_texts("shapes"), columns.raw_texts("concrete")
     texts = list(strings)
     scopes, scope = resolve_scopes(metadata.get("deepscope"), kind, columns.argument("scope"), name, texts)
     device, stream = _devices(columns, thread, threads, is_device)
     start, duration = columns.column("start_ns"), columns.column("duration_ns")
     size_bytes = columns.argument("size_bytes")
     if CANN in process_names:
-        arrows = columns.launch_arrows()
+        arrows = columns.moments.launch_arrows()
         connect(
             replace(arrows, thread=home[arrows.thread]),
             start_ns=start,
@@ -143,12 +144,11 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         call_stack=columns.argument("call_stack", np.int32),
         size_bytes=np.where(summable(size_bytes, MOST_BYTES), size_bytes, -1),
         shapes=shapes,
-        dtypes=dtypes,
         concrete=concrete,
         scope=scope,
     )
     threads_found = _threads(columns, process_names, thread, is_device)
-    memory = columns.memory()
+    memory = columns.moments.memory()
     possible = possible_times(start, duration, device)
     sound = summable(memory.size_bytes, MOST_BYTES) & (np.abs(memory.total_allocated_bytes) <= MOST_BYTES)
     return Trace(
@@ -156,9 +156,9 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         strings=texts,
         threads=threads_found,
         events=_chosen(events, possible),
-        flows=columns.flows(),
+        flows=columns.moments.flows(),
         memory=_chosen(memory, sound),
-        counters=columns.counters(),
+        counters=columns.moments.counters(),
         scopes=scopes,
         metadata=metadata,
         base_ns=_base_ns(metadata),

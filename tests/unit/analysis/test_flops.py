@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from deepscope.analysis.flop_formulas import FORMULAS
+from deepscope.trace.names import CONVOLUTIONS
 from trace_builder import TraceBuilder
 
 FILE = "/home/me/train.py"
@@ -83,6 +85,28 @@ def test_the_gradients_that_a_convolutions_mask_leaves_out_are_not_counted(profi
 )
 def test_a_call_whose_arguments_do_not_tell_has_no_flops(profile_of, name, dims, concrete):
     assert profile_of(one_operator(name, dims, concrete)).totals.flops == 0
+
+
+class Asked(Exception):
+    """A formula looked at a number among the arguments."""
+
+
+class NoWords(list):
+    def __getitem__(self, _place):
+        raise Asked
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_the_reader_keeps_the_numbers_among_the_arguments_where_a_formula_asks_for_them(name):
+    asked = False
+    for shapes in ([[2, 4, 9, 9]] * 12, [[9, 9]] * 12):
+        try:
+            FORMULAS[name](shapes, NoWords([""] * 12))
+        except Asked:
+            asked = True
+        except (LookupError, TypeError, ValueError):
+            continue
+    assert asked == (name in CONVOLUTIONS)
 
 
 def test_an_operator_below_one_that_is_counted_counts_nothing(profile_of):

@@ -1,0 +1,52 @@
+"""Values of the file as numbers: an index for each value that occurs, an integer for whatever stands for an id."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from deepscope.trace.model import Int32, Int64
+
+__all__ = ["Table", "as_int", "ints"]
+
+
+class Table(dict[Any, int]):
+    """Value → index, in order of first sight."""
+
+    def __missing__(self, value: Any) -> int:
+        index = self[value] = len(self)
+        return index
+
+    def codes(self, values: Iterable[Any]) -> Int32:
+        """The index of each value."""
+        codes = [self[value] for value in values]
+        return np.fromiter(codes, np.int32, len(codes))
+
+
+def as_int(value: object) -> int:
+    """An id, whatever its type: words become a hash, numbers beyond 64 bits wrap, -1 for nothing."""
+    if isinstance(value, str):
+        is_number = len(value) < 40 and value.lstrip("-").isdecimal()
+        value = int(value) if is_number else zlib.crc32(value.encode("utf-8", "replace"))
+    elif isinstance(value, float):
+        value = int(value) if abs(value) < 2.0**63 else -1
+    if not isinstance(value, int):
+        return -1
+    if not -(2**63) <= value < 2**64:
+        return -1
+    return int(value) if value < 2**63 else int(value) - 2**64
+
+
+def ints(values: list[Any]) -> Int64:
+    """`as_int` of each; lists of nothing but integers, the usual ones, at once."""
+    if not values:
+        return np.zeros(0, np.int64)
+    with suppress(ValueError):  # lists of different lengths among them
+        array = np.array(values)
+        if array.dtype == np.int64 and array.ndim == 1:
+            return array
+    return np.fromiter(map(as_int, values), np.int64, len(values))
