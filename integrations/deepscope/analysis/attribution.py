@@ -17,6 +17,7 @@ from deepscope.analysis.selection import Mask
 from deepscope.analysis.steps import Steps, find_steps, find_training_thread, window
 from deepscope.analysis.syncs import find_waits
 from deepscope.analysis.work import Work, find_work
+from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64, Trace
 
 __all__ = ["Attribution", "attribute"]
@@ -157,7 +158,7 @@ def _joined_paths(paths: PathTable, calls: CallForest, path: Int64, node: Int64)
             return result
         caller = pick(calls.caller, root)
         width = len(paths)
-        pairs, inverse = np.unique(result * width + np.where(caller < 0, 0, path[caller]), return_inverse=True)
+        pairs, inverse = distinct_places(result * width + np.where(caller < 0, 0, path[caller]))
         joined = [paths.join(pair // width, pair % width) for pair in pairs.tolist()]
         above_caller, above_forward = pick(calls.root, caller), pick(calls.root, pick(calls.up, root))
         result = join(np.array(joined, np.int64)[inverse], above_caller, deepest - 1)

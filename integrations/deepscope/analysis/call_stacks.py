@@ -10,6 +10,7 @@ import numpy as np
 
 from deepscope.analysis.attribution import Attribution
 from deepscope.analysis.selection import of_kind
+from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64, Kind
 
 __all__ = ["CUT_MARK", "CallStacks", "call_stacks"]
@@ -77,7 +78,7 @@ def call_stacks(attribution: Attribution) -> CallStacks:
     if not trace.has_line_scopes:
         return CallStacks(frames, [], of_event)
     operators = np.flatnonzero(of_kind(trace, Kind.OPERATOR))
-    paths, inverse = np.unique(attribution.full_path(operators), return_inverse=True)
+    paths, inverse = distinct_places(attribution.full_path(operators))
     of_event[operators] = np.where(paths > 0, np.arange(len(paths)), -1)[inverse]
     stacks = [
         tuple(place for place, _ in groupby(reversed(attribution.paths.locations(path)))) for path in paths.tolist()

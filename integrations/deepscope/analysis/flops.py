@@ -12,6 +12,7 @@ from deepscope.analysis.ancestry import nearest, pick
 from deepscope.analysis.flop_formulas import FORMULAS, Formula
 from deepscope.analysis.operators import Operators
 from deepscope.analysis.selection import Mask
+from deepscope.trace.arrays import distinct_places
 from deepscope.trace.bounds import summable
 from deepscope.trace.model import Int64, Trace
 
@@ -44,8 +45,8 @@ def _from_shapes(trace: Trace, events: Int64) -> Int64:
     columns = trace.events
     width = len(trace.strings) + 1
     named = columns.name[events].astype(np.int64) * width + columns.shapes[events] + 1
-    shaped, position = np.unique(named, return_inverse=True)
-    calls, row = np.unique(position * width + columns.concrete[events] + 1, return_inverse=True)
+    shaped, position = distinct_places(named)
+    calls, row = distinct_places(position * width + columns.concrete[events] + 1)
     values = [
         _flops_of_call(trace.strings, *divmod(int(shaped[call // width]), width), call % width)
         for call in calls.tolist()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 
 __all__ = ["Intervals", "grouped_union_ns", "union"]
@@ -84,7 +85,7 @@ def grouped_union_ns(start: Int64, end: Int64, group: npt.NDArray[np.integer]) -
 
     Returns the groups that occur, ascending, and the length of each; both of shape (g,).
     """
-    groups, inverse = np.unique(group, return_inverse=True)
+    groups, inverse = distinct_places(group)
     if not len(groups):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     # One sweep serves all groups when each has a stretch of the axis to itself.
@@ -94,12 +95,12 @@ def grouped_union_ns(start: Int64, end: Int64, group: npt.NDArray[np.integer]) -
     if span * len(groups) >= 2**63:
         instants, places = np.unique(np.concatenate((start, end)), return_inverse=True)
         places = places.reshape(2, -1)
-        shift = inverse.astype(np.int64) * len(instants)
+        shift = inverse * len(instants)
         whole = union(places[0] + shift, places[1] + shift)
         length = instants[whole.end % len(instants)] - instants[whole.start % len(instants)]
         np.add.at(lengths, whole.start // len(instants), length)
-        return groups.astype(np.int64), lengths
-    shift = inverse.astype(np.int64) * span - origin
+        return groups, lengths
+    shift = inverse * span - origin
     whole = union(start + shift, end + shift)
     np.add.at(lengths, whole.start // span, whole.end - whole.start)
-    return groups.astype(np.int64), lengths
+    return groups, lengths

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from deepscope.analysis.ancestry import depth
+from deepscope.trace.arrays import distinct_places, stable_order
 from deepscope.trace.model import Int64
 
 __all__ = ["PathTable"]
@@ -61,7 +62,7 @@ class PathTable:
         """
         path = np.zeros(len(up), np.int64)
         level = depth(up)
-        order = np.argsort(level, kind="stable")
+        order = stable_order(level)
         ends = np.cumsum(np.bincount(level)).tolist()
         begin = 0
         width = int(location.max(initial=0)) + 1
@@ -70,7 +71,7 @@ class PathTable:
             begin = end
             above = up[nodes]
             key = np.where(above < 0, 0, path[above]) * width + location[nodes]
-            unique, inverse = np.unique(key, return_inverse=True)
+            unique, inverse = distinct_places(key)
             ids = [self.extend(k // width, k % width) for k in unique.tolist()]
             path[nodes] = np.array(ids, np.int64)[inverse]
         return path
@@ -100,7 +101,7 @@ class PathTable:
         total: Int64 = values.copy()
         parent = np.array(self.parent, np.int64)
         level = depth(parent)
-        order = np.argsort(level, kind="stable")
+        order = stable_order(level)
         ends = np.cumsum(np.bincount(level))
         for i in range(len(ends) - 1, 0, -1):
             nodes = order[ends[i - 1] : ends[i]]

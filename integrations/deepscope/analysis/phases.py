@@ -13,7 +13,7 @@ from deepscope.analysis.extent import WHOLE, Extent
 from deepscope.analysis.intervals import Intervals
 from deepscope.analysis.modules import ModuleScopes
 from deepscope.analysis.selection import distinct, named, of_kind
-from deepscope.trace.arrays import distinct_values
+from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Int64, Kind
 from deepscope.trace.nesting import innermost
 
@@ -147,7 +147,7 @@ def _backward_spans(attribution: Attribution) -> Intervals:
     if not len(roots):
         return Intervals(roots, roots)
     run = np.searchsorted(events.start_ns[_forward_operators(attribution)], events.start_ns[roots])
-    _, group = np.unique(run, return_inverse=True)
+    _, group = distinct_places(run)
     start = np.full(group.max() + 1, np.iinfo(np.int64).max)
     end = np.full(group.max() + 1, np.iinfo(np.int64).min)
     np.minimum.at(start, group, events.start_ns[roots])

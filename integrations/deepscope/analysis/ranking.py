@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deepscope.analysis.selection import distinct
+from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 
 __all__ = ["Share", "largest", "largest_named"]
@@ -36,7 +37,8 @@ def largest(group: Int64, member: Int64, value: Int64, keep: int) -> Iterator[Sh
     if not len(group):
         return
     width = int(member.max()) + 1
-    pairs, inverse, count = np.unique(group * width + member, return_inverse=True, return_counts=True)
+    pairs, inverse = distinct_places(group * width + member)
+    count = np.bincount(inverse)
     total = np.zeros(len(pairs), np.int64)
     np.add.at(total, inverse, value)
     owner = pairs // width

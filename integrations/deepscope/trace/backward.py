@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.trace.arrays import distinct_values
+from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Events, Int64, Kind, Trace
 from deepscope.trace.names import is_backward_node, is_backward_root, is_numbered_early
 from deepscope.trace.nesting import innermost
@@ -46,7 +46,7 @@ def backward_partners(trace: Trace) -> tuple[Int64, Int64]:
 
 def _early(trace: Trace, roots: Int64) -> Mask:
     """Which roots took their number before any operator of theirs ran; shape (roots,)."""
-    names, inverse = np.unique(trace.events.name[roots], return_inverse=True)
+    names, inverse = distinct_places(trace.events.name[roots])
     return np.array([is_numbered_early(trace.strings[name]) for name in names.tolist()], np.bool_)[inverse]
 
 
@@ -54,7 +54,7 @@ def _marked(trace: Trace) -> tuple[Int64, Int64]:
     """The engine's spans and the autograd nodes, by name."""
     events = trace.events
     operators = np.flatnonzero(events.kind == Kind.OPERATOR)
-    names, inverse = np.unique(events.name[operators], return_inverse=True)
+    names, inverse = distinct_places(events.name[operators])
     words = [trace.strings[name] for name in names.tolist()]
     is_span = np.array([is_backward_root(word) for word in words], np.bool_)[inverse]
     is_node = np.array([is_backward_node(word) for word in words], np.bool_)[inverse]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.trace.arrays import distinct_values
+from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.backward import backward_partners
 from deepscope.trace.columns import QUEUE_OFFSET
 from deepscope.trace.model import Events, Int64, Kind, Trace
@@ -143,7 +143,7 @@ def _best(start_ns: Int64, hands_over: npt.NDArray[np.bool_], low: Int64, high: 
 
 
 def _by_name(trace: Trace, calls: Int64) -> npt.NDArray[np.bool_]:
-    names, inverse = np.unique(trace.events.name[calls], return_inverse=True)
+    names, inverse = distinct_places(trace.events.name[calls])
     return np.array([is_launch(trace.strings[name]) for name in names.tolist()], np.bool_)[inverse]
 
 

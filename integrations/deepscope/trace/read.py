@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.errors import NotATraceError, TruncatedTraceError
+from deepscope.trace.arrays import distinct_places
 from deepscope.trace.ascend import CANN, connect, home_threads
 from deepscope.trace.bounds import MOST_BYTES, possible_times, summable
 from deepscope.trace.columns import QUEUE_OFFSET, Columns
@@ -183,21 +184,19 @@ def _kinds(
 ) -> npt.NDArray[np.uint8]:
     """Kinds by category; where the category does not settle it, once for each distinct category, name and process."""
     table = np.zeros(len(strings) + 1, np.uint8)
-    by_name = np.zeros(len(strings) + 1, np.bool_)
+    unsettled = []
     for code in np.flatnonzero(np.bincount(category)).tolist():
         word = strings[code]
         table[code] = kind_of(word, "")
-        by_name[code] = table[code] == Kind.OPERATOR or word in ("", "mtia_ccp_events")
+        if table[code] == Kind.OPERATOR or word in ("", "mtia_ccp_events"):
+            unsettled.append(code)
     kind = table[category]
-    rows = np.flatnonzero(by_name[category])
-    if len(rows):
-        keys = (category[rows].astype(np.int64) * len(strings) + name[rows]) * len(process_names) + thread[rows]
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        found = [
-            kind_of(strings[category[row]], strings[name[row]], process_names[thread[row]])
-            for row in rows[first].tolist()
-        ]
-        kind[rows] = np.array(found, np.uint8)[inverse]
+    count = len(process_names)
+    for code in unsettled:
+        rows = np.flatnonzero(category == code)
+        keys, place = distinct_places(name[rows].astype(np.int64) * count + thread[rows])
+        found = [kind_of(strings[code], strings[key // count], process_names[key % count]) for key in keys.tolist()]
+        kind[rows] = np.array(found, np.uint8)[place]
     return kind
 
 

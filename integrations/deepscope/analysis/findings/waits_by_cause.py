@@ -11,6 +11,7 @@ from deepscope.analysis.ancestry import pick
 from deepscope.analysis.attribution import Attribution
 from deepscope.analysis.lines import copy_direction
 from deepscope.analysis.selection import Mask, distinct
+from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64, Kind
 
 __all__ = ["CausedWaits", "WaitCause", "caused_waits"]
@@ -124,7 +125,7 @@ def _known(attribution: Attribution, at: Int64) -> tuple[Int64, Mask]:
     """What operators (positions, -1 for none) are by their names: a cause or 0, and whether `aten::copy_`."""
     strings = attribution.trace.strings
     name = attribution.trace.events.name[attribution.operators.nodes[at]]
-    texts, inverse = np.unique(name, return_inverse=True)
+    texts, inverse = distinct_places(name)
     causes = np.array([_BY_OPERATOR.get(strings[text], 0) for text in texts.tolist()], np.int64)
     copies = np.array([strings[text] == _COPY for text in texts.tolist()], np.bool_)
     return np.where(at < 0, 0, causes[inverse]), (at >= 0) & copies[inverse]

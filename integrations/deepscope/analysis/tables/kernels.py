@@ -8,6 +8,7 @@ from deepscope.analysis.extent import WHOLE, Extent
 from deepscope.analysis.ranking import largest_named
 from deepscope.analysis.work import Work
 from deepscope.records import Kernel, KernelKind
+from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64, Kind, Trace
 
 __all__ = ["kernel_table"]
@@ -28,7 +29,8 @@ def kernel_table(trace: Trace, work: Work, operator: Int64, extent: Extent = WHO
     counted = np.flatnonzero(extent.holds(work.launch_ns))
     kind = np.where(work.collective, _COLLECTIVE, work.kind.astype(np.int64))[counted]
     name = trace.events.name[work.event[counted]].astype(np.int64)
-    rows, group, calls = np.unique(name * 16 + kind, return_inverse=True, return_counts=True)
+    rows, group = distinct_places(name * 16 + kind)
+    calls = np.bincount(group)
     duration = work.duration_ns[counted]
     total = np.zeros(len(rows), np.int64)
     np.add.at(total, group, duration)

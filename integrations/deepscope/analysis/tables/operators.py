@@ -11,6 +11,7 @@ from deepscope.analysis.paths import PathTable
 from deepscope.analysis.selection import by_line
 from deepscope.analysis.tables.numbered import rows
 from deepscope.records import Operator
+from deepscope.trace.arrays import distinct_places
 
 __all__ = ["operator_table"]
 
@@ -21,7 +22,7 @@ def operator_table(attribution: Attribution, extent: Extent = WHOLE) -> list[Ope
     A total holds the operators called from it; an operator that calls itself counts once.
     """
     events, operators, work = attribution.trace.events, attribution.operators, attribution.work
-    name, group = np.unique(events.name[operators.nodes], return_inverse=True)
+    name, group = distinct_places(events.name[operators.nodes])
     names = len(name)
     counted = extent.holds(events.start_ns[operators.nodes])
     own = np.where(counted, operators.self_ns, 0)
