@@ -6,10 +6,10 @@ import csv
 import io
 from typing import Any
 
+from deepscope.records import Profile
 from deepscope.report.event_names import readable
 from deepscope.report.tables import Table, table
 from deepscope.report.wording import printable
-from deepscope.store.profile import Profile
 
 __all__ = ["csv_report"]
 

@@ -40,5 +40,5 @@ def distinct_places(values: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.int
 def stable_order(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """`np.argsort(values, kind="stable")` for values of 0 and more, in linear time where none of them is large."""
     if len(values) and int(values.max()) < 1 << 15:
-        values = values.astype(np.int16)  # type: ignore[assignment]  # NumPy sorts 16 bits by counting
+        values = values.astype(np.int16)  # NumPy sorts 16 bits by counting
     return np.argsort(values, kind="stable")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope.errors import DeepScopeError, OptionError, TraceError
-from deepscope.store.profile import Profile
+from deepscope.records import Profile
 from deepscope.store.runs import Selection
 from deepscope_lsp.engine.candidates import Candidates, run_of
 from deepscope_lsp.engine.loading import CancelledLoadError, Loader, cached_profile
@@ -126,7 +126,7 @@ async def read_previous(server: DeepScopeServer, project: Project, profile: Prof
 
 def tell_error(server: DeepScopeServer, project: Project, error: DeepScopeError) -> None:
     """Keeps what went wrong, and says it."""
-    project.error = in_settings(str(error))
+    project.error = error.told(in_settings)
     server.say(types.MessageType.Error, f"DeepScope: {project.error}")
 
 

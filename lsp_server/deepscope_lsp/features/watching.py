@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope.errors import DeepScopeError, NoTraceError, TraceError
-from deepscope.store.profile import Profile
+from deepscope.records import Profile
 from deepscope.store.runs import Selection
 from deepscope_lsp.engine.discovery import lies_below
 from deepscope_lsp.engine.loading import CancelledLoadError
