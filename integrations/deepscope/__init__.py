@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from deepscope.capture.notices import RecordingWarning as RecordingWarning
     from deepscope.capture.options import RecordingOptions as RecordingOptions
     from deepscope.capture.recorder import Recorder as Recorder
+    from deepscope.capture.session import Recording as Recording
     from deepscope.capture.session import callback as callback
     from deepscope.capture.session import profile as profile
     from deepscope.lightning import DeepProfiler as DeepProfiler
@@ -29,6 +30,7 @@ _HOMES = {
     "DeepProfiler": "deepscope.lightning",
     "Profile": "deepscope.records",
     "Recorder": "deepscope.capture.recorder",
+    "Recording": "deepscope.capture.session",
     "RecordingOptions": "deepscope.capture.options",
     "RecordingWarning": "deepscope.capture.notices",
     "callback": "deepscope.capture.session",
@@ -44,6 +46,7 @@ __all__ = [
     "DeepScopeError",
     "Profile",
     "Recorder",
+    "Recording",
     "RecordingOptions",
     "RecordingWarning",
     "__version__",

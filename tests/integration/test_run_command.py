@@ -72,7 +72,7 @@ def test_a_program_is_recorded_and_its_lines_are_printed(folder):
 
 def test_the_schedule_and_the_folder_are_chosen(folder):
     write(folder)
-    done = run(folder, "--wait", "0", "--warmup", "0", "--active", "2", "--folder", "here", "-n", "0", "train.py")
+    done = run(folder, "--wait", "0", "--warmup", "0", "--active", "2", "--folder", "here", "-q", "train.py")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1  # the program's own line
     assert [step.number for step in load_profile(folder / "here", cache=False).steps] == [1, 2]
@@ -83,7 +83,7 @@ def test_a_module_is_run_as_python_does(folder):
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "train.py").write_text(write(folder).read_text())
-    done = run(folder, "-n", "0", "-m", "package.train", "x")
+    done = run(folder, "--quiet", "-m", "package.train", "x")
     assert done.returncode == 0, done.stderr
     assert f"['{package / 'train.py'}', 'x']" in done.stdout
     (trace,) = traces(folder)
@@ -100,7 +100,7 @@ def test_a_module_is_run_as_python_does(folder):
 )  # fmt: skip
 def test_the_program_ends_as_without_deepscope_and_its_trace_is_kept(folder, end, code, told):
     write(folder, end)
-    done = run(folder, "-n", "0", "train.py")
+    done = run(folder, "--quiet", "train.py")
     assert done.returncode == code
     assert told in done.stderr
     assert "deepscope/cli" not in done.stderr
@@ -193,3 +193,20 @@ def test_workers_of_a_program_that_records_itself_report_to_its_own_recording(fo
     done = run(folder, "train.py", "2")
     assert done.returncode == 0, done.stderr
     assert load_profile(folder / "own", cache=False).totals.worker_ns > 0
+
+
+def test_the_command_takes_the_options_of_a_recording(folder):
+    write(folder)
+    done = run(folder, "--source", "none", "--shapes", "--max-slowdown", "3", "-q", "train.py")
+    assert done.returncode == 0, done.stderr
+    profile = load_profile(traces(folder)[0], cache=False)
+    assert all(file.text is None and not file.sha256 for file in profile.files.values())
+    assert profile.totals.flops > 0
+
+
+def test_an_option_that_cannot_be_used_is_told_in_one_line_before_the_program_runs(folder):
+    write(folder)
+    done = run(folder, "--max-slowdown", "0.5", "train.py")
+    assert done.returncode == 1
+    assert done.stderr.startswith("deepscope: --max-slowdown 0.5: must be a number above 1")
+    assert not done.stdout

@@ -3,22 +3,59 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from deepscope.errors import OptionError
 
-__all__ = ["SOURCE_CHOICES", "RecordingOptions"]
+__all__ = ["OPTION_NAMES", "SCHEDULE_NAMES", "SOURCE_CHOICES", "OptionKeywords", "RecordingOptions", "checked_options"]
 
 SOURCE_CHOICES = ("text", "hash", "none")
 """What of the user's files goes into a trace."""
 
+SCHEDULE_NAMES = ("wait", "warmup", "active", "repeat", "skip_first", "schedule")
+"""The options that choose steps."""
+
+
+class OptionKeywords(TypedDict, total=False):
+    """The fields of `RecordingOptions`, as keywords of whatever records; a test holds the two together."""
+
+    wait: int
+    warmup: int
+    active: int
+    repeat: int
+    skip_first: int
+    schedule: Callable[[int], Any] | None
+    activities: Iterable[Any] | None
+    lines: bool
+    modules: bool
+    include: Collection[str]
+    exclude: Collection[str]
+    root: str | Path | None
+    source: str
+    record_shapes: bool
+    profile_memory: bool
+    max_slowdown: float
+    max_entries: int
+    with_stack: bool
+    with_flops: bool
+    with_modules: bool
+    all_threads: bool | None
+    ranks: Collection[int] | None
+    on_trace_ready: Callable[[Path], Any] | None
+    keep_last: int | None
+    max_total_size: int | str | None
+    compress: bool
+    experimental_config: Any
+    execution_trace_observer: Any
+    acc_events: bool
+
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingOptions:
-    """Options of a recording; `deepscope.profile` and `DeepProfiler` take them by these names.
+    """Options of a recording; `deepscope.profile`, `callback`, `DeepProfiler` and `deepscope run` take them all.
 
     Raises `OptionError`, which names the option and the values it takes.
     """
@@ -144,3 +181,15 @@ def _checked_ranks(ranks: Collection[int]) -> frozenset[int]:
     if not all(isinstance(rank, int) and not isinstance(rank, bool) and rank >= 0 for rank in numbers):
         raise OptionError("ranks", ranks, "must be rank numbers, 0 or more")
     return frozenset(numbers)
+
+
+OPTION_NAMES = frozenset(field.name for field in fields(RecordingOptions))
+
+
+def checked_options(given: Mapping[str, Any]) -> RecordingOptions:
+    """The options that were given as keywords. Raises `OptionError` for one that does not exist, too."""
+    unknown = sorted(given.keys() - OPTION_NAMES)
+    if unknown:
+        problem = f"no such option; there are {', '.join(sorted(OPTION_NAMES))}"
+        raise OptionError(unknown[0], given[unknown[0]], problem)
+    return RecordingOptions(**given)

@@ -16,6 +16,9 @@ from deepscope.capture.notices import warn
 from deepscope.errors import ProgramError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from deepscope.capture.options import OptionKeywords
     from deepscope.capture.session import StepCallback
     from deepscope.capture.workers import WorkerClocks
 
@@ -75,7 +78,7 @@ class Program:
 
 
 @contextmanager
-def record_steps(folder: Path, **options: Any) -> Iterator[list[Path]]:
+def record_steps(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[list[Path]]:
     """Records steps of whatever runs inside, and yields the list that the traces come into.
 
     A step ends with each step of the optimizer that made the first one; recording begins there, and so that data-loader
@@ -84,7 +87,7 @@ def record_steps(folder: Path, **options: Any) -> Iterator[list[Path]]:
     """
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
-    workers = _armed_workers()
+    workers = _armed_workers(options)
 
     steps: StepCallback | None = None
     leader: Any = None
@@ -114,7 +117,7 @@ def record_steps(folder: Path, **options: Any) -> Iterator[list[Path]]:
 
 
 @contextmanager
-def record_whole(folder: Path, **options: Any) -> Iterator[list[Path]]:
+def record_whole(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[list[Path]]:
     """Records everything that runs inside, and yields the list that the trace comes into."""
     from deepscope.capture.session import Recording
 
@@ -127,12 +130,12 @@ def record_whole(folder: Path, **options: Any) -> Iterator[list[Path]]:
         traces += recording.traces
 
 
-def _armed_workers() -> WorkerClocks | None:
+def _armed_workers(given: OptionKeywords) -> WorkerClocks | None:
     """Clocks in the workers that start from here on; None where they have no room."""
-    from deepscope.capture.options import RecordingOptions
+    from deepscope.capture.options import checked_options
     from deepscope.capture.scopes import user_code, worker_clocks
 
-    options = RecordingOptions()
+    options = checked_options(given)
     workers = worker_clocks(options, user_code(options))
     try:
         if workers is not None:

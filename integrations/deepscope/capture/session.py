@@ -6,7 +6,6 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,19 +14,19 @@ from torch.profiler import ProfilerAction
 
 from deepscope.capture.call_site import CallSite
 from deepscope.capture.notices import warn
-from deepscope.capture.options import RecordingOptions
+from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
 from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.trace_folder import DEFAULT_FOLDER
 from deepscope.capture.workers import WorkerClocks
-from deepscope.errors import NestedProfileError, OptionError, RecorderError
+from deepscope.errors import NestedProfileError, RecorderError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from deepscope.records import Profile
 
 __all__ = ["Recording", "StepCallback", "callback", "profile"]
-
-_SCHEDULE = ("wait", "warmup", "active", "repeat", "skip_first", "schedule")
 
 Item = TypeVar("Item")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -50,22 +49,16 @@ class Recording:
         self,
         folder: str | Path = DEFAULT_FOLDER,
         *,
-        wait: int | None = None,
-        warmup: int | None = None,
-        active: int | None = None,
-        repeat: int | None = None,
-        skip_first: int | None = None,
-        schedule: Callable[[int], Any] | None = None,
         total_steps: int | None = None,
         name: str | None = None,
         workers: WorkerClocks | None = None,
-        **options: Any,
+        **options: Unpack[OptionKeywords],
     ) -> None:
-        chosen = dict(zip(_SCHEDULE, (wait, warmup, active, repeat, skip_first, schedule), strict=True))
-        given = {key: value for key, value in chosen.items() if value is not None}
-        self._options = _options(given | options)
+        self._scheduled = _is_scheduled(options)
+        self._options = checked_options(
+            {key: value for key, value in options.items() if value is not None or key not in SCHEDULE_NAMES}
+        )
         self._folder = Path(folder)
-        self._scheduled = bool(given)
         self._total_steps = total_steps
         self._name = name
         self._workers = workers
@@ -223,10 +216,18 @@ class StepCallback:
     takes; the schedule is wait=1, warmup=1, active=3 unless given.
     """
 
-    def __init__(self, folder: str | Path = DEFAULT_FOLDER, **options: Any) -> None:
-        if not any(options.get(key) is not None for key in _SCHEDULE):
+    def __init__(
+        self,
+        folder: str | Path = DEFAULT_FOLDER,
+        *,
+        total_steps: int | None = None,
+        name: str | None = None,
+        workers: WorkerClocks | None = None,
+        **options: Unpack[OptionKeywords],
+    ) -> None:
+        if not _is_scheduled(options):
             options["wait"] = 1
-        self.recording = Recording(folder, **options)
+        self.recording = Recording(folder, total_steps=total_steps, name=name, workers=workers, **options)
         self._state = "new"
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> None:
@@ -270,9 +271,5 @@ def _length(loader: Any) -> int | None:
         return None
 
 
-def _options(given: dict[str, Any]) -> RecordingOptions:
-    known = {field.name for field in fields(RecordingOptions)}
-    unknown = sorted(given.keys() - known)
-    if unknown:
-        raise OptionError(unknown[0], given[unknown[0]], f"no such option; there are {', '.join(sorted(known))}")
-    return RecordingOptions(**given)
+def _is_scheduled(options: OptionKeywords) -> bool:
+    return any(options.get(key) is not None for key in SCHEDULE_NAMES)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from deepscope.cli.output import emit
+from deepscope.cli.recording import given_options, recording_options
 from deepscope.cli.report import rendered
 from deepscope.errors import MissingExtraError
 from deepscope.store import load_profile
@@ -30,24 +32,20 @@ _PACKAGE = Path(__file__).resolve().parents[1]
     show_default=True,
     help="Where the traces are written.",
 )
-@click.option("--wait", type=click.IntRange(0), default=1, show_default=True, help="Steps that pass unrecorded.")
-@click.option("--warmup", type=click.IntRange(0), default=1, show_default=True, help="Steps of torch's warm-up.")
-@click.option("--active", type=click.IntRange(1), default=3, show_default=True, help="Steps that are recorded.")
 @click.option("--whole", is_flag=True, help="Record from start to end instead: for programs without an optimizer.")
-@click.option("--memory", "profile_memory", is_flag=True, help="Record allocations, too.")
-@click.option("-n", "rows", type=click.IntRange(0), default=10, show_default=True, help="Lines to print, 0 for none.")
+@recording_options
+@click.option("-n", "limit", type=click.IntRange(0), default=10, show_default=True, help="Rows to show, 0 for all.")
+@click.option("-q", "--quiet", is_flag=True, help="Show nothing; the trace is written.")
 def run(
     program: str,
     arguments: tuple[str, ...],
     *,
     is_module: bool,
     folder: Path,
-    wait: int,
-    warmup: int,
-    active: int,
     whole: bool,
-    profile_memory: bool,
-    rows: int,
+    limit: int,
+    quiet: bool,
+    **options: Any,
 ) -> None:
     """Run PROGRAM with its ARGUMENTS as Python would, record some of its training steps, and print the hot lines.
 
@@ -58,11 +56,7 @@ def run(
         raise MissingExtraError("torch", "lightning")
     from deepscope.capture.program import Program, record_steps, record_whole
 
-    recording = (
-        record_whole(folder, profile_memory=profile_memory)
-        if whole
-        else record_steps(folder, wait=wait, warmup=warmup, active=active, profile_memory=profile_memory)
-    )
+    recording = (record_whole if whole else record_steps)(folder, **given_options(options))
     try:
         start = Program(program, arguments, is_module).prepared()
     except SyntaxError as error:
@@ -76,9 +70,9 @@ def run(
         except Exception as error:  # noqa: BLE001  the program's own, told as Python tells it
             code = _tell(error)
     if traces:
-        if rows:
+        if not quiet:
             click.echo()
-            emit(rendered(load_profile(traces[-1]), "text", limit=rows), None)
+            emit(rendered(load_profile(traces[-1]), "text", limit=limit), None)
     elif not whole and "deepscope.capture.recorder" not in sys.modules:
         click.echo("deepscope: nothing was recorded: no torch optimizer made a step; --whole records all", err=True)
     sys.exit(code)

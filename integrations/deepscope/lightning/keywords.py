@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepscope.capture.options import RecordingOptions
+from deepscope.capture.options import OptionKeywords, RecordingOptions, checked_options
 from deepscope.errors import OptionError
 from deepscope.report.tables import table
 
-__all__ = ["OPTION_NAMES", "Choices", "choose"]
+__all__ = ["Choices", "LightningKeywords", "choose"]
 
 _DEFAULT_ROWS = 20
-OPTION_NAMES = frozenset(field.name for field in dataclasses.fields(RecordingOptions))
 
 _WITHOUT_EFFECT = {
     "export_to_chrome": "a trace is always written",
@@ -42,6 +40,22 @@ _TORCH_SORT_KEYS = {
     "count": "calls",
 }
 """`PyTorchProfiler`'s keys (each with `cuda` for `device`, too) and what the hot lines have for them."""
+
+
+class LightningKeywords(OptionKeywords, total=False):
+    """What a `DeepProfiler` takes: the options of a recording, and those of Lightning's `PyTorchProfiler`."""
+
+    row_limit: int
+    sort_by_key: str | None
+    emit_nvtx: bool
+    group_by_input_shapes: bool
+    record_module_names: bool
+    export_to_chrome: bool
+    table_kwargs: Mapping[str, Any] | None
+    export_to_flame_graph: bool
+    metric: str
+    use_cpu: bool
+    use_cuda: bool
 
 
 @dataclass(frozen=True)
@@ -75,10 +89,8 @@ def choose(dirpath: str | Path | None, filename: str | None, keywords: Mapping[s
         folder, filename = folder or handler[0], filename or handler[1]
     if folder is not None and "://" in folder:
         raise OptionError("dirpath", folder, "traces are recorded to a local folder; copy them from there")
-    if unknown := sorted(given.keys() - OPTION_NAMES):
-        raise OptionError(unknown[0], given[unknown[0]], f"no such option; there are {', '.join(sorted(OPTION_NAMES))}")
     return Choices(
-        recording=RecordingOptions(**given), dirpath=folder, filename=filename, rows=_rows(rows), sort=_sort(sort)
+        recording=checked_options(given), dirpath=folder, filename=filename, rows=_rows(rows), sort=_sort(sort)
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -17,13 +16,14 @@ from deepscope.capture.scopes import arm, user_code, worker_clocks
 from deepscope.capture.workers import WorkerClocks
 from deepscope.errors import RecorderError
 from deepscope.lightning.actions import Action, Loop, Mark, classify
-from deepscope.lightning.keywords import OPTION_NAMES, choose
+from deepscope.lightning.keywords import LightningKeywords, choose
 from deepscope.lightning.lengths import batches_of
 from deepscope.lightning.runs import Run, run_of
 from deepscope.lightning.stages import Stage, StageRecorder, StageWindows
 from deepscope.lightning.summary import summarize
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
     class _LightningProfiler:
         """What is used of Lightning's `Profiler`, which comes in two packages."""
@@ -70,8 +70,8 @@ class DeepProfiling(_LightningProfiler):
         record_shapes, profile_memory, with_stack, with_flops, with_modules: as `torch.profiler.profile` has them.
         ranks: the ranks that record; by default all.
         on_trace_ready: called with the path of each trace once it is complete.
-        **profiler_kwargs: every other field of `deepscope.capture.options.RecordingOptions`, and what Lightning's
-            `PyTorchProfiler` takes (docs/lightning.md says what becomes of it).
+        **options: every other field of `deepscope.RecordingOptions`, and what Lightning's `PyTorchProfiler` takes
+            (docs/lightning.md says what becomes of it).
 
     Raises:
         OptionError: an option has a value that cannot be used.
@@ -84,27 +84,8 @@ class DeepProfiling(_LightningProfiler):
         self,
         dirpath: str | Path | None = None,
         filename: str | None = None,
-        *,
-        wait: int = 1,
-        warmup: int = 1,
-        active: int = 3,
-        repeat: int = 1,
-        skip_first: int = 0,
-        schedule: Callable[[int], Any] | None = None,
-        activities: Iterable[Any] | None = None,
-        lines: bool = True,
-        include: Iterable[str] = (),
-        exclude: Iterable[str] = (),
-        record_shapes: bool = False,
-        profile_memory: bool = False,
-        with_stack: bool = False,
-        with_flops: bool = False,
-        with_modules: bool = False,
-        ranks: Iterable[int] | None = None,
-        on_trace_ready: Callable[[Path], Any] | None = None,
-        **profiler_kwargs: Any,
+        **options: Unpack[LightningKeywords],
     ) -> None:
-        keywords = {name: value for name, value in locals().items() if name in OPTION_NAMES}
         super().__init__()  # first, for Lightning's __del__ runs even where an option is refused
         self._run: Run | None = None
         self._windows: dict[Stage, StageWindows] = {}
@@ -114,7 +95,7 @@ class DeepProfiling(_LightningProfiler):
         self._contexts: dict[str, _Profiled] = {}
         self._phases: dict[str, str] = {}
         """Annotation → phase, of the actions seen so far; the windows' traces list them."""
-        self._choices = choose(dirpath, filename, keywords | profiler_kwargs)
+        self._choices = choose(dirpath, filename, options)
         self.dirpath, self.filename = self._choices.dirpath, self._choices.filename
 
     @property

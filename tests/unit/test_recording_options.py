@@ -1,0 +1,46 @@
+"""The options of a recording: one set, by the same names wherever they are given."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import get_type_hints
+
+import click
+import pytest
+
+from deepscope.capture.options import OPTION_NAMES, OptionKeywords, RecordingOptions
+from deepscope.cli.recording import BUILT_IN_CODE, given_options
+from deepscope.cli.run import run
+from deepscope.errors import OptionError
+from deepscope.lightning.keywords import LightningKeywords
+
+
+def test_the_keywords_are_the_fields_with_their_types() -> None:
+    assert get_type_hints(OptionKeywords) == get_type_hints(RecordingOptions)
+    assert get_type_hints(OptionKeywords).items() <= get_type_hints(LightningKeywords).items()
+
+
+def test_the_command_has_every_option_that_can_be_written_as_a_word() -> None:
+    named = {parameter.name for parameter in run.params if isinstance(parameter, click.Option)}
+    assert BUILT_IN_CODE < OPTION_NAMES
+    assert OPTION_NAMES - named == BUILT_IN_CODE
+
+
+def test_what_the_command_was_not_given_is_left_to_the_recordings_own_defaults() -> None:
+    context = run.make_context(
+        "run", ["--source", "hash", "--include", "a", "--include", "b", "--no-lines", "train.py"]
+    )
+    options = {name: value for name, value in context.params.items() if name in OPTION_NAMES}
+    given = given_options(options)
+    assert given == {"source": "hash", "include": ("a", "b"), "lines": False}
+    assert {field.name for field in fields(RecordingOptions)} > given.keys()
+    chosen = RecordingOptions(**given)
+    assert (chosen.source, chosen.include, chosen.lines, chosen.wait) == ("hash", ("a", "b"), False, 1)
+
+
+def test_a_value_that_cannot_be_used_is_worded_for_the_command() -> None:
+    with pytest.raises(OptionError) as caught:
+        RecordingOptions(max_slowdown=0.5)
+    assert caught.value.told(lambda name, value: f"--{name.replace('_', '-')} {value}").startswith(
+        "--max-slowdown 0.5: "
+    )
