@@ -14,9 +14,8 @@ from deepscope.lightning.stages import StageWindows
 class CountingRecorder:
     """Follows its plan as the real one does; `windows` holds, for each window, the calls of `step` it lasted."""
 
-    def __init__(self, options: RecordingOptions, total: int | None, first_step: int) -> None:
-        self.plan = Plan(options, total)
-        self.total = total
+    def __init__(self, plan: Plan, first_step: int) -> None:
+        self.plan = plan
         self.first_step = first_step
         self.step_number = 0
         self.is_open = False
@@ -57,7 +56,7 @@ class CountingRecorder:
 
 
 def stage(total: int | None = None, **options: int) -> StageWindows:
-    return StageWindows(RecordingOptions(**options), CountingRecorder, total)
+    return StageWindows(Plan(RecordingOptions(**options), total), CountingRecorder)
 
 
 def run(windows: StageWindows, batches: int) -> None:
@@ -136,8 +135,8 @@ def test_a_stretch_that_goes_on_records_no_batch_in_reserve() -> None:
     run(windows, 2)
     windows.suspend()
     run(windows, 1)
-    assert windows.recorders[0].total is None
-    assert windows.recorders[1].total is not None
+    assert not windows.recorders[0].plan.is_sure
+    assert windows.recorders[1].plan.is_sure
 
 
 def test_the_epochs_last_batch_closes_the_window_that_it_fills() -> None:
@@ -197,3 +196,21 @@ def test_no_cycle_yields_two_windows_and_none_is_longer_than_active(
     assert sum(found) <= sum(stretches)
     if sum(stretches) >= skip_first + wait + warmup + active + sum(stretches[:-1]):
         assert found
+
+
+@given(
+    st.integers(0, 3), st.integers(0, 3), st.integers(0, 2), st.integers(1, 3), st.integers(0, 3), st.integers(0, 30)
+)
+def test_what_is_left_of_a_plan_is_the_plan_from_there_on(
+    skip_first: int, wait: int, warmup: int, active: int, repeat: int, done: int
+) -> None:
+    options = RecordingOptions(skip_first=skip_first, wait=wait, warmup=warmup, active=active, repeat=repeat)
+    plan = Plan(options)
+    rest = plan.behind(done).behind(2)
+    assert [rest.action(step) for step in range(40)] == [plan.action(done + 2 + step) for step in range(40)]
+    assert [rest.is_over(step) for step in range(40)] == [plan.is_over(done + 2 + step) for step in range(40)]
+    assert rest.next_cycle(3) + done + 2 == plan.next_cycle(done + 5)
+    assert (rest.is_sure, plan.is_sure) == (True, False)
+    start = plan.next_cycle(done)
+    assert done <= start < done + wait + warmup + active
+    assert (start - skip_first) % (wait + warmup + active) == 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any
 
 from torch.profiler import ProfilerAction
@@ -33,7 +34,7 @@ class Plan:
         self.numbers: dict[str, int] | None = None
         """The schedule's numbers as used; None for a caller's own schedule."""
         self.is_sure = total_steps is not None
-        """Whether a window is certain to open."""
+        """Whether the first step need not be recorded in reserve, for a run that may end before its first window."""
         if options.schedule is not None:
             self._action = _checked(options.schedule)
             if total_steps and total_steps <= _LOOK_AHEAD and not _opens(self._action, total_steps):
@@ -41,18 +42,36 @@ class Plan:
         else:
             self.numbers = _shortened(options, total_steps)
             self._action = _cycles(**self.numbers)
+        self._done = 0
+        """Steps of the schedule that lie before step 0."""
 
     def action(self, step: int) -> ProfilerAction:
         """What happens at `step`; raises `OptionError` when a caller's own schedule answers with something else."""
-        return self._action(step)
+        return self._action(self._done + step)
 
     def is_over(self, step: int) -> bool:
-        """Whether no step behind `step` is recorded or warmed up; never so for a caller's own schedule."""
+        """Whether no step from `step` on is recorded or warmed up; never so for a caller's own schedule."""
         numbers = self.numbers
         if numbers is None or not numbers["repeat"]:
             return False
-        cycle = numbers["wait"] + numbers["warmup"] + numbers["active"]
-        return step >= numbers["skip_first"] + numbers["repeat"] * cycle
+        return self._done + step >= numbers["skip_first"] + numbers["repeat"] * _cycle(numbers)
+
+    def next_cycle(self, step: int) -> int:
+        """The first step of a cycle from `step` on; `step` itself for a caller's own schedule."""
+        numbers = self.numbers
+        return step if numbers is None else step + (numbers["skip_first"] - self._done - step) % _cycle(numbers)
+
+    def behind(self, steps: int) -> Plan:
+        """What is left of the plan once so many steps are done, as a plan of its own: its windows come or do not come,
+        and nothing is recorded in reserve for them."""
+        rest = copy(self)
+        rest._done += steps
+        rest.is_sure = True
+        return rest
+
+
+def _cycle(numbers: Mapping[str, int]) -> int:
+    return numbers["wait"] + numbers["warmup"] + numbers["active"]
 
 
 def _shortened(options: RecordingOptions, total_steps: int | None) -> dict[str, int]:

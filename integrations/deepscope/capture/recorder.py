@@ -39,9 +39,9 @@ class Recorder:
     it costs one `RecordingWarning`, and the recorder does nothing from there on. Only wrong use raises.
 
     `folder`: where the traces go; a function is called when the first one is written. `name`: first part of the
-    files' names, else host and process. `scheduled=False` records from `start` to `stop`. `total_steps`: how many
-    steps there will be, where known; the schedule gives way so that one of them is recorded. Where it is not known
-    the first step is recorded, too, and kept in case the run ends before the schedule's own window opens.
+    files' names, else host and process. `plan`: the steps that are recorded; None records from `start` to `stop`.
+    Where it does not know how many steps there will be, the first step is recorded, too, and kept in case the run
+    ends before the plan's own window opens.
     `first_step`: the number that the first step has in the trace. `owner`: recorders of one owner may be open at once
     and take turns; a recorder that starts while one of another owner is open raises `NestedProfileError`, unless that
     one's `is_abandoned` says that nobody will stop it any more: then it is ended. `phases`:
@@ -55,14 +55,13 @@ class Recorder:
     def __init__(
         self,
         options: RecordingOptions,
+        plan: Plan | None,
         *,
         folder: Path | Callable[[], Path],
         name: str | None = None,
         stage: str = "",
         rank: int | None = None,
         world_size: int | None = None,
-        scheduled: bool = True,
-        total_steps: int | None = None,
         first_step: int = 0,
         versions: Mapping[str, str] | None = None,
         phases: Mapping[str, str] = PHASES,
@@ -74,7 +73,7 @@ class Recorder:
     ) -> None:
         self.options = options
         self._folder = folder
-        self._plan = Plan(options, total_steps) if scheduled else None
+        self._plan = plan
         self._session = Session(
             options,
             name=name,

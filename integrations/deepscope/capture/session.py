@@ -71,10 +71,9 @@ class Recording:
     def _new_recorder(self, first_step: int = 0) -> Recorder:
         return Recorder(
             self._options,
+            Plan(self._options, self._total_steps) if self._scheduled else None,
             folder=self._folder,
             name=self._name,
-            scheduled=self._scheduled,
-            total_steps=self._total_steps,
             first_step=first_step,
             is_abandoned=self._is_abandoned,
             workers=self._workers,

@@ -11,6 +11,7 @@ from deepscope.capture import process
 from deepscope.capture.guard import guarded
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
+from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.scopes import arm, user_code, worker_clocks
 from deepscope.capture.workers import WorkerClocks
@@ -260,21 +261,18 @@ class DeepProfiling(_LightningProfiler):
     def _new_windows(self, stage: Stage) -> StageWindows:
         run = self._run
         assert run is not None
-        return StageWindows(
-            self.options, partial(self._new_recorder, run, stage), total_batches=batches_of(run.trainer, stage)
-        )
+        plan = Plan(self.options, batches_of(run.trainer, stage))
+        return StageWindows(plan, partial(self._new_recorder, run, stage))
 
-    def _new_recorder(
-        self, run: Run, stage: Stage, options: RecordingOptions, total: int | None, first_step: int
-    ) -> StageRecorder:
+    def _new_recorder(self, run: Run, stage: Stage, plan: Plan, first_step: int) -> StageRecorder:
         return Recorder(
-            options,
+            self.options,
+            plan,
             folder=Path(self.dirpath or run.folder),
             name=self.filename,
             stage=stage.value,
             rank=run.rank,
             world_size=run.world_size,
-            total_steps=total,
             first_step=first_step,
             owner=self,
             phases=self._phases,

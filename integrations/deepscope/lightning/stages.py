@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
 
 from torch.profiler import ProfilerAction
 
-from deepscope.capture.options import RecordingOptions
 from deepscope.capture.plan import Plan, is_recording
 
 __all__ = ["MakeRecorder", "Stage", "StageRecorder", "StageWindows"]
@@ -43,10 +41,8 @@ class StageRecorder(Protocol):
     def pop(self, name: str) -> None: ...
 
 
-MakeRecorder = Callable[[RecordingOptions, "int | None", int], StageRecorder]
-"""Makes a recorder for these options, this many steps (None: unknown) and from this number of step on."""
-
-_ENDLESS = 1 << 62
+MakeRecorder = Callable[[Plan, int], StageRecorder]
+"""Makes a recorder that follows this plan, and whose first step has this number."""
 
 
 class StageWindows:
@@ -58,16 +54,14 @@ class StageWindows:
     one, no window spans two stages, and no cycle yields two files.
     """
 
-    def __init__(self, options: RecordingOptions, make_recorder: MakeRecorder, total_batches: int | None) -> None:
-        self.options = options
+    def __init__(self, plan: Plan, make_recorder: MakeRecorder) -> None:
         self.batches = 0
         """How far the schedule has come: batches done, and those of a cycle that another stage cut short."""
         self.recorders: list[StageRecorder] = []
         """One for each stretch that was not interrupted by another stage, oldest first."""
         self._begun = 0
         """Batches that the stage has come to; the numbers of its steps."""
-        self._plan = Plan(options, total_batches)
-        self._total = total_batches
+        self._plan = plan
         self._make_recorder = make_recorder
         self._recorder: StageRecorder | None = None
         self._in_batch = False
@@ -81,11 +75,7 @@ class StageWindows:
     @property
     def finished(self) -> bool:
         """Whether the schedule has no window left; never so for a caller's own schedule or `repeat=0`."""
-        numbers = self._plan.numbers
-        if numbers is None or not numbers["repeat"]:
-            return False
-        cycle = numbers["wait"] + numbers["warmup"] + numbers["active"]
-        return self.batches >= numbers["skip_first"] + numbers["repeat"] * cycle
+        return self._plan.is_over(self.batches)
 
     def begin_batch(self) -> None:
         """The next batch begins; called again within the same batch this does nothing."""
@@ -139,22 +129,12 @@ class StageWindows:
         self._in_batch = self._batch_done = False
         has_window = is_recording(self._plan.action(self.batches))
         self.batches += 1
-        numbers = self._plan.numbers
-        if cut_short and has_window and numbers is not None:
-            cycle = numbers["wait"] + numbers["warmup"] + numbers["active"]
-            self.batches += (numbers["skip_first"] - self.batches) % cycle
+        if cut_short and has_window:
+            self.batches = self._plan.next_cycle(self.batches)
 
     def _open(self) -> None:
-        done = self.batches
-        if done:
-            plan = self._plan
-            options = replace(self.options, schedule=lambda step: plan.action(step + done))
-            # A length that is known keeps the recorder from recording a first batch in reserve, as it would for a run
-            # that may end before its first window.
-            total = _ENDLESS if self._total is None else max(self._total - done, 1)
-            self._recorder = self._make_recorder(options, total, self._begun)
-        else:
-            self._recorder = self._make_recorder(self.options, self._total, self._begun)
+        plan = self._plan.behind(self.batches) if self.batches else self._plan
+        self._recorder = self._make_recorder(plan, self._begun)
         self.recorders.append(self._recorder)
         self._recorder.start()
 

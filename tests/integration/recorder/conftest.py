@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from deepscope.capture.options import RecordingOptions
+from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
 from recorded import TESTS, Net, train_step
 
@@ -20,12 +21,12 @@ def record(tmp_path: Path) -> Callable[..., Recorder]:
     """Runs so many steps under a recorder of these options and waits for its files."""
 
     def run(steps: int, *, total_steps: int | None = None, scheduled: bool = True, **options: Any) -> Recorder:
+        chosen = RecordingOptions(root=TESTS, **options)
         recorder = Recorder(
-            RecordingOptions(root=TESTS, **options),
+            chosen,
+            Plan(chosen, total_steps) if scheduled else None,
             folder=tmp_path / "runs",
             name="job",
-            total_steps=total_steps,
-            scheduled=scheduled,
         )
         net = Net()
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
