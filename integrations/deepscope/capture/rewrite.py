@@ -1,14 +1,13 @@
 """From torch's export to DeepScope's trace: scopes named, stacks on operators, the `deepscope` object, compressed.
 
-Runs in a process of its own for large traces (`python -m deepscope.capture.rewrite`, instructions as JSON on stdin, the
-outcome on stdout), so that it takes neither the interpreter's lock nor time from the training run.
+Runs in a process of its own for large traces (`python -m deepscope.capture.rewrite`), so that it takes neither the
+interpreter's lock nor time from the training run.
 """
 
 from __future__ import annotations
 
 import gzip
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -21,6 +20,7 @@ import numpy as np
 from deepscope.analysis.attribution import attribute
 from deepscope.analysis.call_stacks import call_stacks
 from deepscope.errors import TraceError
+from deepscope.processes import Told, serve
 from deepscope.trace.graph_breaks import end_broken_lines
 from deepscope.trace.late import LateRuns, late_event, with_late_runs
 from deepscope.trace.model import Events, Int64, Kind, Scope, Trace
@@ -282,13 +282,11 @@ def _opened(path: Path, *, compressed: bool) -> BinaryIO:
     return cast("BinaryIO", gzip.open(path, "wb", compresslevel=6)) if compressed else path.open("wb")
 
 
-def main() -> None:
-    """The other process: lowers its priority, obeys, answers."""
-    if hasattr(os, "nice"):
-        os.nice(5)
-    instructions = msgspec.json.decode(sys.stdin.buffer.read(), type=Instructions)
-    sys.stdout.buffer.write(msgspec.json.encode(rewrite(instructions)))
+def _obey(request: bytes, _: Told) -> bytes:
+    return msgspec.json.encode(rewrite(msgspec.json.decode(request, type=Instructions)))
 
 
 if __name__ == "__main__":
-    main()
+    if hasattr(os, "nice"):
+        os.nice(5)
+    serve(_obey)

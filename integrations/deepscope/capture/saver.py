@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from deepscope.capture.rewrite import Instructions, Outcome, rewrite
 from deepscope.capture.scopes import add_workers
 from deepscope.capture.workers import WorkerTiming
 from deepscope.errors import RecorderError, TraceError
+from deepscope.processes import HelperProcess, MessageError, ProcessEndedError
 from deepscope.trace.splice import json_bytes
 
 __all__ = ["Job", "Saver"]
@@ -166,27 +166,25 @@ def _rewritten(instructions: Instructions) -> Outcome:
 def _in_another_process(instructions: Instructions) -> Outcome:
     """Rewriting holds the interpreter's lock for most of its time; here the training run would feel that.
 
-    A process that fails is made up for here, unless it was killed twice: that is what happens where memory runs out,
-    and here it would happen to the run.
+    A process that fails is made up for here, unless memory ran out for it twice, or it was killed twice, which comes to
+    the same: here it would happen to the run.
     """
-    root = str(Path(__file__).resolve().parents[2])
-    program = f"import sys; sys.path.insert(0, {root!r}); from deepscope.capture.rewrite import main; main()"
     words = json_bytes(msgspec.to_builtins(instructions))
     for _ in range(2):
+        process = HelperProcess.start("deepscope.capture.rewrite", is_quiet=True)
+        if process is None:
+            return rewrite(instructions)
         try:
-            done = subprocess.run(  # noqa: S603 - this interpreter, this package
-                [sys.executable, "-c", program],
-                input=words,
-                capture_output=True,
-                check=False,
-                start_new_session=True,  # Ctrl-C at a terminal, and a scheduler, reach the whole group of a process
-            )
-            if not done.returncode:
-                return msgspec.json.decode(done.stdout, type=Outcome)
-        except (OSError, msgspec.MsgspecError):  # no more processes allowed, or one that somebody's start-up made talk
+            return msgspec.json.decode(process.ask(words), type=Outcome)
+        except MemoryError:
+            continue
+        except ProcessEndedError as ended:
+            if ended.exit_code != -_KILL:
+                return rewrite(instructions)
+        except (MessageError, msgspec.MsgspecError):  # somebody's start-up made it talk
             return rewrite(instructions)
-        if done.returncode != -_KILL:
-            return rewrite(instructions)
+        finally:
+            process.end()
     raise RecorderError("the process that writes the trace was killed twice (out of memory?)")
 
 

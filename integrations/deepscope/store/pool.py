@@ -5,16 +5,16 @@ from __future__ import annotations
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import NoReturn, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 
-from deepscope.errors import remake
+from deepscope.errors import DeepScopeError
+from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, cores
 from deepscope.records import Profile
 from deepscope.store.files import TraceFile, is_url
-from deepscope.store.wire import Answer, Done, Failed, Request, Step, decode_answer, encode
-from deepscope.trace.process import HelperProcess, cores
+from deepscope.store.worker import Request
 from deepscope.trace.source import likely_json_bytes
 
 __all__ = ["WORTH_BYTES", "Told", "read_in_processes", "workers_for"]
@@ -46,7 +46,7 @@ def read_in_processes(
     Raises what reading the file in this process would raise; the other workers are then ended.
     """
     # None: a worker has no more to do, or has ended without an answer.
-    messages: queue.SimpleQueue[tuple[int, Answer] | None] = queue.SimpleQueue()
+    messages: queue.SimpleQueue[tuple[int, int | Profile | Exception] | None] = queue.SimpleQueue()
     # The largest first: it would otherwise be waited for at the end.
     waiting = iter(sorted(range(len(files)), key=lambda index: -files[index].size_bytes))
     turn = threading.Lock()
@@ -60,9 +60,13 @@ def read_in_processes(
             while (index := next_index()) is not None:
                 file = files[index]
                 asked = Request(file.path, file.size_bytes, file.mtime_ns, file.token, step, partial, cache)
-                for message in _exchange(worker, asked):
-                    messages.put((index, message))
-        except (OSError, ValueError, EOFError, msgspec.MsgspecError):
+                try:
+                    body = worker.ask(msgspec.msgpack.encode(asked), _putting(messages, index))
+                except (DeepScopeError, MemoryError) as error:
+                    messages.put((index, error))
+                else:
+                    messages.put((index, msgspec.msgpack.decode(body, type=Profile)))
+        except (ProcessEndedError, MessageError, msgspec.MsgspecError):
             pass  # the worker is gone, or something else spoke in its place
         finally:
             messages.put(None)
@@ -79,31 +83,17 @@ def read_in_processes(
                 running -= 1
                 continue
             index, message = came
-            if isinstance(message, Failed):
-                _raise(message)
-            if isinstance(message, Done):
-                found[index] = message.profile
+            if isinstance(message, Exception):
+                raise message
+            if isinstance(message, Profile):
+                found[index] = message
             if told is not None:
-                told(index, message.done if isinstance(message, Step) else files[index].size_bytes)
+                told(index, message if isinstance(message, int) else files[index].size_bytes)
     finally:
         for process in started:
             process.end()
     return found
 
 
-def _exchange(worker: HelperProcess, request: Request) -> Iterator[Answer]:
-    """All messages about one file; the last is its answer."""
-    worker.send(encode(request))
-    message: Answer = Step(0)
-    while isinstance(message, Step):
-        body = worker.receive()
-        if body is None:
-            raise EOFError
-        message = decode_answer(body)
-        yield message
-
-
-def _raise(failed: Failed) -> NoReturn:
-    if failed.kind == "MemoryError":
-        raise MemoryError
-    raise remake(failed.kind, failed.arguments)
+def _putting(messages: queue.SimpleQueue[Any], index: int) -> Callable[[int, int], None]:
+    return lambda done, _: messages.put((index, done))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 from typing import TYPE_CHECKING
 
-from deepscope.trace.process import HelperProcess, cores
+from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, cores
 from deepscope.trace.source import likely_json_bytes
 
 if TYPE_CHECKING:
@@ -59,11 +59,8 @@ class Decoders:
         part: Columns | None = None
         try:
             if process is not None:
-                process.send(text)
-                body = process.receive()
-                if body is not None:
-                    part = pickle.loads(body)  # noqa: S301  made by this package's own process
-        except (OSError, ValueError, EOFError, pickle.UnpicklingError):
+                part = pickle.loads(process.ask(text))  # noqa: S301  made by this package's own process
+        except (ProcessEndedError, MessageError, MemoryError, EOFError, pickle.UnpicklingError):
             process = None
         finally:
             self._free.put(process)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gc
-import os
 import pickle
 from collections.abc import Iterator
 
 from deepscope.errors import DeepScopeError
+from deepscope.processes import Told, serve
 from deepscope.trace.columns import Columns
 from deepscope.trace.pieces import Pieces
-from deepscope.trace.process import own_pipes, read_message, write_message
 from deepscope.trace.source import CHUNK_BYTES
 
 __all__ = ["decode_part"]
@@ -34,16 +33,10 @@ def _chunks(text: bytes) -> Iterator[bytes]:
         yield text[start : start + CHUNK_BYTES]
 
 
-def main() -> None:
-    """Answers requests on standard input until there are no more."""
-    gc.disable()  # nothing made while decoding can form a cycle
-    requests, answers = own_pipes()
-    try:
-        while (text := read_message(requests)) is not None:
-            write_message(answers, pickle.dumps(decode_part(text), pickle.HIGHEST_PROTOCOL))
-    except (BrokenPipeError, KeyboardInterrupt):
-        os._exit(1)  # nobody waits for the answer any more
+def _pickled(text: bytes, _: Told) -> bytes:
+    return pickle.dumps(decode_part(text), pickle.HIGHEST_PROTOCOL)
 
 
 if __name__ == "__main__":
-    main()
+    gc.disable()  # nothing made while decoding can form a cycle
+    serve(_pickled)

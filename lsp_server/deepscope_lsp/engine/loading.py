@@ -6,28 +6,19 @@ reaches the server, running out of memory does not end it, and cancelling is end
 
 from __future__ import annotations
 
-import contextlib
-import os
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import msgspec
 
-from deepscope.errors import DeepScopeError, TraceError, remake
+from deepscope.errors import DeepScopeError, TraceError
+from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Told
 from deepscope.records import Profile
 from deepscope.records.ranks import merge_profiles
 from deepscope.store import cache
 from deepscope.store.runs import Selection, select
 
 __all__ = ["CancelledLoadError", "Loader", "Request", "cached_profile"]
-
-Progress = Callable[[int, int], None]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,16 +30,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     rank: int | None = None
     stage: str | None = None
     partial: bool = False
-
-
-class Report(msgspec.Struct, omit_defaults=True):
-    """One line that the loading process writes."""
-
-    done: int = 0
-    total: int = 0
-    kind: str = ""
-    arguments: list[Any] = []
-    """Of an error, to be made again by `remake`."""
 
 
 class CancelledLoadError(DeepScopeError):
@@ -78,7 +59,7 @@ class Loader:
     """One load that can be cancelled from another thread."""
 
     request: Request
-    _process: subprocess.Popen[bytes] | None = None
+    _process: HelperProcess | None = None
     _is_cancelled: bool = False
 
     def __post_init__(self) -> None:
@@ -89,9 +70,9 @@ class Loader:
         with self._lock:
             self._is_cancelled = True
             if self._process is not None:
-                self._process.kill()
+                self._process.end()
 
-    def load(self, progress: Progress | None = None) -> Profile:
+    def load(self, progress: Told | None = None) -> Profile:
         """Loads, from the cache or in a process of its own; called from a thread of its own.
 
         Raises:
@@ -101,45 +82,37 @@ class Loader:
         profile = cached_profile(self.request)
         if profile is not None:
             return profile
-        with tempfile.TemporaryDirectory(prefix="deepscope-") as folder:
-            result = Path(folder) / "profile.msgpack"
-            self._run(result, progress)
-            try:
-                return msgspec.msgpack.decode(result.read_bytes(), type=Profile)
-            except (OSError, msgspec.MsgspecError) as error:
-                raise TraceError(f"{self.request.path}: its profile could not be handed over: {error}") from error
+        process = self._start()
+        try:
+            return msgspec.msgpack.decode(process.ask(msgspec.msgpack.encode(self.request), progress), type=Profile)
+        except (ProcessEndedError, MessageError, MemoryError, msgspec.MsgspecError) as error:
+            if self._is_cancelled:
+                raise self._cancelled() from None
+            raise TraceError(f"{self.request.path}: {_why(error)}") from error
+        finally:
+            process.end()
 
-    def _run(self, result: Path, progress: Progress | None) -> None:
-        with self._start(result) as process:
-            assert process.stdout is not None
-            report = Report()
-            for row in process.stdout:
-                with contextlib.suppress(msgspec.MsgspecError):
-                    report = msgspec.json.decode(row, type=Report)
-                    if progress is not None and report.total:
-                        progress(report.done, report.total)
-        if self._is_cancelled:
-            raise CancelledLoadError(f"{self.request.path}: loading was cancelled")
-        if report.kind:
-            raise remake(report.kind, report.arguments)
-        if process.returncode:
-            ended = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
-            raise TraceError(
-                f"{self.request.path}: reading it ended with {ended} (not enough memory?); "
-                "try `deepscope report` on it in a terminal"
-            )
-
-    def _start(self, result: Path) -> subprocess.Popen[bytes]:
+    def _start(self) -> HelperProcess:
         with self._lock:
             if self._is_cancelled:
-                raise CancelledLoadError(f"{self.request.path}: loading was cancelled")
-            arguments = msgspec.json.encode(self.request).decode()
-            self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "deepscope_lsp.engine.loading_process", arguments, str(result)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-                env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-            )
-            return self._process
+                raise self._cancelled()
+            # One core is left to the editor.
+            single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+            process = HelperProcess.start("deepscope_lsp.engine.loading_process", is_quiet=True, environment=single)
+            if process is None:
+                raise TraceError(f"{self.request.path}: no process could be started to read it")
+            self._process = process
+            return process
+
+    def _cancelled(self) -> CancelledLoadError:
+        return CancelledLoadError(f"{self.request.path}: loading was cancelled")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "not enough memory to read it"
+    if isinstance(error, ProcessEndedError):
+        code = error.exit_code
+        ended = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return f"reading it ended with {ended} (not enough memory?); try `deepscope report` on it in a terminal"
+    return f"its profile could not be handed over: {error}"

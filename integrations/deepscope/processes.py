@@ -1,0 +1,209 @@
+"""Work in a process of this package's own: requests and answers over pipes, errors as what they are.
+
+A plain subprocess: `multiprocessing` would run the caller's main module again in it, and the caller may be a user's
+script without a guard, a notebook, or a thread of an editor's server.
+
+A module that does such work ends with `if __name__ == "__main__": serve(work)`; whoever wants it done starts
+`HelperProcess.start("that.module")` and asks.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TypeAlias
+
+from deepscope.errors import DeepScopeError, remake
+
+__all__ = ["HelperProcess", "MessageError", "ProcessEndedError", "Told", "Work", "cores", "serve"]
+
+Told: TypeAlias = Callable[[int, int], None]
+"""Called with bytes done and bytes in all."""
+Work: TypeAlias = Callable[[bytes, Told], bytes]
+"""From a request, and whom to tell how far it is, to the answer."""
+
+_MARK = b"DSM2"
+"""Stands before each message: what else might speak on the pipe is not taken for a length."""
+_PROGRESS, _DONE, _FAILED = b"P", b"D", b"F"
+_NUMBER_BYTES = 8
+_SOURCES = Path(__file__).resolve().parents[1]
+_TOLD_EVERY_SECONDS = 0.05
+
+
+class MessageError(ValueError):
+    """What came over the pipe is no message."""
+
+
+class ProcessEndedError(Exception):
+    """The process ended without an answer; `exit_code` is negative for a signal."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
+class HelperProcess:
+    """A running process, to be ended with `end`."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process = process
+        self._requests = process.stdin
+        self._answers = process.stdout
+
+    @classmethod
+    def start(
+        cls, module: str, *, is_quiet: bool = False, environment: Mapping[str, str] | None = None
+    ) -> HelperProcess | None:
+        """`python -m module`, of this interpreter and this package; None where no process can be started.
+
+        Args:
+            module: one that calls `serve`.
+            is_quiet: what it prints to standard error goes nowhere.
+            environment: variables that it gets besides this process's own.
+        """
+        if not sys.executable:
+            return None
+        paths = [str(_SOURCES), *filter(None, [os.environ.get("PYTHONPATH")])]
+        own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}  # no module of the working folder's
+        try:
+            process = subprocess.Popen(  # noqa: S603  this very interpreter
+                [sys.executable, "-m", module],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL if is_quiet else None,
+                env=os.environ | own | dict(environment or {}),
+                start_new_session=True,  # Ctrl-C, and a scheduler's signals, are this process's to handle
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            )
+        except OSError:
+            return None
+        return cls(process)
+
+    def ask(self, request: bytes, told: Told | None = None) -> bytes:
+        """The answer, while `told` hears how far the work is.
+
+        Raises:
+            DeepScopeError: the work raised it.
+            MemoryError: the process had not enough memory.
+            ProcessEndedError: it ended without an answer.
+            MessageError: something else spoke in its place.
+        """
+        with suppress(OSError, ValueError):  # it is gone, or `end` closed the pipe: so it is for the answer, too
+            _write(self._requests, _DONE, request)
+        while (message := self._next())[0] == _PROGRESS:
+            if told is not None:
+                told(_number(message[1][:_NUMBER_BYTES]), _number(message[1][_NUMBER_BYTES:]))
+        if message[0] == _DONE:
+            return message[1]
+        raise _made_again(message[1])
+
+    def _next(self) -> tuple[bytes, bytes]:
+        message = None
+        try:
+            message = _read(self._answers)
+        except MessageError:
+            raise
+        except (OSError, ValueError):
+            pass
+        if message is None:
+            raise ProcessEndedError(self._process.wait())
+        return message
+
+    def end(self) -> None:
+        """Ends it at once, whatever it is doing; a thread that waits in `ask` gets `ProcessEndedError`."""
+        self._process.kill()
+        for stream in (self._requests, self._answers):
+            with suppress(OSError):
+                stream.close()
+        self._process.wait()
+
+
+def serve(work: Work) -> None:
+    """In such a process: does the work for each request until there are no more.
+
+    `DeepScopeError` and `MemoryError` are answers; any other exception ends the process.
+    """
+    requests, answers = _own_pipes()
+    teller = _Teller(answers)
+    try:
+        while (message := _read(requests)) is not None:
+            try:
+                kind, body = _DONE, work(message[1], teller.told)
+            except (DeepScopeError, MemoryError) as error:
+                kind, body = _FAILED, _described(error)
+            _write(answers, kind, body)
+    except (BrokenPipeError, KeyboardInterrupt):
+        os._exit(1)  # nobody waits for the answer any more
+
+
+class _Teller:
+    """Tells how far the work is: the end, and what lies before it at most twenty times a second."""
+
+    def __init__(self, answers: IO[bytes]) -> None:
+        self._answers = answers
+        self._next = 0.0
+
+    def told(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now >= self._next or done >= total:
+            self._next = now + _TOLD_EVERY_SECONDS
+            _write(self._answers, _PROGRESS, _bytes(done) + _bytes(total))
+
+
+def _described(error: DeepScopeError | MemoryError) -> bytes:
+    import json
+
+    return json.dumps([type(error).__name__, error.args], default=str).encode()
+
+
+def _made_again(body: bytes) -> DeepScopeError | MemoryError:
+    import json
+
+    kind, arguments = json.loads(body)
+    return MemoryError() if kind == "MemoryError" else remake(kind, arguments)
+
+
+def _write(stream: IO[bytes], kind: bytes, body: bytes) -> None:
+    stream.write(_MARK + kind + _bytes(len(body)))
+    stream.write(body)
+    stream.flush()
+
+
+def _read(stream: IO[bytes]) -> tuple[bytes, bytes] | None:
+    """The next message's kind and body; None where the other side has ended. Raises `MessageError` on anything else."""
+    size = len(_MARK) + 1 + _NUMBER_BYTES
+    head = stream.read(size)
+    if head and not head.startswith(_MARK[: len(head)]):
+        raise MessageError("something else spoke in the place of a process of DeepScope's")
+    if len(head) < size:
+        return None
+    length = _number(head[-_NUMBER_BYTES:])
+    body = stream.read(length)
+    return (head[len(_MARK) : len(_MARK) + 1], body) if len(body) == length else None
+
+
+def _bytes(number: int) -> bytes:
+    return number.to_bytes(_NUMBER_BYTES, "big")
+
+
+def _number(body: bytes) -> int:
+    return int.from_bytes(body, "big")
+
+
+def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:
+    """Requests and answers. Whatever else would be printed goes to standard error."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return sys.stdin.buffer, answers
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
