@@ -132,6 +132,19 @@ def test_what_is_compiled_after_a_graph_break_stands_at_the_call_of_the_compiled
     assert at("helper") <= lines["aten::sinh"] <= at("helper") | at("function")
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_decision_that_breaks_the_graph_stands_at_its_line(backend: str, tmp_path: Path) -> None:
+    torch._dynamo.reset()
+    deciding = torch.compile(load_target("graph_breaks").deciding, backend=backend)
+    x = torch.full((2, 4), 0.5)  # its `while` goes round three times
+    deciding(x)
+    found = record(tmp_path, lambda: deciding(x), times=1)
+    lines = [span.lines[0][1] for span in found.spans if span.name == "aten::_local_scalar_dense" and span.lines]
+    marks = ["if", "while", "while", "while", "if again", "item"]
+    assert lines == [line_of(mark, "graph_breaks") for mark in marks]
+    torch._dynamo.reset()
+
+
 def test_the_time_after_a_graph_break_is_the_callers_too(broken: Attribution) -> None:
     profile = build_profile(broken.trace)
     by_line = {line.line: line for line in profile.lines}

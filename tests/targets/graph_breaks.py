@@ -35,6 +35,18 @@ def function(x):
     return x.exp2()
 
 
+def deciding(x):
+    x = x.cos()
+    if x.sum() > 0:  # if
+        x = x.tan()
+    while x.sum() > 3:  # while
+        x = x / 2
+    torch._dynamo.graph_break()
+    if x.sum() < 100:  # if again
+        x = x.sin()
+    return x.max().item()  # item
+
+
 def step(net, compiled, x):
     x = net(x)  # net
     x = compiled(x)  # function

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dis
 import functools
+import sys
 from collections.abc import Mapping
 from types import CodeType, FrameType
 
-__all__ = ["is_resumed", "line_starts", "offsets_of_lines", "opens_at_start", "resume_offset"]
+__all__ = ["is_resumed", "line_starts", "offsets_of_lines", "opens_at_start", "resume_offset", "users_line_starts"]
 
 _LONG = 128
 """Lines. CPython keeps a line's distance from the `def` in a byte; beyond, it searches its table at each event."""
@@ -67,6 +68,30 @@ def offsets_of_lines(code: CodeType) -> Mapping[int, int]:
             starts[begin] = line
             starts.update((offset, line) for offset in range(begin + 2, end, 2) if offset in targets)
     return starts
+
+
+def users_line_starts(code: CodeType) -> Mapping[int, int] | None:
+    """In code that dynamo wrote, the offsets at which lines of the user's begin, and the lines; None where it has none.
+
+    An instruction that was the user's has columns. What dynamo adds has none, and the line of what stands before it: so
+    also the TO_BOOL before a jump (3.13), in which a tensor is waited for.
+
+    None, too, where Python's own line events do: on 3.11, unless the code begins on a line that is the user's too, as
+    in a loop that breaks its graph at `while`.
+    """
+    starts: dict[int, int] = {}
+    before: dis.Instruction | None = None
+    line = 0
+    for instruction in dis.get_instructions(code):
+        place = getattr(instruction, "positions", None)  # came with 3.11
+        if place is not None and place.lineno and place.end_col_offset:
+            if place.lineno != line:
+                tested = before is not None and before.opname == "TO_BOOL" and "POP_JUMP" in instruction.opname
+                starts[before.offset if tested and before is not None else instruction.offset] = place.lineno
+            line = place.lineno
+        before = instruction
+    is_told = sys.version_info < (3, 12) and code.co_firstlineno not in starts.values()
+    return None if is_told else starts or None
 
 
 def is_resumed(frame: FrameType, start: int) -> bool:

@@ -285,7 +285,7 @@ class MonitoringHooks:
                     entry.is_special = False
                     stack.append(entry)
                 if function.opens_at_start:
-                    set_line(stack, getframe(1).f_lineno)
+                    set_line(stack, function.place(getframe(1)))
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
                 fail(error)
             return None

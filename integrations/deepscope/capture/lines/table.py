@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from deepscope.capture.lines.code_facts import line_starts, opens_at_start, resume_offset
+from deepscope.capture.lines.code_facts import line_starts, opens_at_start, resume_offset, users_line_starts
 from deepscope.capture.lines.dynamo import continued_function, is_compiled, undisturbed
 from deepscope.capture.lines.emit import Pair, make_pair
 from deepscope.capture.lines.levels import Level
@@ -15,9 +15,12 @@ from deepscope.capture.lines.loops import Loop
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.trace.scope_names import line_name, module_name
 
-__all__ = ["LINE", "MODULE", "OFTEN", "UNLIMITED", "Function", "MakePair", "ScopeRow", "ScopeTable", "Slot"]
+__all__ = ["HIDDEN", "LINE", "MODULE", "OFTEN", "UNLIMITED", "Function", "MakePair", "ScopeRow", "ScopeTable", "Slot"]
 
 LINE, MODULE = 0, 1
+
+HIDDEN = -1
+"""In place of a line: the instruction is none of the user's."""
 
 UNLIMITED = 1 << 62
 OFTEN = 4
@@ -139,9 +142,11 @@ class Function:
         """Whether dynamo made it of what comes after a graph break: its caller is the function that it goes on with."""
         self.opens_at_start = self.is_continuation or opens_at_start(code)
         self.resume_offset = resume_offset(code)
-        self.line_starts = line_starts(code)
-        """Of a long function and one with silent loops: the offsets of its lines."""
-        self.hidden_line = code.co_firstlineno if self.is_continuation or is_compiled(code) else 0
+        is_written = self.is_continuation or is_compiled(code)
+        users_own = users_line_starts(code) if is_written else None
+        self.line_starts = users_own or line_starts(code)
+        """Of a long function, a compiled one and one with silent loops: the offsets of its lines."""
+        self.hidden_line = HIDDEN if users_own else code.co_firstlineno if is_written else 0
         """A line that never has a scope: in compiled code the definition, where all that has no line stands."""
         self.calls = 0
         self.seen = 0
@@ -157,6 +162,8 @@ class Function:
         for loop in self.loops:
             if loop.begin <= frame.f_lasti <= loop.end:
                 return loop.line
+        if self.hidden_line == HIDDEN and self.line_starts and frame.f_lasti < min(self.line_starts):
+            return HIDDEN
         return frame.f_lineno
 
 

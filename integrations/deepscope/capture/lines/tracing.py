@@ -22,7 +22,7 @@ from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.levels import Level
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import Function, ScopeTable
+from deepscope.capture.lines.table import HIDDEN, Function, ScopeTable
 
 __all__ = ["TracingHooks"]
 
@@ -220,6 +220,9 @@ class TracingHooks:
                 if function.whole is not None:
                     frame.f_trace_lines = False
                     set_line(stack, None)
+                elif function.hidden_line == HIDDEN:
+                    frame.f_trace_lines, frame.f_trace_opcodes = False, True
+                    set_line(stack, HIDDEN)
                 elif is_resumed(frame, function.resume_offset):
                     set_line(stack, frame.f_lineno)
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
@@ -252,6 +255,7 @@ class TracingHooks:
     def _local_functions(self, stack: Stack, pulse: Pulse) -> tuple[Trace, Trace]:
         fail, new_slot, stacks = self._fail, self._table.line, self._stacks
         run, set_line, leave = stacks.run, stacks.set_line, self._leave_function(stack)
+        go_on = self._go_on_in_compiled
         long_ns, clock = stacks.long_ns, perf_counter_ns
 
         def on_local(frame: FrameType, event: str, _arg: Any) -> Any:
@@ -290,6 +294,8 @@ class TracingHooks:
                     pair[0]()
                 elif event == "return":
                     leave(frame)
+                elif event == "opcode":
+                    go_on(stack, frame)
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
                 fail(error)
 
@@ -306,6 +312,13 @@ class TracingHooks:
 
         self._all += (on_local, on_module)
         return on_local, on_module
+
+    def _go_on_in_compiled(self, stack: Stack, frame: FrameType) -> None:
+        """The next instruction of code whose line events do not tell the user's lines from what dynamo added."""
+        entry = stack[-1] if stack else None
+        starts = entry.function.line_starts if entry is not None and entry.code is frame.f_code else None
+        if starts is not None and frame.f_lasti in starts:
+            self._stacks.set_line(stack, starts[frame.f_lasti])
 
     def _leave_function(self, stack: Stack) -> Callable[[FrameType], None]:
         spare, leave_top, leave_to = self._stacks.spare, self._stacks.leave, self._stacks.leave_to
@@ -342,4 +355,4 @@ class TracingHooks:
 
 def _let_go(frame: FrameType) -> None:
     frame.f_trace = None
-    frame.f_trace_lines = True
+    frame.f_trace_lines, frame.f_trace_opcodes = True, False
