@@ -21,6 +21,7 @@ _hidden: set[str] = set()
 
 # torch/_dynamo/resume_execution.py
 _CONTINUATION = re.compile(r"^(.*\.)?torch_dynamo_resume_in_(.+)_at_\d+$", re.DOTALL)
+_OLD_CONTINUATION = re.compile(r"^(.*\.)?resume_in_(.+)$", re.DOTALL)  # before 2.3; a user's function may be named so
 
 
 def _eval_frame() -> Any:
@@ -85,7 +86,8 @@ def is_compiled(code: CodeType) -> bool:
     return outputs is not None and hasattr(outputs, "__contains__") and code in outputs
 
 
-def continued_function(name: str) -> str:
-    """The function that one of this name, which dynamo wrote, goes on with after a graph break; "" for any other."""
-    match = _CONTINUATION.match(name)
+def continued_function(code: CodeType) -> str:
+    """The function that this code, which dynamo wrote, goes on with after a graph break; "" for any other code."""
+    name: str = getattr(code, "co_qualname", code.co_name)  # co_qualname came with 3.11
+    match = _CONTINUATION.match(name) or (_OLD_CONTINUATION.match(name) if is_compiled(code) else None)
     return f"{match[1] or ''}{match[2]}" if match else ""

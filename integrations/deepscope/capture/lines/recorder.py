@@ -20,6 +20,7 @@ from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import LINE, ScopeRow, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.capture.notices import warn
+from deepscope.trace import scope_names
 
 __all__ = ["LineRecord", "LineRecorder"]
 
@@ -193,4 +194,5 @@ _open_windows: weakref.WeakSet[_Window] = abandoned_in_children()
 
 def _hide_hooks() -> None:
     package = __name__.rpartition(".")[0]
-    hide_modules([module for name, module in list(sys.modules.items()) if name.startswith(f"{package}.")])
+    own = [module for name, module in list(sys.modules.items()) if name.startswith(f"{package}.")]
+    hide_modules([*own, scope_names])

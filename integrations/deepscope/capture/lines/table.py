@@ -135,7 +135,7 @@ class Function:
         self.code = code
         self.lines: dict[int, Slot] = {}
         name = getattr(code, "co_qualname", code.co_name)  # co_qualname came with 3.11
-        continued = continued_function(name)
+        continued = continued_function(code)
         self.name: str = continued or name
         self.first_line = code.co_firstlineno
         self.is_continuation = bool(continued)
