@@ -1,9 +1,12 @@
-import { mkdirSync, readFileSync, renameSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { moveRecorded } from "./support/doctored";
+import { doctor, moveRecorded } from "./support/doctored";
 import { copyProject, hottestOf, placeInRow, PROGRAM, report, scratch, TRACES, traces, type Report } from "./support/recorded";
 import { Workbench } from "./support/workbench";
+
+/** A program that is not here. */
+const OTHER = "other.py";
 
 describe("a trace recorded on another machine", () => {
   const own = scratch();
@@ -52,31 +55,53 @@ describe("a trace recorded on another machine", () => {
   });
 });
 
-describe("a trace of code that is not here", () => {
+describe("a newer trace of code that is not here", () => {
   const own = scratch();
   const project = join(own.path, "here");
+  const foreign = join(own.path, "theirs", "other.pt.trace.json.gz");
   let bench: Workbench;
   let recorded: Report;
 
   beforeAll(async () => {
     copyProject(inject("project"), project);
-    moveRecorded(traces(project)[0]!, project, "/home/train/elsewhere");
-    recorded = report(join(project, TRACES));
-    mkdirSync(join(project, "deep", "down"), { recursive: true });
-    renameSync(join(project, PROGRAM), join(project, "deep", "down", PROGRAM)); // where nobody looks
+    mkdirSync(join(own.path, "theirs"));
+    cpSync(traces(project)[0]!, foreign);
+    moveRecorded(foreign, join(project, PROGRAM), `/home/train/elsewhere/${OTHER}`);
+    doctor(foreign, (header) => {
+      header.files[0]!.text += "\n# somebody else's\n";
+      delete header.files[0]!.sha256;
+      Object.assign(header, { run_id: "theirs", program: OTHER, recorded_at: "2100-01-01T00:00:00+00:00" });
+    });
+    recorded = report(foreign);
     bench = await Workbench.open({ folder: project, extensions: inject("extensions") });
     await bench.traceShown(); // though no Python file is open, and `deepscope_logs` is ignored by git and by searches
     await bench.showDeepScope();
+    await bench.rows("Hot Lines").first().waitFor();
   });
   afterAll(async () => {
     await bench.close();
     own.remove();
   });
 
+  it("leaves the user's own run, and is shown where the user wants it", async () => {
+    const ownRow = bench.rows("Hot Lines").first().filter({ hasText: placeInRow(hottestOf(recorded).line) });
+    await ownRow.waitFor();
+    renameSync(foreign, join(project, TRACES, "other.pt.trace.json.gz"));
+    const offer = bench.notification("is newer, and no code of it is here: your own run stays");
+    await offer.waitFor();
+    await bench.screenshot("newer-elsewhere");
+    await ownRow.waitFor();
+    await offer.getByRole("button", { name: "Show It" }).click();
+    await bench.rows("Hot Lines").first().filter({ hasText: `${OTHER}:${hottestOf(recorded).line}` }).waitFor();
+    // Its row in the list of runs is the one that is shown now; the user's own is still there.
+    await bench.rows("Runs").filter({ hasText: OTHER }).locator(".custom-view-tree-node-item-icon.codicon-check").waitFor();
+    await bench.rows("Runs").filter({ hasText: PROGRAM }).first().waitFor();
+  });
+
   it("has dimmed rows, which show the text as it ran and who called it", async () => {
     const hottest = hottestOf(recorded);
     const row = bench.rows("Hot Lines").first();
-    await row.filter({ hasText: placeInRow(hottest.line) }).waitFor();
+    await row.filter({ hasText: `${OTHER}:${hottest.line}` }).waitFor();
     const colour = (part: string): Promise<string> => row.locator(part).first().evaluate((label) => getComputedStyle(label).color);
     expect(await colour(".label-name")).not.toBe(await bench.rows("Runs").first().locator(".label-name").first().evaluate((label) => getComputedStyle(label).color));
     await row.click();
@@ -88,6 +113,8 @@ describe("a trace of code that is not here", () => {
   });
 
   it("is found in the folder that the user points to, and stays found", async () => {
+    mkdirSync(join(project, "deep", "down"), { recursive: true });
+    renameSync(join(project, PROGRAM), join(project, "deep", "down", OTHER)); // where nobody looks
     await bench.rows("Hot Lines").first().click();
     await bench.notification("was not found here").first().getByRole("button", { name: "Locate Folder…" }).click();
     const input = bench.page.locator(".quick-input-widget:visible input").first();
@@ -98,7 +125,7 @@ describe("a trace of code that is not here", () => {
     await bench.screenshot("locating");
     await bench.page.locator(".quick-input-widget:visible").getByRole("button", { name: "Look Here" }).click();
     await bench.page.locator(".quick-input-widget").waitFor({ state: "hidden" });
-    await bench.page.locator('.tab.active[aria-label*="train_transformer.py"], .tab.active[data-resource-name="train_transformer.py"]').first().waitFor();
+    await bench.page.locator(`.tab.active[data-resource-name="${OTHER}"]`).first().waitFor();
     await bench.page.locator(".breadcrumbs-control").filter({ hasText: "down" }).first().waitFor();
     const hottest = hottestOf(recorded);
     await bench.atLine(hottest.line);

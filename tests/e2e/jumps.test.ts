@@ -75,13 +75,23 @@ describe("a jump after an edit", () => {
     await bench.atLine(caller.line + lower);
   }
 
-  /** The last lens above a line of code: that of its function. */
+  /** The last lens above a line of code: that of its function, once edits have moved all lenses to their places. */
   async function lensAbove(code: string): Promise<Locator> {
-    const below = (await bench.codeLine(code).boundingBox())?.y ?? 0;
     const lenses = bench.page.locator(".editor-instance .codelens-decoration a").filter({ hasText: /, own/, visible: true });
-    const tops = await lenses.evaluateAll((found) => found.map((lens) => lens.getBoundingClientRect().top));
-    const nearest = Math.max(...tops.filter((top) => top < below));
-    return lenses.nth(tops.indexOf(nearest));
+    const drawn = async (): Promise<{ readonly below: number; readonly tops: readonly number[] }> => ({
+      below: (await bench.codeLine(code).boundingBox())?.y ?? 0,
+      tops: await lenses.evaluateAll((found) => found.map((lens) => lens.getBoundingClientRect().top)),
+    });
+    let last = await drawn();
+    await expect
+      .poll(async () => {
+        const [before, now] = [last, await drawn()];
+        last = now;
+        return JSON.stringify(before) === JSON.stringify(now);
+      }, { interval: 500 })
+      .toBe(true);
+    const nearest = Math.max(...last.tops.filter((top) => top < last.below));
+    return lenses.nth(last.tops.indexOf(nearest));
   }
 
   it("leads to the line from every view, when three lines were typed at the top and not saved", async () => {

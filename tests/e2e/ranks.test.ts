@@ -1,4 +1,4 @@
-import { renameSync } from "node:fs";
+import { cpSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { doctor } from "./support/doctored";
@@ -24,6 +24,11 @@ describe("a run of two ranks", () => {
       });
       renameSync(trace, trace.replace(/[^/]+\.rank0/, `worker.fit.rank${rank}`));
     }
+    for (const trace of traces(project)) {
+      const before = trace.replace("worker.fit", "before.fit");
+      cpSync(trace, before);
+      doctor(before, (header) => Object.assign(header, { run_id: "before", recorded_at: "2020-01-01T00:00:00+00:00" }));
+    }
     bench = await Workbench.open({ folder: project, extensions: inject("extensions") });
     await bench.openFile(PROGRAM);
     await bench.traceShown();
@@ -35,8 +40,9 @@ describe("a run of two ranks", () => {
   });
 
   it("is one run in the list", async () => {
-    await expect.poll(() => bench.rows("Runs").filter({ hasText: /rank [01]/ }).count()).toBe(2);
-    expect(await bench.rows("Runs").count()).toBe(3);
+    await expect.poll(() => bench.rows("Runs").filter({ hasText: /rank [01]/ }).count()).toBe(4);
+    expect(await bench.rows("Runs").filter({ hasText: /2 ranks/ }).count()).toBe(2);
+    expect(await bench.rows("Runs").count()).toBe(6);
   });
 
   it("has a flame graph of all ranks and of each", async () => {
@@ -45,15 +51,34 @@ describe("a run of two ranks", () => {
     const total = async (): Promise<number> => durationNs(await graph.locator("#caption").innerText());
     await graph.locator("g.frame").nth(3).waitFor();
     const perStep = ({ totals }: Report): number => totals.device_ns / totals.steps;
-    for (const [rank, trace] of traces(project).entries()) {
+    const ranks = traces(project).filter((trace) => trace.includes("worker.fit"));
+    for (const [rank, trace] of ranks.entries()) {
       await graph.locator("#rank").selectOption(String(rank));
       const expected = perStep(report(trace));
       await expect.poll(async () => Math.abs((await total()) - expected) / expected).toBeLessThan(0.01);
     }
     await bench.screenshot("ranks");
     await graph.locator("#rank").selectOption("all");
-    const [one, other] = traces(project).map((trace) => perStep(report(trace)));
+    const [one, other] = ranks.map((trace) => perStep(report(trace)));
     const mean = (one! + other!) / 2;
     await expect.poll(async () => Math.abs((await total()) - mean) / mean).toBeLessThan(0.01);
+  });
+
+  it("is compared with, and opened in the dashboard, from its row", async () => {
+    const runs = bench.rows("Runs").filter({ hasText: /2 ranks/ });
+    const baselines = bench.rows("Runs").filter({ hasText: "baseline" });
+    await expect.poll(() => baselines.count()).toBe(3); // by itself: the run before, and each of its ranks
+    await bench.run("DeepScope: Stop Comparing");
+    await expect.poll(() => baselines.count()).toBe(0);
+    await runs.nth(1).hover();
+    await runs.nth(1).getByRole("button", { name: /Compare with This/ }).click();
+    await expect.poll(() => baselines.count()).toBe(3);
+    await bench.screenshot("ranks-compared");
+    await bench.chooseFromMenu(runs.nth(1), "Open in Dashboard");
+    await bench.profiler().getByText("Overview").first().waitFor();
+    // The other run's traces lie in the same folder.
+    await bench.profiler().locator("body").filter({ hasText: /Number of Worker\(s\)\s*2/ }).waitFor();
+    await bench.profiler().getByText("before.fit.rank0").first().waitFor();
+    await bench.screenshot("ranks-dashboard");
   });
 });

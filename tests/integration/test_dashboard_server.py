@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,8 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+
+from recorded_traces import own_paths
 
 PROFILER = "data/plugin/pytorch_profiler/"
 
@@ -32,9 +36,10 @@ def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def served(extension: Path, **environment: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def served(extension: Path, *shown: str, **environment: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The address of a server as the extension starts it, and its process."""
-    command = [sys.executable, str(extension / "resources" / "dashboard.py"), "--logdir", str(extension / "runs")]
+    shown = shown or ("--logdir", str(extension / "runs"))
+    command = [sys.executable, str(extension / "resources" / "dashboard.py"), *shown]
     environment = {**os.environ, **environment}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as server:
         assert server.stdout is not None
@@ -77,6 +82,19 @@ def test_everything_else_is_tensorboards_own(address: str) -> None:
     assert json.loads(fetched(f"{address}data/plugins_listing"))["pytorch_profiler"]
     with pytest.raises(HTTPError, match="404"):
         fetched(f"{address}{PROFILER}deepscope-other.js")
+
+
+def test_traces_that_are_named_are_shown_alone_whatever_lies_beside_them(extension: Path, tmp_path: Path) -> None:
+    for run, rank in itertools.product(("old", "new"), range(2)):
+        shutil.copy(own_paths()[-1], tmp_path / f"{run}.rank{rank}.1760000000000000000.pt.trace.json.gz")
+    named = [word for trace in sorted(tmp_path.glob("new.*")) for word in ("--trace", str(trace))]
+    with served(extension, *named) as (url, _):
+        deadline = time.monotonic() + 120
+        while not (runs := json.loads(fetched(f"{url}{PROFILER}runs")))["runs"] or runs["loading"]:
+            assert time.monotonic() < deadline, "the traces are read"
+        assert runs["runs"] == [tmp_path.name]
+        workers = json.loads(fetched(f"{url}{PROFILER}workers?run={tmp_path.name}&view=Overview"))
+        assert workers == ["new.rank0", "new.rank1"]
 
 
 @pytest.fixture

@@ -76,7 +76,8 @@ LSP_MODE = """
 (forward-line 5)
 (forward-char 10)
 (test-write (mapcar (lambda (one) (list (1+ (lsp:position-line (lsp:range-start (lsp:diagnostic-range one))))
-                                        (lsp:diagnostic-code? one) (lsp:diagnostic-message one)))
+                                        (lsp:diagnostic-code? one) (lsp:diagnostic-message one)
+                                        (lsp:diagnostic-severity? one)))
                     (test-diagnostics))
             (gethash "value" (gethash "contents" (lsp-request "textDocument/hover"
                                                               (lsp--text-document-position-params)))))
@@ -117,6 +118,8 @@ def test_eglot_shows_the_diagnostics_takes_settings_and_shows_the_hover(tmp_path
 def test_lsp_mode_shows_the_diagnostics_and_the_hover(tmp_path: Path) -> None:
     configuration = documented("elisp", "lsp-register-client")
     diagnostics, hover = shown_by(tmp_path, "(require 'lsp-mode)\n" + configuration, LSP_MODE)
-    assert {line: code for line, (code, _) in diagnostics.items()} == {6: "hot-line", 7: "hot-line", 12: "DS005"}
+    assert {line: code for line, (code, *_) in diagnostics.items()} == {6: "hot-line", 7: "hot-line", 12: "DS005"}
+    # Hot lines are hints (4): lsp-mode's list of errors leaves them out.
+    assert {line: severity for line, (*_, severity) in diagnostics.items()} == {6: 4, 7: 4, 12: 2}
     assert "Hot line: 75 % of the device time" in diagnostics[6][1]
     assert "| device | 30 µs | 75 % of busy |" in hover

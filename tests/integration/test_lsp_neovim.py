@@ -58,5 +58,8 @@ def test_neovim_shows_the_diagnostics_and_the_hover(tmp_path: Path) -> None:
     assert set(hot) == {7, 8}
     assert hot[7]["message"].startswith("Hot line: 75 % of the device time")
     assert hot[7]["source"] == "DeepScope"
+    # Hot lines are hints (4), what Neovim counts last; findings are the problems.
+    assert {line: one["severity"] for line, one in hot.items()} == {7: 4, 8: 4}
+    assert [one["severity"] for one in shown["diagnostics"] if one["code"] == "DS005"] == [2]
     assert "**Net.forward, line 8** (line 6 when recorded)" in shown["hover"]["contents"]["value"]
     assert "| device | 30 µs | 75 % of busy |" in shown["hover"]["contents"]["value"]

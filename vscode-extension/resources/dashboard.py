@@ -4,6 +4,7 @@ Prints `{"url": ...}` once it answers. It ends when its standard input closes, s
 the editor is killed.
 """
 
+import argparse
 import json
 import multiprocessing
 import os
@@ -81,11 +82,32 @@ def nothing_left_behind():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def logdir_of(traces):
+    """A folder that holds these traces alone, named as the one that they lie in."""
+    folder = Path(tempfile.mkdtemp()) / (traces[0].parent.name or "traces")
+    folder.mkdir()
+    for trace in traces:
+        link = folder / trace.name
+        try:
+            link.symlink_to(trace)
+        except OSError:  # on Windows links are a privilege
+            shutil.copyfile(trace, link)
+    return str(folder)
+
+
 def main(arguments):
-    """Starts the server and waits for the end of standard input."""
+    """Starts the server and waits for the end of standard input.
+
+    `--trace PATH`, as often as wanted, stands in for `--logdir` and shows these traces alone.
+    """
     status = 0
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--trace", action="append", type=Path)
+    own, arguments = parser.parse_known_args(arguments)
     try:
         with nothing_left_behind():
+            if own.trace:
+                arguments += ["--logdir", logdir_of(own.trace)]
             board = program.TensorBoard(server_class=serve)
             board.configure(
                 argv=[sys.argv[0], *arguments, "--host", "127.0.0.1", "--port", "0", "--load_fast", "false"]

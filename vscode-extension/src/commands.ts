@@ -18,7 +18,7 @@ import { pickInterpreter, pickTrace } from "./pickers";
 import type { CallPathsView } from "./views/callPathsView";
 import type { Row } from "./views/hotLinesRows";
 import type { HotLinesView } from "./views/hotLinesView";
-import { chosenBy, type RunRow, type TraceRow } from "./views/runRows";
+import { chosenBy, pathsOf, type RunRow, type TraceRow } from "./views/runRows";
 import type { RunsView } from "./views/runsView";
 
 export interface Parts {
@@ -75,7 +75,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     "deepscope.runs.delete": (row: TraceRow) => runs.delete(row),
     "deepscope.runs.reveal": (row: TraceRow) =>
       vscode.commands.executeCommand("revealInExplorer", vscode.Uri.file(row.trace.path)),
-    "deepscope.runs.dashboard": (row: RunRow | TraceRow) => dashboard.open(chosenBy(row).path),
+    "deepscope.runs.dashboard": (row: RunRow | TraceRow) => dashboard.openTraces(pathsOf(row)),
 
     "deepscope.hotLines.groupBy": () => hotLines.chooseGroup(),
     "deepscope.hotLines.sortBy": () => hotLines.chooseMetric(),

@@ -10,9 +10,9 @@ import { CrashPolicy } from "../server/crashes";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { readOr } from "../shape";
-import { parentOf } from "../views/runRows";
 import { jump } from "./jump";
 import { fromPage, type FromPage } from "./messages";
+import { folderOf, isSame, only, type Shown } from "./shown";
 import { TensorBoard } from "./tensorboard";
 
 const REMOTE = /^[a-z][a-z0-9+.-]+:\/\//i;
@@ -20,7 +20,7 @@ const BODY = `<header><span id="place"></span><button id="browser" type="button"
 <iframe id="board" title="TensorBoard" sandbox="allow-scripts allow-same-origin allow-forms allow-popups allow-downloads"></iframe>`;
 
 export class Dashboard implements vscode.Disposable {
-  private board: { readonly process: TensorBoard; readonly folder: string } | undefined;
+  private board: { readonly process: TensorBoard; readonly shown: Shown } | undefined;
   private panel: vscode.WebviewPanel | undefined;
   private readonly crashes = new CrashPolicy();
 
@@ -31,22 +31,30 @@ export class Dashboard implements vscode.Disposable {
     private readonly log: vscode.LogOutputChannel,
   ) {}
 
-  /** Shows the dashboard of a trace's folder; without one of the trace that is shown. */
-  async open(trace?: string): Promise<void> {
-    const folder = this.folderOf(trace);
-    if (folder === undefined) {
+  /** Shows the dashboard of the folder that the trace which is shown lies in. */
+  async open(): Promise<void> {
+    await this.show(this.chosen());
+  }
+
+  /** Shows the dashboard of these traces alone. */
+  async openTraces(paths: readonly string[]): Promise<void> {
+    await this.show(this.chosen(paths));
+  }
+
+  private async show(shown: Shown | undefined): Promise<void> {
+    if (shown === undefined) {
       return;
     }
     this.panel ??= this.createPanel();
     this.panel.reveal(undefined, true);
     this.crashes.forget();
-    await this.load(folder);
+    await this.load(shown);
   }
 
-  async openInBrowser(trace?: string): Promise<void> {
-    const folder = trace === undefined && this.board !== undefined ? this.board.folder : this.folderOf(trace);
-    if (folder !== undefined) {
-      await vscode.env.openExternal(await this.externalUri(folder));
+  async openInBrowser(): Promise<void> {
+    const shown = this.board?.shown ?? this.chosen();
+    if (shown !== undefined) {
+      await vscode.env.openExternal(await this.externalUri(shown));
     }
   }
 
@@ -55,24 +63,24 @@ export class Dashboard implements vscode.Disposable {
     this.endBoard();
   }
 
-  private folderOf(trace: string | undefined): string | undefined {
+  private chosen(paths?: readonly string[]): Shown | undefined {
     if (!vscode.workspace.isTrusted) {
       void notify("info", "DeepScope: this workspace is restricted; trust it to start the dashboard.");
       return undefined;
     }
-    const shown = trace ?? this.session.status?.trace?.path;
-    if (shown === undefined) {
+    const path = paths?.[0] ?? this.session.status?.trace?.path;
+    if (path === undefined) {
       void notify("info", "DeepScope: no trace is shown yet; record a run or select a trace.");
       return undefined;
     }
-    if (REMOTE.test(shown)) {
+    if (REMOTE.test(path)) {
       void notify("info", "DeepScope: TensorBoard reads local folders; copy the trace here to see it there.");
       return undefined;
     }
-    return /\.json(\.gz)?$/.test(shown) ? parentOf(shown) : shown;
+    return paths === undefined ? folderOf(path) : only(paths);
   }
 
-  private async load(folder: string): Promise<void> {
+  private async load(shown: Shown): Promise<void> {
     const { panel } = this;
     if (panel === undefined) {
       return;
@@ -80,9 +88,9 @@ export class Dashboard implements vscode.Disposable {
     try {
       const uri = await vscode.window.withProgress(
         { location: { viewId: "deepscope.runs" }, title: "Starting TensorBoard" },
-        () => this.externalUri(folder),
+        () => this.externalUri(shown),
       );
-      this.showPage(panel, uri, folder);
+      this.showPage(panel, uri, shown);
     } catch (error) {
       this.log.error(`dashboard: ${String(error)}`);
       panel.dispose();
@@ -97,8 +105,8 @@ export class Dashboard implements vscode.Disposable {
     }
   }
 
-  /** The address of a TensorBoard on this folder, as the browser can reach it. */
-  private async externalUri(folder: string): Promise<vscode.Uri> {
+  /** The address of a TensorBoard that shows this, as the browser can reach it. */
+  private async externalUri(shown: Shown): Promise<vscode.Uri> {
     const { interpreter } = this.session;
     if (interpreter === undefined) {
       throw new Error("no Python interpreter was found");
@@ -106,19 +114,19 @@ export class Dashboard implements vscode.Disposable {
     if (!interpreter.facts.hasDashboard) {
       throw new Error(`${interpreter.python} lacks TensorBoard; run: pip install 'deepscope[dashboard]'`);
     }
-    if (this.board?.folder !== folder) {
+    if (this.board === undefined || !isSame(shown, this.board.shown)) {
       this.endBoard();
       const settings = vscode.workspace.getConfiguration("deepscope");
       this.board = {
-        folder,
+        shown,
         process: new TensorBoard({
           python: interpreter.python,
           script: this.context.asAbsolutePath(path.join("resources", "dashboard.py")),
-          folder,
+          shown: shown.words,
           extraArguments: settings.get<string[]>("dashboard.arguments", []),
           cwd: this.context.globalStorageUri.fsPath,
           say: (line) => this.log.info(`TensorBoard: ${line}`),
-          died: () => this.died(folder),
+          died: () => this.died(shown),
         }),
       };
     }
@@ -126,7 +134,7 @@ export class Dashboard implements vscode.Disposable {
   }
 
   /** A TensorBoard that ended by itself is started again while its panel is open. */
-  private died(folder: string): void {
+  private died(shown: Shown): void {
     this.log.warn("TensorBoard has ended");
     this.board = undefined;
     const pauseMs = this.crashes.crashed();
@@ -138,7 +146,7 @@ export class Dashboard implements vscode.Disposable {
       void notify("error", "DeepScope: TensorBoard ended several times; its output is in the logs.");
       return;
     }
-    setTimeout(() => void this.load(folder), pauseMs);
+    setTimeout(() => void this.load(shown), pauseMs);
   }
 
   private endBoard(): void {
@@ -167,7 +175,7 @@ export class Dashboard implements vscode.Disposable {
     return panel;
   }
 
-  private showPage(panel: vscode.WebviewPanel, uri: vscode.Uri, folder: string): void {
+  private showPage(panel: vscode.WebviewPanel, uri: vscode.Uri, shown: Shown): void {
     const { webview } = panel;
     const address = uri.toString(true);
     webview.html = page(
@@ -178,7 +186,7 @@ export class Dashboard implements vscode.Disposable {
         style: webview.asWebviewUri(vscode.Uri.joinPath(this.assets, "dashboard.css")).toString(),
         frameOrigin: new URL(address).origin,
         body: BODY,
-        data: { url: `${address}#pytorch_profiler`, folder },
+        data: { url: `${address}#pytorch_profiler`, folder: shown.title },
       },
       randomBytes(16).toString("hex"),
     );

@@ -12,7 +12,8 @@ export interface TensorBoardOptions {
   readonly python: string;
   /** The extension's `dashboard.py`. */
   readonly script: string;
-  readonly folder: string;
+  /** What it shows, as `dashboard.py` takes it. */
+  readonly shown: readonly string[];
   readonly extraArguments: readonly string[];
   readonly cwd: string;
   readonly say: (line: string) => void;
@@ -26,7 +27,7 @@ export class TensorBoard {
   private isEnding = false;
 
   constructor(options: TensorBoardOptions) {
-    this.child = spawn(options.python, [options.script, ...options.extraArguments, "--logdir", options.folder], {
+    this.child = spawn(options.python, [options.script, ...options.extraArguments, ...options.shown], {
       cwd: options.cwd,
       windowsHide: true,
     });

@@ -51,6 +51,11 @@ export function chosenBy(row: RunRow | TraceRow): Chosen {
   return row.kind === "trace" ? { path: row.trace.path } : { path: row.traces[0]?.trace.path ?? "", run: true };
 }
 
+/** The traces that a row is of. */
+export function pathsOf(row: RunRow | TraceRow): string[] {
+  return tracesIn([row]).map(({ trace }) => trace.path);
+}
+
 /** All the traces in rows. */
 export function tracesIn(rows: readonly (RunRow | TraceRow)[]): TraceRow[] {
   return rows.flatMap((row) => (row.kind === "run" ? row.traces : [row]));

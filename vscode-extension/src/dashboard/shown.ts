@@ -1,0 +1,25 @@
+/** What a dashboard is of: all that lies in a folder, or certain traces. */
+
+import { parentOf } from "../views/runRows";
+
+export interface Shown {
+  /** For `dashboard.py`; two of the same are the same. */
+  readonly words: readonly string[];
+  readonly title: string;
+}
+
+/** All traces in a folder, those to come too; of a trace all beside it. */
+export function folderOf(path: string): Shown {
+  const folder = /\.json(\.gz)?$/.test(path) ? parentOf(path) : path;
+  return { words: ["--logdir", folder], title: folder };
+}
+
+/** These traces alone: what other runs left in their folder does not count as further workers. */
+export function only(paths: readonly string[]): Shown {
+  const [first = ""] = paths;
+  return { words: paths.flatMap((path) => ["--trace", path]), title: paths.length === 1 ? first : `${parentOf(first)} (${paths.length} traces of one run)` };
+}
+
+export function isSame(one: Shown, other: Shown | undefined): boolean {
+  return one.words.join("\0") === other?.words.join("\0");
+}
