@@ -238,6 +238,7 @@ def test_an_older_run_of_two_ranks_is_compared_with_and_shown_as_a_whole(root: P
             await editor.command("clearBaseline")
             status = await editor.command("selectTrace", path=chosen, run=True)
             assert status["trace"]["ranks"] == ranks
+            assert status["trace"]["stepNs"] == 300_000  # the mean of a rank: steps of 200 and 400 µs
             assert (await editor.hints(uri))[6] == "45 µs · 75 %"
             listed = await editor.command("listTraces")
             assert {one["name"] for one in listed if one["selected"]} == {name(1, 0), name(1, 1)}

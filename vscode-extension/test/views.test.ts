@@ -141,6 +141,10 @@ describe("runs", () => {
       listedTrace({ path: `${rank3}${stage}`, recordedNs: 1e12 - index, run: "b", stage, stepNs: stage === "fit" ? 2_790_000_000 : 5_000 }),
     );
     expect(runRows(stages, ["/w"], 3e6).map((row) => row.description)).toEqual(["2.79 s a step · 33 min ago"]);
+    const windows = [[1e12, 0, 4e9], [1e12, 1, 2e9], [9e11, 0, 7e9]].map(([recordedNs = 0, rank = 0, stepNs = 0], index) =>
+      listedTrace({ path: `${rank3}${index}`, recordedNs, run: "b", rank, stage: "fit", stepNs }),
+    );
+    expect(runRows(windows, ["/w"], 3e6).map((row) => row.description)).toEqual(["3.00 s a step · 33 min ago · 2 ranks"]);
   });
 
   it("have the name of their folder where the traces do not say what ran", () => {

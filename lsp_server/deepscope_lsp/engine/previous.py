@@ -8,7 +8,7 @@ from deepscope.records import Profile
 from deepscope.store.recognition import FoundTrace
 from deepscope_lsp.engine.trace_list import program_of
 
-__all__ = ["earlier_traces", "is_same_program", "steps_differ"]
+__all__ = ["earlier_traces", "is_same_program"]
 
 
 def earlier_traces(found: Sequence[FoundTrace], profile: Profile) -> list[FoundTrace]:
@@ -31,14 +31,6 @@ def earlier_traces(found: Sequence[FoundTrace], profile: Profile) -> list[FoundT
 def is_same_program(old: Profile, new: Profile) -> bool:
     """Whether two runs are of one program on like machines, so that their steps can be compared."""
     return bool(program_of(new)) and _identity(old) == _identity(new)
-
-
-def steps_differ(old: Profile, new: Profile) -> bool | None:
-    """Whether no step of one run lasted as long as one of the other; None where a run has fewer than two steps."""
-    before, now = ([step.duration_ns for step in profile.steps] for profile in (old, new))
-    if min(len(before), len(now)) < 2:
-        return None
-    return max(now) < min(before) or max(before) < min(now)
 
 
 def _identity(profile: Profile) -> tuple[object, ...]:

@@ -8,8 +8,9 @@ from deepscope.records import Profile
 from deepscope.store import cache
 from deepscope.store.recognition import FoundTrace
 from deepscope_lsp.engine.recorded_path import parts_of
+from deepscope_lsp.engine.step_times import mean_step_ns
 
-__all__ = ["describe", "mean_step_ns", "program_of"]
+__all__ = ["describe", "program_of"]
 
 
 def describe(found: FoundTrace) -> dict[str, Any]:
@@ -50,9 +51,3 @@ def program_of(profile: Profile) -> str:
     if not weights:
         return ""
     return "".join(parts_of(max(weights, key=lambda file: weights[file])).parts[-1:])
-
-
-def mean_step_ns(profile: Profile) -> int | None:
-    """The mean duration of a step; None where the trace has none."""
-    steps = profile.steps
-    return round(sum(step.duration_ns for step in steps) / len(steps)) if steps else None

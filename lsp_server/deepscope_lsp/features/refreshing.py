@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deepscope.records import Profile
-from deepscope_lsp.engine.previous import steps_differ
-from deepscope_lsp.engine.trace_list import mean_step_ns, program_of
+from deepscope_lsp.engine.step_times import mean_step_ns, steps_differ
+from deepscope_lsp.engine.trace_list import program_of
 from deepscope_lsp.features import diagnostics
 
 if TYPE_CHECKING:

@@ -89,10 +89,21 @@ function runName(traces: readonly ListedTrace[], folders: readonly string[]): st
 /** `2.79 s a step`, `5 min ago`, the device and the commit, of what is known. */
 function runFacts(traces: readonly ListedTrace[], nowMs: number): string[] {
   const [newest] = traces;
-  const stages = STAGES.filter((stage) => traces.some((trace) => stageOf(trace) === stage));
-  const timed = traces.find((trace) => trace.stepNs !== null && stageOf(trace) === (stages[0] ?? stageOf(trace)));
-  const step = timed?.stepNs == null ? "" : `${duration(timed.stepNs)} a step`;
+  const stepNs = meanStepNs(traces);
+  const step = stepNs === null ? "" : `${duration(stepNs)} a step`;
   return newest === undefined ? [] : [step, age(newest.recordedNs / 1e6, nowMs), shortDevice(newest.device), newest.commit.slice(0, 8)];
+}
+
+/** Of the training, if it is among them; the mean of the ranks, of each its newest trace. `traces`: the newest first. */
+function meanStepNs(traces: readonly ListedTrace[]): number | null {
+  const stages = STAGES.filter((stage) => traces.some((trace) => stageOf(trace) === stage));
+  const ofRank = new Map<number | null, number>();
+  for (const trace of traces) {
+    if (trace.stepNs !== null && stageOf(trace) === (stages[0] ?? stageOf(trace)) && !ofRank.has(rankOf(trace))) {
+      ofRank.set(rankOf(trace), trace.stepNs);
+    }
+  }
+  return ofRank.size === 0 ? null : [...ofRank.values()].reduce((sum, ns) => sum + ns, 0) / ofRank.size;
 }
 
 function traceRow(trace: ListedTrace, nowMs: number): TraceRow {
