@@ -9,7 +9,7 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, describe, inject, it } from "vitest";
+import { afterEach, describe, expect, inject, it } from "vitest";
 import { hottestOf, PROGRAM, report, TRACES } from "../support/recorded";
 import { Workbench } from "../support/workbench";
 
@@ -25,6 +25,18 @@ describe("pictures", () => {
     bench = await Workbench.open({ folder: project, extensions: inject("extensions"), settings, viewport: { width, height }, env: { PYTHONWARNINGS: "ignore" } });
     await bench.openFile(PROGRAM);
     await bench.traceShown();
+  };
+
+  /** Nothing moves any more: two pictures in a row are the same. */
+  const settle = async (): Promise<void> => {
+    let last = await bench.page.screenshot();
+    await expect
+      .poll(async () => {
+        const before = last;
+        last = await bench.page.screenshot();
+        return before.equals(last);
+      }, { interval: 1000 })
+      .toBe(true);
   };
 
   const hover = async (): Promise<void> => {
@@ -58,6 +70,7 @@ describe("pictures", () => {
     const graph = bench.webview();
     await graph.locator("g.frame").nth(3).waitFor();
     await graph.getByRole("button", { name: "Reset Zoom" }).click();
+    await settle();
     await bench.screenshot("picture-flame");
   });
 
@@ -72,6 +85,8 @@ describe("pictures", () => {
     await profiler.locator("button:enabled").filter({ hasText: "View CallStack" }).first().click();
     await profiler.getByText("View call frames").first().click();
     await profiler.getByText(`${PROGRAM}(`).last().scrollIntoViewIfNeeded();
+    await profiler.getByRole("button", { name: "Google Charts could not be loaded" }).click();
+    await settle();
     await bench.screenshot("picture-dashboard");
   });
 
