@@ -1,16 +1,14 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { googleReached, googleSilent } from "./support/charts";
 import { listening } from "./support/listening";
-import { PROGRAM } from "./support/recorded";
+import { PROGRAM, traces } from "./support/recorded";
 import { Workbench } from "./support/workbench";
 
 describe("the dashboard", () => {
   let bench: Workbench;
 
   beforeAll(async () => {
-    bench = await Workbench.open({ folder: inject("project"), extensions: inject("extensions") });
-    await bench.openFile(PROGRAM);
-    await bench.traceShown();
+    bench = await Workbench.openProgram({ folder: inject("project"), extensions: inject("extensions") });
   });
   afterAll(() => bench.close());
 
@@ -31,6 +29,7 @@ describe("the dashboard", () => {
       await profiler.locator("svg[role=img] text").filter({ hasText: words }).first().waitFor();
     }
     await profiler.getByRole("button", { name: "Google Charts could not be loaded" }).waitFor();
+    expect(await bench.webview().locator("#place").innerText()).toBe(traces(inject("project")).at(-1)); // the run that is shown
     await bench.screenshot("dashboard");
   });
 

@@ -19,9 +19,7 @@ describe("a trace recorded on another machine", () => {
     const [trace] = traces(project);
     moveRecorded(trace!, project, "/home/train/elsewhere");
     recorded = report(join(project, TRACES));
-    bench = await Workbench.open({ folder: project, extensions: inject("extensions") });
-    await bench.openFile(PROGRAM);
-    await bench.traceShown();
+    bench = await Workbench.openProgram({ folder: project, extensions: inject("extensions") });
   });
   afterAll(async () => {
     await bench.close();

@@ -6,6 +6,13 @@ import { barOf, marksAmong } from "./support/bars";
 import { durationNs } from "./support/units";
 import { Workbench } from "./support/workbench";
 
+const THEMES = [
+  ["dark", "Default Dark Modern", "vs-dark"],
+  ["light", "Default Light Modern", "vs"],
+  ["high-contrast", "Default High Contrast", "hc-black"],
+  ["high-contrast-light", "Default High Contrast Light", "hc-light"],
+] as const;
+
 describe("a recorded run in the editor", () => {
   let bench: Workbench;
   let recorded: Report;
@@ -15,13 +22,11 @@ describe("a recorded run in the editor", () => {
     const project = inject("project");
     recorded = report(join(project, TRACES));
     source = readFileSync(join(project, PROGRAM), "utf8").split("\n");
-    bench = await Workbench.open({
+    bench = await Workbench.openProgram({
       folder: project,
       extensions: inject("extensions"),
       settings: { "debug.allowBreakpointsEverywhere": true },
     });
-    await bench.openFile(PROGRAM);
-    await bench.traceShown();
   });
   afterAll(() => bench.close());
 
@@ -120,5 +125,24 @@ describe("a recorded run in the editor", () => {
     await bench.goToLine(hottest.line);
     await expect.poll(() => bench.hint(code)).toBe(before);
     await bench.status.filter({ hasNotText: "text changed since" }).waitFor();
+  });
+
+  it("has heat of a colour of its own in every kind of theme", async () => {
+    const hottest = hottestOf(recorded);
+    const code = source[hottest.line - 1]!.trim();
+    await bench.goToLine(hottest.line);
+    const colours = new Set<string>();
+    for (const [name, theme, kind] of THEMES) {
+      bench.editor.set({ "workbench.colorTheme": theme });
+      await bench.page.locator(`.monaco-workbench.${kind}`).waitFor();
+      await bench.codeLine(code).locator("span > span").filter({ hasText: "return" }).first().hover();
+      await bench.page.locator(".monaco-hover:visible").filter({ hasText: "backward" }).waitFor();
+      await bench.screenshot(`theme-${name}`);
+      await bench.page.keyboard.press("Escape");
+      const { width, colour } = await bench.codeLine(code).evaluate(barOf);
+      expect(width).toBeGreaterThan(1);
+      colours.add(colour);
+    }
+    expect(colours.size).toBe(THEMES.length);
   });
 });

@@ -24,13 +24,11 @@ describe("a jump after an edit", () => {
     hottest = hottestOf({ ...recorded, lines: recorded.lines.filter((line) => line.function === "Block.forward") });
     caller = recorded.lines.find((line) => line.function === "CharTransformer.forward")!;
     source = readFileSync(program, "utf8").split("\n");
-    bench = await Workbench.open({
+    bench = await Workbench.openProgram({
       folder: project,
       extensions: inject("extensions"),
       settings: { "deepscope.codeLens.enabled": true },
     });
-    await bench.openFile(PROGRAM);
-    await bench.traceShown();
     await bench.showDeepScope();
     await bench.rows("Hot Lines").filter({ hasText: `:${hottest.line}` }).first().waitFor();
     await bench.run("DeepScope: Open Flame Graph");

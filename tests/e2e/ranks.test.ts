@@ -29,9 +29,7 @@ describe("a run of two ranks", () => {
       cpSync(trace, before);
       doctor(before, (header) => Object.assign(header, { run_id: "before", recorded_at: "2020-01-01T00:00:00+00:00" }));
     }
-    bench = await Workbench.open({ folder: project, extensions: inject("extensions") });
-    await bench.openFile(PROGRAM);
-    await bench.traceShown();
+    bench = await Workbench.openProgram({ folder: project, extensions: inject("extensions") });
     await bench.showDeepScope();
   });
   afterAll(async () => {

@@ -1,25 +1,23 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, describe, expect, inject, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
 import { hottestOf, PROGRAM, report, scratch, TRACES } from "./support/recorded";
 import { PYTHON } from "./support/surroundings";
 import { Workbench } from "./support/workbench";
 
-describe("the extension", () => {
-  let bench: Workbench | undefined;
-  afterEach(async () => {
-    await bench?.close();
-    bench = undefined;
-  });
+describe("the language server", () => {
+  let bench: Workbench;
 
-  it("has the server back after it was killed, with its numbers", async () => {
-    bench = await Workbench.open({ folder: inject("project"), extensions: inject("extensions") });
-    await bench.openFile(PROGRAM);
-    await bench.traceShown();
+  beforeAll(async () => {
+    bench = await Workbench.openProgram({ folder: inject("project"), extensions: inject("extensions") });
+  });
+  afterAll(() => bench.close());
+
+  it("is back after it was killed, with its numbers", async () => {
     const [before] = bench.editor.processes("deepscope_lsp");
     process.kill(before!, "SIGKILL");
-    await expect.poll(() => bench!.editor.processes("deepscope_lsp").filter((pid) => pid !== before).length).toBe(1);
+    await expect.poll(() => bench.editor.processes("deepscope_lsp").filter((pid) => pid !== before).length).toBe(1);
     await bench.traceShown();
     const hottest = hottestOf(report(join(inject("project"), TRACES)));
     const code = readFileSync(join(inject("project"), PROGRAM), "utf8").split("\n")[hottest.line - 1]!.trim();
@@ -28,15 +26,12 @@ describe("the extension", () => {
     expect(bench.editor.extensionLog()).toContain("starting it again");
   });
 
-  it("gives up on a server that keeps dying, with one message and its logs", async () => {
-    bench = await Workbench.open({ folder: inject("project"), extensions: inject("extensions") });
-    await bench.openFile(PROGRAM);
-    await bench.traceShown();
+  it("is given up when it keeps dying, with one message and its logs", async () => {
     const gone = new Set<number>();
     const message = bench.notification(/language server stopped \d times/);
     await expect
       .poll(async () => {
-        for (const pid of bench!.editor.processes("deepscope_lsp")) {
+        for (const pid of bench.editor.processes("deepscope_lsp")) {
           if (!gone.has(pid)) {
             gone.add(pid);
             process.kill(pid, "SIGKILL");
@@ -49,6 +44,14 @@ describe("the extension", () => {
     expect(await bench.page.locator(".notification-toast").count()).toBe(1);
     await message.getByRole("button", { name: "Show Logs" }).click();
     await bench.page.locator(".pane-body.output-view, .output-view").first().waitFor();
+  });
+});
+
+describe("the extension", () => {
+  let bench: Workbench | undefined;
+  afterEach(async () => {
+    await bench?.close();
+    bench = undefined;
   });
 
   it("offers to install where the interpreter has no DeepScope, and installs nothing unasked", async () => {

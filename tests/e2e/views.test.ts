@@ -17,9 +17,7 @@ describe("the views", () => {
   beforeAll(async () => {
     copyProject(inject("project"), project);
     recorded = report(join(project, TRACES));
-    bench = await Workbench.open({ folder: project, extensions: inject("extensions") });
-    await bench.openFile(PROGRAM);
-    await bench.traceShown();
+    bench = await Workbench.openProgram({ folder: project, extensions: inject("extensions") });
     await bench.showDeepScope();
   });
   afterAll(async () => {

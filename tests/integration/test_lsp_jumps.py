@@ -1,6 +1,8 @@
 """Jumps after edits: where a recorded line stands at the moment of the click, through the protocol."""
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,14 @@ def root(root: Path) -> Path:
     """The project, with a trace of it."""
     record(root)
     return root
+
+
+@asynccontextmanager
+async def looking_at(path: Path, tmp_path: Path) -> AsyncIterator[tuple[Editor, str]]:
+    """An editor in which the trace is shown and a file of the project is open."""
+    async with editing(path.parent, cache=tmp_path / "cache") as editor:
+        await editor.until_ready()
+        yield editor, editor.open(path)
 
 
 async def jump(editor: Editor, root: Path, line: int) -> tuple[int, str] | None:
@@ -43,9 +53,7 @@ async def told_lines(editor: Editor, line: int) -> dict[str, Any]:
 
 def test_an_edit_moves_the_places_of_every_answer_before_it_is_saved(root: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with editing(root, cache=tmp_path / "cache") as editor:
-            await editor.until_ready()
-            uri = editor.open(root / "train.py")
+        async with looking_at(root / "train.py", tmp_path) as (editor, uri):
             editor.edit(uri, (0, 0), (0, 0), ABOVE)
             assert await jump(editor, root, NET["project"]) == (NET["project"] + 3, "same")
             moved = NET["call"] + 3
@@ -62,9 +70,7 @@ def test_an_edit_moves_the_places_of_every_answer_before_it_is_saved(root: Path,
 
 def test_an_edited_line_is_jumped_to_and_of_a_deleted_one_the_line_above(root: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with editing(root, cache=tmp_path / "cache") as editor:
-            await editor.until_ready()
-            uri = editor.open(root / "train.py")
+        async with looking_at(root / "train.py", tmp_path) as (editor, uri):
             editor.edit(uri, (0, 0), (0, 0), ABOVE)
             place = NET["relu"] + 3
             editor.edit(uri, (place - 1, 17), (place - 1, 21), "gelu")
@@ -78,9 +84,7 @@ def test_an_edited_line_is_jumped_to_and_of_a_deleted_one_the_line_above(root: P
 
 def test_edits_that_were_never_saved_are_forgotten_with_their_document(root: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with editing(root, cache=tmp_path / "cache") as editor:
-            await editor.until_ready()
-            uri = editor.open(root / "train.py")
+        async with looking_at(root / "train.py", tmp_path) as (editor, uri):
             editor.edit(uri, (0, 0), (0, 0), ABOVE)
             editor.close(uri)
             assert await jump(editor, root, NET["project"]) == (NET["project"], "same")
@@ -122,9 +126,7 @@ def test_a_file_outside_the_workspace_is_not_read(root: Path, tmp_path: Path) ->
 
 def test_the_line_under_the_cursor_is_known_by_the_line_that_ran(root: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with editing(root, cache=tmp_path / "cache") as editor:
-            await editor.until_ready()
-            uri = editor.open(root / "train.py")
+        async with looking_at(root / "train.py", tmp_path) as (editor, uri):
             editor.edit(uri, (0, 0), (0, 0), ABOVE)
             found = await editor.command("recordedLine", uri=uri, line=NET["project"] + 3)
             assert (found["file"], found["line"]) == (str(root / "train.py"), NET["project"])

@@ -8,6 +8,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import sys
@@ -24,6 +25,8 @@ PREFIX = "deepscope-"
 PAGES = {"", "index.html", "trace_embedding.html"}
 """Last parts of the paths of pages that people look at: TensorBoard's own, torch-tb-profiler's, and its trace view."""
 GOOGLE_CHARTS = b'src="https://www.gstatic.com/charts/loader.js"'
+
+TRACE_NAME = re.compile(r"\.pt\.trace\.json(\.gz)?$")
 
 ENDING_S = 2
 """How long to wait for the end of a process that was told to end."""
@@ -82,12 +85,20 @@ def nothing_left_behind():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def profiler_name(name):
+    """A trace's name as torch-tb-profiler knows traces by; most are so called."""
+    if TRACE_NAME.search(name):
+        return name
+    ending = ".gz" if name.endswith(".gz") else ""
+    return name.removesuffix(".gz").removesuffix(".json") + ".pt.trace.json" + ending
+
+
 def logdir_of(traces):
     """A folder that holds these traces alone, named as the one that they lie in."""
     folder = Path(tempfile.mkdtemp()) / (traces[0].parent.name or "traces")
     folder.mkdir()
     for trace in traces:
-        link = folder / trace.name
+        link = folder / profiler_name(trace.name)
         try:
             link.symlink_to(trace)
         except OSError:  # on Windows links are a privilege

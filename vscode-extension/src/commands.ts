@@ -75,7 +75,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     "deepscope.runs.delete": (row: TraceRow) => runs.delete(row),
     "deepscope.runs.reveal": (row: TraceRow) =>
       vscode.commands.executeCommand("revealInExplorer", vscode.Uri.file(row.trace.path)),
-    "deepscope.runs.dashboard": (row: RunRow | TraceRow) => dashboard.openTraces(pathsOf(row)),
+    "deepscope.runs.dashboard": (row: RunRow | TraceRow) => dashboard.open(pathsOf(row)),
 
     "deepscope.hotLines.groupBy": () => hotLines.chooseGroup(),
     "deepscope.hotLines.sortBy": () => hotLines.chooseMetric(),

@@ -8,11 +8,11 @@ import { PYTHON, REPOSITORY } from "./surroundings";
 /** A virtual environment with all the packages there are but DeepScope itself; answers its interpreter. */
 export function environmentWithoutDeepScope(folder: string): string {
   const packages = join(folder, "packages");
-  execFileSync(PYTHON, ["-m", "venv", folder]);
+  execFileSync(PYTHON, ["-m", "venv", "--without-pip", folder]);
   mkdirSync(packages);
   const from = purelib(PYTHON);
   for (const name of readdirSync(from)) {
-    if (!/deepscope|\.pth$|^pip/.test(name)) {
+    if (!/deepscope|\.pth$/.test(name)) {
       symlinkSync(join(from, name), join(packages, name));
     }
   }

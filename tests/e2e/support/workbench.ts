@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { chromium, type Browser, type FrameLocator, type Locator, type Page } from "playwright-core";
 import { inject, TestRunner } from "vitest";
 import { Editor, type EditorOptions } from "./editor";
+import { PROGRAM } from "./recorded";
 import { OUTPUT } from "./surroundings";
 
 /** How long a test waits for what it names: a loaded machine with two cores takes its time. */
@@ -31,6 +32,14 @@ export class Workbench {
     await page.locator(".monaco-workbench .statusbar").waitFor();
     const bench = new Workbench(editor, browser, page);
     Workbench.opened.add(bench);
+    return bench;
+  }
+
+  /** The same with the recorded program in front and its trace shown. */
+  static async openProgram(options: EditorOptions): Promise<Workbench> {
+    const bench = await Workbench.open(options);
+    await bench.openFile(PROGRAM);
+    await bench.traceShown();
     return bench;
   }
 

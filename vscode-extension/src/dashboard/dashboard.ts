@@ -12,7 +12,7 @@ import type { Session } from "../session";
 import { readOr } from "../shape";
 import { jump } from "./jump";
 import { fromPage, type FromPage } from "./messages";
-import { folderOf, isSame, only, type Shown } from "./shown";
+import { isSame, only, type Shown } from "./shown";
 import { TensorBoard } from "./tensorboard";
 
 const REMOTE = /^[a-z][a-z0-9+.-]+:\/\//i;
@@ -31,17 +31,9 @@ export class Dashboard implements vscode.Disposable {
     private readonly log: vscode.LogOutputChannel,
   ) {}
 
-  /** Shows the dashboard of the folder that the trace which is shown lies in. */
-  async open(): Promise<void> {
-    await this.show(this.chosen());
-  }
-
-  /** Shows the dashboard of these traces alone. */
-  async openTraces(paths: readonly string[]): Promise<void> {
-    await this.show(this.chosen(paths));
-  }
-
-  private async show(shown: Shown | undefined): Promise<void> {
+  /** Shows the dashboard of these traces; without any of those that the editor shows. */
+  async open(paths?: readonly string[]): Promise<void> {
+    const shown = this.chosen(paths);
     if (shown === undefined) {
       return;
     }
@@ -63,21 +55,20 @@ export class Dashboard implements vscode.Disposable {
     this.endBoard();
   }
 
-  private chosen(paths?: readonly string[]): Shown | undefined {
+  private chosen(paths: readonly string[] = this.session.status?.trace?.paths ?? []): Shown | undefined {
     if (!vscode.workspace.isTrusted) {
       void notify("info", "DeepScope: this workspace is restricted; trust it to start the dashboard.");
       return undefined;
     }
-    const path = paths?.[0] ?? this.session.status?.trace?.path;
-    if (path === undefined) {
+    if (paths.length === 0) {
       void notify("info", "DeepScope: no trace is shown yet; record a run or select a trace.");
       return undefined;
     }
-    if (REMOTE.test(path)) {
+    if (paths.some((path) => REMOTE.test(path))) {
       void notify("info", "DeepScope: TensorBoard reads local folders; copy the trace here to see it there.");
       return undefined;
     }
-    return paths === undefined ? folderOf(path) : only(paths);
+    return only(paths);
   }
 
   private async load(shown: Shown): Promise<void> {

@@ -1,4 +1,4 @@
-/** What a dashboard is of: all that lies in a folder, or certain traces. */
+/** What a dashboard is of: the traces of a run. */
 
 import { parentOf } from "../views/runRows";
 
@@ -8,13 +8,7 @@ export interface Shown {
   readonly title: string;
 }
 
-/** All traces in a folder, those to come too; of a trace all beside it. */
-export function folderOf(path: string): Shown {
-  const folder = /\.json(\.gz)?$/.test(path) ? parentOf(path) : path;
-  return { words: ["--logdir", folder], title: folder };
-}
-
-/** These traces alone: what other runs left in their folder does not count as further workers. */
+/** These traces alone: what other runs left in their folder does not count as further workers of this one. */
 export function only(paths: readonly string[]): Shown {
   const [first = ""] = paths;
   return { words: paths.flatMap((path) => ["--trace", path]), title: paths.length === 1 ? first : `${parentOf(first)} (${paths.length} traces of one run)` };
