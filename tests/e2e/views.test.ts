@@ -31,7 +31,7 @@ describe("the views", () => {
     const hottest = hottestOf(recorded);
     const first = bench.rows("Hot Lines").first();
     await first.filter({ hasText: placeInRow(hottest.line) }).waitFor();
-    expect(await first.innerText()).toMatch(/^\d+ % · [\d.]+ (µs|ms|s)\s*train_tr…mer\.py:\d+\s+return x/);
+    expect(await first.innerText()).toMatch(/^\d+ % · [\d.]+ (µs|ms|s)\s*train_…er\.py:\d+\s+return x/);
     await bench.screenshot("hot-lines");
     await first.click();
     await bench.atLine(hottest.line);

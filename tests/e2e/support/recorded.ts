@@ -10,7 +10,7 @@ import { PYTHON } from "./surroundings";
 
 export const PROGRAM = "train_transformer.py";
 /** How rows name a line of it: the middle of a long name is left out. */
-export const placeInRow = (line: number): string => `train_tr…mer.py:${line}`;
+export const placeInRow = (line: number): string => `train_…er.py:${line}`;
 export const TRACES = "deepscope_logs";
 
 /** One line of `deepscope report --format json`. */

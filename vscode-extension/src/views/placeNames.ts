@@ -14,8 +14,9 @@ export function placeName({ file, line, uri, currentLine }: NamedPlace): string 
   return `${notebook === undefined ? baseName(file) : decoded(notebook)}:${currentLine ?? line}`;
 }
 
-const NAME_LENGTH = 15;
-const NAME_END = 6;
+/** So many characters leave room for four digits in a side bar of the usual width, also where other rows can be unfolded. */
+const NAME_LENGTH = 12;
+const NAME_END = 5;
 
 /** A place for a row: of a long name of a file the middle is left out, so that a narrow side bar does not cut the line number. */
 export function shortPlace(place: string): string {
