@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from deepscope.trace.arguments import Arguments
 from deepscope.trace.decode import Args, Buffer, Event, exact_times, nanoseconds
+from deepscope.trace.heads import Group, Heads
 from deepscope.trace.model import Int32, Int64
 from deepscope.trace.moments import Moments
-from deepscope.trace.places import Group, Places
 from deepscope.trace.tables import Table
 
 __all__ = ["QUEUE_OFFSET", "Columns"]
@@ -44,14 +44,18 @@ class Columns:
         """Complete events without a usable time."""
         self.has_halves = False
         """Whether events came in two halves (`ph: B` and `E`), which parts decoded apart would not bring together."""
-        self._places = Places(self.strings, self.threads)
+        self._heads = Heads(self.strings, self.threads)
         self._begun: dict[tuple[Any, Any], list[tuple[Event, int]]] = defaultdict(list)
         self._parts: dict[str, list[Array]] = defaultdict(list)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What `join` needs, for another process."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_heads", "_begun")}
+
     def add(self, events: list[Event], text: Buffer) -> None:
         """Take the events of one piece; `text` is the JSON array that they were decoded from."""
-        places = self._places.of(events)
-        groups = self._places.groups(places)
+        heads = self._heads.of(events)
+        groups = self._heads.groups(heads)
         complete, others = groups == Group.COMPLETE, groups > Group.COMPLETE
         whole, rest = _chosen(events, complete), _chosen(events, others)
         starts = nanoseconds([e.ts for e in whole])
@@ -63,21 +67,19 @@ class Columns:
             self.left_out += int((complete & ~good).sum())
             complete &= good
             starts, durations, whole = starts[complete], durations[complete], _chosen(events, complete)
-        self._add_complete(whole, places[complete], starts, durations)
+        self._add_complete(whole, heads[complete], starts, durations)
         if rest:
-            self._add_others(rest, places[others], groups[others], instants, text)
+            self._add_others(rest, heads[others], groups[others], instants, text)
 
-    def _add_complete(self, events: list[Event], places: Int32, starts: Int64, durations: Int64) -> None:
+    def _add_complete(self, events: list[Event], heads: Int32, starts: Int64, durations: Int64) -> None:
         parts = self._parts
         parts["start_ns"].append(starts)
         # Older recorders wrote negative durations for events that the clock's adjustment turned round.
         parts["duration_ns"].append(np.maximum(durations, 0))
-        strings = self.strings
-        names = np.fromiter([strings[e.name] for e in events], np.int32, len(events))
-        categories = self._places.categories(places)
+        names, categories = self._heads.names(heads), self._heads.categories(heads)
         parts["name"].append(names)
         parts["category"].append(categories)
-        parts["thread"].append(self._places.threads(places))
+        parts["thread"].append(self._heads.threads(heads))
         for code in np.flatnonzero(np.bincount(categories)).tolist():
             rows = np.flatnonzero(categories == code)
             category = events[rows[0]].cat
@@ -87,22 +89,22 @@ class Columns:
         self.count += len(events)
 
     def _add_others(
-        self, events: list[Event], places: Int32, groups: npt.NDArray[np.uint8], times: Int64, text: Buffer
+        self, events: list[Event], heads: Int32, groups: npt.NDArray[np.uint8], times: Int64, text: Buffer
     ) -> None:
         """Events of other phases, in the order of the file within each group."""
         present = np.flatnonzero(np.bincount(groups)).tolist()
         for group in present:
             rows = groups == group
-            self._add_group(Group(group), _chosen(events, rows), places[rows], times[rows], text)
+            self._add_group(Group(group), _chosen(events, rows), heads[rows], times[rows], text)
 
-    def _add_group(self, group: Group, events: list[Event], places: Int32, times: Int64, text: Buffer) -> None:
+    def _add_group(self, group: Group, events: list[Event], heads: Int32, times: Int64, text: Buffer) -> None:
         if group in (Group.FLOW, Group.LAUNCH):
-            threads, is_start = self._places.threads(places), self._places.is_start(places)
+            threads, is_start = self._heads.threads(heads), self._heads.is_start(heads)
             self.moments.add_arrows(events, times, threads, is_start, launch=group == Group.LAUNCH)
-        elif group == Group.INSTANT:
-            is_memory = np.array([e.name == "[memory]" and e.args is not None for e in events], np.bool_)
-            args = [e.args or _ABSENT for e in _chosen(events, is_memory)]
-            self.moments.add_memory(args, times[is_memory], self._places.threads(places[is_memory]))
+        elif group == Group.MEMORY:
+            has_args = np.array([e.args is not None for e in events], np.bool_)
+            args = [e.args or _ABSENT for e in _chosen(events, has_args)]
+            self.moments.add_memory(args, times[has_args], self._heads.threads(heads[has_args]))
         elif group == Group.COUNTER:
             self.moments.add_counters([e.name for e in events], times, text, self.strings)
         elif group == Group.METADATA:
@@ -127,7 +129,7 @@ class Columns:
                 starts.append(start)
                 ends.append(time)
         start_ns, end_ns = np.array(starts, np.int64), np.array(ends, np.int64)
-        self._add_complete(joined, self._places.of_joined(joined), start_ns, end_ns - start_ns)
+        self._add_complete(joined, self._heads.of_joined(joined), start_ns, end_ns - start_ns)
 
     def _add_metadata(self, event: Event, args: Args) -> None:
         if not isinstance(args.name, str):

@@ -1,6 +1,6 @@
-"""Where an event stands: its phase, category, process and thread, of which a trace has few combinations.
+"""What an event says beside its times: phase, category, name, process and thread. A trace has few combinations.
 
-One look-up an event says all that hangs on them; whole columns do the rest.
+One look-up an event tells all that hangs on them; whole columns do the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from deepscope.trace.decode import Event
 from deepscope.trace.model import Int32
 from deepscope.trace.tables import Table
 
-__all__ = ["Group", "Places"]
+__all__ = ["Group", "Heads"]
 
 
 class Group(IntEnum):
@@ -32,7 +32,8 @@ class Group(IntEnum):
     """Arrows from forward to backward."""
     LAUNCH = 4
     """Ascend's arrows from calls to work."""
-    INSTANT = 5
+    MEMORY = 5
+    """Allocations and releases."""
     COUNTER = 6
     METADATA = 7
 
@@ -43,24 +44,24 @@ _PHASES = {
     "E": Group.HALF,
     "M": Group.METADATA,
     "C": Group.COUNTER,
-    "i": Group.INSTANT,
-    "I": Group.INSTANT,
 }
 # Other arrows (`ac2g`, `async`) say no more than the correlation does.
 _ARROWS = {"fwdbwd": Group.FLOW, "forward_backward": Group.FLOW, "HostToDevice": Group.LAUNCH}
 
 
-def _group(phase: str, category: str) -> Group:
+def _group(phase: str, category: str, name: str) -> Group:
     if phase in {"s", "f"}:
         return _ARROWS.get(category, Group.IGNORED)
+    if phase in {"i", "I"}:
+        return Group.MEMORY if name == "[memory]" else Group.IGNORED
     return _PHASES.get(phase, Group.IGNORED)
 
 
-class Places:
-    """The combinations seen so far, by code; their categories and threads go into the tables once they are asked for.
+class Heads:
+    """The combinations seen so far, by code; their words and threads go into the tables once they are asked for.
 
     Args:
-        strings: gets the categories.
+        strings: gets the categories and names.
         threads: gets (pid, tid).
     """
 
@@ -72,17 +73,18 @@ class Places:
         self._group = np.zeros(0, np.uint8)
         self._is_start = np.zeros(0, np.bool_)
         self._category = np.zeros(0, np.int32)
+        self._name = np.zeros(0, np.int32)
         self._thread = np.zeros(0, np.int32)
 
     def of(self, events: list[Event]) -> Int32:
-        """The code of each event's place."""
+        """The code of each event's combination."""
         codes = self._codes
-        return self._known([codes[e.ph, e.cat, e.pid, e.tid] for e in events])
+        return self._known([codes[e.ph, e.cat, e.name, e.pid, e.tid] for e in events])
 
     def of_joined(self, events: list[Event]) -> Int32:
         """The same for complete events that were put together out of halves."""
         codes = self._codes
-        return self._known([codes["X", e.cat, e.pid, e.tid] for e in events])
+        return self._known([codes["X", e.cat, e.name, e.pid, e.tid] for e in events])
 
     def _known(self, codes: list[int]) -> Int32:
         """The codes as an array, after what hangs on new ones is worked out."""
@@ -90,9 +92,10 @@ class Places:
         if new:
             self._keys += new
             nothing = np.full(len(new), -1, np.int32)
-            self._group = np.append(self._group, np.array([_group(key[0], key[1]) for key in new], np.uint8))
+            self._group = np.append(self._group, np.array([_group(*key[:3]) for key in new], np.uint8))
             self._is_start = np.append(self._is_start, [key[0] == "s" for key in new])
             self._category = np.append(self._category, nothing)
+            self._name = np.append(self._name, nothing)
             self._thread = np.append(self._thread, nothing)
         return np.fromiter(codes, np.int32, len(codes))
 
@@ -108,9 +111,13 @@ class Places:
         """Index of each event's category."""
         return self._asked(self._category, codes, lambda key: self._strings[key[1]])
 
+    def names(self, codes: Int32) -> Int32:
+        """Index of each event's name."""
+        return self._asked(self._name, codes, lambda key: self._strings[key[2]])
+
     def threads(self, codes: Int32) -> Int32:
         """Index of each event's thread."""
-        return self._asked(self._thread, codes, lambda key: self._threads[key[2], key[3]])
+        return self._asked(self._thread, codes, lambda key: self._threads[key[3], key[4]])
 
     def _asked(self, column: Int32, codes: Int32, index: Callable[[_Key], int]) -> Int32:
         found: Int32 = column[codes]
@@ -122,5 +129,5 @@ class Places:
         return found
 
 
-_Key = tuple[str, str, Any, Any]
-"""Phase, category, pid and tid."""
+_Key = tuple[str, str, str, Any, Any]
+"""Phase, category, name, pid and tid."""
