@@ -77,7 +77,7 @@ def run_once(program: Program) -> Sample:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.perf_counter()
         child = subprocess.Popen(
-            list(program.command), stdout=out, stderr=err, env={**os.environ, **program.environment}
+            list(program.command), stdout=out, stderr=err, env={**_environment(), **program.environment}
         )
         _, status, usage = os.wait4(child.pid, 0)
         wall_s = time.perf_counter() - start
@@ -89,6 +89,11 @@ def run_once(program: Program) -> Sample:
             raise RuntimeError(f"{program.name}: exit code {child.returncode}: {' '.join(program.command)}\n{tail}")
         output = out.read().decode(errors="replace")
     return Sample(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT, output)
+
+
+def _environment() -> dict[str, str]:
+    """This process's own, but that byte code is kept, as it is of every installed package."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def run_rounds(
