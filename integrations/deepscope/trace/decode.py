@@ -151,7 +151,7 @@ def counter_values(piece: Buffer) -> Iterator[dict[str, float]]:
             continue
         try:
             args = msgspec.json.decode(event.args)
-        except msgspec.DecodeError:
+        except FAILURES:
             args = None
         samples = args.items() if isinstance(args, dict) else ()
         yield {k: float(v) for k, v in samples if isinstance(v, (int, float)) and abs(v) < 1e300}

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["WORTH_BYTES", "Decoders", "workers_for"]
 
-WORTH_BYTES = 48 << 20
-"""Of JSON: below it the processes take longer to start than they save."""
+WORTH_BYTES = 128 << 20
+"""Of JSON: below it the processes take longer to start than they save; they cost a third of a second of CPU time."""
 _MOST_WORKERS = 5  # decompressing, cutting and joining are done in the caller's process, and take a sixth of the whole
 _WORKER = "deepscope.trace.part"
 

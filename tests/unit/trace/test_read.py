@@ -366,3 +366,16 @@ def test_an_event_larger_than_many_chunks_is_looked_at_a_few_times(tmp_path, mon
     trace = read_trace(builder.write(tmp_path / "t.json"))
     assert [trace.strings[i] for i in trace.events.name] == ["before", "large", "after"]
     assert sum(seen) < 3 * (tmp_path / "t.json").stat().st_size
+
+
+@pytest.mark.parametrize("bad", [b'"\xedA"', b"1e400"])
+def test_a_counter_that_cannot_be_understood_has_no_samples_and_costs_nothing_else(tmp_path, bad):
+    text = (
+        TraceBuilder().op("aten::mm", 10, 7, dims=[]).counter("Power", 10, gpu0=1.5).counter("Power", 20, bad=0).dumps()
+    )
+    path = tmp_path / "a.json"
+    path.write_bytes(text.replace(b'{"bad": 0}', b'{"bad": ' + bad + b"}"))
+    assert bad in path.read_bytes()
+    trace = read_trace(path)
+    assert len(trace.events) == 1
+    assert trace.counters.value.tolist() == [1.5]
