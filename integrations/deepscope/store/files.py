@@ -16,6 +16,7 @@ from deepscope.errors import NotATraceError, NoTraceError, TraceError
 from deepscope.trace.remote import filesystem_of, is_url, open_remote, remote_errors
 
 __all__ = [
+    "NAMED_TRACE_ENDINGS",
     "SKIPPED_FOLDERS",
     "TRACE_ENDINGS",
     "TraceFile",
@@ -26,8 +27,11 @@ __all__ = [
     "single_file",
 ]
 
-TRACE_ENDINGS = (".json", ".json.gz")
-"""How the names of files end that the reader reads."""
+TRACE_ENDINGS = (".json", ".gz", ".trace")
+"""How the names of files end that are looked into."""
+
+NAMED_TRACE_ENDINGS = (".pt.trace.json", ".pt.trace.json.gz")
+"""How torch and DeepScope name traces."""
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
 """Looked into by nobody, like hidden folders and virtual environments: large, and without traces."""
@@ -60,7 +64,7 @@ class TraceFile:
     @property
     def is_named_trace(self) -> bool:
         """Whether it is named as torch and DeepScope name traces: one of these is a trace, even if a broken one."""
-        return self.name.removesuffix(".gz").endswith(".pt.trace.json")
+        return self.name.endswith(NAMED_TRACE_ENDINGS)
 
     @property
     def named_ns(self) -> int:
@@ -110,7 +114,7 @@ def local_file(path: str) -> TraceFile | None:
 
 
 def list_files(path: str) -> list[TraceFile]:
-    """Every `*.json` and `*.json.gz` below a folder, links followed, each folder once.
+    """Every file below a folder that is named like `TRACE_ENDINGS`, links followed, each folder once.
 
     Hidden files and folders, `SKIPPED_FOLDERS` and virtual environments are left out, unless `path` is one itself.
 

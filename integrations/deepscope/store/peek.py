@@ -10,7 +10,7 @@ from deepscope.store.head import is_trace, read_head, recorded_ns
 
 __all__ = ["Peek", "peek"]
 
-_SUFFIX = re.compile(r"(?:\.pt)?(?:\.trace)?\.json(?:\.gz)?$")
+_SUFFIX = re.compile(r"(?:\.pt)?(?:\.trace)?\.json(?:\.gz)?$|(?:\.trace)?\.gz$|\.trace$")
 _STAGES = frozenset({"fit", "validate", "test", "predict", "sanity_check"})
 _RANK_PART = re.compile(r"rank(\d+)$")
 _RANK_WORD = re.compile(r"rank[-_]?(\d+)", re.IGNORECASE)

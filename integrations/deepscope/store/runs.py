@@ -38,8 +38,9 @@ class Selection:
 def find_traces(path: str) -> list[FoundTrace]:
     """All traces at `path` (a file, a folder, an fsspec URL), newest first.
 
-    In a folder these are the files named `*.pt.trace.json[.gz]`, and every other `*.json[.gz]` that begins like a
-    trace. In a remote store, where each look costs a request, the others count only where none is named so.
+    In a folder these are the files named `*.pt.trace.json[.gz]`, and every other `*.json`, `*.gz` and `*.trace` that
+    begins like a trace. In a remote store, where each look costs a request, the others count only where none is named
+    so.
 
     Raises:
         NoTraceError: nothing is at `path`, or no trace is in the folder.
@@ -55,8 +56,10 @@ def find_traces(path: str) -> list[FoundTrace]:
     else:
         found = Recognizer().traces(named[:NAMED_LOOK_LIMIT] + others[:LOOK_LIMIT])
     if not found:
-        seen = f" ({len(files)} JSON files, none of them a trace)" if files else ""
-        raise NoTraceError(f"{path}: no trace in this folder{seen}; traces are *.json or *.json.gz with `traceEvents`")
+        seen = f" ({len(files)} files looked into, none of them a trace)" if files else ""
+        raise NoTraceError(
+            f"{path}: no trace in this folder{seen}; traces are *.json, *.gz or *.trace with `traceEvents`"
+        )
     return found
 
 

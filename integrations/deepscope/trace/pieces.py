@@ -195,6 +195,8 @@ class Pieces:
         try:
             msgspec.json.decode(body)
         except FAILURES:
+            if body.startswith(b"PK\3\4"):
+                return f"is a zip archive; unpack it, or name the trace in it: zip://NAME::{self._path}"
             what = "holds binary data" if b"\0" in body[:1024] else "holds no JSON"
             return f"{what}; {_ADVICE}"
         return f"is JSON without `traceEvents`; {_ADVICE}"

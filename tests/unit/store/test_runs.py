@@ -3,12 +3,14 @@
 import gzip
 import json
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
+from deepscope.store import load_profile
 from deepscope.store.files import list_files
 from deepscope.store.peek import parse_name
 from deepscope.store.recognition import Recognizer
@@ -112,6 +114,25 @@ def test_a_trace_of_any_name_is_found_beside_files_that_are_none(tmp_path: Path)
     assert chosen(tmp_path) == ["trace.json"]
 
 
+@pytest.mark.parametrize("file", ["profile.gz", "rank0.trace", "step.trace.gz", "TRACE.json.gz"])
+def test_a_trace_is_found_without_json_in_its_name(tmp_path: Path, file: str) -> None:
+    text = b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur": 1}]}'
+    (tmp_path / file).write_bytes(gzip.compress(text) if file.endswith(".gz") else text)
+    (tmp_path / "images-idx3-ubyte.gz").write_bytes(gzip.compress(bytes(range(256)) * 64))
+    assert chosen(tmp_path) == [file]
+
+
+def test_an_archive_is_told_how_to_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "trace.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(
+            "trace.json", '{"traceEvents": [{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]}'
+        )
+    with pytest.raises(NotATraceError, match=r"is a zip archive; .* zip://NAME::"):
+        load_profile(path, cache=False)
+    assert load_profile(f"zip://trace.json::{path}", cache=False).trace is not None
+
+
 NO_TRACES = {
     "package.json": {"name": "x", "deepscope": {"traceEvents": [], "run_id": "r"}, "version": "1"},
     "notebook.json": {"cells": [{"source": ['{"traceEvents": [{"ph": "X"}]}', '"traceEvents": [']}], "nbformat": 4},
@@ -129,7 +150,7 @@ NO_TRACES = {
 @pytest.mark.parametrize("file", NO_TRACES)
 def test_ordinary_json_is_no_trace_whatever_words_it_holds(tmp_path: Path, file: str) -> None:
     (tmp_path / file).write_text(json.dumps(NO_TRACES[file], indent=1))
-    with pytest.raises(NoTraceError, match="1 JSON files, none of them a trace"):
+    with pytest.raises(NoTraceError, match="1 files looked into, none of them a trace"):
         select(str(tmp_path))
 
 
@@ -206,7 +227,7 @@ def test_a_folder_without_a_trace_says_so(tmp_path: Path) -> None:
     with pytest.raises(NoTraceError, match="no trace in this folder; traces are"):
         select(str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(NoTraceError, match="1 JSON files, none of them a trace"):
+    with pytest.raises(NoTraceError, match="1 files looked into, none of them a trace"):
         select(str(tmp_path))
 
 
