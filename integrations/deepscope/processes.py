@@ -10,22 +10,27 @@ A module that does such work ends with `if __name__ == "__main__": serve(work)`;
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 from deepscope.errors import DeepScopeError, remake
 
-__all__ = ["HelperProcess", "MessageError", "ProcessEndedError", "Told", "Work", "cores", "serve"]
+if TYPE_CHECKING:
+    import subprocess
+
+__all__ = ["ONE_THREAD", "HelperProcess", "MessageError", "ProcessEndedError", "Told", "Work", "cores", "serve"]
 
 Told: TypeAlias = Callable[[int, int], None]
 """Called with bytes done and bytes in all."""
 Work: TypeAlias = Callable[[bytes, Told], bytes]
 """From a request, and whom to tell how far it is, to the answer."""
+
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+"""Environment of a process that only reads traces: for matrices, of which it has none, NumPy starts a thread a core."""
 
 _MARK = b"DSM2"
 """Stands before each message: what else might speak on the pipe is not taken for a length."""
@@ -58,16 +63,15 @@ class HelperProcess:
         self._answers = process.stdout
 
     @classmethod
-    def start(
-        cls, module: str, *, is_quiet: bool = False, environment: Mapping[str, str] | None = None
-    ) -> HelperProcess | None:
+    def start(cls, module: str, *, is_quiet: bool = False) -> HelperProcess | None:
         """`python -m module`, of this interpreter and this package; None where no process can be started.
 
         Args:
             module: one that calls `serve`.
             is_quiet: what it prints to standard error goes nowhere.
-            environment: variables that it gets besides this process's own.
         """
+        import subprocess  # for large traces alone
+
         if not sys.executable:
             return None
         paths = [str(_SOURCES), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -78,7 +82,7 @@ class HelperProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL if is_quiet else None,
-                env=os.environ | own | dict(environment or {}),
+                env={**ONE_THREAD, **os.environ, **own},
                 start_new_session=True,  # Ctrl-C, and a scheduler's signals, are this process's to handle
                 creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
             )

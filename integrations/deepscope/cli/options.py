@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ import click
 from deepscope.cli.progress import Bar
 from deepscope.store import Profile, load_profile
 from deepscope.store.runs import newest_folder
+from deepscope.processes import ONE_THREAD
 
 __all__ = ["FOLDERS", "load", "output_option", "reading_options"]
 
@@ -42,6 +44,8 @@ def load(
     path: str | None, *, rank: int | None, step: int | None, stage: str | None, partial: bool, no_cache: bool
 ) -> Profile:
     """Loads with a bar on the terminal; without a path the newest run of `FOLDERS`."""
+    for name, value in ONE_THREAD.items():
+        os.environ.setdefault(name, value)
     with Bar() as progress:
         return load_profile(
             newest_folder(FOLDERS) if path is None else path,

@@ -96,9 +96,7 @@ class Loader:
         with self._lock:
             if self._is_cancelled:
                 raise self._cancelled()
-            # One core is left to the editor.
-            single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-            process = HelperProcess.start("deepscope_lsp.engine.loading_process", is_quiet=True, environment=single)
+            process = HelperProcess.start("deepscope_lsp.engine.loading_process", is_quiet=True)
             if process is None:
                 raise TraceError(f"{self.request.path}: no process could be started to read it")
             self._process = process
