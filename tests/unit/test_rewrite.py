@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import pytest
 from deepscope.analysis.call_stacks import CUT_MARK
 from deepscope.capture.rewrite import Instructions, Outcome, rewrite
 from deepscope.errors import TraceError
+from deepscope.processes import HelperProcess
 from deepscope.trace.model import Kind
 from deepscope.trace.read import read_trace
 from trace_builder import BACKWARD, MAIN, TraceBuilder
@@ -262,11 +261,11 @@ def test_the_other_process_answers_as_a_call_does(tmp_path: Path) -> None:
     raw = export(tmp_path, nested())
     target = tmp_path / "run.1.pt.trace.json.gz"
     instructions = Instructions(raw=str(raw), target=str(target), header={"files": FILES, "scopes": SCOPES})
-    done = subprocess.run(
-        [sys.executable, "-c", "from deepscope.capture.rewrite import main; main()"],
-        input=msgspec.json.encode(instructions), capture_output=True, check=True,
-    )  # fmt: skip
-    assert msgspec.json.decode(done.stdout, type=Outcome) == rewrite(instructions)
+    process = HelperProcess.start("deepscope.capture.rewrite")
+    assert process is not None
+    answer = process.ask(msgspec.json.encode(instructions))
+    process.end()
+    assert msgspec.json.decode(answer, type=Outcome) == rewrite(instructions)
 
 
 def many_operators(count: int, frames: int) -> tuple[TraceBuilder, dict[str, Any]]:

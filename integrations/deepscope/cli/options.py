@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from deepscope.cli.progress import Bar
+from deepscope.processes import ONE_THREAD
 from deepscope.store import Profile, load_profile
 from deepscope.store.runs import newest_folder
-from deepscope.processes import ONE_THREAD
 
 __all__ = ["FOLDERS", "load", "output_option", "reading_options"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepscope.store.profile import Profile
+from deepscope.records import Profile
 
 __all__ = ["mean_step_ns", "step_durations_ns", "steps_differ"]
 
