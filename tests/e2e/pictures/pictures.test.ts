@@ -51,6 +51,7 @@ describe("pictures", () => {
     await bench.showDeepScope();
     await bench.rows("Hot Lines").first().waitFor();
     await hover();
+    await settle();
     await bench.screenshot("picture-editor");
   });
 
