@@ -226,7 +226,8 @@ def test_quotes_in_a_name_of_the_users_own_do_not_cost_the_trace(tmp_path: Path)
                 torch.ones(3).sum()
     (trace,) = recording.traces
     spans = [event["name"] for event in load(trace)["traceEvents"] if event.get("cat") == "user_annotation"]
-    assert spans == names
+    # torch 2.14 writes ' for " by itself.
+    assert spans in (names, [name.replace('"', "'") for name in names])
 
 
 class OddLoader:
