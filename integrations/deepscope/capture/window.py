@@ -85,13 +85,14 @@ class Window:
         self._profiler.start_trace()
         self.is_recording = True
         self.all_threads = torch_compat.records_all_threads()
-        # Scopes may be entered only while torch records, so lines come second here and first in end().
-        if self._lines is not None:
-            self._lines.start()
         if self._workers is not None:
             self._workers.open_window()
         self.annotations = Annotations()
         self._open_step(BLOCK_ANNOTATION if step is None else f"ProfilerStep#{step}")
+        # Scopes may be entered only while torch records; and what is done while they are open stands at the user's
+        # line. So lines come last here and first in end().
+        if self._lines is not None:
+            self._lines.start()
         self.cost_ns["start"] = time.perf_counter_ns() - started
 
     def next_step(self, step: int) -> None:
@@ -115,7 +116,7 @@ class Window:
             last_first.callback(self._stop_torch, started)
             last_first.callback(self._precedence.rest)
             if self._lines is not None:
-                last_first.callback(self._stop_lines, self._lines)
+                self._stop_lines(self._lines)
             if self._workers is not None:
                 self.worker_timings = self._workers.end_window()
             if annotations is not None:

@@ -79,9 +79,9 @@ class MonitoringHooks:
         for event, callback in self._raw.items():
             monitoring.register_callback(self._tool, event, callback)
         self.take_samples()
-        self._stacks.align(self._stacks.own, frame)
         events = monitoring.events
         monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.PY_THROW | events.PY_UNWIND)
+        self._stacks.align(self._stacks.own, frame)
         return None
 
     def remove(self) -> None:

@@ -120,6 +120,7 @@ class _Window:
         _open_windows.discard(self)
         self._is_closing = True
         try:
+            self._stacks.close_own()  # at first: what it takes to remove hooks is not the user's line's
             if self._is_hooked and not self._has_failed and self._stacks.is_owner and not self._hooks.is_in_place:
                 self._warnings.append(_TAKEN_OUT)  # the trace says it; the user's debugger is no matter to warn of
             self._hooks.remove()

@@ -300,6 +300,11 @@ class Stacks:
                 entry.quiet = None
                 entry.is_special = True
 
+    def close_own(self) -> None:
+        """Close the scopes of this thread, if it is the owner; `end` must follow, once no hook is in place any more."""
+        if self.is_owner:
+            self._cut(self.own, 0)
+
     def end(self) -> bool:
         """Close the scopes of this thread, if it is the owner; what other threads have open stays open for ever.
 

@@ -67,12 +67,12 @@ class TracingHooks:
             return f"a debugger or coverage tool holds sys.settrace ({name.strip('.')})"
         self._is_on = True
         self._headroom.take()
-        self._stacks.align(self._stacks.own, frame)
         on_call, on_local, on_module = self._functions(self._stacks.own)
-        self._follow_running(frame, on_local, on_module)
         if threading.gettrace() is None:
             self._thread_hook = self._start_thread
             threading.settrace(self._thread_hook)
+        self._stacks.align(self._stacks.own, frame)
+        self._follow_running(frame, on_local, on_module)
         sys.settrace(on_call)
         return None
 

@@ -23,6 +23,7 @@ CELL = re.compile(
 )
 
 _OWN_PACKAGE = Path(__file__).resolve().parents[2]
+_OWN_PREFIX = f"{_OWN_PACKAGE}{os.sep}"
 _START_FOLDER = Path.cwd()
 
 
@@ -82,6 +83,8 @@ class UserCode:
         return str((_START_FOLDER / filename).resolve())
 
     def _decide(self, filename: str) -> bool:
+        if filename.startswith(_OWN_PREFIX):
+            return False
         if CELL.search(filename):
             return not any(fnmatchcase(filename, pattern) for pattern in self.exclude)
         if filename.startswith("<"):
