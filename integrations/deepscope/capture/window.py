@@ -102,6 +102,8 @@ class Window:
         self._close_step()
         self.steps += 1
         self._open_step(f"ProfilerStep#{step}")
+        if self._lines is not None:
+            self._lines.next_step()
 
     def end(self) -> None:
         """Record no longer; hooks and scopes are gone whatever fails here.

@@ -13,11 +13,11 @@ from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 
 
-def profile_of(folder: Path, **account: Any) -> Profile:
+def profile_of(folder: Path, unit: int = 1, **account: Any) -> Profile:
     trace = TraceBuilder()
-    trace.line("a.py", 3, "main", 0, 1_000).op("aten::mm", 100, 300)
-    trace.line("a.py", 9, "count", 1_000, 500).op("aten::add", 1_100, 50)
-    trace.line("a.py", 5, "main", 1_500, 500).op("aten::mm", 1_600, 100)
+    trace.line("a.py", 3, "main", 0, 1_000 * unit).op("aten::mm", 100 * unit, 300 * unit)
+    trace.line("a.py", 9, "count", 1_000 * unit, 500 * unit).op("aten::add", 1_100 * unit, 50 * unit)
+    trace.line("a.py", 5, "main", 1_500 * unit, 500 * unit).op("aten::mm", 1_600 * unit, 100 * unit)
     document = json.loads(trace.dumps())
     document["deepscope"]["lines"] = account
     path = folder / "t.pt.trace.json"
@@ -75,6 +75,31 @@ def test_an_account_that_is_not_as_the_format_says_changes_nothing(tmp_path: Pat
 def test_the_recorders_total_holds_what_entries_alone_do_not(tmp_path: Path) -> None:
     assert profile_of(tmp_path, cost_ns=10, total_ns=700, entries=3).totals.recording_ns == 700
     assert profile_of(tmp_path, cost_ns=10, total_ns=5, entries=3).totals.recording_ns == 30
+
+
+def slowed_ns(folder: Path, **account: Any) -> int:
+    """Of 1,550 µs of Python on lines: 700, 450 and 400 µs outside of operators."""
+    given = {"cost_ns": 10, "entries": 3, "calls": 0, "left_alone": 0, "total_ns": 50_000, "slowdown": 4.0}
+    return profile_of(folder, unit=1_000, **(given | account)).totals.recording_ns - 50_000
+
+
+def test_python_that_runs_slower_while_it_is_recorded_counts_as_recording(tmp_path: Path) -> None:
+    assert slowed_ns(tmp_path, left_alone=1_000) == 1_500_000 * 3 // 4
+    assert slowed_ns(tmp_path, left_alone=1_000, on_core=0.5) == 725_000 * 3 // 4
+    assert slowed_ns(tmp_path, slowdown=1.0, left_alone=1_000) == 0
+
+
+def test_code_in_c_is_not_counted_as_python_that_runs_slower(tmp_path: Path) -> None:
+    assert slowed_ns(tmp_path, left_alone=17) == 20 * 3_000 * 3 // 4
+    number = scope_of(tmp_path, 9)
+    assert slowed_ns(tmp_path, lowered=[[number, "function"]]) == (449_990 + 3 * 3_000) * 3 // 4
+
+
+def test_a_slowdown_that_cannot_be_is_none(tmp_path: Path) -> None:
+    for odd in ("much", -4.0, 0.5, 1e9, True, None, [4.0]):
+        assert slowed_ns(tmp_path, slowdown=odd, left_alone=1_000) == 0
+    for odd in ("half", -0.5, 2.0, None, True):
+        assert slowed_ns(tmp_path, on_core=odd, left_alone=1_000) == 1_500_000 * 3 // 4
 
 
 def test_recorded_steps_that_took_much_longer_are_set_beside_the_others(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 
 from deepscope.analysis.idle import idle
 from deepscope.analysis.result import Analysis
+from deepscope.analysis.window_cost import recording_ns
 from deepscope.records import Resolved, Totals
-from deepscope.trace.model import Trace
 
 __all__ = ["resolved", "totals"]
 
@@ -31,7 +31,9 @@ def totals(analysis: Analysis) -> Totals:
         )
     }
     if analysis.extent.spans is None:  # Entries without a scope and calls cost, too; in which step, nobody knows.
-        sums["recording_ns"] = max(sums["recording_ns"], _stated_recording_ns(analysis.attribution.trace))
+        sums["recording_ns"] = max(
+            sums["recording_ns"], recording_ns(attribution, columns["python_cpu_ns"], sums["recording_ns"])
+        )
     return Totals(
         device_ns=int(work.duration_ns[analysis.counted].sum()),
         busy_ns=busy,
@@ -40,12 +42,6 @@ def totals(analysis: Analysis) -> Totals:
         steps=len(analysis.window.start) if analysis.extent.spans is not None else len(attribution.steps),
         **sums,
     )
-
-
-def _stated_recording_ns(trace: Trace) -> int:
-    lines = (trace.deepscope or {}).get("lines")
-    stated = lines.get("total_ns") if isinstance(lines, dict) else None
-    return stated if type(stated) is int and 0 <= stated < 2**62 else 0
 
 
 def resolved(analysis: Analysis) -> Resolved:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
-from collections.abc import Callable
 from enum import Enum, auto
 from time import perf_counter_ns
-from typing import Any
 
-__all__ = ["CostSamples", "Work", "measure_dispatch_ns"]
+from deepscope.capture.lines.toll import Toll, measure_toll
+
+__all__ = ["CostSamples", "Work"]
 
 _KEPT = 512
 _FIRST_BURST = 384
 _BURST = 96
-_TURNS = 100
-_OUTLIERS = 10
-"""One in so many samples, the longest, was interrupted, or did what is done once in a while."""
+_INTERRUPTED = 8
+"""A sample that took so many times what is usual was interrupted. Shorter ones count: torch's memory grows in some."""
 _FEWEST = 4
 _UNKNOWN_NS = 800
 
@@ -28,10 +26,17 @@ class Work(Enum):
     """A line began, with a scope."""
     QUIET = auto()
     """A line past its budget began, without one."""
+    TRIAL = auto()
+    """A line on trial began, with a scope whose time is taken."""
     FIRST = auto()
     """A line began for the first time, and its scope was made."""
+    MODULE = auto()
+    """A module's call began, with a scope."""
     CALL = auto()
     """A frame began, or ended: half a call."""
+
+
+_TIMES_AN_ENTRY = {Work.QUIET: 2, Work.TRIAL: 3, Work.MODULE: 2}
 
 
 class CostSamples:
@@ -43,8 +48,8 @@ class CostSamples:
         self._samples: dict[Work, deque[int]] = {work: deque(maxlen=_KEPT) for work in Work}
         self._means: dict[Work, int] = {}
         self._wanted = _FIRST_BURST
-        self.dispatch_ns = 0
-        """What Python takes to call a hook; 0 until `prepare`."""
+        self.toll = Toll()
+        """Python's own part; none until `prepare`."""
         self._is_prepared = False
 
     @property
@@ -63,11 +68,11 @@ class CostSamples:
         self._means.pop(work, None)
 
     def prepare(self) -> None:
-        """Before a window: measure, once, what Python itself takes to call a hook; when none of ours is in place."""
+        """Before a window: measure, once, what Python itself takes beside the hooks; when none of ours is in place."""
         self.begin_burst()
         if not self._is_prepared:
             self._is_prepared = True
-            self.dispatch_ns = measure_dispatch_ns()
+            self.toll = measure_toll()
 
     def of(self, work: Work) -> int:
         """Nanoseconds that one callback costs, Python's part included; a guess where there are few samples."""
@@ -75,57 +80,12 @@ class CostSamples:
         if known is None:
             samples = sorted(self._samples[work])
             if len(samples) < _FEWEST:
-                return 2 * self.of(Work.ENTRY) if work is Work.QUIET else _UNKNOWN_NS + self.dispatch_ns
-            kept = samples[: len(samples) - len(samples) // _OUTLIERS]
+                return _TIMES_AN_ENTRY[work] * self.of(Work.ENTRY) if work in _TIMES_AN_ENTRY else self._unknown_ns
+            longest = _INTERRUPTED * samples[len(samples) // 2]
+            kept = [sample for sample in samples if sample <= longest]
             known = self._means[work] = sum(kept) // len(kept)
-        return known + self.dispatch_ns
+        return known + self.toll.event_ns
 
-
-def measure_dispatch_ns() -> int:
-    """What a line hook costs that does nothing: Python's own part; about a millisecond of work."""
-    bare = _shortest(_lines)
-    hooked = _with_hook(_lines)
-    return max(hooked - bare, 0) // (2 * _TURNS)
-
-
-def _lines() -> None:
-    for turn in range(_TURNS):
-        _ = turn
-
-
-def _shortest(lines: Callable[[], None]) -> int:
-    best = 1 << 62
-    for _ in range(5):
-        started = perf_counter_ns()
-        lines()
-        best = min(best, perf_counter_ns() - started)
-    return best
-
-
-def _with_hook(lines: Callable[[], None]) -> int:
-    monitoring: Any = getattr(sys, "monitoring", None)
-    if monitoring is None:
-        if sys.gettrace() is not None:
-            return 0
-
-        def on_local(_frame: Any, _event: str, _arg: Any) -> None:
-            return None
-
-        sys.settrace(lambda _frame, _event, _arg: on_local)
-        try:
-            return _shortest(lines)
-        finally:
-            sys.settrace(None)
-    tool = next((number for number in (4, 3) if monitoring.get_tool(number) is None), None)
-    if tool is None:
-        return 0
-    code, line_event = lines.__code__, monitoring.events.LINE
-    monitoring.use_tool_id(tool, "deepscope")
-    try:
-        monitoring.register_callback(tool, line_event, lambda _code, _line: None)
-        monitoring.set_local_events(tool, code, line_event)
-        return _shortest(lines)
-    finally:
-        monitoring.set_local_events(tool, code, 0)
-        monitoring.register_callback(tool, line_event, None)
-        monitoring.free_tool_id(tool)
+    @property
+    def _unknown_ns(self) -> int:
+        return _UNKNOWN_NS + self.toll.event_ns

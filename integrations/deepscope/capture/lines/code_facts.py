@@ -14,15 +14,20 @@ _LONG = 128
 """Lines. CPython keeps a line's distance from the `def` in a byte; beyond, it searches its table at each event."""
 
 _SUSPENDS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
-_PROLOGUE = frozenset({"GEN_START", "COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "POP_TOP", "CACHE"})
+_RESUME = dis.opmap.get("RESUME", -1)
+_PROLOGUE = frozenset(
+    dis.opmap.get(name, -1)
+    for name in ("GEN_START", "COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "POP_TOP", "CACHE")
+)
 
 
 def resume_offset(code: CodeType) -> int:
     """Offset of the instruction at which a first run starts: RESUME; before 3.11, that of the very first."""
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "RESUME":
-            return instruction.offset
-        if instruction.opname not in _PROLOGUE:
+    instructions = code.co_code
+    for offset in range(0, len(instructions), 2):
+        if instructions[offset] == _RESUME:
+            return offset
+        if instructions[offset] not in _PROLOGUE:
             break
     return 0
 
@@ -49,6 +54,8 @@ def line_starts(code: CodeType) -> Mapping[int, int] | None:
 
     CPython's own LINE events take 1.3 µs each in a function of 200 lines, 20 to 100 in one of 2,000 (3.12 to 3.13).
     """
+    if len(code.co_linetable) <= _LONG:  # Each range of instructions takes a byte of it at least.
+        return None
     lines = {line for _, _, line in code.co_lines()}
     return offsets_of_lines(code) if len(lines) > _LONG else None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from deepscope.capture.lines.calibration import CostSamples, Work
 from deepscope.capture.lines.levels import Limits
 from deepscope.capture.lines.run_time import RunClock
-from deepscope.capture.lines.table import LINE, ScopeTable
+from deepscope.capture.lines.table import LINE, MODULE, ScopeTable
 
 __all__ = ["Ledger"]
 
@@ -35,11 +36,19 @@ class Ledger:
         self._spent = 0
         self._every = min(_EVERY, limits.max_entries // 16)
         self._next_look = self._every
+        self.set_up_ns = 0
+        """What was done once for a piece of code, or at a look, timed as it was done."""
+        self.alone: list[Callable[[], int]] = []
+        """Count, thread by thread, calls of code without scopes that hooks were called for."""
+        self.switched_off: Callable[[], int] = int
+        """Counts instructions whose events were switched off."""
         self.quiet = 0
         """Runs of lines past their budget that had no scope."""
         self.trials = 0
         """Runs of lines that were on trial."""
         self.is_due = False
+        self.is_scarce = False
+        """Whether it is the number of scopes that runs out, and not the time."""
         self.looks = 0
         self._last_cost = 0
         self._last_moment = 0
@@ -60,13 +69,39 @@ class Ledger:
         recent_cost, recent = cost - self._last_cost, moment - self._last_moment
         self._last_cost, self._last_moment = cost, moment
         lines = self._line_entries()
-        if lines > self._limits.max_entries * _SCARCE:
+        self.is_scarce = lines > self._limits.max_entries * _SCARCE
+        if self.is_scarce:
             return _SCARCITY * (lines / self._limits.max_entries - _SCARCE)
         share = self._limits.max_slowdown - 1
         if share == math.inf or recent_cost <= share * max(recent - recent_cost, 0):
             return 0.0  # What is beyond is an old debt; it was dear once and is not any more.
-        without_ns = max(moment - cost - self._once_ns(), 0)
-        return (cost - _GRACE_NS - share * without_ns) / _GRACE_NS
+        cost += self._once_ns()
+        return (cost - _GRACE_NS - share * max(moment - cost, 0)) / _GRACE_NS
+
+    def mark(self) -> tuple[int, int, int, int]:
+        """Before a callback is timed: what `work_since` compares with."""
+        return self.quiet, self.trials, len(self._table.slots), self.looks + self.set_up_ns
+
+    def work_since(self, mark: tuple[int, int, int, int]) -> Work | None:
+        """What the one callback since `mark` did; None where it did what is timed by itself."""
+        quiet, trials, made, others = mark
+        if self.looks + self.set_up_ns != others:
+            return None
+        if len(self._table.slots) > made:
+            return Work.FIRST
+        if self.trials > trials:
+            return Work.TRIAL
+        return Work.QUIET if self.quiet > quiet else Work.ENTRY
+
+    @property
+    def left_alone(self) -> int:
+        """Calls of code without scopes that hooks were called for."""
+        return sum(count() for count in self.alone)
+
+    @property
+    def share_on_core(self) -> float:
+        """Of the time in which the window's thread could run, the part in which it had a core."""
+        return self._clock.share_on_core()
 
     @property
     def entries(self) -> int:
@@ -84,19 +119,28 @@ class Ledger:
         return self._lasting_ns() + self._once_ns()
 
     def _lasting_ns(self) -> int:
-        costs = self.costs
+        costs, lines, modules = self.costs, self._line_entries(), self._module_entries()
         return (
-            (self.entries - self._first_entries()) * costs.of(Work.ENTRY)
+            max(lines - self._first_entries() - self.trials, 0) * costs.of(Work.ENTRY)
+            + self.trials * costs.of(Work.TRIAL)
             + self.quiet * costs.of(Work.QUIET)
-            + 2 * self.calls * costs.of(Work.CALL)
+            + modules * costs.of(Work.MODULE)
+            + max(2 * self.calls - modules, 0) * costs.of(Work.CALL)
+            + self.left_alone * costs.toll.call_ns
         )
 
     def _once_ns(self) -> int:
-        return self._first_entries() * self.costs.of(Work.FIRST)
+        costs = self.costs
+        off_ns = self.switched_off() * costs.toll.off_ns
+        return self._first_entries() * costs.of(Work.FIRST) + off_ns + self.set_up_ns
 
     def _line_entries(self) -> int:
         rows = zip(self._table.slots, self._table.rows, strict=False)  # another thread may just be adding one
         return sum(slot.opened for slot, row in rows if row.kind == LINE)
+
+    def _module_entries(self) -> int:
+        rows = zip(self._table.slots, self._table.rows, strict=False)
+        return sum(slot.opened for slot, row in rows if row.kind == MODULE)
 
     def _first_entries(self) -> int:
         return sum(row.kind == LINE for row in self._table.rows)

@@ -13,6 +13,10 @@ __all__ = ["Loop", "find_loops"]
 _SUSPENDS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 _LONGEST = 60_000
 """Bytes of code that are looked through; more take a second."""
+_BACK = frozenset(
+    opcode for name, opcode in dis.opmap.items() if "JUMP_BACKWARD" in name or name.endswith("JUMP_ABSOLUTE")
+)
+"""Jumps that may go back. Most functions have none; to learn that from `dis` takes 70 µs."""
 _NEVER_GOES_ON = frozenset(
     {"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD"}
 )
@@ -35,7 +39,7 @@ def find_loops(code: CodeType) -> Sequence[Loop]:
 
     That line's scope is then open when a run begins, and stays so where no line within opens another.
     """
-    if code.co_flags & _SUSPENDS or len(code.co_code) > _LONGEST:
+    if code.co_flags & _SUSPENDS or len(code.co_code) > _LONGEST or _BACK.isdisjoint(code.co_code[::2]):
         return ()
     instructions = list(dis.get_instructions(code))
     line_of = {

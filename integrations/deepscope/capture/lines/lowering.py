@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import thread_time_ns
 from typing import Protocol
 
 from deepscope.capture.lines.code_facts import offsets_of_lines
@@ -15,14 +16,20 @@ from deepscope.capture.lines.table import Function, ScopeTable
 
 __all__ = ["Lowering", "Switch", "lowered_scopes"]
 
-_SHARE = 0.8
+_SHARE, _LARGER_SHARE = 0.8, 0.95
 """The dearest functions that together have this share of the entries since the last look are lowered."""
-_MOST = 1024
+_MOST = 4096
 """Functions that are lowered at one look."""
 _IN_A_HURRY = 1.0
 """So far beyond what it may cost, nothing is tried out any more."""
+_MANY = 100
+"""Functions at one look, for which steps that save little are not taken one by one either."""
+_SHORT = 3
+"""Lines a call, up to which a function costs more than half of what it did when it is recorded as a whole."""
 _LAST_RESORT = 10.0
 """So far beyond, the window goes on with modules alone."""
+
+_Spent = list[tuple[int, Function]]
 
 
 class Switch(Protocol):
@@ -53,20 +60,28 @@ class Lowering:
 
     def look(self, stack: Stack) -> None:
         """A look is due, while `stack` is the current thread's and its top frame at a line's beginning."""
+        started = thread_time_ns()
         beyond = self._ledger.look()
         self._switch.take_samples()
-        dearest = list(self._dearest())
-        if beyond <= 0:
-            return
+        spent = self._spent()
         if beyond >= _LAST_RESORT:
             self._end_lines(stack)
-            return
-        for function in dearest[:_MOST]:
-            self._lower(function, stack, beyond)
+        elif beyond > 0:
+            self._lower_dearest(spent, stack, beyond)
+        self._ledger.set_up_ns += thread_time_ns() - started
 
-    def _dearest(self) -> Iterator[Function]:
-        """Functions by their entries since the last look, the largest number first, up to their share of all."""
-        spent: list[tuple[int, Function]] = []
+    def _lower_dearest(self, spent: _Spent, stack: Stack, beyond: float) -> None:
+        tries = beyond < _IN_A_HURRY
+        dearest = list(_dearest(spent, _SHARE))
+        is_hasty = not tries or len(dearest) > _MANY
+        if is_hasty:
+            dearest = list(_dearest(spent, _LARGER_SHARE))
+        for function in dearest[:_MOST]:
+            self._lower(function, stack, tries=tries, is_hasty=is_hasty)
+
+    def _spent(self) -> _Spent:
+        """Functions by their entries since the last look, the largest number first."""
+        spent: _Spent = []
         for function in list(self._table.functions.values()):
             slots = [function.whole] if function.whole is not None else list(function.lines.values())
             entries = sum(slot.opened + slot.missed for slot in slots) + function.calls
@@ -74,20 +89,15 @@ class Lowering:
                 spent.append((entries - function.seen, function))
             function.seen = entries
         spent.sort(key=lambda one: -one[0])
-        left = _SHARE * sum(entries for entries, _ in spent)
-        for entries, function in spent:
-            if left <= 0:
-                return
-            left -= entries
-            yield function
+        return spent
 
-    def _lower(self, function: Function, stack: Stack, beyond: float) -> None:
+    def _lower(self, function: Function, stack: Stack, *, tries: bool, is_hasty: bool) -> None:
         if function.level < Level.FUNCTION:
-            if beyond < _IN_A_HURRY and self._try_out(function):
+            if tries and self._is_worth_a_trial(function) and self._try_out(function):
                 return
             if self._silence_loops(function):
                 function.level = Level.LOOPS
-            elif function.hidden_line:
+            elif function.hidden_line or (is_hasty and function.seen <= (_SHORT + 1) * function.calls):
                 self._drop(function, stack)
                 return
             else:
@@ -99,6 +109,10 @@ class Lowering:
             self._stacks.refresh(stack)
         else:
             self._drop(function, stack)
+
+    def _is_worth_a_trial(self, function: Function) -> bool:
+        """Whether anything follows from what its lines hold: a trial takes three times what it looks at does."""
+        return self._ledger.is_scarce or (self._switch.silences_loops and bool(find_loops(function.code)))
 
     def _try_out(self, function: Function) -> bool:
         """Have the lines of `function` judged by whether they hold operators; False where they have been."""
@@ -150,6 +164,15 @@ class Lowering:
                 del table.functions[key]
         self._switch.end_lines()
         self._stacks.end_lines(stack)
+
+
+def _dearest(spent: _Spent, share: float) -> Iterator[Function]:
+    left = share * sum(entries for entries, _ in spent)
+    for entries, function in spent:
+        if left <= 0:
+            return
+        left -= entries
+        yield function
 
 
 def lowered_scopes(table: ScopeTable) -> list[tuple[int, str]]:

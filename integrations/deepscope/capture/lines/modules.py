@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import inspect
 import weakref
+from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from deepscope.capture.lines.calibration import CostSamples, Work
 from deepscope.capture.lines.table import MODULE, Function, ScopeRow, ScopeTable, Slot
 
 if TYPE_CHECKING:
@@ -29,8 +31,9 @@ class ModuleCalls:
     must not be kept. A slot whose module died goes to the next new module of the same class.
     """
 
-    def __init__(self, table: ScopeTable) -> None:
+    def __init__(self, table: ScopeTable, costs: CostSamples) -> None:
         self._table = table
+        self._costs = costs
         self.stacks: Stacks
         call = getattr(nn.Module, "_call_impl", None)
         self.code: CodeType | None = getattr(call, "__code__", None)
@@ -42,6 +45,15 @@ class ModuleCalls:
 
     def enter(self, stack: Stack, function: Function, frame: FrameType) -> None:
         """A frame of `_call_impl` starts: open the scope of the module that it calls."""
+        if self._costs.is_complete:
+            self._enter(stack, function, frame)
+            return
+        met, started = len(self._seen), perf_counter_ns()
+        self._enter(stack, function, frame)
+        if len(self._seen) == met:
+            self._costs.add(Work.MODULE, perf_counter_ns() - started)
+
+    def _enter(self, stack: Stack, function: Function, frame: FrameType) -> None:
         module = frame.f_locals.get("self")
         seen = self._seen.get(id(module))
         slot = seen[1] if seen is not None else self._meet(module, stack, frame)

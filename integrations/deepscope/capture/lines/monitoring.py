@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from _thread import get_ident
 from collections.abc import Callable
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 from typing import Any
 
@@ -107,13 +107,17 @@ class MonitoringHooks:
 
     def adopt(self, code: CodeType) -> Function | None:
         """The facts of a code object that is seen for the first time; None for code that gets no scopes."""
-        if not self._is_module_code(code) and not self._table.owns(code):
-            return None
-        function = self._table.function(code)
-        if self._tool is not None:
-            self._local.append(code)
-            self.follow_level(function)
-        return function
+        started = thread_time_ns()
+        try:
+            if not self._is_module_code(code) and not self._table.owns(code):
+                return None
+            function = self._table.function(code)
+            if self._tool is not None:
+                self._local.append(code)
+                self.follow_level(function)
+            return function
+        finally:
+            self._ledger.set_up_ns += thread_time_ns() - started
 
     def follow_level(self, function: Function) -> None:
         """Have events come from `function` as its level says."""
@@ -172,15 +176,14 @@ class MonitoringHooks:
             monitoring.register_callback(self._tool, event, timed)
 
     def _timed(self, callback: Callback, *, is_line: bool) -> Callback:
-        costs, ledger, slots, clock = self._costs, self._ledger, self._table.slots, self._costs.clock
+        costs, ledger, clock = self._costs, self._ledger, self._costs.clock
 
         def on_timed(code: CodeType, place: Any, *value: Any) -> Any:
-            quiet, made, odd = ledger.quiet, len(slots), ledger.looks + ledger.trials
+            before = ledger.mark()
             started = clock()
             answer = callback(code, place, *value)
             taken = clock() - started
-            if answer is None and ledger.looks + ledger.trials == odd:
-                work = Work.FIRST if len(slots) > made else Work.QUIET if ledger.quiet > quiet else Work.ENTRY
+            if answer is None and (work := ledger.work_since(before)) is not None:
                 costs.add(work if is_line else Work.CALL, taken)
             if costs.is_complete:
                 self._stop_sampling()
@@ -243,12 +246,18 @@ class MonitoringHooks:
 
     def _instruction_callback(self, on_line: Callback) -> Callback:
         functions, disable = self._table.functions, monitoring.DISABLE
+        switched_off = 0
+        self._ledger.switched_off = lambda: switched_off
 
         def on_instruction(code: CodeType, offset: int) -> Any:
+            nonlocal switched_off
             function = functions.get(id(code))
             starts = function.line_starts if function is not None else None
             line = starts.get(offset) if starts is not None else None
-            return disable if line is None else on_line(code, line)
+            if line is not None:
+                return on_line(code, line)
+            switched_off += 1
+            return disable
 
         return on_instruction
 

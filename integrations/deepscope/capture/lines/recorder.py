@@ -80,6 +80,11 @@ class LineRecorder:
                 self._refusal = f"lines are not recorded: {type(error).__name__}: {error}"
                 warn(self._refusal)
 
+    def next_step(self) -> None:
+        """Another step begins: see anew what recording costs, since the first one makes what later ones use."""
+        if self._window is not None:
+            self._window.take_samples()
+
     def stop(self) -> LineRecord:
         """Take every hook out, close this thread's scopes and hand out the record; empty where nothing was started."""
         window, self._window = self._window, None
@@ -97,9 +102,9 @@ class _Window:
         _costs.prepare()
         # The selection without lines still needs the hooks, for modules.
         self._table = ScopeTable(user_code if lines else _NoCode(user_code.root), budget)
-        self._module_calls = ModuleCalls(self._table) if modules else None
+        self._module_calls = ModuleCalls(self._table, _costs) if modules else None
         self._ledger = Ledger(self._table, _costs, limits)
-        self._stacks = Stacks(self._table, self._module_calls, self._ledger, _costs.dispatch_ns)
+        self._stacks = Stacks(self._table, self._module_calls, self._ledger, _costs.toll.event_ns)
         if self._module_calls is not None:
             self._module_calls.stacks = self._stacks
         self._hooks = make_hooks(self._table, self._stacks, self._module_calls, self._ledger, self.fail)
@@ -115,6 +120,11 @@ class _Window:
             self._note(f"lines are not recorded: {refusal}")
         else:
             self._is_hooked = True
+
+    def take_samples(self) -> None:
+        if self._is_hooked and not self._has_failed and not self._is_closing:
+            _costs.begin_burst()
+            self._hooks.take_samples()
 
     def close(self) -> LineRecord:
         _open_windows.discard(self)
@@ -171,6 +181,9 @@ class _Window:
             "cost_ns": _costs.of(Work.ENTRY),
             "total_ns": self._ledger.cost_ns,
             "calls": self._ledger.calls,
+            "left_alone": self._ledger.left_alone,
+            "slowdown": round(_costs.toll.slowdown, 2),
+            "on_core": round(self._ledger.share_on_core, 3),
             "budget": table.budget,
             "over_budget": [[slot.id, slot.missed - slot.late] for slot in table.slots if slot.missed > slot.late],
             "lowered": lowered,

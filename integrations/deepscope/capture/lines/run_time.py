@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import get_ident
 from contextlib import suppress
 from pathlib import Path
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 
 __all__ = ["RunClock"]
 
@@ -20,6 +20,8 @@ class RunClock:
 
     def __init__(self) -> None:
         self._started = perf_counter_ns()
+        self._cpu_started = thread_time_ns()
+        self._thread = get_ident()
         self._waited_ns = 0
         self._last: dict[int, int] = {get_ident(): _waited_ns()}
 
@@ -29,6 +31,14 @@ class RunClock:
         self._waited_ns += max(waited_ns - self._last.get(thread, waited_ns), 0)
         self._last[thread] = waited_ns
         return max(perf_counter_ns() - self._started - self._waited_ns, 0)
+
+    def share_on_core(self) -> float:
+        """Of the time in which the thread that made this could run, the part in which it had a core; 1 if not known."""
+        self.now_ns()
+        cpu_ns = thread_time_ns() - self._cpu_started
+        if get_ident() != self._thread or cpu_ns <= 0:
+            return 1.0
+        return cpu_ns / (cpu_ns + self._waited_ns)
 
 
 def _waited_ns() -> int:

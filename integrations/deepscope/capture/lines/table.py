@@ -140,8 +140,8 @@ class Function:
         self.first_line = code.co_firstlineno
         self.is_continuation = bool(continued)
         """Whether dynamo made it of what comes after a graph break: its caller is the function that it goes on with."""
-        self.opens_at_start = self.is_continuation or opens_at_start(code)
         self.resume_offset = resume_offset(code)
+        self.opens_at_start = self.is_continuation or opens_at_start(code)
         is_written = self.is_continuation or is_compiled(code)
         users_own = users_line_starts(code) if is_written else None
         self.line_starts = users_own or line_starts(code)

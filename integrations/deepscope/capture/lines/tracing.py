@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 from typing import Any
 
@@ -101,9 +101,11 @@ class TracingHooks:
 
     def adopt(self, code: CodeType) -> Function | None:
         """The facts of a code object that is seen for the first time; None for code that gets no scopes."""
-        if code is self._module_code or self._table.owns(code):
-            return self._table.function(code)
-        return None
+        started = thread_time_ns()
+        try:
+            return self._table.function(code) if code is self._module_code or self._table.owns(code) else None
+        finally:
+            self._ledger.set_up_ns += thread_time_ns() - started
 
     def follow_level(self, function: Function) -> None:
         """Leave the frames of a function alone that gets no scopes any more; others learn of it as they go on."""
@@ -176,7 +178,8 @@ class TracingHooks:
 
     def _call_function(self, stack: Stack, pulse: Pulse, on_first: Trace, on_local: Trace, on_module: Trace) -> Trace:
         fail, adopt, stacks, costs = self._fail, self.adopt, self._stacks, self._costs
-        functions, spare, owns = self._table.functions, stacks.spare, self._table.owns
+        functions, dropped = self._table.functions, self._table.dropped
+        spare, look_at = stacks.spare, self._look_at
         enter, set_line, module_code = stacks.enter, stacks.set_line, self._module_code
         enter_module = self._modules.enter if self._modules is not None else None
         # Whether a file has code that gets scopes: the hash of a name is kept by Python, that of a code object is not.
@@ -184,19 +187,24 @@ class TracingHooks:
         self._files.append(files)
         long_ns, clock = stacks.long_ns, perf_counter_ns
 
+        left_alone = 0
+        self._ledger.alone.append(lambda: left_alone)
+
         def on_call(frame: FrameType, _event: str, _arg: Any) -> Any:
+            nonlocal left_alone
             try:
                 code = frame.f_code
                 wanted = files.get(code.co_filename)
-                if wanted is None:
-                    if not self._is_on:
-                        sys.settrace(None)
-                        return None
-                    wanted = files[code.co_filename] = owns(code)
-                if not wanted:
+                if wanted is None and (wanted := look_at(code, files)) is None:
                     return None
-                function = functions.get(id(code)) or adopt(code)
+                if not wanted:
+                    left_alone += 1
+                    return None
+                function = functions.get(id(code))
+                if function is None and id(code) not in dropped:
+                    function = adopt(code)
                 if function is None:
+                    left_alone += 1
                     return None
                 now = clock()
                 if now - pulse.last >= long_ns:
@@ -233,19 +241,28 @@ class TracingHooks:
         self._all.append(on_call)
         return on_call
 
+    def _look_at(self, code: CodeType, files: dict[str, bool]) -> bool | None:
+        """Whether a file that `files` does not know yet has code that gets scopes; None where the hooks are out."""
+        if not self._is_on:
+            sys.settrace(None)
+            return None
+        started = thread_time_ns()
+        wanted = files[code.co_filename] = self._table.owns(code)
+        self._ledger.set_up_ns += thread_time_ns() - started
+        return wanted
+
     def _sampled(self, on_local: Trace) -> Trace:
         """`on_local` for as long as samples of what it costs are wanted."""
-        costs, ledger, slots, clock = self._costs, self._ledger, self._table.slots, self._costs.clock
+        costs, ledger, clock = self._costs, self._ledger, self._costs.clock
 
         def on_local_sampled(frame: FrameType, event: str, arg: Any) -> Any:
-            quiet, made, odd = ledger.quiet, len(slots), ledger.looks + ledger.trials
+            before = ledger.mark()
             started = clock()
             on_local(frame, event, arg)
             taken = clock() - started
             if costs.is_complete:
                 return on_local
-            if ledger.looks + ledger.trials == odd and event in ("line", "return"):
-                work = Work.FIRST if len(slots) > made else Work.QUIET if ledger.quiet > quiet else Work.ENTRY
+            if event in ("line", "return") and (work := ledger.work_since(before)) is not None:
                 costs.add(work if event == "line" else Work.CALL, taken)
             return on_local_sampled
 

@@ -1,0 +1,146 @@
+"""What Python itself takes while hooks are in, beside what they do: to call them, and by running slower.
+
+`sys.settrace` (3.10, 3.11) is asked about each instruction and each call of every frame, and specialised instructions
+are put aside; none of that shows in a hook. `sys.monitoring` leaves alone what no event is wanted of.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any
+
+__all__ = ["Toll", "measure_toll"]
+
+_TURNS = 100
+_RUNS = 7
+
+Work = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Toll:
+    """Nanoseconds where nothing else is said."""
+
+    event_ns: int = 0
+    """To call a hook."""
+    call_ns: int = 0
+    """A call of code that gets no scopes, the hook that says so included; 0 where such code is left alone."""
+    off_ns: int = 0
+    """To switch off the events of one instruction, the hook that asks for it included."""
+    slowdown: float = 1.0
+    """How much longer instructions take."""
+
+
+def measure_toll() -> Toll:
+    """Measure, warm, with hooks that do nothing; one or two milliseconds of work."""
+    monitoring: Any = getattr(sys, "monitoring", None)
+    if monitoring is not None:
+        return _of_monitoring(monitoring)
+    return Toll() if sys.gettrace() is not None else _of_tracing()
+
+
+def _of_tracing() -> Toll:
+    calls_ns, ordinary_ns = _shortest(_calls), _shortest(_ordinary)
+    wanted: dict[str, bool] = {__file__: False}
+    left_alone = 0
+
+    def leave_alone(frame: Any, _event: str, _arg: Any) -> None:
+        nonlocal left_alone
+        if not wanted.get(frame.f_code.co_filename):
+            left_alone += 1
+
+    def on_line(_frame: Any, _event: str, _arg: Any) -> None:
+        return None
+
+    slowdown = max(_shortest(_ordinary, leave_alone) / ordinary_ns, 1.0)
+    return Toll(
+        event_ns=max(_shortest(_lines, lambda *_: on_line) - _shortest(_lines, leave_alone), 0) // (2 * _TURNS),
+        call_ns=max(_shortest(_calls, leave_alone) - int(slowdown * calls_ns), 0) // _TURNS,
+        slowdown=slowdown,
+    )
+
+
+def _of_monitoring(monitoring: Any) -> Toll:
+    tool = next((number for number in (4, 3) if monitoring.get_tool(number) is None), None)
+    if tool is None:
+        return Toll()
+    events, code = monitoring.events, _lines.__code__
+    bare_ns = _shortest(_lines)
+    monitoring.use_tool_id(tool, "deepscope")
+    try:
+        monitoring.register_callback(tool, events.LINE, lambda _code, _line: None)
+        monitoring.set_local_events(tool, code, events.LINE)
+        event_ns = max(_shortest(_lines) - bare_ns, 0) // (2 * _TURNS)
+        monitoring.set_local_events(tool, code, 0)
+        return Toll(event_ns=event_ns, off_ns=_switching_off_ns(monitoring, tool))
+    finally:
+        for event in (events.LINE, events.INSTRUCTION):
+            monitoring.register_callback(tool, event, None)
+        monitoring.free_tool_id(tool)
+
+
+def _switching_off_ns(monitoring: Any, tool: int) -> int:
+    code, event = _ordinary.__code__, monitoring.events.INSTRUCTION
+    functions, count, best = {id(code): {0: 0}}, 0, 1 << 62
+
+    def switch_off(code: Any, offset: int) -> Any:
+        nonlocal count
+        count += 1
+        starts = functions.get(id(code))
+        return monitoring.DISABLE if starts is None or starts.get(offset) is None else None
+
+    bare_ns = _shortest(_ordinary)
+    monitoring.register_callback(tool, event, switch_off)
+    for _ in range(_RUNS // 2):
+        count = 0
+        monitoring.set_local_events(tool, code, event)
+        started = perf_counter_ns()
+        _ordinary()
+        best = min(best, perf_counter_ns() - started)
+        monitoring.set_local_events(tool, code, 0)
+        monitoring.restart_events()
+    return max(best - bare_ns, 0) // max(count, 1)
+
+
+def _shortest(work: Work, trace: Any = None) -> int:
+    best = 1 << 62
+    for _ in range(_RUNS):
+        sys.settrace(trace) if trace is not None else None
+        try:
+            started = perf_counter_ns()
+            work()
+            best = min(best, perf_counter_ns() - started)
+        finally:
+            sys.settrace(None) if trace is not None else None
+    return best
+
+
+def _lines() -> None:
+    for turn in range(_TURNS):
+        _ = turn
+
+
+def _calls() -> None:
+    for _ in range(_TURNS):
+        _nothing()
+
+
+def _nothing() -> None:
+    return None
+
+
+class _Box:
+    def __init__(self) -> None:
+        self.count = 0
+
+
+def _ordinary() -> object:
+    box, found, names = _Box(), {}, ("a", "b", "c", "d")
+    for turn in range(_TURNS):
+        if turn & 1:
+            box.count = box.count + turn
+        found[names[turn & 3]] = box.count
+    return found

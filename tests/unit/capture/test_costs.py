@@ -1,0 +1,106 @@
+"""What recording is said to cost: callbacks by what they did, as often as they did it, and what Python adds to them."""
+
+from __future__ import annotations
+
+import sys
+from types import CodeType
+
+import pytest
+
+from deepscope.capture.lines.calibration import CostSamples, Work
+from deepscope.capture.lines.code_facts import resume_offset
+from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.levels import Limits
+from deepscope.capture.lines.loops import find_loops
+from deepscope.capture.lines.table import ScopeTable
+from deepscope.capture.lines.toll import measure_toll
+from deepscope.capture.lines.user_code import UserCode
+
+
+def samples_of(work: Work, *durations: int) -> CostSamples:
+    costs = CostSamples()
+    for duration in durations:
+        costs.add(work, duration)
+    return costs
+
+
+def test_a_callback_in_which_torchs_memory_grew_counts() -> None:
+    assert samples_of(Work.ENTRY, *[1_000] * 9, 6_000).of(Work.ENTRY) == 1_500
+
+
+def test_one_that_was_interrupted_does_not() -> None:
+    assert samples_of(Work.ENTRY, *[1_000] * 9, 4_000_000).of(Work.ENTRY) == 1_000
+
+
+def ledger_of(costs: CostSamples) -> Ledger:
+    return Ledger(ScopeTable(UserCode("/"), 20_000), costs, Limits())
+
+
+def test_each_kind_of_work_has_a_cost_of_its_own() -> None:
+    costs = samples_of(Work.QUIET, *[700] * 9)
+    for work, duration in ((Work.TRIAL, 4_000), (Work.ENTRY, 1_000)):
+        for _ in range(9):
+            costs.add(work, duration)
+    ledger = ledger_of(costs)
+    ledger.quiet, ledger.set_up_ns = 3, 50
+    assert ledger.cost_ns == 3 * 700 + 50
+
+
+def test_what_a_callback_did_is_told_from_what_it_counted() -> None:
+    ledger = ledger_of(CostSamples())
+    mark = ledger.mark()
+    assert ledger.work_since(mark) is Work.ENTRY
+    ledger.quiet += 1
+    assert ledger.work_since(mark) is Work.QUIET
+    ledger.trials += 1
+    assert ledger.work_since(mark) is Work.TRIAL
+    ledger.set_up_ns += 1
+    assert ledger.work_since(mark) is None
+
+
+def test_calls_of_code_without_scopes_are_counted_on_every_thread() -> None:
+    ledger = ledger_of(CostSamples())
+    ledger.alone += [lambda: 3, lambda: 4]
+    assert ledger.left_alone == 7
+
+
+def test_pythons_own_part_is_measured_and_leaves_no_hook_behind() -> None:
+    before = sys.gettrace()
+    toll = measure_toll()
+    assert sys.gettrace() is before
+    assert toll.event_ns >= 0
+    assert (toll.slowdown > 1) is (toll.call_ns > 0) is (sys.version_info < (3, 12))
+
+
+def test_under_a_debugger_that_holds_the_trace_function_nothing_is_measured() -> None:
+    def debugger(*_: object) -> None:
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(debugger)
+    try:
+        toll = measure_toll()
+        held = sys.gettrace()
+    finally:
+        sys.settrace(before)
+    assert held is debugger
+    assert toll.slowdown == 1 or sys.version_info >= (3, 12)
+
+
+def code_of(source: str) -> CodeType:
+    module = compile(source, "f.py", "exec")
+    return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="RESUME came with 3.11")
+@pytest.mark.parametrize(
+    ("source", "is_at_start"),
+    [("def f(x):\n    return x", True), ("def f(x):\n    yield x", False), ("def f(x):\n    return lambda: x", False)],
+)
+def test_a_first_run_starts_behind_what_prepares_the_frame(source: str, is_at_start: bool) -> None:
+    assert (resume_offset(code_of(source)) == 0) is is_at_start
+
+
+def test_a_function_without_a_jump_back_has_no_loops() -> None:
+    assert not find_loops(code_of("def f(x):\n    if x:\n        return 1\n    return 2"))
+    assert find_loops(code_of("def f(x):\n    for y in x:\n        print(y)"))
