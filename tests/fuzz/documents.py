@@ -112,7 +112,7 @@ def _a_time_moved(dice: random.Random, document: Document) -> None:
     for _ in range(dice.choice([1, 1, 10, 300])):
         event = _event(dice, document)
         field = dice.choice(["ts", "dur"])
-        if isinstance(event.get(field), (int, float)):
+        if isinstance(event.get(field), (int, float)) and abs(event[field]) < 2**1000:  # floats hold no more
             event[field] += by
 
 
