@@ -174,13 +174,13 @@ class TracingHooks:
         on_local, on_module = self._local_functions(stack, pulse)
         timed = self._timed[on_local] = self._sampled(on_local)
         on_call = self._call_function(stack, pulse, timed, on_local, on_module)
+        self._all.append(on_call)
         return on_call, on_local, on_module
 
     def _call_function(self, stack: Stack, pulse: Pulse, on_first: Trace, on_local: Trace, on_module: Trace) -> Trace:
         fail, adopt, stacks, costs = self._fail, self.adopt, self._stacks, self._costs
-        functions, dropped = self._table.functions, self._table.dropped
-        spare, look_at = stacks.spare, self._look_at
-        enter, set_line, module_code = stacks.enter, stacks.set_line, self._module_code
+        functions, dropped, look_at = self._table.functions, self._table.dropped, self._look_at
+        spare, enter, set_line, module_code = stacks.spare, stacks.enter, stacks.set_line, self._module_code
         enter_module = self._modules.enter if self._modules is not None else None
         # Whether a file has code that gets scopes: the hash of a name is kept by Python, that of a code object is not.
         files: dict[str, bool] = {} if module_code is None else {module_code.co_filename: True}
@@ -238,7 +238,6 @@ class TracingHooks:
                 return None
             return on_local if costs.is_complete else on_first
 
-        self._all.append(on_call)
         return on_call
 
     def _look_at(self, code: CodeType, files: dict[str, bool]) -> bool | None:
