@@ -164,4 +164,6 @@ def _joined_paths(paths: PathTable, calls: CallForest, path: Int64, node: Int64)
         result = join(np.array(joined, np.int64)[inverse], above_caller, deepest - 1)
         return join(result, above_forward, deepest - 1)
 
-    return join(np.where(node < 0, 0, path[node]), pick(calls.root, node), _DEEPEST)
+    own = np.where(node < 0, 0, path[node])
+    # What no line owns has no path either, though a further call of `backward()` around it may have one.
+    return np.where(own > 0, join(own, pick(calls.root, node), _DEEPEST), 0)

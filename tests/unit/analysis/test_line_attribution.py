@@ -166,6 +166,18 @@ def test_double_backward_leads_back_to_the_first_forward_line(profile_of, at):
     assert at(profile, 11).total_device_ns == 30
 
 
+def test_what_no_line_owns_is_in_no_total_though_a_call_of_backward_lies_further_above(profile_of, at):
+    """Neither the first forward nor the second `backward()` ran on a line; the first `backward()` did, on line 11."""
+    builder = scopes((11, 1000, 2000)).op("aten::mul", 200, 50, sequence=1).flow(200, 1500)
+    builder.backward("MulBackward0", 1500, 500, 1)
+    builder.op("aten::mul", 1600, 100, sequence=5, tid=BACKWARD).kernel("first", 1650, 20_000, 10, tid=BACKWARD)
+    builder.flow(1600, 4500, tid=BACKWARD)
+    builder.backward("MulBackward0", 4500, 500, 5, fwd_thread=2).kernel("second", 4600, 21_000, 20, tid=BACKWARD)
+    profile = profile_of(builder)
+    assert (at(profile, 11).self_device_ns, at(profile, 11).total_device_ns) == (10, 10)
+    assert (profile.no_line.self_device_ns, profile.no_line.total_device_ns) == (20, 20)
+
+
 def test_a_thread_of_the_user_has_its_own_stack(profile_of, at):
     builder = scopes((10, 0, 1000), (11, 100, 500))
     builder.line(FILE, 90, "prefetch", 50, 800, tid=555)
