@@ -124,6 +124,15 @@ def join_backward(trace: Trace, nested: Nested, scopes: Mask, training_thread: i
     called_from = _called_from(
         trace, nested, stranded, _calling_threads(trace, stranded, roots, partner, training_thread)
     )
+    resumed, resumed_from = _resumed(
+        trace,
+        nested,
+        stranded=stranded,
+        forked_from=called_from[is_forked[stranded]],
+        scopes=scopes,
+        training_thread=training_thread,
+    )
+    stranded, called_from = np.append(stranded, resumed), np.append(called_from, resumed_from)
     up[stranded] = called_from
     caller[stranded] = np.where(is_root[stranded], called_from, -1)
     up[partner >= 0] = partner[partner >= 0]
@@ -144,6 +153,32 @@ def _stranded(trace: Trace, parent: Int64, is_root: Mask, is_forked: Mask, scope
     home[thread[scopes & (parent < 0)]] = True
     top = (parent < 0) & of_kind(trace, *CPU_KINDS) & ~scopes
     return np.flatnonzero(top & engine[thread] & (is_root | ~home[thread]))
+
+
+def _resumed(
+    trace: Trace, nested: Nested, *, stranded: Int64, forked_from: Int64, scopes: Mask, training_thread: int
+) -> tuple[Int64, Int64]:
+    """What TorchScript went on with after a wait on a thread of its pool that no forked function ran on.
+
+    Nothing on that thread tells of it: it has no line and is not the engine's, and what stands on it begins while the
+    very run of a line is open on the training thread that forked a function. `forked_from`: what was open there when
+    functions were forked.
+
+    Returns:
+        Such events, and what is open on the training thread when each starts; both of shape (k,).
+    """
+    none = np.zeros(0, np.int64)
+    forks = distinct_values(nearest_to(forked_from, nested.parent, scopes))
+    forks = forks[forks >= 0]
+    if not len(forks):
+        return none, none
+    thread = trace.events.thread
+    known = np.zeros(len(trace.threads), np.bool_)
+    known[thread[scopes]] = known[thread[stranded]] = known[training_thread] = True
+    top = np.flatnonzero((nested.parent < 0) & of_kind(trace, *CPU_KINDS) & ~scopes & ~known[thread])
+    found = open_at(trace, nested, trace.events.start_ns[top], np.full(len(top), training_thread, np.int64))
+    goes_on = np.isin(nearest_to(found, nested.parent, scopes), forks)
+    return top[goes_on], found[goes_on]
 
 
 def _called_from(trace: Trace, nested: Nested, stranded: Int64, threads: Int64) -> Int64:

@@ -287,3 +287,16 @@ def test_what_torchscript_forked_belongs_to_the_line_that_was_open_then(profile_
         builder.backward("ABackward0", 1100, 200, 1, tid=101)
     profile = profile_of(builder)
     assert (at(profile, 10).self_device_ns, profile.no_line.self_device_ns) == (64, 0)
+
+
+def test_what_torchscript_goes_on_with_on_a_third_thread_belongs_to_the_line_that_forked(profile_of, at):
+    """Thread 8 of its pool ran no forked function; what else it does, while line 11 is open, is nobody's."""
+    builder = scopes((10, 0, 1000), (11, 1000, 500)).step(0, 0, 1500).op("both", 100, 800)
+    builder.op("<forked function>", 200, 300, tid=7)
+    builder.op("aten::log1p", 600, 50, tid=8, sequence=1).kernel("after the wait", 610, 6000, 4, tid=8)
+    builder.op("aten::add", 1050, 20, tid=8).kernel("later", 1060, 7000, 9, tid=8)
+    builder.flow(600, 1200, tid=8, backward_tid=101)
+    builder.backward("Log1PBackward0", 1200, 200, 1, tid=101).kernel("back", 1250, 8000, 30, tid=101)
+    profile = profile_of(builder)
+    assert (at(profile, 10).self_device_ns, at(profile, 10).backward_device_ns) == (34, 30)
+    assert (at(profile, 11).self_device_ns, profile.no_line.self_device_ns) == (0, 9)
