@@ -87,6 +87,8 @@ class Window:
         self.all_threads = torch_compat.records_all_threads()
         if self._workers is not None:
             self._workers.open_window()
+        if self._lines is not None:
+            self._lines.prepare()
         self.annotations = Annotations()
         self._open_step(BLOCK_ANNOTATION if step is None else f"ProfilerStep#{step}")
         # Scopes may be entered only while torch records; and what is done while they are open stands at the user's

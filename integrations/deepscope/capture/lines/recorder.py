@@ -44,7 +44,7 @@ _TAKEN_OUT = "lines are recorded in part: their hook was taken out by another to
 
 
 class LineRecorder:
-    """Line and module scopes of one window after another; `start` and `stop` are called on the training thread.
+    """Line and module scopes of one window after another; all is called on the training thread.
 
     `start` comes after torch's recording has begun and `stop` before it ends: a scope that is entered or closed without
     a recording corrupts torch's heap in a later one. Neither raises.
@@ -64,21 +64,31 @@ class LineRecorder:
         self._modules = modules
         self._budget = budget
         self._window: _Window | None = None
+        self._prepared: _Window | None = None
         self._refusal = ""
 
-    def start(self) -> None:
-        """Open the scopes of the lines that run now and follow what runs from here on."""
+    def prepare(self) -> None:
+        """Make all that a window needs, and know what its hooks cost: what `start` would else take of a step."""
         if self._window is not None:
             self.stop()
         try:
-            self._window = _Window(self.user_code, self._lines, self._modules, self._budget, self._limits)
-            self._window.open(sys._getframe(1))
+            self._prepared = _Window(self.user_code, self._lines, self._modules, self._budget, self._limits)
         except Exception as error:  # noqa: BLE001 - the run goes on without lines
-            if self._window is not None:
-                self._window.fail(error)
-            else:
-                self._refusal = f"lines are not recorded: {type(error).__name__}: {error}"
-                warn(self._refusal)
+            self._refusal = f"lines are not recorded: {type(error).__name__}: {error}"
+            warn(self._refusal)
+
+    def start(self) -> None:
+        """Open the scopes of the lines that run now and follow what runs from here on."""
+        if self._prepared is None and not self._refusal:
+            self.prepare()
+        window, self._prepared = self._prepared, None
+        if window is None:
+            return
+        self._window = window
+        try:
+            window.open(sys._getframe(1))
+        except Exception as error:  # noqa: BLE001 - as above
+            window.fail(error)
 
     def next_step(self) -> None:
         """Another step begins: see anew what recording costs, since the first one makes what later ones use."""
