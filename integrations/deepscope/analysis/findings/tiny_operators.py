@@ -18,7 +18,7 @@ from deepscope.trace.model import Int64, Kind
 
 __all__ = ["RULE"]
 
-WORTH = 0.03
+WORTH = 0.02
 """Share of the wall time that would be saved, from which on a line is named."""
 MANY = 200
 """Times a step (without steps: in all) that a line starts something, from which on it counts as looping."""
