@@ -32,6 +32,14 @@ Item = TypeVar("Item")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+class RecordingKeywords(OptionKeywords, total=False):
+    """What `Recording` takes besides its folder."""
+
+    total_steps: int | None
+    name: str | None
+    workers: WorkerClocks | None
+
+
 class Recording:
     """Record a block of code, or some steps of the loop in it, into `folder`.
 
@@ -215,18 +223,10 @@ class StepCallback:
     takes; the schedule is wait=1, warmup=1, active=3 unless given.
     """
 
-    def __init__(
-        self,
-        folder: str | Path = DEFAULT_FOLDER,
-        *,
-        total_steps: int | None = None,
-        name: str | None = None,
-        workers: WorkerClocks | None = None,
-        **options: Unpack[OptionKeywords],
-    ) -> None:
+    def __init__(self, folder: str | Path = DEFAULT_FOLDER, **options: Unpack[RecordingKeywords]) -> None:
         if not _is_scheduled(options):
             options["wait"] = 1
-        self.recording = Recording(folder, total_steps=total_steps, name=name, workers=workers, **options)
+        self.recording = Recording(folder, **options)
         self._state = "new"
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Iterator
 from datetime import datetime
 
 from deepscope.errors import DeepScopeError
@@ -51,17 +52,11 @@ def is_trace(head: bytes) -> bool:
         return _is_array_of_events(text)
     if text[:1] != b"{":
         return False
-    depth = 0
     keys: set[bytes] = set()
-    for token in _TOKEN.finditer(text):
-        sign = token[0]
-        if sign in b"{[":
-            depth += 1
-        elif sign in b"}]":
-            depth -= 1
-            if depth == 0:
-                return False  # all of it was seen
-        elif depth == 1 and token[2] is not None:
+    for token, depth in _with_depth(text):
+        if depth == 0:
+            return False  # all of it was seen
+        if depth == 1 and token[2] is not None:
             if token[1] == b"traceEvents":
                 return _ARRAY.match(text, token.start()) is not None
             keys.add(token[1])
@@ -91,20 +86,28 @@ def recorded_ns(head: bytes, own: bytes = b"") -> int:
     return 0
 
 
+def _with_depth(text: bytes) -> Iterator[tuple[re.Match[bytes], int]]:
+    """The texts and brackets of JSON, and how many brackets are open behind each."""
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in b"{[":
+            depth += 1
+        elif token[0] in b"}]":
+            depth -= 1
+        yield token, depth
+
+
 def _is_array_of_events(text: bytes) -> bool:
     """Whether the first element is an object with a phase and a time, a process or a name of its own."""
-    depth = 0
     keys: set[bytes] = set()
-    for token in _TOKEN.finditer(text):
+    for token, depth in _with_depth(text):
         sign = token[0]
-        if sign in b"{[":
-            depth += 1
-            if depth == 2 and sign == b"[":
-                return False
-        elif sign in b"}]":
-            depth -= 1
+        if sign in b"}]":
             if depth < 2:
                 break
+        elif sign in b"{[":
+            if depth == 2 and sign == b"[":
+                return False
         elif depth == 1:
             return False
         elif depth == 2 and token[2] is not None:
