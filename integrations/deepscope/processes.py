@@ -74,7 +74,7 @@ class HelperProcess:
 
         if not sys.executable:
             return None
-        paths = [str(_SOURCES), *filter(None, [os.environ.get("PYTHONPATH")])]
+        paths = [str(_SOURCES), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]  # "": the working folder
         own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}  # no module of the working folder's
         try:
             process = subprocess.Popen(  # noqa: S603  this very interpreter

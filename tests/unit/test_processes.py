@@ -93,19 +93,24 @@ def test_one_that_is_waited_for_can_be_ended(process: HelperProcess) -> None:
     timer.join()
 
 
-def test_modules_of_the_working_folder_stand_in_nobodys_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("more", [[], [""], ["", "/no/such/folder"]])
+def test_modules_of_the_working_folder_stand_in_nobodys_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
     if sys.version_info < (3, 11):
         return  # Python 3.10 has no such switch
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "json.py").write_text("raise SystemExit(9)")
     (tmp_path / "worked.py").write_text(WORK)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *more]))
     monkeypatch.chdir(tmp_path / "own")
     started = HelperProcess.start("worked")
     assert started is not None
-    with pytest.raises(TraceError):
-        started.ask(b"trace")
-    started.end()
+    try:
+        with pytest.raises(TraceError):
+            started.ask(b"trace")
+    finally:
+        started.end()
 
 
 def test_something_else_in_its_place_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
