@@ -17,8 +17,8 @@ import pytest
 import torch
 
 import deepscope
-from deepscope.analysis.attribution import Attribution, attribute
-from deepscope.trace.backward import backward_partners
+from deepscope.analysis.ownership.attribution import Attribution, attribute
+from deepscope.trace.joins.backward import backward_partners
 from deepscope.trace.read import read_trace
 from line_truth import TARGETS, load_target
 

@@ -74,8 +74,9 @@ class HelperProcess:
 
         if not sys.executable:
             return None
-        paths = [str(_SOURCES), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]  # "": the working folder
-        own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}  # no module of the working folder's
+        # No module of the working folder's: an empty entry would be that folder.
+        paths = [str(_SOURCES), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
         try:
             process = subprocess.Popen(  # noqa: S603  this very interpreter
                 [sys.executable, "-m", module],

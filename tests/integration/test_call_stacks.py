@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import deepscope
-from deepscope.analysis.attribution import attribute
+from deepscope.analysis.ownership.attribution import attribute
 from deepscope.trace.model import Kind, Trace
 from deepscope.trace.names import Frame, parse_call_stack
 from deepscope.trace.read import read_trace

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deepscope.analysis.attribution import Attribution, attribute
+from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.build import build_profile
-from deepscope.analysis.result import Analysis, analyse
+from deepscope.analysis.ownership.attribution import Attribution, attribute
 from deepscope.records import Profile
 from deepscope.trace.model import Kind, Trace
 from deepscope.trace.read import read_trace

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from deepscope.analysis.attribution import Attribution
 from deepscope.analysis.build import build_profile
+from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.capture.lines import UserCode
 from deepscope.trace.model import Kind
 from line_truth import TARGETS, Recording, load_target, recording

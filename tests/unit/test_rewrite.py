@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from deepscope.analysis.call_stacks import CUT_MARK
-from deepscope.capture.rewrite import Instructions, Outcome, rewrite
+from deepscope.analysis.ownership.call_stacks import CUT_MARK
+from deepscope.capture.saving.rewrite import Instructions, Outcome, rewrite
 from deepscope.errors import TraceError
 from deepscope.processes import HelperProcess
 from deepscope.trace.model import Kind
@@ -261,7 +261,7 @@ def test_the_other_process_answers_as_a_call_does(tmp_path: Path) -> None:
     raw = export(tmp_path, nested())
     target = tmp_path / "run.1.pt.trace.json.gz"
     instructions = Instructions(raw=str(raw), target=str(target), header={"files": FILES, "scopes": SCOPES})
-    process = HelperProcess.start("deepscope.capture.rewrite")
+    process = HelperProcess.start("deepscope.capture.saving.rewrite")
     assert process is not None
     answer = process.ask(msgspec.json.encode(instructions))
     process.end()

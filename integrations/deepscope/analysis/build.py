@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from deepscope.analysis.attribution import attribute
+from deepscope.analysis.analysis import analyse
 from deepscope.analysis.findings import find_all
-from deepscope.analysis.result import analyse
+from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.call_tree import call_tree
 from deepscope.analysis.tables.functions import function_table
 from deepscope.analysis.tables.kernels import kernel_table
@@ -14,7 +14,7 @@ from deepscope.analysis.tables.operators import operator_table
 from deepscope.analysis.tables.phases import phase_table
 from deepscope.analysis.tables.steps import step_table
 from deepscope.analysis.tables.totals import resolved, totals
-from deepscope.analysis.trace_info import trace_info
+from deepscope.analysis.tables.trace_info import trace_info
 from deepscope.errors import OptionError
 from deepscope.records import Profile, SourceFile
 from deepscope.trace.model import Trace

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from torch.profiler import record_function
 
 from deepscope.capture.lines.emit import Pair, make_pair
-from deepscope.capture.lines.entry import bury
-from deepscope.trace.scope_names import annotation_name
+from deepscope.capture.lines.running_frame import bury
+from deepscope.trace.format.scope_names import annotation_name
 
 __all__ = ["PHASES", "Annotations", "warm_up"]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from deepscope.capture.options import OptionKeywords
     from deepscope.capture.session import StepCallback
-    from deepscope.capture.workers import WorkerClocks
+    from deepscope.capture.workers.training_side import WorkerClocks
 
 __all__ = ["Program", "record_steps", "record_whole"]
 
@@ -132,8 +132,8 @@ def record_whole(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[li
 
 def _armed_workers(given: OptionKeywords) -> WorkerClocks | None:
     """Clocks in the workers that start from here on; None where they have no room."""
+    from deepscope.capture.line_scopes import user_code, worker_clocks
     from deepscope.capture.options import checked_options
-    from deepscope.capture.scopes import user_code, worker_clocks
 
     options = checked_options(given)
     workers = worker_clocks(options, user_code(options))

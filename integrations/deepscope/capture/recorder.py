@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from torch.profiler import ProfilerAction
 
-from deepscope.capture import naming, termination, turns
 from deepscope.capture.annotations import PHASES, Annotations
-from deepscope.capture.guard import guarded
-from deepscope.capture.header import Session, checked_metadata
-from deepscope.capture.interrupts import held_back
+from deepscope.capture.line_scopes import arm, line_recorder, worker_clocks
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.pace import Pace
 from deepscope.capture.plan import Plan, is_recording
-from deepscope.capture.rewrite import Instructions
-from deepscope.capture.saver import Job, Saver
-from deepscope.capture.scopes import arm, line_recorder, worker_clocks
-from deepscope.capture.trace_folder import check_space, make_trace_folder
+from deepscope.capture.saving import naming
+from deepscope.capture.saving.header import Session, checked_metadata
+from deepscope.capture.saving.rewrite import Instructions
+from deepscope.capture.saving.saver import Job, Saver
+from deepscope.capture.saving.trace_folder import check_space, make_trace_folder
+from deepscope.capture.surroundings import open_recorders as turns
+from deepscope.capture.surroundings import termination
+from deepscope.capture.surroundings.failsafe import guarded
+from deepscope.capture.surroundings.interrupts import held_back
 from deepscope.capture.window import BLOCK_ANNOTATION, Window
-from deepscope.capture.workers import WorkerClocks
+from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import RecorderError
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from torch.profiler import ProfilerAction
 
-from deepscope.capture.call_site import CallSite
 from deepscope.capture.notices import warn
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
 from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.trace_folder import DEFAULT_FOLDER
-from deepscope.capture.workers import WorkerClocks
+from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
+from deepscope.capture.surroundings.call_site import CallSite
+from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import NestedProfileError, RecorderError
 
 if TYPE_CHECKING:

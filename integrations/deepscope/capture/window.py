@@ -15,11 +15,11 @@ from torch.profiler import profile as torch_profile
 
 from deepscope.capture import notices, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
-from deepscope.capture.forked import abandoned_in_children
 from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.precedence import GiveWay
-from deepscope.capture.workers import WorkerClocks, WorkerTiming
+from deepscope.capture.surroundings.forked import abandoned_in_children
+from deepscope.capture.surroundings.users_profiler import GiveWay
+from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError
 
 __all__ = ["BLOCK_ANNOTATION", "Window"]

@@ -7,14 +7,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from deepscope.capture import process
-from deepscope.capture.guard import guarded
+from deepscope.capture import process_facts as process
+from deepscope.capture.line_scopes import arm, user_code, worker_clocks
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.scopes import arm, user_code, worker_clocks
-from deepscope.capture.workers import WorkerClocks
+from deepscope.capture.surroundings.failsafe import guarded
+from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import RecorderError
 from deepscope.lightning.actions import Action, Loop, Mark, classify
 from deepscope.lightning.keywords import LightningKeywords, choose

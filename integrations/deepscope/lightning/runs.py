@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepscope.capture import process
-from deepscope.capture.trace_folder import DEFAULT_FOLDER
+from deepscope.capture import process_facts as process
+from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
 
 __all__ = ["Run", "run_of"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from deepscope.errors import NotATraceError, NoTraceError, TraceError
-from deepscope.trace.remote import filesystem_of, is_url, open_remote, remote_errors
+from deepscope.trace.kineto.remote import filesystem_of, is_url, open_remote, remote_errors
 
 __all__ = [
     "NAMED_TRACE_ENDINGS",

@@ -14,15 +14,15 @@ from deepscope.errors import DeepScopeError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, cores
 from deepscope.records import Profile
 from deepscope.store.files import TraceFile, is_url
-from deepscope.store.worker import Request
-from deepscope.trace.source import likely_json_bytes
+from deepscope.store.reading_process import Request
+from deepscope.trace.kineto.source import likely_json_bytes
 
 __all__ = ["WORTH_BYTES", "Told", "read_in_processes", "workers_for"]
 
 WORTH_BYTES = 48 << 20
 """Of JSON: below it a process takes longer to start than a trace to read."""
 
-_WORKER = "deepscope.store.worker"
+_WORKER = "deepscope.store.reading_process"
 
 Told: TypeAlias = Callable[[int, int], None]
 """Called, in the caller's thread, with the index of a file and how many of its bytes are read."""

@@ -34,7 +34,7 @@ def read_profile(
 ) -> Profile:
     """Reads and analyses a trace, keeps the profile in the cache if wanted; `workers` as in `read_trace`."""
     # NumPy and the reader are not paid for where the cache has the answer; and processes that help get ready meanwhile.
-    from deepscope.trace.decoders import Decoders, workers_for
+    from deepscope.trace.kineto.decoders import Decoders, workers_for
 
     count = workers_for(file.path, file.size_bytes) if workers is None else workers
     with Decoders(count) if count else nullcontext() as decoders:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from deepscope.store.files import TraceFile
-from deepscope.store.peek import Peek, peek
+from deepscope.store.identity import Peek, peek
 
 __all__ = ["FoundTrace", "Recognizer", "RunKey"]
 

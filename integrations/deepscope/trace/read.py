@@ -14,16 +14,16 @@ import numpy.typing as npt
 
 from deepscope.errors import NotATraceError, TruncatedTraceError
 from deepscope.trace.arrays import distinct_places
-from deepscope.trace.ascend import CANN, connect, home_threads
-from deepscope.trace.bounds import MOST_BYTES, possible_times, summable
-from deepscope.trace.columns import QUEUE_OFFSET, Columns
-from deepscope.trace.decoders import Decoders, workers_for
+from deepscope.trace.joins.recorded_lines import resolve_scopes
+from deepscope.trace.kineto.ascend import CANN, connect, home_threads
+from deepscope.trace.kineto.bounds import MOST_BYTES, possible_times, summable
+from deepscope.trace.kineto.decoders import Decoders, workers_for
+from deepscope.trace.kineto.event_columns import QUEUE_OFFSET, Columns
+from deepscope.trace.kineto.pieces import Pieces
+from deepscope.trace.kineto.source import Progress, Source
+from deepscope.trace.kineto.values import as_int
 from deepscope.trace.model import Events, Int32, Int64, Kind, MemoryEvents, Thread, Trace
 from deepscope.trace.names import kind_of
-from deepscope.trace.pieces import Pieces
-from deepscope.trace.scopes import resolve_scopes
-from deepscope.trace.source import Progress, Source
-from deepscope.trace.tables import as_int
 
 __all__ = ["read_trace"]
 
@@ -71,7 +71,7 @@ def _decode_large(pieces: Pieces, columns: Columns, decoders: Decoders | None, w
     """What of a large trace processes can do side by side; the rest is left in `pieces`."""
     if decoders is None and not workers:
         return
-    from deepscope.trace.parallel import decode_together
+    from deepscope.trace.kineto.parallel import decode_together
 
     if decoders is not None:
         decode_together(pieces, columns, decoders)

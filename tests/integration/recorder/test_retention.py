@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from deepscope.capture import retention
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
+from deepscope.capture.saving import retention
 from deepscope.errors import OptionError
 from recorded import load, run_python, step_names, steps
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from deepscope.capture import naming, saver
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
+from deepscope.capture.saving import naming, saver
 from recorded import TESTS, load, run_python, scopes_of, step_names, steps
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deepscope.analysis.flop_formulas import FORMULAS
+from deepscope.analysis.numbers.flop_formulas import FORMULAS
 from deepscope.trace.names import CONVOLUTIONS
 from trace_builder import TraceBuilder
 

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepscope.analysis.ancestry import depth, nearest, position_in
-from deepscope.analysis.paths import PathTable
-from deepscope.analysis.ranking import largest
+from deepscope.analysis.algebra.ancestry import depth, nearest, position_in
+from deepscope.analysis.algebra.ranking import largest
+from deepscope.analysis.ownership.paths import PathTable
 
 forests = st.lists(st.integers(0, 1000), max_size=40).map(
     lambda rows: [row % (i + 1) - 1 for i, row in enumerate(rows)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepscope.analysis.phases import PHASES, phase_of_name
+from deepscope.analysis.numbers.phases import PHASES, phase_of_name
 from trace_builder import BACKWARD, TraceBuilder
 
 

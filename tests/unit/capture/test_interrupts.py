@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from deepscope.capture.interrupts import held_back
+from deepscope.capture.surroundings.interrupts import held_back
 
 
 def test_ctrl_c_arrives_at_the_end_of_the_block() -> None:

@@ -14,7 +14,7 @@ from torch import nn
 
 from deepscope.capture.lines import Limits, UserCode, parse_name
 from deepscope.capture.lines.code_facts import opens_at_start
-from deepscope.trace.scope_names import ScopeEvent, late_name, line_name, module_name
+from deepscope.trace.format.scope_names import ScopeEvent, late_name, line_name, module_name
 from line_truth import Recording, Span, recording
 
 HERE = Path(__file__)
@@ -167,7 +167,7 @@ def test_lines_without_operators_stop_at_their_budget_and_the_count_is_stated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However busy the machine is, no run counts as long enough for an operator.
-    monkeypatch.setattr("deepscope.capture.lines.quiet.OPERATOR_OPENINGS", 1e12)
+    monkeypatch.setattr("deepscope.capture.lines.past_budget.OPERATOR_OPENINGS", 1e12)
 
     def code() -> None:
         total = 0

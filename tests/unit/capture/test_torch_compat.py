@@ -11,7 +11,7 @@ import torch
 
 import deepscope
 from deepscope.capture import torch_compat
-from deepscope.capture.precedence import GiveWay
+from deepscope.capture.surroundings.users_profiler import GiveWay
 from recorded import TESTS, load, scopes_of, step_names
 
 

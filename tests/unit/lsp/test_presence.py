@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from deepscope.store.files import TraceFile
-from deepscope.store.peek import Peek
+from deepscope.store.identity import Peek
 from deepscope.store.recognition import FoundTrace, RunKey
 from deepscope_lsp.engine.candidates import Candidates
 from deepscope_lsp.engine.path_map import PathMap

@@ -12,7 +12,7 @@ import pytest
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
 from deepscope.store import load_profile
 from deepscope.store.files import list_files
-from deepscope.store.peek import parse_name
+from deepscope.store.identity import parse_name
 from deepscope.store.recognition import Recognizer
 from deepscope.store.runs import find_traces, newest_folder, select
 

@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 
-from deepscope.analysis.intervals import grouped_union_ns, union
+from deepscope.analysis.algebra.intervals import grouped_union_ns, union
 from deepscope.store import load_profile
-from deepscope.trace.bounds import possible_times, summable
+from deepscope.trace.kineto.bounds import possible_times, summable
 from trace_builder import TraceBuilder
 
 YEAR_NS = 365 * 86_400 * 10**9

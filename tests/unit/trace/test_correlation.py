@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deepscope.trace.correlation import launches
+from deepscope.trace.joins.correlation import launches
 from deepscope.trace.model import Kind
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepscope.trace.nesting import innermost, parents
+from deepscope.trace.joins.nesting import innermost, parents
 
 _TIME = st.integers(0, 12)
 _INTERVALS = st.lists(st.tuples(_TIME, st.integers(0, 8), st.integers(-1, 2), st.integers(0, 3)), max_size=30)

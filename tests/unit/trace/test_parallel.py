@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from deepscope.errors import NotATraceError, TruncatedTraceError
-from deepscope.trace import decoders, parallel
-from deepscope.trace.decoders import WORTH_BYTES, workers_for
+from deepscope.trace.kineto import decoders, parallel
+from deepscope.trace.kineto.decoders import WORTH_BYTES, workers_for
+from deepscope.trace.kineto.decoding_process import decode_part
 from deepscope.trace.model import Trace
-from deepscope.trace.part import decode_part
 from deepscope.trace.read import read_trace
 from random_traces import random_trace
 

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from deepscope.errors import NotATraceError, NoTraceError, TruncatedTraceError
-from deepscope.trace import pieces, source
-from deepscope.trace.decode import spans
+from deepscope.trace.kineto import pieces, source
+from deepscope.trace.kineto.decode import spans
 from deepscope.trace.model import Kind
 from deepscope.trace.read import read_trace
 from trace_builder import BACKWARD, MAIN, PROCESS, TraceBuilder

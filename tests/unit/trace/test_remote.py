@@ -8,8 +8,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from deepscope.errors import MissingExtraError, NoTraceError, TraceError
+from deepscope.trace.kineto.remote import open_remote
 from deepscope.trace.read import read_trace
-from deepscope.trace.remote import open_remote
 from trace_builder import TraceBuilder
 
 

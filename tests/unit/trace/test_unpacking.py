@@ -8,8 +8,8 @@ import json
 import pytest
 
 from deepscope.errors import TraceError, TruncatedTraceError, VariableError
-from deepscope.trace import pieces, unpacking
-from deepscope.trace.decode import spans
+from deepscope.trace.kineto import pieces, unpacking
+from deepscope.trace.kineto.decode import spans
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 

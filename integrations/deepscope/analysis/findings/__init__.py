@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.findings import (
     data_loader,
     device_sync,
@@ -12,7 +13,6 @@ from deepscope.analysis.findings import (
     tiny_operators,
 )
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.result import Analysis
 from deepscope.records import Finding
 
 __all__ = ["RULES", "find_all"]

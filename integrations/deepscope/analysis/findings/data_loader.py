@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from deepscope.analysis.algebra.intervals import Intervals
+from deepscope.analysis.algebra.selection import named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.intervals import Intervals
-from deepscope.analysis.selection import named, of_kind
-from deepscope.analysis.workers import HAS_NO_WORKERS, HAS_WORKERS, worker_count
+from deepscope.analysis.numbers.workers import HAS_NO_WORKERS, HAS_WORKERS, worker_count
 from deepscope.records import Evidence, Finding
 from deepscope.trace.model import Kind
 

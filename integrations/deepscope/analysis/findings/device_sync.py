@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from deepscope.analysis.algebra.selection import Mask, by_line
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import line_text
 from deepscope.analysis.findings.waits_by_cause import WaitCause
-from deepscope.analysis.selection import Mask, by_line
 from deepscope.records import Edit, Finding
 
 __all__ = ["RULE"]

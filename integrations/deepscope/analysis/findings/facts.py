@@ -7,15 +7,15 @@ from functools import cached_property
 
 import numpy as np
 
+from deepscope.analysis.algebra.intervals import Intervals
+from deepscope.analysis.algebra.selection import Mask, by_line
+from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.findings.gaps import Gaps, find_gaps
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, caused_waits
-from deepscope.analysis.idle import Timeline, timeline
-from deepscope.analysis.intervals import Intervals
-from deepscope.analysis.phases import PHASES
-from deepscope.analysis.recording_cost import recorded_ns
-from deepscope.analysis.result import Analysis
-from deepscope.analysis.selection import Mask, by_line
+from deepscope.analysis.numbers.idle import Timeline, timeline
+from deepscope.analysis.numbers.phases import PHASES
+from deepscope.analysis.numbers.recording_cost import recorded_ns
 from deepscope.records import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64, Kind

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.device_peaks import peak_of
+from deepscope.analysis.algebra.selection import by_line, distinct
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.selection import by_line, distinct
+from deepscope.analysis.numbers.device_peaks import peak_of
 from deepscope.records import Finding
 from deepscope.trace.model import Int64, Kind, Trace
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from deepscope.analysis.algebra.intervals import Intervals, union
+from deepscope.analysis.algebra.selection import Mask, by_line, distinct
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import line_text, with_keyword
 from deepscope.analysis.findings.waits_by_cause import WaitCause
-from deepscope.analysis.intervals import Intervals, union
-from deepscope.analysis.lines import copy_direction
-from deepscope.analysis.selection import Mask, by_line, distinct
+from deepscope.analysis.numbers.lines import copy_direction
 from deepscope.records import Edit, Finding
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64, Kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from deepscope.analysis.scopes import Location
+from deepscope.analysis.ownership.locations import Location
 from deepscope.records import Edit
 from deepscope.trace.model import Trace
 from deepscope.trace.source_lines import source_lines

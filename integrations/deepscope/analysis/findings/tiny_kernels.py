@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.selection import by_line
 from deepscope.records import Finding
 from deepscope.trace.model import Kind
 

@@ -7,10 +7,10 @@ from enum import IntEnum
 
 import numpy as np
 
-from deepscope.analysis.ancestry import pick
-from deepscope.analysis.attribution import Attribution
-from deepscope.analysis.lines import copy_direction
-from deepscope.analysis.selection import Mask, distinct
+from deepscope.analysis.algebra.ancestry import pick
+from deepscope.analysis.algebra.selection import Mask, distinct
+from deepscope.analysis.numbers.lines import copy_direction
+from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64, Kind
 

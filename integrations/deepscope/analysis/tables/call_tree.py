@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.result import Analysis
+from deepscope.analysis.analysis import Analysis
 from deepscope.records import CallNode
 from deepscope.trace.model import Int64
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.lines import path_columns
-from deepscope.analysis.result import Analysis
+from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.numbers.lines import path_columns
 from deepscope.analysis.tables.numbered import largest_first, rows
 from deepscope.records import Function
 from deepscope.trace.model import Int64

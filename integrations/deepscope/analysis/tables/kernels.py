@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from deepscope.analysis.algebra.ranking import largest_named
 from deepscope.analysis.extent import WHOLE, Extent
-from deepscope.analysis.ranking import largest_named
-from deepscope.analysis.work import Work
+from deepscope.analysis.ownership.work import Work
 from deepscope.records import Kernel, KernelKind
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64, Kind, Trace

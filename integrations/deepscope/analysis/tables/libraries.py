@@ -8,12 +8,12 @@ from pathlib import PurePath
 
 import numpy as np
 
-from deepscope.analysis.ancestry import nearest_to, pick
-from deepscope.analysis.attribution import Attribution
+from deepscope.analysis.algebra.ancestry import nearest_to, pick
+from deepscope.analysis.algebra.ranking import largest, largest_named
+from deepscope.analysis.algebra.selection import Mask, by_line, distinct, of_kind
 from deepscope.analysis.extent import WHOLE, Extent
-from deepscope.analysis.frames import Owner, frame_of, owner_of_file, python_module_of_file
-from deepscope.analysis.ranking import largest, largest_named
-from deepscope.analysis.selection import Mask, by_line, distinct, of_kind
+from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file, python_module_of_file
 from deepscope.records import Library
 from deepscope.trace.model import Int32, Int64, Kind
 

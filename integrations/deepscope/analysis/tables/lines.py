@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.lines import Columns
-from deepscope.analysis.ranking import largest_named
-from deepscope.analysis.result import Analysis
-from deepscope.analysis.scopes import Location
+from deepscope.analysis.algebra.ranking import largest_named
+from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.numbers.lines import Columns
+from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.tables.libraries import hot_libraries
 from deepscope.analysis.tables.numbered import largest_first, rows
 from deepscope.records import Line, Numbers, Top

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from deepscope.analysis.modules import module_columns
-from deepscope.analysis.result import Analysis
+from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.ownership.modules import module_columns
 from deepscope.analysis.tables.numbered import largest_first, rows
 from deepscope.records import Module
 

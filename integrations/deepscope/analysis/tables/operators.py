@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.ancestry import pick
-from deepscope.analysis.attribution import Attribution
+from deepscope.analysis.algebra.ancestry import pick
+from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.extent import WHOLE, Extent
-from deepscope.analysis.paths import PathTable
-from deepscope.analysis.selection import by_line
+from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.ownership.paths import PathTable
 from deepscope.analysis.tables.numbered import rows
 from deepscope.records import Operator
 from deepscope.trace.arrays import distinct_places

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from deepscope.analysis.phases import PHASES, phase_of_work
-from deepscope.analysis.result import Analysis
-from deepscope.analysis.selection import by_line
+from deepscope.analysis.algebra.selection import by_line
+from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.numbers.phases import PHASES, phase_of_work
 from deepscope.records import Phase
 
 __all__ = ["phase_table"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from deepscope.analysis.algebra.intervals import Intervals
+from deepscope.analysis.algebra.selection import by_line
+from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.extent import Extent
-from deepscope.analysis.idle import idle
-from deepscope.analysis.intervals import Intervals
-from deepscope.analysis.phases import PHASES
-from deepscope.analysis.result import Analysis
-from deepscope.analysis.selection import by_line
-from deepscope.analysis.waits import wait_by_line
+from deepscope.analysis.numbers.idle import idle
+from deepscope.analysis.numbers.phases import PHASES
+from deepscope.analysis.numbers.waits import wait_by_line
 from deepscope.records import Step
 
 __all__ = ["step_table"]

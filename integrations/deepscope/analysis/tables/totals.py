@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.idle import idle
-from deepscope.analysis.result import Analysis
-from deepscope.analysis.window_cost import recording_ns
+from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.numbers.idle import idle
+from deepscope.analysis.numbers.window_cost import recording_ns
 from deepscope.records import Resolved, Totals
 
 __all__ = ["resolved", "totals"]

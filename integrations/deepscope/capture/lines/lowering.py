@@ -7,10 +7,10 @@ from time import thread_time_ns
 from typing import Protocol
 
 from deepscope.capture.lines.code_facts import offsets_of_lines
-from deepscope.capture.lines.entry import Stack
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.levels import Level
 from deepscope.capture.lines.loops import Loop, find_loops
+from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import Function, ScopeTable
 

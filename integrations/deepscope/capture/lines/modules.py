@@ -18,7 +18,7 @@ from deepscope.capture.lines.calibration import CostSamples, Work
 from deepscope.capture.lines.table import MODULE, Function, ScopeRow, ScopeTable, Slot
 
 if TYPE_CHECKING:
-    from deepscope.capture.lines.entry import Stack
+    from deepscope.capture.lines.running_frame import Stack
     from deepscope.capture.lines.stacks import Stacks
 
 __all__ = ["ModuleCalls"]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from deepscope.capture.forked import abandoned_in_children
 from deepscope.capture.lines.calibration import CostSamples, Work
 from deepscope.capture.lines.dynamo import hide_modules
 from deepscope.capture.lines.hooks import make_hooks
@@ -20,7 +19,8 @@ from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import LINE, ScopeRow, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.capture.notices import warn
-from deepscope.trace import scope_names
+from deepscope.capture.surroundings.forked import abandoned_in_children
+from deepscope.trace.format import scope_names
 
 __all__ = ["LineRecord", "LineRecorder"]
 

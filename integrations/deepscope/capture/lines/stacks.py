@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from deepscope.capture.lines.away import LONG_NS, Pulse, tells_cpu_time
 from deepscope.capture.lines.emit import Pair, profiler_enabled
-from deepscope.capture.lines.entry import Entry, Stack, bury
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.levels import Level
-from deepscope.capture.lines.quiet import QuietLines, Verdict
+from deepscope.capture.lines.past_budget import QuietLines, Verdict
+from deepscope.capture.lines.running_frame import Entry, Stack, bury
 from deepscope.capture.lines.table import Function, ScopeTable, Slot
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from typing import Any
 from deepscope.capture.lines.away import Pulse
 from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.code_facts import is_resumed
-from deepscope.capture.lines.entry import Stack
 from deepscope.capture.lines.headroom import Headroom
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.levels import Level
 from deepscope.capture.lines.modules import ModuleCalls
+from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import HIDDEN, Function, ScopeTable
 

@@ -1,0 +1,1 @@
+"""Operations on columns that know nothing of traces: intervals, chains of parents, rankings, sums."""

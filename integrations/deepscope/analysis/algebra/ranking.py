@@ -1,0 +1,62 @@
+"""The largest contributors of each group: few rows out of many, by their sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from deepscope.analysis.algebra.selection import distinct
+from deepscope.trace.arrays import distinct_places
+from deepscope.trace.model import Int64
+
+__all__ = ["Share", "largest", "largest_named"]
+
+
+class Share(NamedTuple):
+    """What one member gives to its group."""
+
+    group: int
+    member: int
+    total: int
+    rows: int
+
+
+def largest(group: Int64, member: Int64, value: Int64, keep: int) -> Iterator[Share]:
+    """The `keep` members with the largest sums in each group, largest first; ties in order of the member's number.
+
+    Args:
+        group: shape (n,), rows with -1 are left out.
+        member: shape (n,), likewise.
+        value: shape (n,).
+        keep: rows for each group.
+    """
+    known = (group >= 0) & (member >= 0)
+    group, member, value = group[known], member[known], value[known]
+    if not len(group):
+        return
+    width = int(member.max()) + 1
+    pairs, inverse = distinct_places(group * width + member)
+    count = np.bincount(inverse)
+    total = np.zeros(len(pairs), np.int64)
+    np.add.at(total, inverse, value)
+    owner = pairs // width
+    order = np.lexsort((pairs, -total, owner))
+    owner = owner[order]
+    begin = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1])))
+    rank = np.arange(len(owner)) - np.repeat(begin, np.diff(np.append(begin, len(owner))))
+    for row in order[rank < keep].tolist():
+        yield Share(int(pairs[row]) // width, int(pairs[row]) % width, int(total[row]), int(count[row]))
+
+
+def largest_named(group: Int64, name: Int64, value: Int64, keep: int, strings: Sequence[str]) -> Iterator[Share]:
+    """`largest` where members are strings (indexes into `strings`, -1 for none); ties in the order of the alphabet.
+
+    So ties do not hang on the order of the events in a file.
+    """
+    used = np.array(sorted(distinct(name, len(strings)), key=strings.__getitem__), np.int64)
+    place = np.full(len(strings) + 1, -1, np.int64)
+    place[used] = np.arange(len(used))
+    for share in largest(group, place[name], value, keep):
+        yield share._replace(member=int(used[share.member]))

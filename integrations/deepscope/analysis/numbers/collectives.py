@@ -1,0 +1,25 @@
+"""Collectives: their time, and how much of it no compute on the same device hid."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepscope.analysis.algebra.intervals import union
+from deepscope.analysis.ownership.work import Work
+from deepscope.trace.arrays import distinct_values
+from deepscope.trace.model import Int64, Kind
+
+__all__ = ["exposed_ns"]
+
+
+def exposed_ns(work: Work) -> Int64:
+    """The part of each collective that no other kernel of its device overlaps, 0 for other work; shape (w,)."""
+    result = np.zeros(len(work), np.int64)
+    for device in distinct_values(work.device[work.collective]).tolist():
+        here = work.device == device
+        ours = here & work.collective
+        other = here & ~work.collective & (work.kind == Kind.KERNEL)
+        compute = union(work.start_ns[other], work.end_ns[other])
+        start, end = work.start_ns[ours], work.end_ns[ours]
+        result[ours] = end - start - compute.overlap_ns(start, end)
+    return result

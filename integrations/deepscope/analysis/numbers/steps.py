@@ -1,0 +1,95 @@
+"""The steps of a run (`ProfilerStep#N`), the window that they span, and the thread that trains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepscope.analysis.algebra.ancestry import nearest
+from deepscope.analysis.algebra.intervals import Intervals, union
+from deepscope.analysis.algebra.selection import named, of_kind
+from deepscope.analysis.ownership.calls import STEP, step_events
+from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.names import is_backward_root, is_forked_function
+
+__all__ = ["Steps", "find_steps", "find_training_thread", "window"]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Disjoint spans of time in ascending order."""
+
+    number: Int64
+    """Shape (s,)."""
+    spans: Intervals
+    """Shape (s,)."""
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def of(self, ts: Int64) -> Int64:
+        """Index of the step that each instant lies in, -1 for none; shape (q,)."""
+        return self.spans.locate(ts)
+
+    def chosen(self, number: int) -> Intervals:
+        """The spans of the step of this number; empty where there is none."""
+        hit = self.number == number
+        return Intervals(self.spans.start[hit], self.spans.end[hit])
+
+
+def find_steps(trace: Trace, training_thread: int) -> Steps:
+    """The steps on the training thread; where two overlap, the earlier one ends where the later begins."""
+    events = trace.events
+    found = np.flatnonzero(step_events(trace) & (events.thread == training_thread))
+    found = found[np.argsort(events.start_ns[found], kind="stable")]
+    start = events.start_ns[found]
+    end = start + events.duration_ns[found]
+    if len(found) > 1:
+        end = np.concatenate((np.minimum(end[:-1], start[1:]), end[-1:]))
+    real = end > start
+    numbers = [STEP.match(trace.strings[name]) for name in events.name[found[real]].tolist()]
+    number = np.array([int(match[1]) for match in numbers if match], np.int64)
+    return Steps(number, Intervals(start[real], end[real]))
+
+
+def window(trace: Trace, steps: Steps) -> Intervals:
+    """The stretch of time that idle time and wall time refer to: the steps; without steps, first to last event."""
+    if len(steps):
+        return union(steps.spans.start, steps.spans.end)
+    counted = ~of_kind(trace, Kind.OTHER, Kind.DEVICE_SPAN)
+    if not counted.any():
+        return union(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    start, end = trace.events.start_ns[counted], trace.events.end_ns[counted]
+    return union(start.min(keepdims=True), end.max(keepdims=True))
+
+
+def find_training_thread(trace: Trace, parent: Int64, launched_by: Int64) -> int:
+    """Index into `Trace.threads` of the thread that trains: the one with the steps, else the one with most launches.
+
+    Launches below autograd's engine, or that TorchScript forked, do not count. A trace without launches has the thread
+    with most line scopes, else with most operators; a trace with nothing on the CPU has none, -1.
+
+    Args:
+        trace: any trace.
+        parent: the event that encloses each one on its thread, -1 for none; shape (n,).
+        launched_by: the CPU events that launched device work, -1 for unknown; shape (w,).
+    """
+    thread = trace.events.thread
+    elsewhere = named(
+        trace, of_kind(trace, Kind.OPERATOR), lambda name: is_backward_root(name) or is_forked_function(name)
+    )
+    engine = nearest(parent, elsewhere) >= 0
+    launching = launched_by[launched_by >= 0]
+    candidates = (
+        np.flatnonzero(step_events(trace)),
+        launching[~engine[launching]],
+        np.flatnonzero(of_kind(trace, Kind.LINE_SCOPE) & ~engine),
+        launching,
+        np.flatnonzero(of_kind(trace, Kind.OPERATOR) & ~engine),
+        np.flatnonzero(of_kind(trace, Kind.ANNOTATION, Kind.PYTHON_FUNCTION, Kind.RUNTIME)),
+    )
+    for events in candidates:
+        if len(events):
+            return int(np.bincount(thread[events]).argmax())
+    return -1

@@ -1,0 +1,221 @@
+"""Who called whom on the CPU: nesting on each thread, and bridges from backward work to its forward and its caller."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepscope.analysis.algebra.ancestry import nearest, nearest_to, pick
+from deepscope.analysis.algebra.selection import Mask, named, of_kind
+from deepscope.trace.arrays import distinct_values
+from deepscope.trace.joins.correlation import backward_partners
+from deepscope.trace.joins.nesting import Nesting
+from deepscope.trace.model import Int32, Int64, Kind, Trace
+from deepscope.trace.names import STEP_PREFIX, is_forked_function
+
+__all__ = ["CPU_KINDS", "STEP", "CallForest", "Nested", "join_backward", "nest", "open_at", "step_events"]
+
+STEP = re.compile(re.escape(STEP_PREFIX) + r"(\d{1,18})(?!\d)")
+"""The name of a step, with its number: one that 64 bits hold."""
+
+CPU_KINDS = (
+    Kind.ANNOTATION,
+    Kind.PYTHON_FUNCTION,
+    Kind.LINE_SCOPE,
+    Kind.MODULE_SCOPE,
+    Kind.OPERATOR,
+    Kind.RUNTIME,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CallForest:
+    """Pointers between events, each an index or -1; every array has shape (n,)."""
+
+    parent: Int64
+    """The event that encloses this one on its thread."""
+    up: Int64
+    """The way to the line that owns an event: `parent`, but a `*Backward` node leads to its forward operator, and what
+    stands at the top of one of torch's own threads to where `backward()` (or TorchScript's fork) was called."""
+    root: Int64
+    """The innermost span of autograd's engine at or above the event: set means backward work."""
+    caller: Int64
+    """For such spans: what was open where `backward()` was called."""
+
+    @property
+    def bridged(self) -> bool:
+        """Whether `up` leads anywhere but `parent`."""
+        return self.up is not self.parent
+
+
+def step_events(trace: Trace) -> Mask:
+    """Which events are steps, `ProfilerStep#N`; shape (n,)."""
+    return named(trace, of_kind(trace, Kind.ANNOTATION), lambda name: STEP.match(name) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """CPU events within each other, and ready to be asked which of them is open at an instant (`open_at`)."""
+
+    parent: Int64
+    """The event that encloses each one on its thread, -1 for none and for events of devices; shape (n,)."""
+    events: Int64
+    """The events that were looked at, ascending; shape (k,)."""
+    nesting: Nesting
+    """Of those."""
+
+
+def nest(trace: Trace, kinds: tuple[Kind, ...] = CPU_KINDS) -> Nested:
+    """Which CPU event encloses which.
+
+    Only events of `kinds` are looked at. Steps enclose nothing: they mark time, nobody calls them; old recorders put
+    them on autograd's threads as well. An annotation may end in another scope than it began in
+    (`with record_function(…):` begins on its own line); it encloses what starts as long as that scope is open, and what
+    comes later lies in whatever is around both.
+    """
+    events = trace.events
+    cpu = np.flatnonzero(of_kind(trace, *kinds) & ~step_events(trace))
+    start, end, kind = events.start_ns[cpu], events.end_ns[cpu], events.kind[cpu]
+    thread = events.thread[cpu]
+    nesting = Nesting.of(start, end, thread, kind)
+    above = nesting.parents_of(start, end, thread)
+    _leave_ended(above, start, end, kind == Kind.ANNOTATION)
+    parent = np.full(len(events), -1, np.int64)
+    parent[cpu] = pick(cpu, above)
+    return Nested(parent, cpu, nesting)
+
+
+def _leave_ended(above: Int64, start: Int64, end: Int64, annotation: Mask) -> None:
+    """Lifts events out of annotations that outlive the scope they began in, in place; all of shape (k,)."""
+    spans = np.flatnonzero(annotation)
+    begun_in = nearest_to(above[spans], above, ~annotation)
+    open_until = end.copy()
+    open_until[spans] = np.where(begun_in >= 0, end[begun_in], np.iinfo(np.int64).max)
+    late = np.flatnonzero((above >= 0) & annotation[above] & (open_until[above] <= start))
+    while len(late):
+        above[late] = above[above[late]]
+        late = late[(above[late] >= 0) & (open_until[above[late]] <= start[late])]
+
+
+def join_backward(trace: Trace, nested: Nested, scopes: Mask, training_thread: int) -> CallForest:
+    """Lays the bridges from backward work.
+
+    Args:
+        nested: from `nest`, of all kinds.
+        scopes: which events stand for lines of code; shape (n,).
+        training_thread: index into `Trace.threads`, -1 for none.
+    """
+    parent = nested.parent
+    roots, partners = backward_partners(trace)
+    is_forked = (parent < 0) & named(trace, of_kind(trace, Kind.OPERATOR), is_forked_function)
+    if not len(roots) and not is_forked.any():
+        nothing = np.full(len(parent), -1, np.int64)
+        return CallForest(parent, parent, nothing, nothing)
+    is_root = np.zeros(len(parent), np.bool_)
+    is_root[roots] = True
+    partner = np.full(len(parent), -1, np.int64)
+    partner[roots] = partners
+
+    up = parent.copy()
+    caller = np.where(is_root, parent, -1)
+    stranded = _stranded(trace, parent, is_root, is_forked, scopes)
+    called_from = _called_from(
+        trace, nested, stranded, _calling_threads(trace, stranded, roots, partner, training_thread)
+    )
+    resumed, resumed_from = _resumed(
+        trace,
+        nested,
+        stranded=stranded,
+        forked_from=called_from[is_forked[stranded]],
+        scopes=scopes,
+        training_thread=training_thread,
+    )
+    stranded, called_from = np.append(stranded, resumed), np.append(called_from, resumed_from)
+    up[stranded] = called_from
+    caller[stranded] = np.where(is_root[stranded], called_from, -1)
+    up[partner >= 0] = partner[partner >= 0]
+    return CallForest(parent, up, nearest(parent, is_root), caller)
+
+
+def _stranded(trace: Trace, parent: Int64, is_root: Mask, is_forked: Mask, scopes: Mask) -> Int64:
+    """Events at the top of torch's own threads (indexes): nothing on their thread says where they were called from.
+
+    Those are autograd's threads (a span of the engine counts also below an annotation; one below a line scope was
+    called from there), and those of the pool that TorchScript forks functions to and goes on with after a wait.
+    """
+    thread = trace.events.thread
+    engine = np.zeros(len(trace.threads), np.bool_)
+    engine[thread[is_root & (parent < 0)]] = True
+    engine[thread[is_forked]] = True
+    home = np.zeros(len(trace.threads), np.bool_)
+    home[thread[scopes & (parent < 0)]] = True
+    top = (parent < 0) & of_kind(trace, *CPU_KINDS) & ~scopes
+    return np.flatnonzero(top & engine[thread] & (is_root | ~home[thread]))
+
+
+def _resumed(
+    trace: Trace, nested: Nested, *, stranded: Int64, forked_from: Int64, scopes: Mask, training_thread: int
+) -> tuple[Int64, Int64]:
+    """What TorchScript went on with after a wait on a thread of its pool that no forked function ran on.
+
+    Nothing on that thread tells of it: it has no line and is not the engine's, and what stands on it begins while the
+    very run of a line is open on the training thread that forked a function. `forked_from`: what was open there when
+    functions were forked.
+
+    Returns:
+        Such events, and what is open on the training thread when each starts; both of shape (k,).
+    """
+    none = np.zeros(0, np.int64)
+    forks = distinct_values(nearest_to(forked_from, nested.parent, scopes))
+    forks = forks[forks >= 0]
+    if not len(forks):
+        return none, none
+    thread = trace.events.thread
+    known = np.zeros(len(trace.threads), np.bool_)
+    known[thread[scopes]] = known[thread[stranded]] = known[training_thread] = True
+    top = np.flatnonzero((nested.parent < 0) & of_kind(trace, *CPU_KINDS) & ~scopes & ~known[thread])
+    found = open_at(trace, nested, trace.events.start_ns[top], np.full(len(top), training_thread, np.int64))
+    goes_on = np.isin(nearest_to(found, nested.parent, scopes), forks)
+    return top[goes_on], found[goes_on]
+
+
+def _called_from(trace: Trace, nested: Nested, stranded: Int64, threads: Int64) -> Int64:
+    """What is open on another thread when each event starts, -1 for none; shape (k,)."""
+    found = open_at(trace, nested, trace.events.start_ns[stranded], threads)
+    return np.where(threads == trace.events.thread[stranded], -1, found)
+
+
+def _calling_threads(trace: Trace, stranded: Int64, roots: Int64, partner: Int64, training_thread: int) -> Int64:
+    """The thread where `backward()` runs, for each stranded event: that of its forward operator, by the recorded thread
+    number or by its own; else the training thread; shape (k,)."""
+    thread = trace.events.thread
+    result = np.full(len(stranded), training_thread, np.int64)
+    number = trace.events.fwd_thread[roots]
+    known = partner[roots] >= 0
+    for value in distinct_values(number[known & (number >= 0)]).tolist():
+        forward = thread[partner[roots[known & (number == value)]]]
+        result[trace.events.fwd_thread[stranded] == value] = np.bincount(forward).argmax()
+    own = partner[stranded]
+    result = np.where(own >= 0, thread[own], result)
+    # A forward that itself ran in the engine (double backward) does not say where this backward was called.
+    return np.where(np.isin(result, distinct_values(thread[stranded])), training_thread, result)
+
+
+def open_at(trace: Trace, nested: Nested, ts: Int64, thread: Int64 | Int32) -> Int64:
+    """The innermost CPU event open on a thread at each instant, -1 for none; shape (q,).
+
+    Steps and annotations enclose what `nest` says.
+    """
+    events = trace.events
+    if not len(events):
+        return np.full(len(ts), -1, np.int64)
+    found = pick(nested.events, nested.nesting.at(ts, thread))
+    solid = events.kind != Kind.ANNOTATION
+    while True:
+        begun_in = nearest_to(found, nested.parent, solid)
+        ended = (begun_in >= 0) & (events.end_ns[begun_in] <= ts)
+        if not ended.any():
+            return found
+        found[ended] = nested.parent[begun_in[ended]]

@@ -1,0 +1,186 @@
+"""Which CPU events name a place in somebody's code, and which: line scopes, torch's frames, or `Call stack` texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from deepscope.analysis.algebra.ancestry import nearest, pick
+from deepscope.analysis.algebra.selection import Mask, distinct, named, of_kind
+from deepscope.analysis.numbers.workers import worker_lines
+from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file
+from deepscope.records import LineSource
+from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.names import Frame, is_compiled_region, parse_call_stack
+
+__all__ = ["Location", "Scopes", "compiled_regions", "find_scopes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A line of code. `first_line` is the first of its function, 0 unknown; `exact`: `line` is the one that ran."""
+
+    file: str
+    line: int
+    function: str
+    first_line: int = 0
+    exact: bool = False
+    of_loop: bool = False
+    """Not exact: the line stands for the loop that it begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """The events that stand for places in code."""
+
+    source: LineSource
+    locations: list[Location]
+    location: Int64
+    """Index into `locations` of the place that each event stands for, -1 for events that stand for none; shape (n,)."""
+    stacks: dict[int, list[int]] = field(default_factory=dict)
+    """With source `call_stack`: for an index into `Trace.strings`, its locations, outermost first."""
+
+    @property
+    def marks(self) -> Mask:
+        """Which events stand for a place; shape (n,)."""
+        return self.location >= 0
+
+
+class _Locations:
+    """Locations by (file, line): two functions on one line are one place."""
+
+    def __init__(self) -> None:
+        self.all: list[Location] = []
+        self._index: dict[tuple[str, int], int] = {}
+
+    def add(self, location: Location) -> int:
+        key = (location.file, location.line)
+        index = self._index.setdefault(key, len(self.all))
+        if index == len(self.all):
+            self.all.append(location)
+        elif 0 < location.first_line < self.all[index].first_line:
+            # A lambda or comprehension on the line: the line belongs to the function around it.
+            self.all[index] = replace(location, exact=self.all[index].exact, of_loop=self.all[index].of_loop)
+        if self.all[index].exact and not location.exact:
+            self.all[index] = replace(self.all[index], exact=False, of_loop=location.of_loop)
+        return index
+
+
+def find_scopes(trace: Trace, parent: Int64) -> Scopes:
+    """The places that the trace names, from the best source that it has.
+
+    Args:
+        trace: any trace.
+        parent: the event that encloses each one on its thread, -1 for none; shape (n,).
+    """
+    if trace.has_line_scopes or worker_lines(trace):
+        return _from_line_scopes(trace, parent)
+    frames = _from_frames(trace, parent)
+    if frames.locations:
+        return frames
+    stacks = _from_call_stacks(trace)
+    if stacks.locations:
+        return stacks
+    return Scopes("none", [], np.full(len(trace.events), -1, np.int64))
+
+
+def compiled_regions(trace: Trace) -> Mask:
+    """Which events are runs of compiled code (torch.compile); shape (n,)."""
+    return named(
+        trace,
+        of_kind(trace, Kind.OPERATOR, Kind.ANNOTATION),
+        lambda name: is_compiled_region(name) or name.startswith(("## Call CompiledFxGraph", "CompiledFunction")),
+    )
+
+
+def _from_line_scopes(trace: Trace, parent: Int64) -> Scopes:
+    known = _Locations()
+    table = np.full(len(trace.scopes) + 1, -1, np.int64)
+    is_line = of_kind(trace, Kind.LINE_SCOPE)
+    for index in distinct(trace.events.scope[is_line], len(trace.scopes)):
+        scope = trace.scopes[index]
+        exact, of_loop = not scope.lowered, scope.lowered == "loop"
+        table[index] = known.add(Location(scope.file, scope.line, scope.name, scope.first_line, exact, of_loop))
+    for worked in worker_lines(trace):
+        known.add(Location(worked.file, worked.line, worked.function, exact=True))
+    location = np.where(is_line, table[trace.events.scope], -1)
+    location[_definition_lines_of_compiled(trace, parent, is_line)] = -1
+    return Scopes("scopes", known.all, location)
+
+
+def _definition_lines_of_compiled(trace: Trace, parent: Int64, is_line: Mask) -> Int64:
+    """Scopes that only say that a compiled frame ran: Python 3.11 gives them the line of its `def` (indexes).
+
+    The work below them belongs to the line that called the compiled function.
+    """
+    regions = compiled_regions(trace)
+    if not regions.any():
+        return np.zeros(0, np.int64)
+    starts = np.array([s.line == s.first_line for s in trace.scopes] + [False])
+    at_definition = is_line & starts[trace.events.scope]
+    enclosing = pick(nearest(parent, is_line | regions), parent)
+    holds_region = np.zeros(len(parent), np.bool_)
+    holders = enclosing[regions]
+    holds_region[holders[holders >= 0]] = True
+    inside_region = (enclosing >= 0) & regions[enclosing]
+    return np.flatnonzero(at_definition & (holds_region | inside_region))
+
+
+def _from_frames(trace: Trace, parent: Int64) -> Scopes:
+    is_frame = of_kind(trace, Kind.PYTHON_FUNCTION)
+    known = _Locations()
+    table = np.full(len(trace.strings) + 1, -1, np.int64)
+    owner = np.full(len(trace.strings) + 1, Owner.RUNTIME, np.int64)
+    for index in distinct(trace.events.name[is_frame], len(trace.strings)):
+        frame = frame_of(trace.strings[index])
+        if frame is None:
+            continue
+        owner[index] = whose = owner_of_file(frame.path)
+        if whose:
+            table[index] = known.add(Location(frame.path, frame.line, frame.function, frame.line))
+    location = np.where(is_frame, table[trace.events.name], -1)
+    owners = np.where(is_frame, owner[trace.events.name], Owner.RUNTIME)
+    # A library's frame speaks only where no user frame lies above it.
+    is_library = owners == Owner.LIBRARY
+    if is_library.any():
+        user = nearest(parent, owners == Owner.USER)
+        location[is_library & (user >= 0)] = -1
+    return Scopes("frames", known.all, location)
+
+
+def _from_call_stacks(trace: Trace) -> Scopes:
+    known = _Locations()
+    is_own = _has_own_call_stacks(trace)
+    lowered = {(scope.file, scope.line): scope.lowered for scope in trace.scopes if scope.lowered}
+    table = np.full(len(trace.strings) + 1, -1, np.int64)
+    stacks: dict[int, list[int]] = {}
+    for index in distinct(trace.events.call_stack, len(trace.strings)):
+        frames = parse_call_stack(trace.strings[index])
+        # Whose lines are recorded was the user's choice (`include=`).
+        owners = [Owner.USER if is_own else owner_of_file(frame.path) for frame in frames]
+        best = max(owners, default=Owner.RUNTIME)
+        if best == Owner.RUNTIME:
+            continue
+        stack = [
+            known.add(_place_of(frame, is_own, lowered.get((frame.path, frame.line), "")))
+            for frame, owner in zip(frames, owners, strict=True)
+            if owner == best
+        ]
+        stacks[index] = stack[::-1]
+        table[index] = stack[0]
+    location = np.where(of_kind(trace, Kind.OPERATOR), table[trace.events.call_stack], -1)
+    return Scopes("call_stack", known.all, location, stacks)
+
+
+def _place_of(frame: Frame, is_own: bool, lowered: str) -> Location:
+    """The line of a stack's frame; `is_own`: DeepScope wrote the stack, so that the line ran unless it was lowered."""
+    first_line = 0 if is_own else frame.line
+    return Location(frame.path, frame.line, frame.function, first_line, is_own and not lowered, lowered == "loop")
+
+
+def _has_own_call_stacks(trace: Trace) -> bool:
+    """Whether DeepScope wrote the stacks; without lines of its own it leaves torch's as they are."""
+    own = (trace.deepscope or {}).get("call_stacks")
+    written = own.get("written") if isinstance(own, dict) else None
+    return isinstance(written, int) and written > 0

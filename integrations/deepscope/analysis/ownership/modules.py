@@ -1,0 +1,141 @@
+"""Modules: which `nn.Module` each event ran in, by DeepScope's module scopes or torch's `nn.Module: …` frames.
+
+In a trace with neither, the regions that `record_function` names stand for them (`DistributedDataParallel.forward`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from deepscope.analysis.algebra.ancestry import nearest, pick, position_in
+from deepscope.analysis.algebra.selection import by_line, distinct, of_kind
+from deepscope.analysis.extent import WHOLE, Extent
+from deepscope.analysis.numbers.lines import Columns
+from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.ownership.calls import STEP, CallForest, nest
+from deepscope.analysis.ownership.paths import PathTable
+from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.names import is_collective
+
+__all__ = ["ModuleScopes", "find_modules", "module_columns"]
+
+_FRAME = re.compile(r"nn\.Module: (.+?)(?:_(\d+))?$")
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleScopes:
+    """Modules and the events that are calls of them."""
+
+    names: list[tuple[str, str]]
+    """(path, class) of each; without recorded paths both are the class."""
+    nodes: Int64
+    """The events, ascending; shape (m,)."""
+    module: Int64
+    """Index into `names`; shape (m,)."""
+    callers: Int64
+    """Position in `nodes` of the module call around each, backward work below its forward; shape (m,)."""
+    callers_on_thread: Int64
+    """The same by its own thread alone; shape (m,)."""
+    of_event: Int64
+    """Position in `nodes` of the innermost module call around each event, -1 for none; shape (n,)."""
+
+
+def find_modules(attribution: Attribution) -> ModuleScopes:
+    """All calls of modules in a trace."""
+    trace = attribution.trace
+    index: dict[tuple[str, str], int] = {}
+    module = np.full(len(trace.events), -1, np.int64)
+    recorded = of_kind(trace, Kind.MODULE_SCOPE)
+    calls = attribution.calls
+    if recorded.any():
+        table = np.full(len(trace.scopes) + 1, -1, np.int64)
+        for scope in distinct(trace.events.scope[recorded], len(trace.scopes)):
+            known = trace.scopes[scope]
+            table[scope] = index.setdefault((known.path or known.name, known.name), len(index))
+        module = np.where(recorded, table[trace.events.scope], -1)
+    else:
+        module = _by_name(trace, Kind.PYTHON_FUNCTION, _module_of_frame, index)
+        if not index:
+            module = _by_name(trace, Kind.ANNOTATION, _region, index)
+            calls = _calls_of_regions(trace, calls)
+    nodes = np.flatnonzero(module >= 0)
+    if not len(nodes):
+        return ModuleScopes([], nodes, nodes, nodes, nodes, module)
+    of_event = position_in(nodes, nearest(calls.up, module >= 0), len(module))
+    on_thread = position_in(nodes, nearest(calls.parent, module >= 0), len(module)) if calls.bridged else of_event
+    return ModuleScopes(
+        names=list(index),
+        nodes=nodes,
+        module=module[nodes],
+        callers=pick(of_event, calls.up[nodes]),
+        callers_on_thread=pick(on_thread, calls.parent[nodes]),
+        of_event=of_event,
+    )
+
+
+def _calls_of_regions(trace: Trace, calls: CallForest) -> CallForest:
+    """The forest without scopes and frames: a region holds all that starts in it, wherever it began itself."""
+    parent = nest(trace, (Kind.ANNOTATION, Kind.OPERATOR, Kind.RUNTIME)).parent
+    if not calls.bridged:
+        return replace(calls, parent=parent, up=parent)
+    return replace(calls, parent=parent, up=np.where(calls.up == calls.parent, parent, calls.up))
+
+
+def _by_name(trace: Trace, kind: Kind, judge: Callable[[str], str], index: dict[tuple[str, str], int]) -> Int64:
+    """The module that each event of a kind stands for by its name, -1 for none; new ones are added to the index."""
+    events = of_kind(trace, kind)
+    table = np.full(len(trace.strings) + 1, -1, np.int64)
+    for string in distinct(trace.events.name[events], len(trace.strings)):
+        name = judge(trace.strings[string])
+        if name:
+            table[string] = index.setdefault((name, name), len(index))
+    return np.where(events, table[trace.events.name], -1)
+
+
+def _module_of_frame(name: str) -> str:
+    match = _FRAME.match(name)
+    return match[1] if match else ""
+
+
+def _region(name: str) -> str:
+    """An annotation that names a part of the program: neither a step nor a collective."""
+    return "" if STEP.match(name) or is_collective(name) else name
+
+
+def module_columns(attribution: Attribution, modules: ModuleScopes, extent: Extent = WHOLE) -> Columns:
+    """Numbers by module; columns of shape (modules + 1,), the last place for what ran in none.
+
+    A module's CPU time is that of its calls, the backward pass not among them.
+    """
+    work = attribution.work
+    count = len(modules.names)
+    paths = PathTable()
+    path = np.append(paths.intern_forest(modules.callers, modules.module), 0)
+    counted = extent.holds(work.launch_ns)
+    at = pick(modules.of_event, work.node)
+    duration = np.where(counted, work.duration_ns, 0)
+    events = attribution.trace.events
+    start = events.start_ns[modules.nodes]
+    inner = extent.clipped_ns(start, events.end_ns[modules.nodes])
+    on_thread = modules.callers_on_thread
+    own = inner.copy()
+    np.subtract.at(own, on_thread[on_thread >= 0], inner[on_thread >= 0])
+    values = np.zeros((len(paths), 2), np.int64)
+    np.add.at(values[:, 0], path[at], duration)
+    np.add.at(values[:, 1], path[:-1], np.maximum(own, 0))
+    totals = np.concatenate((paths.totals(values, np.arange(count), count), values[:1]))
+    module = np.append(modules.module, -1)
+    backward = counted & attribution.work_backward
+    return {
+        "self_device_ns": by_line(module[at], count, duration),
+        "total_device_ns": totals[:, 0],
+        "backward_device_ns": by_line(module[at[backward]], count, duration[backward]),
+        "self_cpu_ns": by_line(modules.module, count, np.maximum(own, 0)),
+        "total_cpu_ns": totals[:, 1],
+        "launches": by_line(module[at[counted & (work.kind == Kind.KERNEL)]], count),
+        "calls": by_line(modules.module[extent.holds(start)], count),
+    }

@@ -1,0 +1,133 @@
+"""Call paths, each kept once: a path is its caller's path and one more location."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from deepscope.analysis.algebra.ancestry import depth
+from deepscope.trace.arrays import distinct_places, stable_order
+from deepscope.trace.model import Int64
+
+__all__ = ["PathTable"]
+
+
+class PathTable:
+    """Interned call paths; path 0 is the empty one, and a path's number is greater than its parent's."""
+
+    def __init__(self) -> None:
+        self.parent: list[int] = [-1]
+        self.location: list[int] = [-1]
+        self._ids: dict[tuple[int, int], int] = {}
+        self._joined: dict[tuple[int, int], int] = {}
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def extend(self, path: int, location: int) -> int:
+        """The path that goes one location further."""
+        key = (path, location)
+        found = self._ids.get(key)
+        if found is None:
+            found = self._ids[key] = len(self.parent)
+            self.parent.append(path)
+            self.location.append(location)
+        return found
+
+    def of(self, locations: Sequence[int]) -> int:
+        """The path through these locations, outermost first."""
+        path = 0
+        for location in locations:
+            path = self.extend(path, location)
+        return path
+
+    def locations(self, path: int) -> list[int]:
+        """The locations of a path, outermost first."""
+        found = []
+        while path > 0:
+            found.append(self.location[path])
+            path = self.parent[path]
+        return found[::-1]
+
+    def intern_forest(self, up: Int64, location: Int64) -> Int64:
+        """Paths of all nodes of a forest at once.
+
+        Args:
+            up: shape (k,); each node's caller, -1 at the top.
+            location: shape (k,).
+
+        Returns:
+            The path that ends at each node; shape (k,).
+        """
+        path = np.zeros(len(up), np.int64)
+        level = depth(up)
+        order = stable_order(level)
+        ends = np.cumsum(np.bincount(level)).tolist()
+        begin = 0
+        width = int(location.max(initial=0)) + 1
+        for end in ends:
+            nodes = order[begin:end]
+            begin = end
+            above = up[nodes]
+            key = np.where(above < 0, 0, path[above]) * width + location[nodes]
+            unique, inverse = distinct_places(key)
+            ids = [self.extend(k // width, k % width) for k in unique.tolist()]
+            path[nodes] = np.array(ids, np.int64)[inverse]
+        return path
+
+    def join(self, forward: int, caller: int) -> int:
+        """The path of backward work: the forward operator's joined with that of the `backward()` call, each line once.
+
+        It runs through what both share, then what is the caller's alone, then the rest of the forward path, so that it
+        ends at the forward operator's line, which owns the work.
+        """
+        if forward == 0 or caller == 0:
+            return forward or caller
+        key = (forward, caller)
+        found = self._joined.get(key)
+        if found is None:
+            ahead, behind = self.locations(forward), self.locations(caller)
+            shared = 0
+            while shared < min(len(ahead) - 1, len(behind)) and ahead[shared] == behind[shared]:
+                shared += 1
+            rest = ahead[shared:]
+            alone = [location for location in behind[shared:] if location not in ahead]
+            found = self._joined[key] = self.of(ahead[:shared] + alone + rest)
+        return found
+
+    def subtree_sums(self, values: Int64) -> Int64:
+        """Sums over each path and all paths below it; `values` has shape (paths,) or (paths, columns)."""
+        total: Int64 = values.copy()
+        parent = np.array(self.parent, np.int64)
+        level = depth(parent)
+        order = stable_order(level)
+        ends = np.cumsum(np.bincount(level))
+        for i in range(len(ends) - 1, 0, -1):
+            nodes = order[ends[i - 1] : ends[i]]
+            np.add.at(total, parent[nodes], total[nodes])
+        return total
+
+    def totals(self, values: Int64, group: Int64, groups: int) -> Int64:
+        """What each group of locations holds with all that lies below it, recursion counted once.
+
+        Args:
+            values: self values by path; shape (paths,) or (paths, columns).
+            group: group of each location, -1 for none; shape (locations,).
+            groups: how many groups there are.
+
+        Returns:
+            Shape (groups,) or (groups, columns).
+        """
+        below = self.subtree_sums(values)
+        location = np.array(self.location, np.int64)
+        own = np.where(location < 0, -1, group[location]) if len(group) else np.full(len(self), -1, np.int64)
+        outermost = own >= 0
+        parent = np.array(self.parent, np.int64)
+        above = parent
+        while (above > 0).any():
+            outermost &= (above <= 0) | (own[above] != own)
+            above = np.where(above > 0, parent[above], 0)
+        result = np.zeros((groups, *values.shape[1:]), np.int64)
+        np.add.at(result, own[outermost], below[outermost])
+        return result

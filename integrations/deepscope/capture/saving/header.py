@@ -1,0 +1,126 @@
+"""The `deepscope` object of a trace: where, when and of what it was recorded (docs/trace-format.md)."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+
+from deepscope.capture import process_facts as process
+from deepscope.capture.line_scopes import describe_scopes, user_code
+from deepscope.capture.options import RecordingOptions
+from deepscope.capture.saving.naming import worker_name
+from deepscope.capture.window import Window
+from deepscope.errors import OptionError
+
+__all__ = ["FORMAT", "Session", "checked_metadata"]
+
+FORMAT = 1
+
+_windows: dict[tuple[str, str], int] = {}
+"""Windows written so far in this process, by run and stage."""
+
+
+class Session:
+    """What all windows of one recorder have in common."""
+
+    def __init__(
+        self,
+        options: RecordingOptions,
+        *,
+        name: str | None,
+        stage: str,
+        rank: int | None,
+        world_size: int | None,
+        versions: Mapping[str, str] | None,
+        phases: Mapping[str, str],
+        run_id: str | None,
+    ) -> None:
+        self.options = options
+        self.metadata: dict[str, Any] = {}
+        self.rank = process.find_rank() if rank is None else rank
+        self.pid = os.getpid()
+        self.user_code = user_code(options)
+        self.worker = worker_name(name, stage, self.rank)
+        self._stage = stage
+        self._world_size = world_size
+        self._versions = versions
+        self._phases = phases
+        self._given_run_id = run_id
+        self._run_id = ""
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether this rank records."""
+        return self.options.ranks is None or self.rank in self.options.ranks
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the first of the ranks that record: one of them tells where the traces lie."""
+        return self.rank == min(self.options.ranks or (0,))
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this process is a child of the one that records; there is nothing for it to end or save."""
+        return os.getpid() != self.pid
+
+    def begin(self) -> None:
+        """The recorder starts, maybe once more: a run of its own unless it was given one."""
+        self.pid = os.getpid()
+        self._run_id = self._given_run_id or process.new_run_id()
+
+    def end(self) -> None:
+        """The recorder has stopped."""
+        if not self._given_run_id and not self.is_forked:
+            process.end_run()
+
+    def _next_window(self) -> int:
+        """Number of the window among those of its stage in this run, of whichever recorder."""
+        key = (self._run_id, self._stage)
+        number = _windows.get(key, 0)
+        _windows[key] = number + 1
+        return number
+
+    def header(
+        self, window: Window, *, schedule: Mapping[str, int] | None, complete: bool, pace: Mapping[str, int]
+    ) -> dict[str, Any]:
+        """The object for a window that has ended; short values stand first, so that a glance at the file finds them."""
+        return {
+            "format": FORMAT,
+            "version": version("deepscope"),
+            "run_id": process.agreed_run_id(self._run_id),
+            "stage": self._stage,
+            "window": self._next_window(),
+            "rank": self.rank,
+            "world_size": process.find_world_size() if self._world_size is None else self._world_size,
+            "complete": complete,
+            "program": process.program_name(self.user_code.root),
+            "recorded_at": datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds"),
+            "hostname": socket.gethostname(),
+            "pid": self.pid,
+            "device": process.describe_device(),
+            "versions": process.versions(self._versions),
+            "schedule": None if schedule is None else dict(schedule),
+            "recorder_ns": dict(window.cost_ns),
+            "pace": dict(pace),
+            "all_threads": window.all_threads,
+            "phases": dict(self._phases),
+            "metadata": dict(self.metadata),
+            "source": self.options.source,
+            **describe_scopes(window.line_record, self.user_code, self.options.source),
+        }
+
+
+def checked_metadata(key: str, value: Any) -> Any:
+    """`value` as JSON has it; raises `OptionError` where JSON cannot say it."""
+    if not isinstance(key, str) or not key:
+        raise OptionError("key", key, "metadata must stand under a word")
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value))
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        raise OptionError("value", value, f"{key!r} must be JSON (numbers, words, lists, dicts): {error}") from None

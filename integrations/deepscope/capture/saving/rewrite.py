@@ -1,0 +1,292 @@
+"""From torch's export to DeepScope's trace: scopes named, stacks on operators, the `deepscope` object, compressed.
+
+Runs in a process of its own for large traces (`python -m deepscope.capture.saving.rewrite`), so that it takes neither
+the interpreter's lock nor time from the training run.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import msgspec
+import numpy as np
+
+from deepscope.analysis.ownership.attribution import attribute
+from deepscope.analysis.ownership.call_stacks import call_stacks
+from deepscope.capture.saving.late_spans import LateRuns, late_event, with_late_runs
+from deepscope.capture.saving.splice import (
+    compact,
+    json_bytes,
+    off_cpu_prefix,
+    scope_event,
+    scope_prefix,
+    with_argument,
+    with_name,
+)
+from deepscope.errors import TraceError
+from deepscope.processes import Told, serve
+from deepscope.trace.format.scope_names import LATE, MOMENT_NAME, OFF_CPU, parse_off_cpu
+from deepscope.trace.joins.graph_breaks import end_broken_lines
+from deepscope.trace.kineto.pieces import Piece, Pieces
+from deepscope.trace.kineto.repair import escape_names
+from deepscope.trace.kineto.source import Source
+from deepscope.trace.model import Events, Int64, Kind, Scope, Trace
+from deepscope.trace.read import read_trace
+
+__all__ = ["LINE_PREFIX", "MODULE_PREFIX", "Instructions", "Outcome", "rewrite"]
+
+LINE_PREFIX = "@ds:"
+"""Name of a line scope's event in torch's export, before its index in `deepscope.scopes`."""
+MODULE_PREFIX = "@dm:"
+"""The same for the call of a module."""
+
+
+class Instructions(msgspec.Struct, kw_only=True):
+    """What to make of torch's export at `raw`; the trace appears at `target` when it is whole."""
+
+    raw: str
+    target: str
+    header: dict[str, Any]
+    """The `deepscope` object."""
+    rename: dict[str, str | None] = {}
+    """New names of annotations; None takes them out."""
+    drop_if_empty: str = ""
+    """Name of an annotation that is taken out where no operator starts within it."""
+    skip_if_empty: bool = False
+    """Write nothing where no operator was recorded at all."""
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """What became of it."""
+
+    written: bool
+    operators: int = 0
+    scopes: int = 0
+    stacks: int = 0
+    """Operators that carry their stack."""
+
+
+def rewrite(instructions: Instructions) -> Outcome:
+    """Write the trace; removes nothing, so that the export is still there when this raises.
+
+    Raises `TraceError` when the export cannot be read and `OSError` when the trace cannot be written.
+    """
+    raw = _read_export(Path(instructions.raw))
+    scopes = _scopes(instructions.header)
+    trace = end_broken_lines(_with_scopes(raw, scopes))
+    cut = np.flatnonzero(trace.events.duration_ns != raw.events.duration_ns)
+    trace, late = with_late_runs(trace, len(scopes))
+    trace = _with_annotations(trace, instructions.rename)
+    names = _renames(trace, instructions)
+    trace = _as_written(trace, names, instructions.header)
+    events = trace.events
+    operators = int((events.kind == Kind.OPERATOR).sum())
+    if instructions.skip_if_empty and not operators:
+        return Outcome(written=False)
+    stacks = call_stacks(attribute(trace))
+    depth = stacks.depth_within(Path(instructions.raw).stat().st_size)
+    edits = _Edits(
+        trace,
+        count=len(raw.events),
+        stacks=stacks.of_event,
+        texts=stacks.texts(depth),
+        late=late,
+        cut=cut,
+        names=names,
+        table=instructions.header.get("scopes", []),
+    )
+    outcome = Outcome(
+        written=True,
+        operators=operators,
+        scopes=int((events.scope >= 0).sum()),
+        stacks=int((stacks.of_event >= 0).sum()),
+    )
+    written = {"operators": operators, "written": outcome.stacks, "depth": depth, "cut": stacks.deeper_than(depth)}
+    header = instructions.header | {"call_stacks": written}
+    with _renamed_when_whole(Path(instructions.target)) as stream:
+        stream.write(b'{"schemaVersion":%s,"deepscope":' % json_bytes(trace.metadata.get("schemaVersion", 1)))
+        stream.write(json_bytes(header))
+        for key, value in trace.metadata.items():
+            if key not in ("schemaVersion", "deepscope", "traceName"):
+                stream.write(b"," + json_bytes(key) + b":" + json_bytes(value))
+        stream.write(b',"traceName":' + json_bytes(instructions.target) + b',"traceEvents":[\n')
+        pieces = Pieces(Source(instructions.raw), instructions.raw)
+        for number, piece in enumerate(pieces):
+            text = b",\n".join(edits.apply(piece))
+            stream.write((b",\n" if number and text else b"") + text)
+        edits.check_all_seen()
+        stream.write(b"\n]}\n")
+    return outcome
+
+
+def _read_export(export: Path) -> Trace:
+    try:
+        return read_trace(export, workers=0)
+    except TraceError:
+        if not escape_names(export):
+            raise
+        return read_trace(export, workers=0)
+
+
+def _scopes(header: dict[str, Any]) -> list[Scope]:
+    paths = [file["path"] for file in header.get("files", [])]
+    return [
+        Scope(paths[file] if file >= 0 else "", line, name, first_line, path, python_module)
+        for _, file, line, name, first_line, path, python_module in header.get("scopes", [])
+    ]
+
+
+def _with_scopes(trace: Trace, scopes: list[Scope]) -> Trace:
+    """The trace with the kinds and numbers of scopes, which torch's export has among the operators."""
+    events = trace.events
+    kind_of_name = np.zeros(len(trace.strings), np.uint8)
+    scope_of_name = np.full(len(trace.strings), -1, np.int32)
+    for index, name in enumerate(trace.strings):
+        if name[:4] in (LINE_PREFIX, MODULE_PREFIX) and name[4:].isdigit() and int(name[4:]) < len(scopes):
+            scope_of_name[index] = int(name[4:])
+            kind_of_name[index] = Kind.LINE_SCOPE if name.startswith(LINE_PREFIX) else Kind.MODULE_SCOPE
+    # Where torch has no fast scopes they are annotations, which the device gets a copy of: no scope, and taken out.
+    on_cpu = events.kind != Kind.DEVICE_SPAN
+    scope = np.where(on_cpu, scope_of_name[events.name], -1).astype(np.int32)
+    kind = np.where(scope >= 0, kind_of_name[events.name], events.kind)
+    return replace(trace, scopes=scopes, events=replace(events, scope=scope, kind=kind))
+
+
+def _with_annotations(trace: Trace, renamed: Mapping[str, str | None]) -> Trace:
+    """The trace with light annotations as what they are, which torch's export has among the operators, too."""
+    events = trace.events
+    is_renamed = np.array([name in renamed for name in trace.strings], np.bool_)
+    if not is_renamed.any():
+        return trace
+    is_light = is_renamed[events.name] & (events.kind == Kind.OPERATOR)
+    return replace(trace, events=replace(events, kind=np.where(is_light, np.uint8(Kind.ANNOTATION), events.kind)))
+
+
+def _as_written(trace: Trace, names: Mapping[str, str | None], header: dict[str, Any]) -> Trace:
+    """The trace as a reader of the file will have it: new names, and what is taken out being nothing any more."""
+    events = trace.events
+    gone = np.array([name in names and names[name] is None for name in trace.strings], np.bool_)
+    kind = np.where(gone[events.name] & (events.scope < 0), np.uint8(Kind.OTHER), events.kind)
+    return replace(
+        trace,
+        strings=[names.get(name) or name for name in trace.strings],
+        events=replace(events, kind=kind),
+        metadata=trace.metadata | {"deepscope": header},
+    )
+
+
+class _Edits:
+    """Applies to each piece of the export what was decided for its events."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        *,
+        count: int,
+        stacks: Int64,
+        texts: list[str],
+        late: dict[int, LateRuns],
+        cut: Int64,
+        names: dict[str, str | None],
+        table: list[Any],
+    ) -> None:
+        self._seen = 0
+        self._count = count
+        self._late = late
+        self._cut = dict(zip(cut.tolist(), trace.events.duration_ns[cut].tolist(), strict=True))
+        self._scope: list[int] = trace.events.scope.tolist()
+        self._stack: list[int] = stacks.tolist()
+        self._texts = [json_bytes(text) for text in texts]
+        self._names = names
+        self._affixes = [
+            scope_prefix(number, scope, is_module=row[0] == 1)
+            for number, (scope, row) in enumerate(zip(trace.scopes, table, strict=True))
+        ]
+
+    def apply(self, piece: Piece) -> Iterator[Any]:
+        """The piece's events as they go into the trace."""
+        for event, text in zip(piece.events, _decode_raw(compact(bytes(piece.text))), strict=True):
+            if event.ph != "X":
+                yield text
+                continue
+            index = self._seen
+            self._seen += 1
+            scope = self._scope[index]
+            if index in self._late:
+                run = self._late[index]
+                yield from (late_event(bytes(text), run, *self._affixes[number]) for number in run.scopes)
+            elif scope >= 0:
+                yield scope_event(bytes(text), *self._affixes[scope], self._cut.get(index))
+            elif (off_cpu_ns := parse_off_cpu(event.name)) is not None:
+                yield scope_event(bytes(text), *off_cpu_prefix(off_cpu_ns))
+            elif event.name in self._names:
+                name = self._names[event.name]
+                if name is not None:
+                    yield with_name(bytes(text), name)
+            elif self._stack[index] >= 0:
+                yield with_argument(bytes(text), b'"Call stack"', self._texts[self._stack[index]])
+            else:
+                yield text
+
+    def check_all_seen(self) -> None:
+        """Raises `TraceError` where the columns and the text did not agree on the number of events."""
+        if self._seen != self._count:
+            raise TraceError(f"torch's export has {self._seen:,} events where {self._count:,} were read")
+
+
+_decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+def _renames(trace: Trace, instructions: Instructions) -> dict[str, str | None]:
+    names = dict(instructions.rename)
+    for name in trace.strings:
+        if name[:4] in (LINE_PREFIX, MODULE_PREFIX, LATE, MOMENT_NAME, OFF_CPU):
+            names[name] = None
+    last = instructions.drop_if_empty
+    current = next((old for old, new in names.items() if new == last), last)
+    if last and current in trace.strings and not _holds_operators(trace.events, trace.strings.index(current)):
+        names[current] = None
+    return names
+
+
+def _holds_operators(events: Events, name: int) -> bool:
+    operators = np.sort(events.start_ns[events.kind == Kind.OPERATOR])
+    spans = np.flatnonzero((events.name == name) & (events.kind == Kind.ANNOTATION))
+    first = np.searchsorted(operators, events.start_ns[spans])
+    behind = np.searchsorted(operators, events.end_ns[spans])
+    return bool((behind > first).any())
+
+
+@contextmanager
+def _renamed_when_whole(target: Path) -> Iterator[BinaryIO]:
+    """A stream, compressed where the name says so; what it was given is at `target` only once it is on the disk."""
+    partial = target.with_name(f".{target.name.partition('.pt.trace.json')[0]}.deepscope-part")
+    try:
+        with _opened(partial, compressed=target.suffix == ".gz") as stream:
+            yield stream
+        partial.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            partial.unlink()
+        raise
+
+
+def _opened(path: Path, *, compressed: bool) -> BinaryIO:
+    # zlib's level 6 and not igzip: a tenth smaller, and nobody waits for it but the end of a run.
+    return cast("BinaryIO", gzip.open(path, "wb", compresslevel=6)) if compressed else path.open("wb")
+
+
+def _obey(request: bytes, _: Told) -> bytes:
+    return msgspec.json.encode(rewrite(msgspec.json.decode(request, type=Instructions)))
+
+
+if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(5)
+    serve(_obey)

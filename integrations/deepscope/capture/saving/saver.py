@@ -1,0 +1,198 @@
+"""Saving off the training thread: each export is rewritten beside its final name and renamed when it is whole."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from deepscope.capture import notices
+from deepscope.capture.line_scopes import add_workers
+from deepscope.capture.saving.git_state import git_state
+from deepscope.capture.saving.leftovers import keep_job, recover, sweep_worker_folders
+from deepscope.capture.saving.naming import remove_raw
+from deepscope.capture.saving.retention import LARGE_BYTES, remove_oldest, traces_bytes
+from deepscope.capture.saving.rewrite import Instructions, Outcome, rewrite
+from deepscope.capture.saving.splice import json_bytes
+from deepscope.capture.workers.training_side import WorkerTiming
+from deepscope.errors import RecorderError, TraceError
+from deepscope.processes import HelperProcess, MessageError, ProcessEndedError
+
+__all__ = ["Job", "Saver"]
+
+IN_PROCESS_BYTES = 4 << 20
+"""Exports up to this size are rewritten here (some tens of milliseconds); starting a process would take longer."""
+_KILL = int(getattr(signal, "SIGKILL", 9))
+looked_after: set[Path] = set()
+"""Folders that this process has swept of what dead processes left behind."""
+_spoken_of: set[Path] = set()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A trace to be written."""
+
+    instructions: Instructions
+    otherwise: Job | None = None
+    """What to write in its place when it holds no operator."""
+    worker_timings: Callable[[], list[WorkerTiming]] = list
+    """Collects what data-loader workers report; it may wait for them a little."""
+
+
+class Saver:
+    """Writes traces one after the other on threads that the interpreter waits for before it ends."""
+
+    def __init__(
+        self,
+        *,
+        on_ready: Callable[[Path], Any] | None,
+        announces: bool,
+        keep_last: int | None = None,
+        max_total_bytes: int | None = None,
+    ) -> None:
+        self.traces: list[Path] = []
+        self._on_ready = on_ready
+        self._announces = self._is_first = announces
+        self._keep_last = keep_last
+        self._max_total_bytes = max_total_bytes
+        self._threads: list[threading.Thread] = []
+        self._problems: list[tuple[str, BaseException | None]] = []
+
+    def save(self, job: Job) -> None:
+        """Write the trace; returns at once where a thread can be had. What goes wrong is told by `wait`."""
+        self.traces.append(Path(job.instructions.target))
+        before = self._threads[-1] if self._threads else None
+        thread = threading.Thread(target=self._run, args=(job, before), name="deepscope-saver")
+        try:
+            thread.start()
+        except RuntimeError:  # the interpreter is ending, and some versions of it start no more threads then
+            self._run(job, before)
+        else:
+            self._threads.append(thread)
+
+    def wait(self) -> None:
+        """Return once all is written, warning of what was not. In a forked child the threads are not there."""
+        for thread in self._threads:
+            if thread is threading.current_thread():
+                break  # on_trace_ready asks for the profile; those behind it wait for this one
+            thread.join()
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        problems, self._problems = self._problems, []
+        for message, error in problems:
+            notices.warn(message, error)
+
+    def _run(self, job: Job, before: threading.Thread | None) -> None:
+        if before is not None:
+            before.join()
+        try:
+            path = self._written(job)
+        except Exception as error:  # noqa: BLE001 - a disk that is full, a process that is killed: told by wait()
+            self._problems.append(("the trace was not saved", error))
+            with suppress(ValueError):
+                self.traces.remove(Path(job.instructions.target))
+            return
+        if path is not None:
+            self._tell(path, job)
+        with suppress(Exception):  # other recordings' files: never at the cost of this one
+            _recover(Path(job.instructions.target).parent)
+            self._look_after(job)
+
+    def _tell(self, path: Path, job: Job) -> None:
+        if self._announces:
+            self._announces = False
+            notices.announce(path, job.instructions.header["source"])
+        if self._on_ready is not None:
+            try:
+                self._on_ready(path)
+            except Exception as error:  # noqa: BLE001 - the caller's function, on a thread where nobody could catch it
+                self._problems.append(("on_trace_ready failed", error))
+
+    def _look_after(self, job: Job) -> None:
+        """Keep the folder's size in bounds, or say once that it has none."""
+        folder = Path(job.instructions.target).parent
+        if self._keep_last is not None or self._max_total_bytes is not None:
+            removed = remove_oldest(
+                folder,
+                keep_last=self._keep_last,
+                max_total_bytes=self._max_total_bytes,
+                run_id=job.instructions.header["run_id"],
+            )
+            self.traces[:] = [path for path in self.traces if path not in removed]
+        elif self._is_first and folder not in _spoken_of and (size := traces_bytes(folder)) > LARGE_BYTES:
+            _spoken_of.add(folder)
+            bounded = "max_total_size= or keep_last= keeps that in bounds"
+            self._problems.append((f"{folder} holds {size / 1e9:.1f} GB of traces; {bounded}", None))
+
+    def _written(self, job: Job) -> Path | None:
+        """The file written; None where there was nothing to write."""
+        target = Path(job.instructions.target)
+        raw = Path(job.instructions.raw)
+        add_workers(job.instructions.header, job.worker_timings())
+        job.instructions.header["git"] = git_state(job.instructions.header["project_root"] or ".")
+        can_be_made_later = keep_job(job.instructions)
+        try:
+            outcome = _rewritten(job.instructions)
+        except BaseException as error:
+            if can_be_made_later and not isinstance(error, TraceError):
+                raise RecorderError(f"{error}; the next recording into {target.parent} tries again") from error
+            remove_raw(raw)
+            raise
+        remove_raw(raw)
+        other = job.otherwise
+        if outcome.written:
+            if other is not None:
+                remove_raw(Path(other.instructions.raw))
+            return target
+        self.traces.remove(target)
+        if other is None:
+            return None
+        self.traces.append(Path(other.instructions.target))
+        return self._written(other)
+
+
+def _rewritten(instructions: Instructions) -> Outcome:
+    if Path(instructions.raw).stat().st_size <= IN_PROCESS_BYTES or not sys.executable:
+        return rewrite(instructions)
+    return _in_another_process(instructions)
+
+
+def _in_another_process(instructions: Instructions) -> Outcome:
+    """Rewriting holds the interpreter's lock for most of its time; here the training run would feel that.
+
+    A process that fails is made up for here, unless memory ran out for it twice, or it was killed twice, which comes to
+    the same: here it would happen to the run.
+    """
+    words = json_bytes(msgspec.to_builtins(instructions))
+    for _ in range(2):
+        process = HelperProcess.start("deepscope.capture.saving.rewrite", is_quiet=True)
+        if process is None:
+            return rewrite(instructions)
+        try:
+            return msgspec.json.decode(process.ask(words), type=Outcome)
+        except MemoryError:
+            continue
+        except ProcessEndedError as ended:
+            if ended.exit_code != -_KILL:
+                return rewrite(instructions)
+        except (MessageError, msgspec.MsgspecError):  # somebody's start-up made it talk
+            return rewrite(instructions)
+        finally:
+            process.end()
+    raise RecorderError("the process that writes the trace was killed twice (out of memory?)")
+
+
+def _recover(folder: Path) -> None:
+    """Once in this process: look after what killed processes have left."""
+    if folder in looked_after:
+        return
+    looked_after.add(folder)
+    sweep_worker_folders()
+    for path in recover(folder, _rewritten):
+        notices.announce_recovered(path)

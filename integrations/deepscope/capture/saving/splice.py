@@ -1,0 +1,121 @@
+"""Changes to single events of a trace's text, everything else being passed on as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from deepscope.trace.format.scope_names import off_cpu_name
+from deepscope.trace.model import Scope
+
+__all__ = [
+    "compact",
+    "json_bytes",
+    "microseconds",
+    "off_cpu_prefix",
+    "scope_event",
+    "scope_prefix",
+    "with_argument",
+    "with_name",
+]
+
+_ARGS = b'"args":{'
+
+
+class _Place(msgspec.Struct, gc=False):
+    """What a scope's event keeps of torch's; numbers stay the text that they were."""
+
+    pid: msgspec.Raw
+    tid: msgspec.Raw
+    ts: msgspec.Raw
+    dur: msgspec.Raw
+
+
+_decode_place: Callable[[Any], _Place] = msgspec.json.Decoder(_Place).decode
+_decode_object: Callable[[Any], dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def json_bytes(value: Any) -> bytes:
+    """`value` as JSON in ASCII-safe UTF-8; a lone surrogate (an undecodable byte of a path) becomes `?`."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_without_surrogates(value))
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_surrogates(item) for item in value]
+    return value
+
+
+def compact(array: bytes) -> bytes:
+    """A JSON array without the spaces between its tokens, numbers untouched; as it is with lone surrogates in it."""
+    try:
+        return bytes(msgspec.json.format(array, indent=-1))
+    except msgspec.DecodeError:
+        return array
+
+
+def scope_prefix(number: int, scope: Scope, *, is_module: bool) -> tuple[bytes, bytes]:
+    """What stands before and after the place and times of a scope's events."""
+    if is_module:
+        category, name = "python_module", f"nn.Module: {scope.name}"
+    else:
+        category, name = "python_line", f"{_basename(scope.file)}({scope.line}): {scope.name}"
+    before = b'{"ph":"X","cat":"%s","name":%s,"pid":' % (category.encode(), json_bytes(name))
+    return before, b',"args":{"scope":%d}}' % number
+
+
+def off_cpu_prefix(duration_ns: int) -> tuple[bytes, bytes]:
+    """What stands before and after the place and times of a mark that a line was off the CPU."""
+    name = json_bytes(off_cpu_name(duration_ns))
+    return b'{"ph":"X","cat":"python_off_cpu","name":%s,"pid":' % name, b',"args":{"off_cpu_ns":%d}}' % duration_ns
+
+
+def _basename(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
+def scope_event(event: bytes, before: bytes, after: bytes, duration_ns: int | None = None) -> bytes:
+    """The event for one run of a scope; `event` is torch's, `before` and `after` are from `scope_prefix`.
+
+    `duration_ns`: of a run that ended earlier than torch's event says.
+    """
+    place = _decode_place(event)
+    duration = place.dur if duration_ns is None else microseconds(duration_ns)
+    return b'%s%s,"tid":%s,"ts":%s,"dur":%s%s' % (before, place.pid, place.tid, place.ts, duration, after)
+
+
+def microseconds(duration_ns: int) -> bytes:
+    """A time or duration as torch's export has it."""
+    return b"%d.%03d" % divmod(duration_ns, 1000)
+
+
+def with_argument(event: bytes, key: bytes, value: bytes) -> bytes:
+    """`event` with `"key":value` among its arguments; key and value are JSON."""
+    at = event.find(_ARGS)
+    if key in event or at < 0:
+        whole = _decode_object(event)
+        args = _decode_object(whole["args"]) if "args" in whole else {}
+        args[msgspec.json.decode(key)] = msgspec.Raw(value)
+        whole["args"] = msgspec.Raw(msgspec.json.encode(args))
+        return msgspec.json.encode(whole)
+    at += len(_ARGS)
+    comma = b"" if event[at : at + 1] == b"}" else b","
+    return b"%s%s:%s%s%s" % (event[:at], key, value, comma, event[at:])
+
+
+def with_name(event: bytes, name: str) -> bytes:
+    """`event` as an annotation of another name; torch's light spans come as operators."""
+    whole = _decode_object(event)
+    if bytes(whole.get("cat", b"")) == b'"cpu_op"':
+        whole["cat"] = msgspec.Raw(b'"user_annotation"')
+    whole["name"] = msgspec.Raw(json_bytes(name))
+    return msgspec.json.encode(whole)

@@ -1,0 +1,41 @@
+"""The rule that a recorder's own failure costs a warning and never the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from typing import Any, Protocol, TypeVar
+
+from deepscope.capture.notices import warn
+from deepscope.capture.surroundings.interrupts import comes_from_handler
+from deepscope.errors import DeepScopeError
+
+__all__ = ["guarded"]
+
+
+class _Fallible(Protocol):
+    def _give_up(self) -> None: ...
+
+
+Self = TypeVar("Self", bound=_Fallible)
+
+
+def guarded(method: Callable[..., None]) -> Callable[..., None]:
+    """Let an exception of `method` end the recording with one warning instead of reaching the caller."""
+
+    @wraps(method)
+    def call(self: _Fallible, *args: Any, **kwargs: Any) -> None:
+        try:
+            method(self, *args, **kwargs)
+        except Exception as error:
+            if comes_from_handler(error):
+                raise
+            with suppress(Exception):  # the first error is the one to tell
+                self._give_up()
+            if isinstance(error, DeepScopeError):
+                warn(f"recording stopped: {error}")
+            else:
+                warn("recording stopped", error)
+
+    return call

@@ -1,0 +1,1 @@
+"""What DeepScope itself writes into a trace, and how it is read back."""

@@ -1,0 +1,1 @@
+"""What belongs together in a trace: nesting, launches and their work, forward and backward, scopes and their lines."""

@@ -1,0 +1,200 @@
+"""From work that autograd's engine runs to the forward operator that made its node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from deepscope.trace.arrays import distinct_places, distinct_values
+from deepscope.trace.joins.nesting import innermost
+from deepscope.trace.model import Events, Int64, Kind, Trace
+from deepscope.trace.names import is_backward_node, is_backward_root, is_numbered_early
+
+__all__ = ["backward_partners", "forward_threads"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+def backward_partners(trace: Trace) -> tuple[Int64, Int64]:
+    """The backward roots, and for each its forward operator or -1; both index events, shape (roots,).
+
+    A root is a span `autograd::engine::evaluate_function`, or in old traces the bare node (`MmBackward`). Its partner
+    is, on the forward thread and before the root, the latest-started operator with the largest `Sequence number` not
+    above the root's. (Operators carry the *next* number, so some nodes have none of exactly theirs.) A node that took
+    its number before any operator of its own ran (TorchScript's) has the first operator with the number after it. No
+    partner: nodes without a number (`AccumulateGrad`), and those whose number lies before all that the file has.
+    """
+    events = trace.events
+    spans, nodes = _marked(trace)
+    roots = distinct_values(np.concatenate((spans, _bare(events, spans, nodes))))
+    sequence, fwd_thread = _numbers(events, spans, nodes, roots)
+    forward = _forward_operators(events, spans, nodes)
+    early = _early(trace, roots)
+    carried = np.where(early & (sequence >= 0), sequence + 1, sequence)
+    partner = np.full(len(roots), -1, np.int64)
+    threads = forward_threads(trace, roots, carried, fwd_thread, forward)
+    for number in distinct_values(fwd_thread[carried >= 0]).tolist():
+        among = threads[number] if number > 0 else distinct_values(events.thread[forward]).tolist()
+        for is_early, choose in ((False, _latest), (True, _first)):
+            rows = np.flatnonzero((fwd_thread == number) & (carried >= 0) & (early == is_early))
+            before_ns = events.start_ns[roots[rows]]
+            partner[rows] = _nearest(events, forward, among, carried[rows], before_ns, choose=choose)
+    return roots, partner
+
+
+def _early(trace: Trace, roots: Int64) -> Mask:
+    """Which roots took their number before any operator of theirs ran; shape (roots,)."""
+    names, inverse = distinct_places(trace.events.name[roots])
+    return np.array([is_numbered_early(trace.strings[name]) for name in names.tolist()], np.bool_)[inverse]
+
+
+def _marked(trace: Trace) -> tuple[Int64, Int64]:
+    """The engine's spans and the autograd nodes, by name."""
+    events = trace.events
+    operators = np.flatnonzero(events.kind == Kind.OPERATOR)
+    names, inverse = distinct_places(events.name[operators])
+    words = [trace.strings[name] for name in names.tolist()]
+    is_span = np.array([is_backward_root(word) for word in words], np.bool_)[inverse]
+    is_node = np.array([is_backward_node(word) for word in words], np.bool_)[inverse]
+    return operators[is_span], operators[is_node]
+
+
+def _around(events: Events, inner: Int64, outer: Int64) -> Int64:
+    """Position in `outer` of the innermost one that is open when each of `inner` starts; -1 none."""
+    return innermost(
+        events.start_ns[inner],
+        events.thread[inner],
+        events.start_ns[outer],
+        events.end_ns[outer],
+        events.thread[outer],
+    )
+
+
+def _bare(events: Events, spans: Int64, nodes: Int64) -> Int64:
+    """Nodes that are roots themselves: run by the engine, but not within one of its spans."""
+    if len(spans):
+        # Where spans are recorded, a node without one is a cropped file's; its numbers prove it to be the engine's.
+        nodes = nodes[(events.sequence[nodes] >= 0) & (events.fwd_thread[nodes] > 0)]
+        return nodes[_around(events, nodes, spans) < 0]
+    return nodes
+
+
+def _numbers(events: Events, spans: Int64, nodes: Int64, roots: Int64) -> tuple[Int64, Int64]:
+    """Sequence number and forward thread of each root: its own, else those of the first node in it (Ascend)."""
+    sequence, fwd_thread = events.sequence.copy(), events.fwd_thread.copy()
+    numbered = nodes[events.sequence[nodes] >= 0]
+    numbered = numbered[np.argsort(-events.start_ns[numbered], kind="stable")]
+    around = _around(events, numbered, spans)
+    span, node = spans[around[around >= 0]], numbered[around >= 0]
+    needs = events.sequence[span] < 0
+    sequence[span[needs]] = events.sequence[node[needs]]
+    fwd_thread[span[needs]] = events.fwd_thread[node[needs]]
+    return sequence[roots], fwd_thread[roots]
+
+
+def _forward_operators(events: Events, spans: Int64, nodes: Int64) -> Int64:
+    """Operators that could have made a node, by (thread, sequence, start)."""
+    numbered = (events.kind == Kind.OPERATOR) & (events.sequence >= 0)
+    numbered[spans] = False
+    numbered[nodes] = False
+    found = np.flatnonzero(numbered)
+    around = _around(events, found, spans)
+    # A node whose name says nothing: the span's own number on the span's own forward thread.
+    span = spans[around] if len(spans) else around
+    is_node = (around >= 0) & (events.sequence[found] == events.sequence[span])
+    is_node &= (events.fwd_thread[found] > 0) & (events.fwd_thread[found] == events.fwd_thread[span])
+    found = found[~is_node]
+    # Of those that start together the innermost comes last.
+    keys = (-events.duration_ns[found], events.start_ns[found], events.sequence[found], events.thread[found])
+    result: Int64 = found[np.lexsort(keys)]
+    return result
+
+
+def forward_threads(
+    trace: Trace, roots: Int64, carried: Int64, fwd_thread: Int64, forward: Int64
+) -> dict[int, list[int]]:
+    """`Fwd thread id` → index of the thread: by the `fwdbwd` arrows, else the one with most of the wanted numbers that
+    has no id yet (a thread has one); none where all have.
+
+    Ids are logical and nothing else maps them. 0 stands for many threads at once in Ascend's traces and has no entry.
+
+    Args:
+        trace: the trace.
+        roots: spans of the engine.
+        carried: for each the number that its forward operators carry, -1 for none.
+        fwd_thread: for each the number of its forward thread.
+        forward: the forward operators.
+    """
+    tail, voter = _votes(trace, roots, fwd_thread)[::-1]
+    numbers = distinct_values(fwd_thread[(carried >= 0) & (fwd_thread > 0)]).tolist()
+    result = {number: [int(np.bincount(tail[voter == number]).argmax())] for number in distinct_values(voter).tolist()}
+    free = forward[
+        ~np.isin(trace.events.thread[forward], [thread for threads in result.values() for thread in threads])
+    ]
+    for number in numbers:
+        if number in result:
+            continue
+        wanted = np.isin(trace.events.sequence[free], carried[fwd_thread == number])
+        threads = trace.events.thread[free[wanted]] if wanted.any() else trace.events.thread[free]
+        result[number] = [int(np.bincount(threads).argmax())] if len(threads) else []
+    return result
+
+
+def _votes(trace: Trace, roots: Int64, fwd_thread: Int64) -> tuple[Int64, Int64]:
+    """For each arrow: the logical number that the root at its head has, and the thread at its tail."""
+    events, flows = trace.events, trace.flows
+    tails, heads = np.flatnonzero(flows.is_start), np.flatnonzero(~flows.is_start)
+    empty = np.zeros(0, np.int64)
+    if not len(tails) or not len(heads) or not len(roots):
+        return empty, empty
+    tails = tails[np.argsort(flows.id[tails], kind="stable")]
+    at = np.minimum(np.searchsorted(flows.id[tails], flows.id[heads]), len(tails) - 1)
+    joined = flows.id[tails[at]] == flows.id[heads]
+    heads, tails = heads[joined], tails[at[joined]]
+    root = innermost(
+        flows.ts_ns[heads], flows.thread[heads], events.start_ns[roots], events.end_ns[roots], events.thread[roots]
+    )
+    hit = root >= 0
+    return fwd_thread[root[hit]], flows.thread[tails[hit]].astype(np.int64)
+
+
+def _nearest(
+    events: Events, forward: Int64, threads: list[int], sequence: Int64, before_ns: Int64, *, choose: _Choose
+) -> Int64:
+    """The partners on one of several threads: of each root's candidates the exact one, else the one started last."""
+    best = np.full(len(sequence), -1, np.int64)
+    for thread in threads if len(sequence) else ():
+        found = choose(events, forward[events.thread[forward] == thread], sequence, before_ns)
+        is_exact, was_exact = events.sequence[found] == sequence, events.sequence[best] == sequence
+        later = events.start_ns[found] > events.start_ns[best]
+        better = (found >= 0) & ((best < 0) | (is_exact & ~was_exact) | ((is_exact == was_exact) & later))
+        best = np.where(better, found, best)
+    return best
+
+
+_Choose = Callable[[Events, Int64, Int64, Int64], Int64]
+"""Of candidates by (sequence, start) one for each number and instant, -1 for none."""
+
+
+def _first(events: Events, candidates: Int64, sequence: Int64, before_ns: Int64) -> Int64:
+    """Of candidates by (sequence, start), the first that has each number, if it started before each instant."""
+    if not len(candidates):
+        return np.full(len(sequence), -1, np.int64)
+    numbers, starts = events.sequence[candidates], events.start_ns[candidates]
+    first = np.minimum(np.searchsorted(numbers, sequence, "left"), len(candidates) - 1)
+    return np.where((numbers[first] == sequence) & (starts[first] < before_ns), candidates[first], -1)
+
+
+def _latest(events: Events, candidates: Int64, sequence: Int64, before_ns: Int64) -> Int64:
+    """Of candidates by (sequence, start), the last that is not above each number and started before each instant."""
+    if not len(candidates):
+        return np.full(len(sequence), -1, np.int64)
+    numbers, starts = events.sequence[candidates], events.start_ns[candidates]
+    last = np.searchsorted(numbers, sequence, "right") - 1
+    late = np.flatnonzero((last >= 0) & (starts[np.maximum(last, 0)] >= before_ns))
+    for row in late.tolist():
+        earlier = np.flatnonzero(starts[: last[row] + 1] < before_ns[row])
+        last[row] = earlier[-1] if len(earlier) else -1
+    return np.where(last >= 0, candidates[np.maximum(last, 0)], -1)

@@ -1,0 +1,175 @@
+"""Which call launched which device work, by every recorder's way of saying so."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from deepscope.trace.arrays import distinct_places, distinct_values
+from deepscope.trace.joins.backward import backward_partners
+from deepscope.trace.joins.nesting import innermost
+from deepscope.trace.kineto.event_columns import QUEUE_OFFSET
+from deepscope.trace.model import Events, Int64, Kind, Trace
+from deepscope.trace.names import is_launch
+
+__all__ = ["backward_partners", "external_ids_name_operators", "launches"]
+
+
+def launches(trace: Trace) -> Int64:
+    """Index of the event on the CPU that launched each event's device work; -1 for none and for CPU events. Shape (n,).
+
+    That is the runtime call with the same correlation; of several, one that launches or copies, the latest before the
+    work. Many kernels of a replayed graph share one call. Ascend's work leads through CANN's call and the queue's
+    `Dequeue` to the `Enqueue` on the thread of the operator. Work whose call is not in the file falls back to the
+    *operator* with its `External id`, where the trace has such ids (see `external_ids_name_operators`).
+    """
+    events = trace.events
+    device = np.flatnonzero((events.kind >= Kind.KERNEL) & (events.kind <= Kind.DEVICE_SPAN))
+    result = np.full(len(events), -1, np.int64)
+    result[device] = _calls_of(trace, device)
+    lost = device[(result[device] < 0) & (events.kind[device] != Kind.DEVICE_SPAN)]
+    if len(lost) and external_ids_name_operators(events):
+        result[lost] = _operators_of(events, lost)
+    return _through_queue(events, result)
+
+
+def external_ids_name_operators(events: Events) -> bool:
+    """Whether `External id` of device work is that of an operator; in older traces it repeats the correlation."""
+    device = (events.kind >= Kind.KERNEL) & (events.kind <= Kind.MEMSET)
+    both = device & (events.correlation >= 0) & (events.external_id >= 0)
+    if not both.any():
+        return bool((device & (events.external_id >= 0)).any())
+    return bool((events.correlation[both] != events.external_id[both]).mean() > 0.5)
+
+
+def _calls_of(trace: Trace, device: Int64) -> Int64:
+    """The runtime call of each device event, by correlation."""
+    events = trace.events
+    calls = np.flatnonzero((events.kind == Kind.RUNTIME) & (events.correlation >= 0))
+    index: dict[object, int] = {}
+    process = np.array([index.setdefault(thread.pid, len(index)) for thread in trace.threads], np.int64)
+    caller = process[events.thread[calls]]
+    callers = distinct_values(caller).tolist()
+    if len(callers) < 2:
+        return _joined(trace, device, calls)
+    # Several ranks in one file: each numbers its correlations from the start.
+    found = np.full(len(device), -1, np.int64)
+    pids = list(index)
+    device_process = process[events.thread[device]]
+    for one in distinct_values(device_process).tolist():
+        rows = np.flatnonzero(device_process == one)
+        choices = [
+            _Choice(_joined(trace, device[rows], calls[caller == number]), _alike(pids[one], pids[number]))
+            for number in callers
+        ]
+        found[rows] = _most_likely(events, device[rows], choices)
+    return found
+
+
+class _Choice(NamedTuple):
+    """The calls of one process for the work of one device, and how alike the names of the two are."""
+
+    calls: Int64
+    alike: int
+
+
+def _alike(one: object, other: object) -> int:
+    """Letters that two processes' names begin with: scripts that merge ranks write `[TP00] 4711` and `[TP00] 0`."""
+    if not isinstance(one, str) or not isinstance(other, str):
+        return 0
+    return len(list(takewhile(lambda letters: letters[0] == letters[1], zip(one, other, strict=False))))
+
+
+def _most_likely(events: Events, device: Int64, choices: list[_Choice]) -> Int64:
+    """Of several processes' calls for the work of one device: those of the process that is named alike, else of that
+    most of whose calls precede the work of their number, else the closest; what is not among them, from the next."""
+
+    def fits(calls: Int64) -> npt.NDArray[np.bool_]:
+        return (calls >= 0) & (events.start_ns[calls] <= events.start_ns[device])
+
+    def score(choice: _Choice) -> tuple[int, int, int]:
+        rows = fits(choice.calls)
+        delay_ns = int((events.start_ns[device] - events.start_ns[choice.calls])[rows].sum())
+        return choice.alike, int(rows.sum()), -delay_ns
+
+    found = np.full(len(device), -1, np.int64)
+    ordered = [choice.calls for choice in sorted(choices, key=score, reverse=True)]
+    for calls in ordered:
+        found = np.where((found < 0) & fits(calls), calls, found)
+    for calls in ordered:
+        found = np.where(found < 0, calls, found)
+    return found
+
+
+def _joined(trace: Trace, device: Int64, calls: Int64) -> Int64:
+    """The one of the calls that each device event has its correlation from, -1 for none."""
+    events = trace.events
+    found = np.full(len(device), -1, np.int64)
+    if not len(calls):
+        return found
+    hands_over = _by_name(trace, calls)
+    order = np.lexsort((events.start_ns[calls], hands_over, events.correlation[calls]))
+    calls = calls[order]
+    numbers = events.correlation[calls]
+    wanted = events.correlation[device]
+    low, high = np.searchsorted(numbers, wanted, "left"), np.searchsorted(numbers, wanted, "right")
+    known = (wanted >= 0) & (low < high)
+    found[known] = calls[high[known] - 1]
+    several = np.flatnonzero(known & (high - low > 1))
+    found[several] = calls[
+        _best(events.start_ns[calls], hands_over[order], low[several], high[several], events.start_ns[device[several]])
+    ]
+    return found
+
+
+def _best(start_ns: Int64, hands_over: npt.NDArray[np.bool_], low: Int64, high: Int64, work_ns: Int64) -> Int64:
+    """Of the calls in each [low, high), sorted by launching and start: launching ones before others, then the latest
+    before the work, else the first; positions, shape of `low`."""
+    before = np.concatenate(([0], np.cumsum(hands_over)))
+    launching = before[high] - before[low]
+    low = np.where(launching > 0, high - launching, low)
+    # Bisection of all ranges at once.
+    left, right = low.copy(), high.copy()
+    while (is_open := left < right).any():
+        middle = np.minimum((left + right) // 2, len(start_ns) - 1)
+        is_before = start_ns[middle] <= work_ns
+        left = np.where(is_open & is_before, middle + 1, left)
+        right = np.where(is_open & ~is_before, middle, right)
+    latest: Int64 = np.maximum(left - 1, low)
+    return latest
+
+
+def _by_name(trace: Trace, calls: Int64) -> npt.NDArray[np.bool_]:
+    names, inverse = distinct_places(trace.events.name[calls])
+    return np.array([is_launch(trace.strings[name]) for name in names.tolist()], np.bool_)[inverse]
+
+
+def _operators_of(events: Events, device: Int64) -> Int64:
+    operators = np.flatnonzero((events.kind == Kind.OPERATOR) & (events.external_id >= 0))
+    operators = operators[np.argsort(events.external_id[operators], kind="stable")]
+    if not len(operators):
+        return np.full(len(device), -1, np.int64)
+    wanted = events.external_id[device]
+    at = np.minimum(np.searchsorted(events.external_id[operators], wanted), len(operators) - 1)
+    return np.where((events.external_id[operators[at]] == wanted) & (wanted >= 0), operators[at], -1)
+
+
+def _through_queue(events: Events, call: Int64) -> Int64:
+    """torch_npu calls CANN on a thread of its own: from the `Dequeue` around the call to the `Enqueue` that fed it."""
+    queued = np.flatnonzero((events.kind == Kind.RUNTIME) & (events.correlation >= QUEUE_OFFSET))
+    work = np.flatnonzero(call >= 0)
+    if not len(queued) or not len(work):
+        return call
+    at = call[work]
+    around = innermost(
+        events.start_ns[at], events.thread[at], events.start_ns[queued], events.end_ns[queued], events.thread[queued]
+    )
+    work, dequeue = work[around >= 0], queued[around[around >= 0]]
+    order = queued[np.lexsort((events.start_ns[queued], events.correlation[queued]))]
+    first = np.searchsorted(events.correlation[order], events.correlation[dequeue])
+    through: Int64 = call.copy()
+    through[work] = order[first]
+    return through

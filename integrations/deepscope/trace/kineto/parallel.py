@@ -1,0 +1,52 @@
+"""The events of a large trace decoded by processes side by side, into the columns that one process would make."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from deepscope.trace.kineto.decoders import Decoders
+from deepscope.trace.kineto.decoding_process import decode_part
+from deepscope.trace.kineto.event_columns import Columns
+from deepscope.trace.kineto.pieces import Pieces
+
+__all__ = ["decode_together"]
+
+BATCH_BYTES = 4 << 20
+"""Of JSON, for one process at a time."""
+_AHEAD = 8
+"""Texts decoded here, at most, while one before them is still under way."""
+
+
+def decode_together(pieces: Pieces, columns: Columns, decoders: Decoders) -> None:
+    """Takes texts from `pieces`, decodes them here and by `decoders`, and joins the results into `columns` in order.
+
+    What a process cannot do (a damaged text, events begun and ended apart, its own death) and all behind it is given
+    back to `pieces`, as is what is too little to be taken: the caller goes on from there by itself.
+    """
+    waiting: deque[tuple[bytes, Future[Columns | None]]] = deque()
+    with ThreadPoolExecutor(decoders.workers, "deepscope-decode") as threads:
+        while True:
+            is_first_done = bool(waiting) and waiting[0][1].done()
+            room = len(waiting) < 2 * decoders.workers + _AHEAD
+            if not is_first_done and room and (text := pieces.take(BATCH_BYTES)) is not None:
+                away = sum(not future.done() for _, future in waiting)
+                future = threads.submit(decoders.decode, text) if away < 2 * decoders.workers else _done(text)
+                waiting.append((text, future))
+                continue
+            if not waiting:
+                return
+            text, future = waiting.popleft()
+            part = future.result()
+            if part is None:
+                pieces.give_back([text, *(later for later, _ in waiting)])
+                return
+            pieces.count_taken(part.read_events)
+            columns.join(part)
+
+
+def _done(text: bytes) -> Future[Columns | None]:
+    """Decoded here and now."""
+    future: Future[Columns | None] = Future()
+    future.set_result(decode_part(text))
+    return future

@@ -1,0 +1,183 @@
+"""The bytes of a trace, decompressed ahead of the reader in a thread of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import zlib
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from deepscope.errors import DeepScopeError, NoTraceError, TraceError
+from deepscope.trace.kineto.remote import is_url, open_remote
+from deepscope.trace.kineto.unpacking import UnpackLimit
+
+_zlib: Any = zlib
+with contextlib.suppress(ImportError):  # no wheel for this machine
+    # The same interface as zlib's, three times as fast, and it lets go of the interpreter's lock.
+    from isal import isal_zlib as _zlib
+
+__all__ = ["CHUNK_BYTES", "READ_BYTES", "Progress", "Source", "likely_json_bytes"]
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes of the file read so far and its size (0 where unknown)."""
+
+CHUNK_BYTES = 512 << 10
+"""What is decoded at once: small enough that the text and its records stay in a CPU's cache."""
+READ_BYTES = 1 << 18
+"""What is read of a file at once, and so what its first bytes are."""
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_RATIO = 15
+
+
+def likely_json_bytes(name: str, size_bytes: int) -> int:
+    """About how much JSON a file of that size holds, by its name alone."""
+    return size_bytes * (_GZIP_RATIO if name.endswith(".gz") else 1)
+
+
+class Source:
+    """An iterable over chunks; afterwards `damage` says what is wrong with the compression, if anything.
+
+    Raises `NoTraceError` when opened on what is not there, and `TraceError` when a file unpacks to more than
+    `UnpackLimit` allows.
+    """
+
+    def __init__(self, path: str, progress: Progress | None = None) -> None:
+        self.path = path
+        self.damage = ""
+        self._progress = progress
+        self._file, self.size_bytes, self._keep = _open(path)
+        self._read_bytes = 0
+
+    def __iter__(self) -> Generator[bytes, None, None]:
+        with self._file, contextlib.closing(_ahead(self._chunks(), self.path)) as chunks:
+            for chunk in chunks:
+                if self._progress is not None:
+                    self._progress(self._read_bytes, self.size_bytes)
+                yield chunk
+
+    def _chunks(self) -> Iterator[bytes]:
+        """Runs in the second thread."""
+        first = self._read()
+        if not first.startswith(_GZIP_MAGIC):
+            yield first
+            while data := self._read(CHUNK_BYTES):
+                yield data
+            return
+        yield from self._inflate(first)
+
+    def _read(self, size: int | None = None) -> bytes:
+        data: bytes = self._file.read(READ_BYTES if size is None else size)
+        self._read_bytes += len(data)
+        return data
+
+    def _inflate(self, data: bytes) -> Iterator[bytes]:
+        """Members one after another; what follows the last and is no member is left alone, as `gzip -d` does."""
+        inflater = _zlib.decompressobj(wbits=31)
+        limit = UnpackLimit.of_environment()
+        unpacked_bytes = 0
+        pending: list[bytes] = []
+        pending_bytes = 0
+        try:
+            while True:
+                out = inflater.decompress(data, CHUNK_BYTES - pending_bytes)
+                pending.append(out)
+                pending_bytes += len(out)
+                unpacked_bytes += len(out)
+                limit.check(self.path, self._read_bytes, unpacked_bytes)
+                if pending_bytes >= CHUNK_BYTES:
+                    yield b"".join(pending)
+                    pending, pending_bytes = [], 0
+                if inflater.eof:
+                    data = (inflater.unused_data or self._read()).lstrip(b"\0")
+                    data = data if len(data) >= 2 else data + self._read()
+                    if not data.startswith(_GZIP_MAGIC):
+                        break
+                    inflater = _zlib.decompressobj(wbits=31)
+                    continue
+                data = inflater.unconsumed_tail or self._read()
+                if not data and not out:
+                    self.damage = "the gzip stream ends early"
+                    break
+        except (zlib.error, _zlib.error) as error:
+            self.damage = f"the gzip stream is damaged ({error})"
+        if pending_bytes:
+            yield b"".join(pending)
+
+
+def _open(path: str) -> tuple[IO[bytes], int, object]:
+    """The file, its size, and what has to live as long as it."""
+    if is_url(path):
+        remote = open_remote(path)
+        return remote.stream, remote.size_bytes, remote.filesystem
+    try:
+        file = Path(path).open("rb")  # noqa: SIM115  the Source closes it
+    except IsADirectoryError:
+        raise NoTraceError(f"{path}: is a folder; name a trace file in it") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise NoTraceError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:
+        raise NoTraceError(f"{path}: cannot be opened ({getattr(error, 'strerror', None) or error})") from None
+    return file, os.fstat(file.fileno()).st_size, None
+
+
+_END = object()
+
+
+def _fail(error: BaseException, path: str) -> NoReturn:
+    """Remote stores and archives have errors of their own; whatever went wrong, the bytes did not come."""
+    if isinstance(error, Exception) and not isinstance(error, (MemoryError, DeepScopeError)):
+        raise TraceError(f"{path}: cannot be read ({error}); check the disk or the connection") from error
+    raise error
+
+
+def _told(chunks: Iterator[bytes], path: str) -> Iterator[bytes]:
+    try:
+        yield from chunks
+    except BaseException as error:  # noqa: BLE001
+        _fail(error, path)
+
+
+def _ahead(chunks: Iterator[bytes], path: str) -> Generator[bytes, None, None]:
+    """`chunks`, made in another thread, at most two ahead; its exceptions are raised here."""
+    ready: deque[Any] = deque()
+    filled = threading.Semaphore(0)
+    free = threading.Semaphore(2)
+    stopped = False
+
+    def produce() -> None:
+        last: Any = _END
+        try:
+            for chunk in chunks:
+                free.acquire()
+                if stopped:
+                    return
+                ready.append(chunk)
+                filled.release()
+        except BaseException as error:  # noqa: BLE001  whatever it is, the reader's thread raises it
+            last = error
+        ready.append(last)
+        filled.release()
+
+    thread = threading.Thread(target=produce, name="deepscope-inflate", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # the interpreter is ending, and some versions of it start no more threads then
+        return (yield from _told(chunks, path))
+    try:
+        while True:
+            filled.acquire()
+            item = ready.popleft()
+            if item is _END:
+                return
+            if isinstance(item, BaseException):
+                _fail(item, path)
+            free.release()
+            yield item
+    finally:
+        stopped = True
+        free.release()
+        thread.join()
