@@ -19,5 +19,5 @@ def test_a_window_that_cannot_be_made_says_why(monkeypatch: pytest.MonkeyPatch) 
     recorder = LineRecorder(UserCode.find(root=HERE))
     with pytest.warns(RecordingWarning, match="lines are not recorded: OSError: no more hooks"):
         recorder.start()
-    assert recorder.stop().account["warnings"] == ["lines are not recorded: OSError: no more hooks"]
+    assert recorder.stop().account.warnings == ["lines are not recorded: OSError: no more hooks"]
     assert not recorder.stop().account
