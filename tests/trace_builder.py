@@ -145,7 +145,8 @@ class TraceBuilder:
         metadata = dict(self.metadata)
         if self.scopes:
             own = {"format": 2, "files": self.files, "scopes": self.scopes}
-            metadata["deepscope"] = metadata.get("deepscope", {}) | own
+            given = metadata.get("deepscope", {})
+            metadata["deepscope"] = given | own | given  # in the order of real files, short values first
         return {**metadata, "traceEvents": self.events, "traceName": "built.json"}
 
     def dumps(self, **options: Any) -> bytes:

@@ -59,11 +59,11 @@ def test_an_operator_stands_at_its_line_or_at_what_stands_for_it(max_entries: in
     found = run_target("dense", tmp_path, with_witness=True, limits=limits)
     functions, ways = functions_of_lines(), lowered(found)
     account = found.record.account
-    assert account["warnings"] == []
-    assert ways or account["modules_only"]
+    assert account.warnings == []
+    assert ways or account.modules_only
     lines = [(span, int(span.name[len(WITNESS) :])) for span in found.witnessed]
     assert len(lines) > 300
-    if not account["modules_only"]:
+    if not account.modules_only:
         wrong = [
             (line, functions.get(line), span.lines[:2])
             for span, line in lines

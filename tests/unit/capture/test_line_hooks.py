@@ -72,7 +72,7 @@ def test_taken_tool_ids_are_not_stolen(run) -> None:
     with Window() as window:
         x = torch.ones(2) + 1
     account = window.record.account
-    assert account["backend"] is None and len(account["warnings"]) == 1, account
+    assert account.backend is None and len(account.warnings) == 1, account
     assert window.record.entries == []
     if monitored:
         assert [sys.monitoring.get_tool(number) for number in (1, 2, 3, 4)] == ["tool1", "tool2", "tool3", "tool4"]

@@ -139,7 +139,7 @@ def add_workers(header: Header, timings: list[WorkerTiming]) -> None:
     number = {file.path: index for index, file in enumerate(header.files) if file is not None}
     new = dict.fromkeys(line.file for timing in timings for line in timing.lines if line.file not in number)
     number |= {path: index for index, path in enumerate(new, len(header.files))}
-    header.files += describe_files(new, lambda _: True, header.configuration.source)
+    header.files += describe_files(new, lambda _: True, header.source)
     header.workers = [
         Worker(
             pid=timing.pid,

@@ -107,7 +107,7 @@ class Saver:
     def _tell(self, path: Path, job: Job) -> None:
         if self._announces:
             self._announces = False
-            notices.announce(path, job.instructions.header.configuration.source)
+            notices.announce(path, job.instructions.header.source)
         if self._on_ready is not None:
             try:
                 self._on_ready(path)

@@ -9,10 +9,12 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
-from types import NoneType
+from functools import cache
+from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
+import msgspec.inspect
 
 __all__ = [
     "FORMAT",
@@ -234,7 +236,7 @@ class Header(msgspec.Struct, kw_only=True):
     device: Device = Device()
     versions: dict[str, str] = {}
     """Of `python`, `torch` and `lightning`."""
-    configuration: Configuration = Configuration()
+    configuration: Configuration | None = None
     schedule: dict[str, Count] | None = None
     """The schedule's numbers as used, where a short run shortened it; None for a function of the user's."""
     recorder_ns: dict[str, Count] = {}
@@ -251,6 +253,11 @@ class Header(msgspec.Struct, kw_only=True):
     files: list[File | None] = []
     scopes: list[ScopeRow | None] = []
     workers: list[Worker] = []
+
+    @property
+    def source(self) -> str:
+        """What of the user's files is in the trace: `text`, `hash` or `none`."""
+        return self.configuration.source if self.configuration is not None else "none"
 
     def texts(self) -> Iterator[File]:
         """The files that are well formed."""
@@ -287,7 +294,7 @@ def glance(head: bytes) -> Header:
     values = _SHORT_VALUES.match(head, start.end())
     assert values is not None
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
-        return read_header(msgspec.json.decode(b"{%s}" % values[0].strip().removesuffix(b",")))
+        return _salvaged(msgspec.json.decode(b"{%s}" % values[0].strip().removesuffix(b",")), Header)
     return Header()
 
 
@@ -297,9 +304,9 @@ _MALFORMED = (msgspec.ValidationError, TypeError, ValueError, OverflowError, Rec
 def _salvaged(value: dict[Any, Any], kind: type[T]) -> T:
     """Raises one of `_MALFORMED` where a field without a default is not well formed."""
     with suppress(*_MALFORMED):
-        return msgspec.convert(value, kind, strict=False)
+        return msgspec.convert(value, kind)
     found = {}
-    for name, of_field in get_type_hints(kind, include_extras=True).items():
+    for name, of_field in _fields(kind).items():
         if name in value:
             with suppress(*_MALFORMED):
                 found[name] = _part(value[name], of_field)
@@ -309,7 +316,7 @@ def _salvaged(value: dict[Any, Any], kind: type[T]) -> T:
 def _part(value: Any, kind: Any) -> Any:
     """`value` as `kind` has it, of a list and a mapping what is well formed; raises one of `_MALFORMED` otherwise."""
     with suppress(*_MALFORMED):
-        return msgspec.convert(value, kind, strict=False)
+        return msgspec.convert(value, kind)
     if get_origin(kind) is list and isinstance(value, list):
         (element,) = get_args(kind)
         rows = (_row(one, element) for one in value)
@@ -317,13 +324,30 @@ def _part(value: Any, kind: Any) -> Any:
     if get_origin(kind) is dict and isinstance(value, dict):
         _, element = get_args(kind)
         return {key: one for key, row in value.items() if (one := _row(row, element)) is not None}
-    if isinstance(value, dict) and isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, msgspec.Struct)):
-        return _salvaged(value, kind)
-    return msgspec.convert(value, kind, strict=False)
+    with_fields = _with_fields(kind)
+    if isinstance(value, dict) and with_fields is not None:
+        return _salvaged(value, with_fields)
+    return msgspec.convert(value, kind)
 
 
 def _row(value: Any, kind: Any) -> Any:
+    """The same, of an array, too, that stands for an object; None where it is not well formed."""
+    with_fields = _with_fields(kind)
+    if isinstance(value, list) and with_fields is not None:
+        value = dict(zip(_fields(with_fields), value, strict=False))
     try:
         return _part(value, kind)
     except _MALFORMED:
         return None
+
+
+def _with_fields(kind: Any) -> Any:
+    """The structure that `kind` is, or may be beside None; None for any other type."""
+    kinds = get_args(kind) if get_origin(kind) is UnionType else (kind,)
+    return next((one for one in kinds if is_dataclass(one) or msgspec.inspect.is_struct_type(one)), None)
+
+
+@cache
+def _fields(kind: Any) -> dict[str, Any]:
+    """The types of a structure's fields, in the order of an array that stands for it."""
+    return get_type_hints(kind, include_extras=True)
