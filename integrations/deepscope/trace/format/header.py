@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import msgspec.inspect
@@ -44,8 +44,6 @@ LOWERED_TO_LOOP, LOWERED_TO_FUNCTION, LOWERED_TO_CALLER = "loop", "function", "c
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 """So that sums over many stay exact."""
 LineNumber = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,7 +275,7 @@ def read_header(value: object) -> Header:
     """
     if not isinstance(value, dict):
         return Header()
-    header = _salvaged(value, Header)
+    header: Header = _salvaged(value, Header)
     header.format = header.format or 1
     return header
 
@@ -294,14 +292,15 @@ def glance(head: bytes) -> Header:
     values = _SHORT_VALUES.match(head, start.end())
     assert values is not None
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
-        return _salvaged(msgspec.json.decode(b"{%s}" % values[0].strip().removesuffix(b",")), Header)
+        found: Header = _salvaged(msgspec.json.decode(b"{%s}" % values[0].strip().removesuffix(b",")), Header)
+        return found
     return Header()
 
 
 _MALFORMED = (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError)
 
 
-def _salvaged(value: dict[Any, Any], kind: type[T]) -> T:
+def _salvaged(value: dict[Any, Any], kind: Any) -> Any:
     """Raises one of `_MALFORMED` where a field without a default is not well formed."""
     with suppress(*_MALFORMED):
         return msgspec.convert(value, kind)
