@@ -11,6 +11,7 @@ from deepscope.capture.lines.calibration import CostSamples
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.levels import Level, Limits
 from deepscope.capture.lines.lowering import Lowering
+from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import Function, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
@@ -56,7 +57,7 @@ def levels_after_a_look(functions: int, lines: int, beyond: float, *, body: str 
             slot.granted, slot.left = 10, 0
         made.append(function)
     ledger = Beyond(table, beyond)
-    stacks = Stacks(table, None, ledger)
+    stacks = Stacks(table, ModuleCalls(table, are_wanted=False), ledger)
     Lowering(table, stacks, ledger, Switch()).look(stacks.own)
     return Counter(function.level for function in made)
 

@@ -11,6 +11,7 @@ from deepscope.capture.lines.emit import Pair
 from deepscope.capture.lines.hooks import make_hooks
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.levels import Limits
+from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import UNLIMITED, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
@@ -37,8 +38,9 @@ class LineClock:
     def __init__(self, user_code: UserCode) -> None:
         self._table = ScopeTable(user_code, UNLIMITED, self._pair)
         ledger = Ledger(self._table, CostSamples(), Limits())
-        self._stacks = Stacks(self._table, None, ledger, only_owner=True)
-        self._hooks = make_hooks(self._table, self._stacks, None, ledger, self._fail)
+        modules = ModuleCalls(self._table, are_wanted=False)
+        self._stacks = Stacks(self._table, modules, ledger, only_owner=True)
+        self._hooks = make_hooks(self._table, self._stacks, ledger, self._fail)
         self._running: list[str] = []
         self._since = 0
         self._self_ns: dict[str, int] = {}

@@ -8,7 +8,6 @@ from typing import Protocol
 
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.lowering import Lowering, Switch
-from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.monitoring import MonitoringHooks, monitoring
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import Function, ScopeTable
@@ -39,13 +38,12 @@ class Hooks(Switch, Protocol):
 def make_hooks(
     table: ScopeTable,
     stacks: Stacks,
-    modules: ModuleCalls | None,
     ledger: Ledger,
     fail: Callable[[Exception], None],
 ) -> Hooks:
     """The hooks of this Python, over `stacks`; `fail` is told of an exception in one of them and must not raise."""
     make: type[MonitoringHooks] | type[TracingHooks] = MonitoringHooks if monitoring is not None else TracingHooks
-    hooks: Hooks = make(table, stacks, modules, ledger, fail)
+    hooks: Hooks = make(table, stacks, ledger, fail)
     stacks.adopt = hooks.adopt
     stacks.look = Lowering(table, stacks, ledger, hooks).look
     return hooks

@@ -160,7 +160,7 @@ class Lowering:
         table = self._table
         table.has_lines = False
         for key, function in list(table.functions.items()):
-            if not self._stacks.is_module(function):
+            if function.code is not self._stacks.module_code:
                 table.dropped[key] = function
                 del table.functions[key]
         self._switch.end_lines()

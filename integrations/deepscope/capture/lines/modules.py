@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from time import perf_counter_ns
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
-from deepscope.capture.lines.calibration import CostSamples, Work
-from deepscope.capture.lines.table import MODULE, Function, ScopeRow, ScopeTable, Slot
-
-if TYPE_CHECKING:
-    from deepscope.capture.lines.running_frame import Stack
-    from deepscope.capture.lines.stacks import Stacks
+from deepscope.capture.lines.running_frame import Stack
+from deepscope.capture.lines.table import MODULE, ScopeRow, ScopeTable, Slot
 
 __all__ = ["ModuleCalls"]
 
@@ -31,48 +26,25 @@ class ModuleCalls:
     must not be kept. A slot whose module died goes to the next new module of the same class.
     """
 
-    def __init__(self, table: ScopeTable, costs: CostSamples) -> None:
+    def __init__(self, table: ScopeTable, *, are_wanted: bool) -> None:
         self._table = table
-        self._costs = costs
-        self.stacks: Stacks
-        call = getattr(nn.Module, "_call_impl", None)
+        call = getattr(nn.Module, "_call_impl", None) if are_wanted else None
         self.code: CodeType | None = getattr(call, "__code__", None)
-        """None where this torch calls its modules in another way; then no module has a scope."""
+        """None where this torch calls its modules in another way, too; then no module has a scope."""
         self._seen: dict[int, tuple[weakref.ref[Any], Slot]] = {}
         self._orphans: dict[type, list[Slot]] = {}
         self._classes: dict[int, type] = {}
         self._roots: list[weakref.ref[Any]] = []
 
-    def enter(self, stack: Stack, function: Function, frame: FrameType) -> None:
-        """A frame of `_call_impl` starts: open the scope of the module that it calls."""
-        if self._costs.is_complete:
-            self._enter(stack, function, frame)
-            return
-        met, started = len(self._seen), perf_counter_ns()
-        self._enter(stack, function, frame)
-        if len(self._seen) == met:
-            self._costs.add(Work.MODULE, perf_counter_ns() - started)
-
-    def _enter(self, stack: Stack, function: Function, frame: FrameType) -> None:
+    def slot_of(self, stack: Stack, frame: FrameType) -> Slot:
+        """The slot of the module that `frame`, one of `code` that starts above `stack`, calls."""
         module = frame.f_locals.get("self")
         seen = self._seen.get(id(module))
-        slot = seen[1] if seen is not None else self._meet(module, stack, frame)
-        slot.left -= 1
-        stacks = self.stacks
-        if not stacks.spare or (stack and stack[-1].is_special):
-            stacks.enter(stack, function)
-            stacks.run(stack, slot, 0)
-            return
-        entry = stacks.spare.pop()
-        function.calls += 1
-        entry.code = function.code
-        entry.function = function
-        entry.line = 0
-        entry.is_special = False
-        entry.pair = pair = slot.pool.pop() if slot.pool else slot.pair()
-        entry.pool = slot.pool
-        stack.append(entry)
-        pair[0]()
+        return seen[1] if seen is not None else self._meet(module, stack, frame)
+
+    def is_new(self, frame: FrameType) -> bool:
+        """Whether the module that `frame` calls has no slot yet."""
+        return id(frame.f_locals.get("self")) not in self._seen
 
     def _meet(self, module: Any, stack: Stack, frame: FrameType) -> Slot:
         kind = type(module)

@@ -25,7 +25,6 @@ from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.headroom import Headroom
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.levels import Level
-from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import Function, ScopeTable
 
@@ -50,13 +49,11 @@ class MonitoringHooks:
         self,
         table: ScopeTable,
         stacks: Stacks,
-        modules: ModuleCalls | None,
         ledger: Ledger,
         fail: Callable[[Exception], None],
     ) -> None:
         self._table = table
         self._stacks = stacks
-        self._modules = modules
         self._costs = ledger.costs
         self._ledger = ledger
         self._fail = fail
@@ -109,7 +106,7 @@ class MonitoringHooks:
         """The facts of a code object that is seen for the first time; None for code that gets no scopes."""
         started = thread_time_ns()
         try:
-            if not self._is_module_code(code) and not self._table.owns(code):
+            if code is not self._stacks.module_code and not self._table.owns(code):
                 return None
             function = self._table.function(code)
             if self._tool is not None:
@@ -123,7 +120,7 @@ class MonitoringHooks:
         """Have events come from `function` as its level says."""
         events = monitoring.events
         ends = events.PY_RETURN | events.PY_YIELD
-        if self._is_module_code(function.code):
+        if function.code is self._stacks.module_code:
             wanted = events.PY_RETURN
         elif function.level is Level.CALLER:
             wanted = 0
@@ -140,11 +137,8 @@ class MonitoringHooks:
         """No events from functions of the user's any more."""
         if self._tool is not None:
             for code in self._local:
-                if not self._is_module_code(code):
+                if code is not self._stacks.module_code:
                     monitoring.set_local_events(self._tool, code, 0)
-
-    def _is_module_code(self, code: CodeType) -> bool:
-        return self._modules is not None and code is self._modules.code
 
     def _callbacks(self) -> dict[int, Callback]:
         """The callbacks, as closures: a name from the enclosing scope is the cheapest that Python has."""
@@ -266,8 +260,7 @@ class MonitoringHooks:
         own, owner, foreign, spare = stacks.own, stacks.owner, stacks.foreign, stacks.spare
         enter, set_line, miss, beat, getframe = stacks.enter, stacks.set_line, stacks.miss, stacks.beat, sys._getframe
         disable = monitoring.DISABLE
-        module_code = self._modules.code if self._modules is not None else None
-        enter_module = self._modules.enter if self._modules is not None else None
+        module_code, enter_module = stacks.module_code, stacks.enter_module
 
         def on_start(code: CodeType, _offset: int) -> Any:
             try:
@@ -279,7 +272,7 @@ class MonitoringHooks:
                     miss()
                     return None
                 beat(stack)
-                if enter_module is not None and code is module_code:
+                if code is module_code:
                     enter_module(stack, function, getframe(1))
                     return None
                 if not spare or (stack and stack[-1].is_special):

@@ -111,12 +111,10 @@ class _Window:
         _costs.prepare()
         # The selection without lines still needs the hooks, for modules.
         self._table = ScopeTable(user_code if lines else _NoCode(user_code.root), budget)
-        self._module_calls = ModuleCalls(self._table, _costs) if modules else None
+        self._modules = ModuleCalls(self._table, are_wanted=modules)
         self._ledger = Ledger(self._table, _costs, limits)
-        self._stacks = Stacks(self._table, self._module_calls, self._ledger, _costs.toll.event_ns)
-        if self._module_calls is not None:
-            self._module_calls.stacks = self._stacks
-        self._hooks = make_hooks(self._table, self._stacks, self._module_calls, self._ledger, self.fail)
+        self._stacks = Stacks(self._table, self._modules, self._ledger, _costs.toll.event_ns)
+        self._hooks = make_hooks(self._table, self._stacks, self._ledger, self.fail)
         self._is_hooked = False
         self._is_closing = False
         self._has_failed = False
@@ -148,8 +146,7 @@ class _Window:
         try:
             if not self._stacks.end():
                 self._note("the window was closed on another thread than it was opened on; its lines may be cut short")
-            if self._module_calls is not None:
-                self._module_calls.describe()
+            self._modules.describe()
         except Exception as error:  # noqa: BLE001 - what was recorded is kept
             self._note("line scopes could not be closed", error)
         return self._record()

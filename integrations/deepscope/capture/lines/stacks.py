@@ -12,18 +12,16 @@ from _thread import get_ident
 from collections.abc import Callable
 from time import perf_counter_ns
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING
 
 from deepscope.capture.lines.away import LONG_NS, Pulse, tells_cpu_time
+from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.emit import Pair, profiler_enabled
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.levels import Level
+from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.past_budget import QuietLines, Verdict
 from deepscope.capture.lines.running_frame import Entry, Stack, bury
 from deepscope.capture.lines.table import Function, ScopeTable, Slot
-
-if TYPE_CHECKING:
-    from deepscope.capture.lines.modules import ModuleCalls
 
 __all__ = ["Adopt", "Stacks"]
 
@@ -39,7 +37,7 @@ class Stacks:
     def __init__(
         self,
         table: ScopeTable,
-        modules: ModuleCalls | None,
+        modules: ModuleCalls,
         ledger: Ledger,
         dispatch_ns: int = 0,
         *,
@@ -52,7 +50,10 @@ class Stacks:
         """A stretch between two events of the hooks that long may have been spent away from the CPU."""
         self._table = table
         self._modules = modules
+        self.module_code = modules.code
+        """Of a module's call; None where these have no scopes."""
         self._ledger = ledger
+        self._costs = ledger.costs
         self._quiet = QuietLines(table.budget, dispatch_ns, ledger)
         self.owner = get_ident()
         self.own: Stack = []
@@ -120,7 +121,7 @@ class Stacks:
         is_special = bool(stack) and stack[-1].is_special
         if is_special:
             self._quiet.settle(stack)
-            if not self._has_lines and any(not self.is_module(entry.function) for entry in stack):
+            if not self._has_lines and any(entry.code is not self.module_code for entry in stack):
                 self._cut(stack, 0)
                 is_special = False
         entry = self.spare.pop() if self.spare else Entry()
@@ -134,6 +135,29 @@ class Stacks:
         entry.quiet = None
         stack.append(entry)
         return entry
+
+    def enter_module(self, stack: Stack, function: Function, frame: FrameType) -> None:
+        """A frame of `module_code` starts: open the scope of the module that it calls."""
+        is_sample = not (self._costs.is_complete or self._modules.is_new(frame))
+        started = perf_counter_ns() if is_sample else 0
+        slot = self._modules.slot_of(stack, frame)
+        slot.left -= 1
+        if not self.spare or (stack and stack[-1].is_special):
+            self.enter(stack, function)
+            self.run(stack, slot, 0)
+        else:
+            entry = self.spare.pop()
+            function.calls += 1
+            entry.code = function.code
+            entry.function = function
+            entry.line = 0
+            entry.is_special = False
+            entry.pair = pair = slot.pool.pop() if slot.pool else slot.pair()
+            entry.pool = slot.pool
+            stack.append(entry)
+            pair[0]()
+        if is_sample:
+            self._costs.add(Work.MODULE, perf_counter_ns() - started)
 
     def set_line(self, stack: Stack, line: int | None) -> None:
         """The top frame is at `line` now (None: at code of no line); its scope takes the place of the last."""
@@ -242,15 +266,11 @@ class Stacks:
         if common and common == len(running):
             self._set_frame(stack, running[-1][1])
         for function, outer in running[common:]:
-            if self._modules is not None and function.code is self._modules.code:
-                self._modules.enter(stack, function, outer)
+            if function.code is self.module_code:
+                self.enter_module(stack, function, outer)
             else:
                 self.enter(stack, function)
                 self._set_frame(stack, outer)
-
-    def is_module(self, function: Function) -> bool:
-        """Whether it stands for calls of modules."""
-        return self._modules is not None and function.code is self._modules.code
 
     def mark_stale(self, function: Function) -> None:
         """The detail of `function` has been lowered: its frames get another scope each when they go on."""
@@ -326,7 +346,7 @@ class Stacks:
             stack.clear()
 
     def _set_frame(self, stack: Stack, frame: FrameType) -> None:
-        if self._modules is None or frame.f_code is not self._modules.code:
+        if frame.f_code is not self.module_code:
             self.set_line(stack, stack[-1].function.place(frame))
 
     def _cut(self, stack: Stack, depth: int) -> None:

@@ -19,7 +19,6 @@ from deepscope.capture.lines.code_facts import is_resumed
 from deepscope.capture.lines.headroom import Headroom
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.levels import Level
-from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import HIDDEN, Function, ScopeTable
@@ -39,17 +38,15 @@ class TracingHooks:
         self,
         table: ScopeTable,
         stacks: Stacks,
-        modules: ModuleCalls | None,
         ledger: Ledger,
         fail: Callable[[Exception], None],
     ) -> None:
         self._table = table
         self._stacks = stacks
-        self._modules = modules
         self._costs = ledger.costs
         self._ledger = ledger
         self._fail = fail
-        self._module_code = modules.code if modules is not None else None
+        self._module_code = stacks.module_code
         self._all: list[Trace] = []
         """Every trace function that is in place somewhere."""
         self._timed: dict[Any, Trace] = {}
@@ -180,8 +177,8 @@ class TracingHooks:
     def _call_function(self, stack: Stack, pulse: Pulse, on_first: Trace, on_local: Trace, on_module: Trace) -> Trace:
         fail, adopt, stacks, costs = self._fail, self.adopt, self._stacks, self._costs
         functions, dropped, look_at = self._table.functions, self._table.dropped, self._look_at
-        spare, enter, set_line, module_code = stacks.spare, stacks.enter, stacks.set_line, self._module_code
-        enter_module = self._modules.enter if self._modules is not None else None
+        spare, enter, set_line, module_code = stacks.spare, stacks.enter, stacks.set_line, stacks.module_code
+        enter_module = stacks.enter_module
         # Whether a file has code that gets scopes: the hash of a name is kept by Python, that of a code object is not.
         files: dict[str, bool] = {} if module_code is None else {module_code.co_filename: True}
         self._files.append(files)
@@ -210,7 +207,7 @@ class TracingHooks:
                 if now - pulse.last >= long_ns:
                     pulse.long(now)
                 pulse.last = now
-                if enter_module is not None and code is module_code:
+                if code is module_code:
                     frame.f_trace_lines = False
                     enter_module(stack, function, frame)
                     return on_module
