@@ -4,10 +4,10 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.profiler import ProfilerAction
 
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.plan import Plan, is_recording
+from deepscope.capture.plan import Move, Plan
+from deepscope.capture.schedule import Schedule
 from deepscope.lightning.stages import StageWindows
 
 
@@ -17,15 +17,15 @@ class CountingRecorder:
     def __init__(self, plan: Plan, first_step: int) -> None:
         self.plan = plan
         self.first_step = first_step
-        self.step_number = 0
         self.is_open = False
+        self.moves: list[Move] = []
         self.completed: list[bool] = []
         self.windows: list[int] = []
         self.profile = None
 
     @property
     def recording(self) -> bool:
-        return self.is_open and is_recording(self.plan.action(self.step_number))
+        return self.is_open and self.plan.action.is_recorded
 
     @property
     def traces(self) -> list[Path]:
@@ -33,18 +33,15 @@ class CountingRecorder:
 
     def start(self) -> None:
         self.is_open = True
-        self._enter(new=True)
-
-    def _enter(self, *, new: bool) -> None:
-        if self.recording:
-            if new:
-                self.windows.append(0)
-            self.windows[-1] += 1
+        self.step()
 
     def step(self) -> None:
-        before = self.plan.action(self.step_number)
-        self.step_number += 1
-        self._enter(new=not is_recording(before) or before is ProfilerAction.RECORD_AND_SAVE)
+        self.plan = self.plan.next()
+        self.moves += self.plan.moves
+        if Move.OPEN in self.plan.moves:
+            self.windows.append(0)
+        if self.recording:
+            self.windows[-1] += 1
 
     def stop(self, *, complete: bool = True) -> None:
         self.is_open = False
@@ -56,7 +53,7 @@ class CountingRecorder:
 
 
 def stage(total: int | None = None, **options: int) -> StageWindows:
-    return StageWindows(Plan(RecordingOptions(**options), total), CountingRecorder)
+    return StageWindows(Plan(Schedule.of(RecordingOptions(**options), total)), CountingRecorder)
 
 
 def run(windows: StageWindows, batches: int) -> None:
@@ -135,8 +132,7 @@ def test_a_stretch_that_goes_on_records_no_batch_in_reserve() -> None:
     run(windows, 2)
     windows.suspend()
     run(windows, 1)
-    assert not windows.recorders[0].plan.is_sure
-    assert windows.recorders[1].plan.is_sure
+    assert [Move.OPEN_IN_RESERVE in recorder.moves for recorder in windows.recorders] == [True, False]
 
 
 def test_the_epochs_last_batch_closes_the_window_that_it_fills() -> None:
@@ -196,21 +192,3 @@ def test_no_cycle_yields_two_windows_and_none_is_longer_than_active(
     assert sum(found) <= sum(stretches)
     if sum(stretches) >= skip_first + wait + warmup + active + sum(stretches[:-1]):
         assert found
-
-
-@given(
-    st.integers(0, 3), st.integers(0, 3), st.integers(0, 2), st.integers(1, 3), st.integers(0, 3), st.integers(0, 30)
-)
-def test_what_is_left_of_a_plan_is_the_plan_from_there_on(
-    skip_first: int, wait: int, warmup: int, active: int, repeat: int, done: int
-) -> None:
-    options = RecordingOptions(skip_first=skip_first, wait=wait, warmup=warmup, active=active, repeat=repeat)
-    plan = Plan(options)
-    rest = plan.behind(done).behind(2)
-    assert [rest.action(step) for step in range(40)] == [plan.action(done + 2 + step) for step in range(40)]
-    assert [rest.is_over(step) for step in range(40)] == [plan.is_over(done + 2 + step) for step in range(40)]
-    assert rest.next_cycle(3) + done + 2 == plan.next_cycle(done + 5)
-    assert (rest.is_sure, plan.is_sure) == (True, False)
-    start = plan.next_cycle(done)
-    assert done <= start < done + wait + warmup + active
-    assert (start - skip_first) % (wait + warmup + active) == 0

@@ -1,120 +1,76 @@
-"""Which steps of a run are recorded, also where the run is shorter than its schedule."""
+"""A walk along a schedule: what is to be done with windows as each step begins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from copy import copy
-from typing import Any
+from enum import Enum, auto
+from typing import NamedTuple
 
-from torch.profiler import ProfilerAction
+from deepscope.capture.schedule import Action, Schedule
 
-from deepscope.capture.options import RecordingOptions
-from deepscope.errors import OptionError
-
-__all__ = ["Plan", "is_recording"]
-
-_RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
-_LOOK_AHEAD = 10_000
-"""Up to so many steps a caller's own schedule is looked through for one that records; a longer run is left to it."""
+__all__ = ["Move", "Plan"]
 
 
-def is_recording(action: ProfilerAction) -> bool:
-    """Whether events are kept under `action`."""
-    return action in _RECORDING
+class Move(Enum):
+    """What is done with a window between two steps."""
+
+    PREPARE = auto()
+    """Torch sets up its tracing for a window."""
+    OPEN = auto()
+    """A window opens, the prepared one where there is one."""
+    OPEN_IN_RESERVE = auto()
+    """A window opens that is kept in case the schedule's own never closes."""
+    STEP = auto()
+    """The open window goes on with another step."""
+    SET_ASIDE = auto()
+    """The window in reserve ends."""
+    CLOSE = auto()
+    """The schedule's window ends and is saved."""
 
 
-class Plan:
-    """The action for each step, 0-based.
-
-    `total_steps` shortens a schedule that would not open in so few steps: first `skip_first`, then `wait`, then
-    `warmup` give way, until one step is recorded.
-    """
-
-    def __init__(self, options: RecordingOptions, total_steps: int | None = None) -> None:
-        self.numbers: dict[str, int] | None = None
-        """The schedule's numbers as used; None for a caller's own schedule."""
-        self.is_sure = total_steps is not None
-        """Whether the first step need not be recorded in reserve, for a run that may end before its first window."""
-        if options.schedule is not None:
-            self._action = _checked(options.schedule)
-            if total_steps and total_steps <= _LOOK_AHEAD and not _opens(self._action, total_steps):
-                self._action = _last_step_of(total_steps)
-        else:
-            self.numbers = _shortened(options, total_steps)
-            self._action = _cycles(**self.numbers)
-        self._done = 0
-        """Steps of the schedule that lie before step 0."""
-
-    def action(self, step: int) -> ProfilerAction:
-        """What happens at `step`; raises `OptionError` when a caller's own schedule answers with something else."""
-        return self._action(self._done + step)
-
-    def is_over(self, step: int) -> bool:
-        """Whether no step from `step` on is recorded or warmed up; never so for a caller's own schedule."""
-        numbers = self.numbers
-        if numbers is None or not numbers["repeat"]:
-            return False
-        return self._done + step >= numbers["skip_first"] + numbers["repeat"] * _cycle(numbers)
-
-    def next_cycle(self, step: int) -> int:
-        """The first step of a cycle from `step` on; `step` itself for a caller's own schedule."""
-        numbers = self.numbers
-        return step if numbers is None else step + (numbers["skip_first"] - self._done - step) % _cycle(numbers)
-
-    def behind(self, steps: int) -> Plan:
-        """What is left of the plan once so many steps are done, as a plan of its own: its windows come or do not come,
-        and nothing is recorded in reserve for them."""
-        rest = copy(self)
-        rest._done += steps
-        rest.is_sure = True
-        return rest
+_ENDS = {Action.RECORD: Move.CLOSE, Action.RECORD_LAST: Move.CLOSE, Action.RESERVE: Move.SET_ASIDE}
+_BEGINS = {
+    Action.WARM_UP: Move.PREPARE,
+    Action.RECORD: Move.OPEN,
+    Action.RECORD_LAST: Move.OPEN,
+    Action.RESERVE: Move.OPEN_IN_RESERVE,
+}
 
 
-def _cycle(numbers: Mapping[str, int]) -> int:
-    return numbers["wait"] + numbers["warmup"] + numbers["active"]
+class Plan(NamedTuple):
+    """A schedule and the step that it has come to; what comes next is another plan."""
 
+    schedule: Schedule
+    step: int = -1
+    """-1 before the first."""
+    before: Action = Action.PASS
+    """What became of the step before, where a window may be open from it."""
+    action: Action = Action.PASS
+    """What becomes of this one."""
 
-def _shortened(options: RecordingOptions, total_steps: int | None) -> dict[str, int]:
-    numbers = {name: getattr(options, name) for name in ("skip_first", "wait", "warmup", "active", "repeat")}
-    if total_steps:
-        excess = sum(numbers[name] for name in ("skip_first", "wait", "warmup")) + 1 - total_steps
-        for name in ("skip_first", "wait", "warmup"):
-            given = min(max(excess, 0), numbers[name])
-            numbers[name] -= given
-            excess -= given
-    return numbers
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """What is done as this step begins, in order."""
+        if self.before is Action.RECORD and self.action.is_recorded:
+            return (Move.STEP,)
+        if self.before is self.action is Action.WARM_UP:
+            return ()
+        moves = _ENDS.get(self.before), _BEGINS.get(self.action)
+        return tuple(move for move in moves if move is not None)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no step after this one is recorded or warmed up; never so for a caller's own schedule."""
+        return self.schedule.is_over(self.step + 1)
 
-def _cycles(*, skip_first: int, wait: int, warmup: int, active: int, repeat: int) -> Callable[[int], ProfilerAction]:
-    """As `torch.profiler.schedule`, which warns at `warmup=0`."""
-    length = wait + warmup + active
+    def next(self, *, may_reserve: bool = True) -> Plan:
+        """The plan one step further; where the schedule may open too late for the run, its first step is a reserve."""
+        step = self.step + 1
+        action = self.schedule.action(step)
+        if step == 0 and may_reserve and not self.schedule.is_sure and not action.is_recorded:
+            action = Action.RESERVE
+        return Plan(self.schedule, step, self.action, action)
 
-    def action(step: int) -> ProfilerAction:
-        cycle, position = divmod(step - skip_first, length)
-        if cycle < 0 or (repeat and cycle >= repeat) or position < wait:
-            return ProfilerAction.NONE
-        if position < wait + warmup:
-            return ProfilerAction.WARMUP
-        return ProfilerAction.RECORD if position < length - 1 else ProfilerAction.RECORD_AND_SAVE
-
-    return action
-
-
-def _checked(schedule: Callable[[int], Any]) -> Callable[[int], ProfilerAction]:
-    def action(step: int) -> ProfilerAction:
-        answer = schedule(step)
-        if not isinstance(answer, ProfilerAction):
-            raise OptionError(
-                "schedule", schedule, f"answered {answer!r} for step {step}; must be a torch.profiler.ProfilerAction"
-            )
-        return answer
-
-    return action
-
-
-def _opens(action: Callable[[int], ProfilerAction], total_steps: int) -> bool:
-    return any(is_recording(action(step)) for step in range(total_steps))
-
-
-def _last_step_of(total_steps: int) -> Callable[[int], ProfilerAction]:
-    return lambda step: ProfilerAction.RECORD_AND_SAVE if step == total_steps - 1 else ProfilerAction.NONE
+    def cut_short(self) -> Plan:
+        """The plan where this step's window ends early and its cycle with it: the next step begins with none open."""
+        step = self.step
+        return Plan(self.schedule, self.schedule.next_cycle(step + 1) - 1 if self.action.is_recorded else step)

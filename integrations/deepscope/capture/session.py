@@ -10,13 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from torch.profiler import ProfilerAction
-
 from deepscope.capture.notices import warn
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
 from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
+from deepscope.capture.saving.header import Session
 from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
+from deepscope.capture.schedule import Action, Schedule
 from deepscope.capture.surroundings.call_site import CallSite
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import NestedProfileError, RecorderError
@@ -78,10 +78,9 @@ class Recording:
 
     def _new_recorder(self, first_step: int = 0) -> Recorder:
         return Recorder(
-            self._options,
-            Plan(self._options, self._total_steps) if self._scheduled else None,
+            Session(self._options, name=self._name),
+            Plan(Schedule.of(self._options, self._total_steps)) if self._scheduled else None,
             folder=self._folder,
-            name=self._name,
             first_step=first_step,
             is_abandoned=self._is_abandoned,
             workers=self._workers,
@@ -111,7 +110,7 @@ class Recording:
 
     def start_behind_first_step(self) -> None:
         """Begin at the end of step 0: the schedule lets it pass, or else begins at step 1."""
-        if Plan(self._options).action(0) is ProfilerAction.NONE:
+        if Schedule.of(self._options).action(0) is Action.PASS:
             self.start()
             self.step()
         else:

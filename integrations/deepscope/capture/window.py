@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,13 @@ _BROKEN_INTO = "another torch profiler was started on another thread, and torch 
 _NO_LINES = "lines are not recorded: their recording could not be started"
 
 
+class _State(Enum):
+    NEW = auto()
+    PREPARED = auto()
+    RECORDING = auto()
+    ENDED = auto()
+
+
 class Window:
     """Recording from `begin` to `end`, then `export`; what each costs the training thread is kept in `cost_ns`.
 
@@ -51,17 +59,22 @@ class Window:
         """Of torch's recording → what they stand for; filled in by `end`."""
         self.cost_ns: dict[str, int] = {}
         self.steps = 0
-        self.is_recording = False
         self.all_threads: bool | None = None
         """Whether torch records all threads; known from `begin` on, None where torch cannot tell."""
         self.step_name = ""
         """Of the step begun last."""
         self.worker_timings: Callable[[], list[WorkerTiming]] = list
         """Collects what data-loader workers report of this window; set by `end`."""
+        self._state = _State.NEW
         self._lines = lines
         self._workers = workers
         self._profiler = _torch_profiler(options)
         self._precedence = GiveWay(give_way)
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether torch records for this window."""
+        return self._state is _State.RECORDING
 
     def prepare(self) -> None:
         """Let torch set up its tracing; the schedule's warm-up. Raises `RecorderError` beside another profiler."""
@@ -72,17 +85,18 @@ class Window:
         warm_up()
         self._profiler.prepare_trace()
         self._precedence.watch()
+        self._state = _State.PREPARED
         self.cost_ns["prepare"] = time.perf_counter_ns() - started
 
     def begin(self, step: int | None) -> None:
         """Record from here on; `step` is the number of the step that begins, None for a block without steps (yet)."""
-        if "prepare" not in self.cost_ns:
+        if self._state is _State.NEW:
             self.prepare()
         elif torch_compat.is_taken(self._profiler):  # one that came up since
             raise RecorderError(_TAKEN)
         started = time.perf_counter_ns()
         self._profiler.start_trace()
-        self.is_recording = True
+        self._state = _State.RECORDING
         self.all_threads = torch_compat.records_all_threads()
         if self._workers is not None:
             self._workers.open_window()
@@ -134,7 +148,7 @@ class Window:
         self.line_record = record
 
     def _stop_torch(self, started: int) -> None:
-        self.is_recording = False
+        self._state = _State.ENDED
         is_another = torch_compat.thread_is_taken() and self._is_another_open()
         if is_another or not torch_compat.is_recording():
             self._let_go()
@@ -146,7 +160,8 @@ class Window:
         """Leave torch as it was before; a profiler that was prepared and never started would spoil the next one."""
         if self.is_recording:
             self.end()
-        elif "prepare" in self.cost_ns and "stop" not in self.cost_ns:
+        elif self._state is _State.PREPARED:
+            self._state = _State.ENDED
             _open_windows.discard(self)
             self._precedence.rest()
             if not self._is_another_open():
@@ -158,8 +173,8 @@ class Window:
         """In a forked child: the recording stays with the parent, and torch is free for the child's own."""
         self._precedence.rest()
         if self.is_recording:
-            self.is_recording = False
             torch_compat.leave_recording_to_parent()
+        self._state = _State.ENDED
         self._let_go()
 
     def _is_another_open(self) -> bool:

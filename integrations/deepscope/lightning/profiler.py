@@ -13,6 +13,8 @@ from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
+from deepscope.capture.saving.header import Session
+from deepscope.capture.schedule import Schedule
 from deepscope.capture.surroundings.failsafe import guarded
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import RecorderError
@@ -261,24 +263,21 @@ class DeepProfiling(_LightningProfiler):
     def _new_windows(self, stage: Stage) -> StageWindows:
         run = self._run
         assert run is not None
-        plan = Plan(self.options, batches_of(run.trainer, stage))
-        return StageWindows(plan, partial(self._new_recorder, run, stage))
+        schedule = Schedule.of(self.options, batches_of(run.trainer, stage))
+        return StageWindows(Plan(schedule), partial(self._new_recorder, run, stage))
 
     def _new_recorder(self, run: Run, stage: Stage, plan: Plan, first_step: int) -> StageRecorder:
-        return Recorder(
+        session = Session(
             self.options,
-            plan,
-            folder=Path(self.dirpath or run.folder),
             name=self.filename,
             stage=stage.value,
             rank=run.rank,
             world_size=run.world_size,
-            first_step=first_step,
-            owner=self,
             phases=self._phases,
             run_id=run.id,
-            workers=self._workers,
         )
+        folder = Path(self.dirpath or run.folder)
+        return Recorder(session, plan, folder=folder, first_step=first_step, owner=self, workers=self._workers)
 
 
 class _Profiled:

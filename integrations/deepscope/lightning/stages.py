@@ -7,9 +7,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
 
-from torch.profiler import ProfilerAction
-
-from deepscope.capture.plan import Plan, is_recording
+from deepscope.capture.plan import Plan
+from deepscope.capture.schedule import Action
 
 __all__ = ["MakeRecorder", "Stage", "StageRecorder", "StageWindows"]
 
@@ -42,7 +41,7 @@ class StageRecorder(Protocol):
 
 
 MakeRecorder = Callable[[Plan, int], StageRecorder]
-"""Makes a recorder that follows this plan, and whose first step has this number."""
+"""Makes a recorder that follows this plan from its next step on, and whose first step has this number."""
 
 
 class StageWindows:
@@ -55,13 +54,12 @@ class StageWindows:
     """
 
     def __init__(self, plan: Plan, make_recorder: MakeRecorder) -> None:
-        self.batches = 0
-        """How far the schedule has come: batches done, and those of a cycle that another stage cut short."""
         self.recorders: list[StageRecorder] = []
         """One for each stretch that was not interrupted by another stage, oldest first."""
         self._begun = 0
         """Batches that the stage has come to; the numbers of its steps."""
         self._plan = plan
+        """As far as the batch that runs, or that ran last."""
         self._make_recorder = make_recorder
         self._recorder: StageRecorder | None = None
         self._in_batch = False
@@ -75,7 +73,7 @@ class StageWindows:
     @property
     def finished(self) -> bool:
         """Whether the schedule has no window left; never so for a caller's own schedule or `repeat=0`."""
-        return self._plan.is_over(self.batches)
+        return self._plan.is_over
 
     def begin_batch(self) -> None:
         """The next batch begins; called again within the same batch this does nothing."""
@@ -86,6 +84,7 @@ class StageWindows:
         self._in_batch = True
         if self._recorder is None and not self.finished:
             self._open()
+        self._plan = self._plan.next()
         self._begun += 1
 
     def end_batch(self) -> None:
@@ -94,13 +93,13 @@ class StageWindows:
 
     def end_epoch(self) -> None:
         """The epoch has no more batches; a window that this batch fills ends here, before the work between epochs."""
-        if self._batch_done and self._plan.action(self.batches) is ProfilerAction.RECORD_AND_SAVE:
+        if self._batch_done and self._plan.action is Action.RECORD_LAST:
             self._advance()
 
     def suspend(self, *, complete: bool = True) -> None:
         """Another stage takes over, or the run ends; a window that is open is saved with what it has."""
-        if self._in_batch:
-            self._count_batch(cut_short=True)
+        self._in_batch = self._batch_done = False
+        self._plan = self._plan.cut_short()
         self._close(complete=complete)
 
     def wait(self) -> None:
@@ -119,22 +118,14 @@ class StageWindows:
             self._recorder.pop(name)
 
     def _advance(self) -> None:
-        self._count_batch()
+        self._in_batch = self._batch_done = False
         if self.finished:
             self._close(complete=True)
         elif self._recorder is not None:
             self._recorder.step()
 
-    def _count_batch(self, *, cut_short: bool = False) -> None:
-        self._in_batch = self._batch_done = False
-        has_window = is_recording(self._plan.action(self.batches))
-        self.batches += 1
-        if cut_short and has_window:
-            self.batches = self._plan.next_cycle(self.batches)
-
     def _open(self) -> None:
-        plan = self._plan.behind(self.batches) if self.batches else self._plan
-        self._recorder = self._make_recorder(plan, self._begun)
+        self._recorder = self._make_recorder(self._plan, self._begun)
         self.recorders.append(self._recorder)
         self._recorder.start()
 

@@ -13,6 +13,8 @@ import torch
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
+from deepscope.capture.saving.header import Session
+from deepscope.capture.schedule import Schedule
 from recorded import TESTS, Net, train_step
 
 
@@ -23,10 +25,9 @@ def record(tmp_path: Path) -> Callable[..., Recorder]:
     def run(steps: int, *, total_steps: int | None = None, scheduled: bool = True, **options: Any) -> Recorder:
         chosen = RecordingOptions(root=TESTS, **options)
         recorder = Recorder(
-            chosen,
-            Plan(chosen, total_steps) if scheduled else None,
+            Session(chosen, name="job"),
+            Plan(Schedule.of(chosen, total_steps)) if scheduled else None,
             folder=tmp_path / "runs",
-            name="job",
         )
         net = Net()
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -10,6 +10,7 @@ import torch
 
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
+from deepscope.capture.saving.header import Session
 from recorded import TESTS, load, step_names, steps
 
 
@@ -42,7 +43,7 @@ def test_without_a_schedule_all_is_recorded(record: Callable[..., Recorder]) -> 
 
 
 def test_a_block_without_steps_has_none_in_the_trace(tmp_path: Path) -> None:
-    recorder = Recorder(RecordingOptions(root=TESTS), None, folder=tmp_path)
+    recorder = Recorder(Session(RecordingOptions(root=TESTS)), folder=tmp_path)
     recorder.start()
     torch.ones(3).sum()
     recorder.stop()

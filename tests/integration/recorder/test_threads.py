@@ -12,6 +12,7 @@ import torch
 
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
+from deepscope.capture.saving.header import Session
 from deepscope.report.text import text_report
 from deepscope.store import load_profile
 from line_truth import everywhere
@@ -25,7 +26,7 @@ records_threads = pytest.mark.skipif(
 
 def record_a_thread(folder: Path, **options: Any) -> dict[str, Any]:
     """The trace of a thread that the user starts in a window."""
-    recorder = Recorder(RecordingOptions(root=TESTS, **options), None, folder=folder)
+    recorder = Recorder(Session(RecordingOptions(root=TESTS, **options)), folder=folder)
 
     def work() -> None:
         torch.ones(3).cumsum(0)
@@ -70,7 +71,7 @@ def test_threads_are_recorded_by_default_where_torch_can_do_so_safely(
 
 
 def test_only_threads_that_ran_user_code_count_as_unrecorded(tmp_path: Path) -> None:
-    recorder = Recorder(RecordingOptions(root=TESTS, all_threads=False), None, folder=tmp_path)
+    recorder = Recorder(Session(RecordingOptions(root=TESTS, all_threads=False)), folder=tmp_path)
     recorder.start()
     for target in (torch.seed, json.dumps, torch.seed):
         thread = threading.Thread(target=target, args=((1,) if target is json.dumps else ()))

@@ -13,13 +13,15 @@ import torch
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
+from deepscope.capture.saving.header import Session
+from deepscope.capture.schedule import Schedule
 from deepscope.errors import OptionError
 from recorded import TESTS, load, scopes_of, step_names, steps
 
 
 def test_spans_stand_in_the_trace_while_a_window_is_open_and_end_with_it(tmp_path: Path) -> None:
     options = RecordingOptions(root=TESTS, wait=1, warmup=0, active=1)
-    recorder = Recorder(options, Plan(options, 3), folder=tmp_path)
+    recorder = Recorder(Session(options), Plan(Schedule.of(options, 3)), folder=tmp_path)
     recorder.start()
     with recorder.annotate("outside"):
         recorder.step()
@@ -71,7 +73,7 @@ def test_the_path_is_told_where_rank_0_records_nothing(
     counts = []
     for rank in range(3):
         options = RecordingOptions(root=TESTS, ranks=ranks)
-        recorder = Recorder(options, None, folder=tmp_path, rank=rank)
+        recorder = Recorder(Session(options, rank=rank), folder=tmp_path)
         recorder.start()
         torch.ones(3).sum()
         recorder.stop()
@@ -100,7 +102,7 @@ def test_the_object_names_run_process_and_versions(record: Callable[..., Recorde
 
 
 def test_metadata_is_kept_and_what_json_cannot_say_is_refused(tmp_path: Path) -> None:
-    recorder = Recorder(RecordingOptions(root=TESTS), None, folder=tmp_path)
+    recorder = Recorder(Session(RecordingOptions(root=TESTS)), folder=tmp_path)
     with pytest.raises(OptionError, match="must be JSON"):
         recorder.add_metadata("loader", object())
     recorder.start()

@@ -14,6 +14,8 @@ from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
+from deepscope.capture.saving.header import Session
+from deepscope.capture.schedule import Schedule
 from deepscope.capture.window import Window
 from recorded import TESTS, OutOfMemoryError, load, run_python, step_names
 
@@ -25,7 +27,7 @@ class Stop(BaseException):
 @pytest.mark.parametrize("error", [ValueError, Stop, OutOfMemoryError])
 def test_an_early_end_keeps_what_was_recorded_and_says_so(tmp_path: Path, error: type[BaseException]) -> None:
     options = RecordingOptions(root=TESTS, wait=0, warmup=0)
-    recorder = Recorder(options, Plan(options), folder=tmp_path)
+    recorder = Recorder(Session(options), Plan(Schedule.of(options)), folder=tmp_path)
     recorder.start()
     try:
         torch.ones(3).sum()
@@ -87,7 +89,7 @@ def test_a_profiler_of_the_users_own_keeps_running_and_ours_warns(record: Callab
 
 def test_a_folder_that_cannot_be_made_costs_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    recorder = Recorder(RecordingOptions(root=TESTS), None, folder=tmp_path / "file" / "runs")
+    recorder = Recorder(Session(RecordingOptions(root=TESTS)), folder=tmp_path / "file" / "runs")
     recorder.start()
     torch.ones(3).sum()
     with pytest.warns(RecordingWarning):

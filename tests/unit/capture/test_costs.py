@@ -42,7 +42,8 @@ def test_each_kind_of_work_has_a_cost_of_its_own() -> None:
         for _ in range(9):
             costs.add(work, duration)
     ledger = ledger_of(costs)
-    ledger.quiet, ledger.set_up_ns = 3, 50
+    ledger.quiet = 3
+    ledger.add_set_up(50)
     assert ledger.cost_ns == 3 * 700 + 50
 
 
@@ -54,7 +55,7 @@ def test_what_a_callback_did_is_told_from_what_it_counted() -> None:
     assert ledger.work_since(mark) is Work.QUIET
     ledger.trials += 1
     assert ledger.work_since(mark) is Work.TRIAL
-    ledger.set_up_ns += 1
+    ledger.add_set_up(1)
     assert ledger.work_since(mark) is None
 
 

@@ -36,8 +36,10 @@ class Ledger:
         self._spent = 0
         self._every = min(_EVERY, limits.max_entries // 16)
         self._next_look = self._every
-        self.set_up_ns = 0
+        self._set_up_ns = 0
         """What was done once for a piece of code, or at a look, timed as it was done."""
+        self._set_ups = 0
+        """How often."""
         self.alone: list[Callable[[], int]] = []
         """Count, thread by thread, calls of code without scopes that hooks were called for."""
         self.switched_off: Callable[[], int] = int
@@ -49,7 +51,6 @@ class Ledger:
         self.is_due = False
         self.is_scarce = False
         """Whether it is the number of scopes that runs out, and not the time."""
-        self.looks = 0
         self._last_cost = 0
         self._last_moment = 0
 
@@ -59,10 +60,14 @@ class Ledger:
         if self._spent >= self._next_look:
             self.is_due = True
 
+    def add_set_up(self, duration_ns: int) -> None:
+        """Something was done once for a piece of code, or at a look, and took so long."""
+        self._set_ups += 1
+        self._set_up_ns += duration_ns
+
     def look(self) -> float:
         """How far the costs are beyond what they may be: at most 0 where they are not, 1 by a whole grace."""
         self.is_due = False
-        self.looks += 1
         self._next_look = self._spent + max(self._every, 2 * len(self._table.slots))
         self.costs.begin_burst()
         cost, moment = self._lasting_ns(), self._clock.now_ns()
@@ -80,12 +85,12 @@ class Ledger:
 
     def mark(self) -> tuple[int, int, int, int]:
         """Before a callback is timed: what `work_since` compares with."""
-        return self.quiet, self.trials, len(self._table.slots), self.looks + self.set_up_ns
+        return self.quiet, self.trials, len(self._table.slots), self._set_ups
 
     def work_since(self, mark: tuple[int, int, int, int]) -> Work | None:
         """What the one callback since `mark` did; None where it did what is timed by itself."""
-        quiet, trials, made, others = mark
-        if self.looks + self.set_up_ns != others:
+        quiet, trials, made, set_ups = mark
+        if self._set_ups > set_ups:
             return None
         if len(self._table.slots) > made:
             return Work.FIRST
@@ -132,7 +137,7 @@ class Ledger:
     def _once_ns(self) -> int:
         costs = self.costs
         off_ns = self.switched_off() * costs.toll.off_ns
-        return self._first_entries() * costs.of(Work.FIRST) + off_ns + self.set_up_ns
+        return self._first_entries() * costs.of(Work.FIRST) + off_ns + self._set_up_ns
 
     def _line_entries(self) -> int:
         rows = zip(self._table.slots, self._table.rows, strict=False)  # another thread may just be adding one

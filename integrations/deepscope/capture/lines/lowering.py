@@ -69,7 +69,7 @@ class Lowering:
             self._end_lines(stack)
         elif beyond > 0:
             self._lower_dearest(spent, stack, beyond)
-        self._ledger.set_up_ns += thread_time_ns() - started
+        self._ledger.add_set_up(thread_time_ns() - started)
 
     def _lower_dearest(self, spent: _Spent, stack: Stack, beyond: float) -> None:
         tries = beyond < _IN_A_HURRY

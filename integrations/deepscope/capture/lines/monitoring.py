@@ -114,7 +114,7 @@ class MonitoringHooks:
                 self.follow_level(function)
             return function
         finally:
-            self._ledger.set_up_ns += thread_time_ns() - started
+            self._ledger.add_set_up(thread_time_ns() - started)
 
     def follow_level(self, function: Function) -> None:
         """Have events come from `function` as its level says."""

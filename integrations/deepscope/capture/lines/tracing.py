@@ -102,7 +102,7 @@ class TracingHooks:
         try:
             return self._table.function(code) if code is self._module_code or self._table.owns(code) else None
         finally:
-            self._ledger.set_up_ns += thread_time_ns() - started
+            self._ledger.add_set_up(thread_time_ns() - started)
 
     def follow_level(self, function: Function) -> None:
         """Leave the frames of a function alone that gets no scopes any more; others learn of it as they go on."""
@@ -244,7 +244,7 @@ class TracingHooks:
             return None
         started = thread_time_ns()
         wanted = files[code.co_filename] = self._table.owns(code)
-        self._ledger.set_up_ns += thread_time_ns() - started
+        self._ledger.add_set_up(thread_time_ns() - started)
         return wanted
 
     def _sampled(self, on_local: Trace) -> Trace:

@@ -21,6 +21,7 @@ from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import OptionError
 from deepscope.trace.format.header import FORMAT, File, Header, ScopeRow, StepLengths, Worker, WorkerLine
+from deepscope.trace.format.span_names import PHASE_ANNOTATIONS
 
 __all__ = ["Session", "add_workers", "checked_metadata"]
 
@@ -35,13 +36,13 @@ class Session:
         self,
         options: RecordingOptions,
         *,
-        name: str | None,
-        stage: str,
-        rank: int | None,
-        world_size: int | None,
-        versions: Mapping[str, str] | None,
-        phases: Mapping[str, str],
-        run_id: str | None,
+        name: str | None = None,
+        stage: str = "",
+        rank: int | None = None,
+        world_size: int | None = None,
+        versions: Mapping[str, str] | None = None,
+        phases: Mapping[str, str] = PHASE_ANNOTATIONS,
+        run_id: str | None = None,
     ) -> None:
         self.options = options
         self.metadata: dict[str, Any] = {}

@@ -1,0 +1,58 @@
+"""A window that has ended, as torch's own file and what is to be made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from deepscope.capture.saving import naming
+from deepscope.capture.saving.header import Session
+from deepscope.capture.saving.rewrite import Instructions
+from deepscope.capture.saving.saver import Job
+from deepscope.capture.saving.trace_folder import check_space, make_trace_folder
+from deepscope.capture.window import Window
+from deepscope.trace.format.header import StepLengths
+from deepscope.trace.format.span_names import WINDOW_NAME, step_name
+
+__all__ = ["exported"]
+
+
+def exported(
+    window: Window,
+    session: Session,
+    folder: Path,
+    *,
+    schedule: Mapping[str, int] | None,
+    pace: StepLengths,
+    complete: bool,
+    otherwise: Job | None = None,
+    skip_if_empty: bool = False,
+) -> Job:
+    """Has torch write the window's events into `folder`, which is made where it is missing.
+
+    Raises `RecorderError` where the folder or the space in it cannot be had, and what torch raises.
+    """
+    folder = folder.absolute()
+    make_trace_folder(folder)
+    target = naming.trace_path(folder, session.worker, compress=session.options.compress)
+    raw = naming.raw_path(target)
+    check_space(folder)
+    try:
+        window.export(raw)
+        raw.stat()  # torch only logs a write that failed
+    except BaseException as error:
+        try:
+            if isinstance(error, (OSError, RuntimeError)):
+                check_space(folder)
+        finally:
+            naming.remove_raw(raw)
+        raise
+    instructions = Instructions(
+        raw=str(raw),
+        target=str(target),
+        header=session.header(window, schedule=schedule, complete=complete, pace=pace),
+        rename={WINDOW_NAME: step_name(0) if window.steps else None, **window.annotation_names},
+        drop_if_empty=window.step_name,
+        skip_if_empty=skip_if_empty,
+    )
+    return Job(instructions=instructions, otherwise=otherwise, worker_timings=window.worker_timings)
