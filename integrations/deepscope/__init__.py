@@ -17,7 +17,6 @@ from deepscope.errors import DeepScopeError
 if TYPE_CHECKING:
     from deepscope.capture.notices import RecordingWarning as RecordingWarning
     from deepscope.capture.options import RecordingOptions as RecordingOptions
-    from deepscope.capture.recorder import Recorder as Recorder
     from deepscope.capture.session import Recording as Recording
     from deepscope.capture.session import callback as callback
     from deepscope.capture.session import profile as profile
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "DeepProfiler": "deepscope.lightning",
     "Profile": "deepscope.records",
-    "Recorder": "deepscope.capture.recorder",
     "Recording": "deepscope.capture.session",
     "RecordingOptions": "deepscope.capture.options",
     "RecordingWarning": "deepscope.capture.notices",
@@ -45,7 +43,6 @@ __all__ = [
     "DeepProfiler",
     "DeepScopeError",
     "Profile",
-    "Recorder",
     "Recording",
     "RecordingOptions",
     "RecordingWarning",

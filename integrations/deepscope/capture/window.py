@@ -69,7 +69,7 @@ class Window:
         self._lines = lines
         self._workers = workers
         self._profiler = _torch_profiler(options)
-        self._precedence = GiveWay(give_way)
+        self._give_way = GiveWay(give_way)
 
     @property
     def is_recording(self) -> bool:
@@ -84,7 +84,7 @@ class Window:
         _open_windows.add(self)
         warm_up()
         self._profiler.prepare_trace()
-        self._precedence.watch()
+        self._give_way.watch()
         self._state = _State.PREPARED
         self.cost_ns["prepare"] = time.perf_counter_ns() - started
 
@@ -131,7 +131,7 @@ class Window:
         annotations, self.annotations = self.annotations, None
         with ExitStack() as last_first:
             last_first.callback(self._stop_torch, started)
-            last_first.callback(self._precedence.rest)
+            last_first.callback(self._give_way.rest)
             if self._lines is not None:
                 self._stop_lines(self._lines)
             if self._workers is not None:
@@ -163,7 +163,7 @@ class Window:
         elif self._state is _State.PREPARED:
             self._state = _State.ENDED
             _open_windows.discard(self)
-            self._precedence.rest()
+            self._give_way.rest()
             if not self._is_another_open():
                 self._profiler.start_trace()
                 self._profiler.stop_trace()
@@ -171,14 +171,14 @@ class Window:
 
     def abandon(self) -> None:
         """In a forked child: the recording stays with the parent, and torch is free for the child's own."""
-        self._precedence.rest()
+        self._give_way.rest()
         if self.is_recording:
             torch_compat.leave_recording_to_parent()
         self._state = _State.ENDED
         self._let_go()
 
     def _is_another_open(self) -> bool:
-        return not self._precedence.is_giving_way and torch_compat.is_taken(self._profiler)
+        return not self._give_way.is_giving_way and torch_compat.is_taken(self._profiler)
 
     def _let_go(self) -> None:
         """Forget torch's profiler, so that nobody takes it for one that still records."""

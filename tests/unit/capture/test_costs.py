@@ -9,11 +9,11 @@ import pytest
 
 from deepscope.capture.lines.calibration import CostSamples, Work
 from deepscope.capture.lines.code_facts import resume_offset
+from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.ledger import Ledger
-from deepscope.capture.lines.levels import Limits
 from deepscope.capture.lines.loops import find_loops
+from deepscope.capture.lines.overhead import measure_overhead
 from deepscope.capture.lines.table import ScopeTable
-from deepscope.capture.lines.toll import measure_toll
 from deepscope.capture.lines.user_code import UserCode
 
 
@@ -67,10 +67,10 @@ def test_calls_of_code_without_scopes_are_counted_on_every_thread() -> None:
 
 def test_pythons_own_part_is_measured_and_leaves_no_hook_behind() -> None:
     before = sys.gettrace()
-    toll = measure_toll()
+    overhead = measure_overhead()
     assert sys.gettrace() is before
-    assert toll.event_ns >= 0
-    assert (toll.slowdown > 1) is (toll.call_ns > 0) is (sys.version_info < (3, 12))
+    assert overhead.event_ns >= 0
+    assert (overhead.slowdown > 1) is (overhead.call_ns > 0) is (sys.version_info < (3, 12))
 
 
 def test_under_a_debugger_that_holds_the_trace_function_nothing_is_measured() -> None:
@@ -80,12 +80,12 @@ def test_under_a_debugger_that_holds_the_trace_function_nothing_is_measured() ->
     before = sys.gettrace()
     sys.settrace(debugger)
     try:
-        toll = measure_toll()
+        overhead = measure_overhead()
         held = sys.gettrace()
     finally:
         sys.settrace(before)
     assert held is debugger
-    assert toll.slowdown == 1 or sys.version_info >= (3, 12)
+    assert overhead.slowdown == 1 or sys.version_info >= (3, 12)
 
 
 def code_of(source: str) -> CodeType:

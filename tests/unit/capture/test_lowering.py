@@ -8,8 +8,8 @@ from types import CodeType
 import pytest
 
 from deepscope.capture.lines.calibration import CostSamples
+from deepscope.capture.lines.detail import Detail, Limits
 from deepscope.capture.lines.ledger import Ledger
-from deepscope.capture.lines.levels import Level, Limits
 from deepscope.capture.lines.lowering import Lowering
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.stacks import Stacks
@@ -34,7 +34,7 @@ class Switch:
     def __init__(self) -> None:
         self.followed = 0
 
-    def follow_level(self, function: Function) -> None:
+    def follow_detail(self, function: Function) -> None:
         self.followed += 1
 
     def end_lines(self) -> None: ...
@@ -42,7 +42,7 @@ class Switch:
     def take_samples(self) -> None: ...
 
 
-def levels_after_a_look(functions: int, lines: int, beyond: float, *, body: str = "    x += 1\n") -> Counter[Level]:
+def levels_after_a_look(functions: int, lines: int, beyond: float, *, body: str = "    x += 1\n") -> Counter[Detail]:
     """Of functions of so many lines that were called ten times each."""
     table = ScopeTable(UserCode("/"), 20_000)
     made = []
@@ -59,23 +59,23 @@ def levels_after_a_look(functions: int, lines: int, beyond: float, *, body: str 
     ledger = Beyond(table, beyond)
     stacks = Stacks(table, ModuleCalls(table, are_wanted=False), ledger)
     Lowering(table, stacks, ledger, Switch()).look(stacks.own)
-    return Counter(function.level for function in made)
+    return Counter(function.detail for function in made)
 
 
 @pytest.mark.parametrize("beyond", [0.1, 1.5])
 def test_thousands_of_small_functions_are_left_to_their_callers_in_one_look(beyond: float) -> None:
     levels = levels_after_a_look(2_000, 2, beyond)
-    assert levels[Level.CALLER] >= 1_900
-    assert set(levels) == {Level.CALLER, Level.LINES}
+    assert levels[Detail.CALLER] >= 1_900
+    assert set(levels) == {Detail.CALLER, Detail.LINES}
 
 
 def test_a_few_are_recorded_as_a_whole_first() -> None:
-    assert levels_after_a_look(5, 2, 0.1) == {Level.FUNCTION: 4, Level.LINES: 1}
+    assert levels_after_a_look(5, 2, 0.1) == {Detail.FUNCTION: 4, Detail.LINES: 1}
 
 
 def test_functions_of_many_lines_are_recorded_as_a_whole_first_in_any_hurry() -> None:
-    assert levels_after_a_look(5, 8, 1.5) == {Level.FUNCTION: 5}
+    assert levels_after_a_look(5, 8, 1.5) == {Detail.FUNCTION: 5}
 
 
 def test_what_is_not_beyond_stays() -> None:
-    assert levels_after_a_look(5, 2, 0.0) == {Level.LINES: 5}
+    assert levels_after_a_look(5, 2, 0.0) == {Detail.LINES: 5}

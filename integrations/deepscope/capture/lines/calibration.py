@@ -6,7 +6,7 @@ from collections import deque
 from enum import Enum, auto
 from time import perf_counter_ns
 
-from deepscope.capture.lines.toll import Toll, measure_toll
+from deepscope.capture.lines.overhead import Overhead, measure_overhead
 
 __all__ = ["CostSamples", "Work"]
 
@@ -48,7 +48,7 @@ class CostSamples:
         self._samples: dict[Work, deque[int]] = {work: deque(maxlen=_KEPT) for work in Work}
         self._means: dict[Work, int] = {}
         self._wanted = _FIRST_BURST
-        self.toll = Toll()
+        self.overhead = Overhead()
         """Python's own part; none until `prepare`."""
         self._is_prepared = False
 
@@ -72,7 +72,7 @@ class CostSamples:
         self.begin_burst()
         if not self._is_prepared:
             self._is_prepared = True
-            self.toll = measure_toll()
+            self.overhead = measure_overhead()
 
     def of(self, work: Work) -> int:
         """Nanoseconds that one callback costs, Python's part included; a guess where there are few samples."""
@@ -84,8 +84,8 @@ class CostSamples:
             longest = _INTERRUPTED * samples[len(samples) // 2]
             kept = [sample for sample in samples if sample <= longest]
             known = self._means[work] = sum(kept) // len(kept)
-        return known + self.toll.event_ns
+        return known + self.overhead.event_ns
 
     @property
     def _unknown_ns(self) -> int:
-        return _UNKNOWN_NS + self.toll.event_ns
+        return _UNKNOWN_NS + self.overhead.event_ns

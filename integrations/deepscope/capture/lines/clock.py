@@ -5,13 +5,13 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import NamedTuple
 
-from deepscope.capture.lines.away import LONG_NS, TimeAway
 from deepscope.capture.lines.calibration import CostSamples
+from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.emit import Pair
 from deepscope.capture.lines.hooks import make_hooks
 from deepscope.capture.lines.ledger import Ledger
-from deepscope.capture.lines.levels import Limits
 from deepscope.capture.lines.modules import ModuleCalls
+from deepscope.capture.lines.off_cpu import LONG_NS, OffCpuTime
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import UNLIMITED, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
@@ -44,8 +44,8 @@ class LineClock:
         self._running: list[str] = []
         self._since = 0
         self._self_ns: dict[str, int] = {}
-        self._away = TimeAway()
-        self._away_ns: dict[str, int] = {}
+        self._off_cpu = OffCpuTime()
+        self._off_cpu_ns: dict[str, int] = {}
 
     def start(self) -> None:
         """Follow what the current frame calls; the frames that run already are not the worker's own."""
@@ -58,35 +58,35 @@ class LineClock:
 
     def times(self) -> list[LineTime]:
         """The lines so far; may be called on another thread while the clock runs."""
-        self_ns, away_ns = dict(self._self_ns), dict(self._away_ns)
+        self_ns, off_cpu_ns = dict(self._self_ns), dict(self._off_cpu_ns)
         running, since = self._running[-1:], self._since
         if running:
             now = perf_counter_ns()
             self_ns[running[0]] = self_ns.get(running[0], 0) + now - since
-            away_ns[running[0]] = away_ns.get(running[0], 0) + self._away.peek(since, now)
+            off_cpu_ns[running[0]] = off_cpu_ns.get(running[0], 0) + self._off_cpu.peek(since, now)
         slots = list(self._table.slots)
-        rows = [(self._table.rows[one.id], self_ns.get(one.name, 0), away_ns.get(one.name, 0), one) for one in slots]
+        rows = [(self._table.rows[one.id], self_ns.get(one.name, 0), off_cpu_ns.get(one.name, 0), one) for one in slots]
         return [
-            LineTime(row.file, row.line, row.name, spent, slot.opened, max(spent - away, 0))
-            for row, spent, away, slot in rows
+            LineTime(row.file, row.line, row.name, spent, slot.opened, max(spent - off_cpu, 0))
+            for row, spent, off_cpu, slot in rows
         ]
 
     def _pair(self, name: str) -> Pair:
-        running, self_ns, away_ns, away = self._running, self._self_ns, self._away_ns, self._away
+        running, self_ns, off_cpu_ns, off_cpu = self._running, self._self_ns, self._off_cpu_ns, self._off_cpu
         self_ns.setdefault(name, 0)
 
         def hand_over(now: int) -> None:
             since = self._since
-            if now - since >= LONG_NS or now - away.read_at >= LONG_NS:
-                away_ns[running[-1]] = away_ns.get(running[-1], 0) + away.read(since, now)
+            if now - since >= LONG_NS or now - off_cpu.read_at >= LONG_NS:
+                off_cpu_ns[running[-1]] = off_cpu_ns.get(running[-1], 0) + off_cpu.read(since, now)
             self_ns[running[-1]] += now - since
 
         def enter() -> None:
             now = perf_counter_ns()
             if running:
                 hand_over(now)
-            elif now - away.read_at >= LONG_NS:
-                away.read(now, now)
+            elif now - off_cpu.read_at >= LONG_NS:
+                off_cpu.read(now, now)
             running.append(name)
             self._since = now
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from deepscope.capture.lines.calibration import CostSamples, Work
-from deepscope.capture.lines.levels import Limits
+from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.run_time import RunClock
 from deepscope.capture.lines.table import LINE, MODULE, ScopeTable
 
@@ -131,12 +131,12 @@ class Ledger:
             + self.quiet * costs.of(Work.QUIET)
             + modules * costs.of(Work.MODULE)
             + max(2 * self.calls - modules, 0) * costs.of(Work.CALL)
-            + self.left_alone * costs.toll.call_ns
+            + self.left_alone * costs.overhead.call_ns
         )
 
     def _once_ns(self) -> int:
         costs = self.costs
-        off_ns = self.switched_off() * costs.toll.off_ns
+        off_ns = self.switched_off() * costs.overhead.off_ns
         return self._first_entries() * costs.of(Work.FIRST) + off_ns + self._set_up_ns
 
     def _line_entries(self) -> int:

@@ -7,8 +7,8 @@ from time import thread_time_ns
 from typing import Protocol
 
 from deepscope.capture.lines.code_facts import offsets_of_lines
+from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.ledger import Ledger
-from deepscope.capture.lines.levels import Level
 from deepscope.capture.lines.loops import Loop, find_loops
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import Stacks
@@ -34,13 +34,13 @@ _Spent = list[tuple[int, Function]]
 
 
 class Switch(Protocol):
-    """The side of the hooks: have events come as the level of a function says."""
+    """The side of the hooks: have events come as the detail of a function says."""
 
     silences_loops: bool
     """Whether a part of a function can be left alone."""
 
-    def follow_level(self, function: Function) -> None:
-        """The level of `function` has changed."""
+    def follow_detail(self, function: Function) -> None:
+        """The detail of `function` has changed."""
 
     def end_lines(self) -> None:
         """No function is of interest any more, but for calls of modules."""
@@ -93,19 +93,19 @@ class Lowering:
         return spent
 
     def _lower(self, function: Function, stack: Stack, *, tries: bool, is_hasty: bool) -> None:
-        if function.level < Level.FUNCTION:
+        if function.detail < Detail.FUNCTION:
             if tries and self._is_worth_a_trial(function) and self._try_out(function):
                 return
             if self._silence_loops(function):
-                function.level = Level.LOOPS
+                function.detail = Detail.LOOPS
             elif function.hidden_line or (is_hasty and function.seen <= (_SHORT + 1) * function.calls):
                 self._drop(function, stack)
                 return
             else:
                 function.whole = self._table.whole(function)
-                function.level, function.lines, function.opens_at_start = Level.FUNCTION, {}, True
+                function.detail, function.lines, function.opens_at_start = Detail.FUNCTION, {}, True
             function.seen = 0
-            self._switch.follow_level(function)
+            self._switch.follow_detail(function)
             self._stacks.mark_stale(function)
             self._stacks.refresh(stack)
         else:
@@ -148,13 +148,13 @@ class Lowering:
 
     def _drop(self, function: Function, stack: Stack) -> None:
         """Record nothing of `function`; put off while a frame of it lies below others that stay."""
-        before, function.level = function.level, Level.CALLER
+        before, function.detail = function.detail, Detail.CALLER
         if not self._stacks.drop_frames(function, stack):
-            function.level = before
+            function.detail = before
             return
         del self._table.functions[id(function.code)]
         self._table.dropped[id(function.code)] = function
-        self._switch.follow_level(function)
+        self._switch.follow_detail(function)
 
     def _end_lines(self, stack: Stack) -> None:
         table = self._table
@@ -180,9 +180,9 @@ def lowered_scopes(table: ScopeTable) -> list[tuple[int, str]]:
     """What was lowered, as in the trace: a scope and the word for its level."""
     found: dict[int, str] = {}
     for function in (*table.functions.values(), *table.dropped.values()):
-        if function.level is Level.CALLER:
+        if function.detail is Detail.CALLER:
             found[table.whole(function).id] = LOWERED_TO_CALLER
-        elif function.level is Level.FUNCTION:
+        elif function.detail is Detail.FUNCTION:
             found[table.whole(function).id] = LOWERED_TO_FUNCTION
         for loop in function.loops:
             slot = table.slot_at(function, loop.line)

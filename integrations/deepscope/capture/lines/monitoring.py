@@ -22,9 +22,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 from deepscope.capture.lines.calibration import Work
-from deepscope.capture.lines.headroom import Headroom
+from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.ledger import Ledger
-from deepscope.capture.lines.levels import Level
+from deepscope.capture.lines.recursion_limit import RecursionHeadroom
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import Function, ScopeTable
 
@@ -59,7 +59,7 @@ class MonitoringHooks:
         self._fail = fail
         self._tool: int | None = None
         self._local: list[CodeType] = []
-        self._headroom = Headroom()
+        self._headroom = RecursionHeadroom()
         self._raw: dict[int, Callback] = {}
         """By event, without the clock around it."""
         self._is_sampling = False
@@ -111,20 +111,20 @@ class MonitoringHooks:
             function = self._table.function(code)
             if self._tool is not None:
                 self._local.append(code)
-                self.follow_level(function)
+                self.follow_detail(function)
             return function
         finally:
             self._ledger.add_set_up(thread_time_ns() - started)
 
-    def follow_level(self, function: Function) -> None:
-        """Have events come from `function` as its level says."""
+    def follow_detail(self, function: Function) -> None:
+        """Have events come from `function` as its detail says."""
         events = monitoring.events
         ends = events.PY_RETURN | events.PY_YIELD
         if function.code is self._stacks.module_code:
             wanted = events.PY_RETURN
-        elif function.level is Level.CALLER:
+        elif function.detail is Detail.CALLER:
             wanted = 0
-        elif function.level is Level.FUNCTION:
+        elif function.detail is Detail.FUNCTION:
             wanted = ends
         elif function.line_starts is not None:
             wanted = events.INSTRUCTION | ends

@@ -8,7 +8,7 @@ shortest stretch together, which is the hooks' own work.
 
 A line whose budget is spent is first put on trial: it keeps its scopes, and the stretches of its runs are timed. Where
 one in four is long it gets another budget. Otherwise it falls quiet: its short runs leave nothing, and a long one is
-recorded when it ends, by a late span (`scope_names.py`) that says how long before the moment marked last the run began,
+recorded when it ends, by a late span (`span_names.py`) that says how long before the moment marked last the run began,
 and which callers that are quiet, too, stand around it. A quiet caller gets its scope after all as soon as something
 that it called opens one, so that scopes nest as the calls do.
 """

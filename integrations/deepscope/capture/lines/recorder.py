@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from deepscope.capture.lines.calibration import CostSamples, Work
+from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.dynamo import hide_modules
 from deepscope.capture.lines.hooks import make_hooks
 from deepscope.capture.lines.ledger import Ledger
-from deepscope.capture.lines.levels import Limits
 from deepscope.capture.lines.lowering import lowered_scopes
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.stacks import Stacks
@@ -113,7 +113,7 @@ class _Window:
         self._table = ScopeTable(user_code if lines else _NoCode(user_code.root), budget)
         self._modules = ModuleCalls(self._table, are_wanted=modules)
         self._ledger = Ledger(self._table, _costs, limits)
-        self._stacks = Stacks(self._table, self._modules, self._ledger, _costs.toll.event_ns)
+        self._stacks = Stacks(self._table, self._modules, self._ledger, _costs.overhead.event_ns)
         self._hooks = make_hooks(self._table, self._stacks, self._ledger, self.fail)
         self._is_hooked = False
         self._is_closing = False
@@ -188,7 +188,7 @@ class _Window:
             total_ns=self._ledger.cost_ns,
             calls=self._ledger.calls,
             left_alone=self._ledger.left_alone,
-            slowdown=round(_costs.toll.slowdown, 2),
+            slowdown=round(_costs.overhead.slowdown, 2),
             on_core=round(self._ledger.share_on_core, 3),
             budget=table.budget,
             over_budget=[(slot.id, slot.missed - slot.late) for slot in table.slots if slot.missed > slot.late],

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from types import CodeType, FrameType
 
-from deepscope.capture.lines.away import LONG_NS, Pulse, tells_cpu_time
 from deepscope.capture.lines.calibration import Work
+from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.emit import Pair, profiler_enabled
 from deepscope.capture.lines.ledger import Ledger
-from deepscope.capture.lines.levels import Level
 from deepscope.capture.lines.modules import ModuleCalls
+from deepscope.capture.lines.off_cpu import LONG_NS, Pulse, tells_cpu_time
 from deepscope.capture.lines.past_budget import QuietLines, Verdict
 from deepscope.capture.lines.running_frame import Entry, Stack, bury
 from deepscope.capture.lines.table import Function, ScopeTable, Slot
@@ -303,7 +303,7 @@ class Stacks:
         False where this cannot be done: on other threads, or below frames that stay.
         """
         top = len(stack)
-        while top and stack[top - 1].function.level is Level.CALLER:
+        while top and stack[top - 1].function.detail is Detail.CALLER:
             top -= 1
         others = [other for other in (self.own, *self._foreign) if other is not stack]
         if any(entry.function is function for other in (*others, stack[:top]) for entry in list(other)):

@@ -8,9 +8,9 @@ from types import CodeType, FrameType
 from typing import NamedTuple
 
 from deepscope.capture.lines.code_facts import line_starts, opens_at_start, resume_offset, users_line_starts
+from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.dynamo import continued_function, is_compiled, undisturbed
 from deepscope.capture.lines.emit import Pair, make_pair
-from deepscope.capture.lines.levels import Level
 from deepscope.capture.lines.loops import Loop
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.trace.format.span_names import line_name, module_name
@@ -117,10 +117,10 @@ class Function:
     __slots__ = (
         "calls",
         "code",
+        "detail",
         "first_line",
         "hidden_line",
         "is_continuation",
-        "level",
         "line_starts",
         "lines",
         "loops",
@@ -151,9 +151,9 @@ class Function:
         self.calls = 0
         self.seen = 0
         """Entries of its lines up to when the costs were last looked at."""
-        self.level = Level.LINES
+        self.detail = Detail.LINES
         self.whole: Slot | None = None
-        """The scope of all its lines together, from level FUNCTION on."""
+        """The scope of all its lines together, from `Detail.FUNCTION` on."""
         self.loops: list[Loop] = []
         """Those whose lines have no scopes of their own."""
 
@@ -213,7 +213,7 @@ class ScopeTable:
         return self.slot_at(function, function.code.co_firstlineno)
 
     def slot_at(self, function: Function, line: int) -> Slot:
-        """The slot of a line of `function`, whatever its level."""
+        """The slot of a line of `function`, whatever its detail."""
         return undisturbed(self._line, function, line)
 
     def _line(self, function: Function, line: int) -> Slot:

@@ -13,12 +13,12 @@ from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 from typing import Any
 
-from deepscope.capture.lines.away import Pulse
 from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.code_facts import is_resumed
-from deepscope.capture.lines.headroom import Headroom
+from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.ledger import Ledger
-from deepscope.capture.lines.levels import Level
+from deepscope.capture.lines.off_cpu import Pulse
+from deepscope.capture.lines.recursion_limit import RecursionHeadroom
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import HIDDEN, Function, ScopeTable
@@ -54,7 +54,7 @@ class TracingHooks:
         self._files: list[dict[str, bool]] = []
         self._thread_hook: Trace | None = None
         self._is_on = False
-        self._headroom = Headroom()
+        self._headroom = RecursionHeadroom()
 
     def install(self, frame: FrameType | None) -> str | None:
         """Hook in; `frame` is the innermost one that runs already. Returns why not, or None."""
@@ -104,9 +104,9 @@ class TracingHooks:
         finally:
             self._ledger.add_set_up(thread_time_ns() - started)
 
-    def follow_level(self, function: Function) -> None:
+    def follow_detail(self, function: Function) -> None:
         """Leave the frames of a function alone that gets no scopes any more; others learn of it as they go on."""
-        if function.level is Level.CALLER:
+        if function.detail is Detail.CALLER:
             self._leave_alone(lambda code: code is function.code)
 
     def end_lines(self) -> None:

@@ -119,7 +119,7 @@ class _Batches:
 
     def __init__(self) -> None:
         self._recordings: dict[Path, _Recording] = {}
-        self._turn: _Turn | None = None
+        self._window: _WorkerWindow | None = None
 
     def follow(self, folder: Path, user_code: UserCode) -> None:
         """Take part in this recording's windows; OSError if it is gone."""
@@ -131,49 +131,49 @@ class _Batches:
         try:
             self._join_window()
         except Exception:  # noqa: BLE001 - the worker goes on untimed
-            self._turn = None
-        if self._turn is not None:
-            self._turn.begin_batch()
+            self._window = None
+        if self._window is not None:
+            self._window.begin_batch()
 
     def _join_window(self) -> None:
         info = get_worker_info()
-        if self._turn is not None and not self._turn.is_on:
-            self._turn.clock.stop()
-            self._turn = None
-        if self._turn is not None or info is None:
+        if self._window is not None and not self._window.is_on:
+            self._window.clock.stop()
+            self._window = None
+        if self._window is not None or info is None:
             return
         # Torch has room for one recording, so that one window at most is open.
         recording = next((one for one in self._recordings.values() if one.flag.window), None)
         if recording is not None:
-            turn = self._turn = _Turn(recording, info)
-            turn.announce()
-            turn.clock.start()
+            window = self._window = _WorkerWindow(recording, info)
+            window.announce()
+            window.clock.start()
             # A loader's workers end with its epoch, which may be long before the window does.
-            at_exit = Finalize(None, turn.report, exitpriority=0)
-            threading.Thread(target=_report, args=(turn, at_exit), daemon=True).start()
+            at_exit = Finalize(None, window.report, exitpriority=0)
+            threading.Thread(target=_report, args=(window, at_exit), daemon=True).start()
 
     def end(self) -> None:
         """The batch is made."""
-        turn = self._turn
-        if turn is not None:
-            turn.end_batch()
-            if not turn.is_on:
-                turn.clock.stop()
-                self._turn = None
+        window = self._window
+        if window is not None:
+            window.end_batch()
+            if not window.is_on:
+                window.clock.stop()
+                self._window = None
 
 
 _batches = _Batches()
 
 
-def _report(turn: _Turn, at_exit: Finalize) -> None:
+def _report(window: _WorkerWindow, at_exit: Finalize) -> None:
     """Wait for the window's end and leave the times."""
-    while turn.is_on:
+    while window.is_on:
         time.sleep(_POLL_S)
-    turn.report()
+    window.report()
     at_exit.cancel()
 
 
-class _Turn:
+class _WorkerWindow:
     """One window in one worker."""
 
     def __init__(self, recording: _Recording, info: Any) -> None:

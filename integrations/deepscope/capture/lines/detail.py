@@ -1,14 +1,14 @@
-"""How much is recorded of a function: less, step by step, where recording it would slow the program down."""
+"""How much is recorded of a function: the more it would slow the program down, the less."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["Level", "Limits"]
+__all__ = ["Detail", "Limits"]
 
 
-class Level(IntEnum):
+class Detail(IntEnum):
     """What of a function has scopes; each step takes less time than the one before."""
 
     LINES = 0

@@ -9,14 +9,14 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
-__all__ = ["Headroom"]
+__all__ = ["RecursionHeadroom"]
 
 _FRAMES = 100
 """The deepest hook, one that gives up and warns, takes some thirty."""
 
 
-class Headroom:
-    """Raises the recursion limit from `take` to `give_back`, which may be called twice."""
+class RecursionHeadroom:
+    """Raises the recursion limit from `take` until `give_back`, which may be called twice."""
 
     def __init__(self) -> None:
         self._before = 0

@@ -1,8 +1,8 @@
-"""Time that a thread spent away from the CPU: asleep, or waiting for a file, a socket, a lock, another process.
+"""Off-CPU time of a thread: it was asleep, or waited for a file, a socket, a lock, another process.
 
-The thread's own CPU clock tells, at a quarter of a microsecond a reading. So it is read behind long stretches alone,
-and often enough that the reading before is not far: what a thread misses between two readings falls into the long
-stretch between them, since a wait makes a stretch long.
+The thread's own CPU clock tells it, and takes a quarter of a microsecond a reading. So it is read at the end of long
+stretches alone. That is enough: a wait makes a stretch long, so what a thread misses between two readings falls into
+the long stretch between them.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ except ImportError:  # macOS counts by process alone, Windows not at all
 from deepscope.capture.lines.emit import make_pair
 from deepscope.trace.format.span_names import off_cpu_name
 
-__all__ = ["LONG_NS", "Pulse", "TimeAway", "tells_cpu_time"]
+__all__ = ["LONG_NS", "OffCpuTime", "Pulse", "tells_cpu_time"]
 
 LONG_NS = 50_000
-"""A shorter stretch counts as on the CPU."""
+"""A shorter stretch counts as time on the CPU."""
 _SHORTEST_NS = 10_000
-"""Less is not worth a mark."""
+"""Off-CPU time that is shorter is not marked."""
 _COARSEST_S = 1e-5
 
 
-class TimeAway:
+class OffCpuTime:
     """The readings of one thread, on which it is made."""
 
     def __init__(self) -> None:
@@ -38,14 +38,14 @@ class TimeAway:
         self._cpu_ns = thread_time_ns()
 
     def read(self, since: int, now: int) -> int:
-        """How long the thread was away between `since` and `now`, by `perf_counter_ns`; at most the whole of it."""
+        """How long the thread was off the CPU between `since` and `now`, both by `perf_counter_ns`."""
         cpu_ns = thread_time_ns()
         missed = now - self.read_at - (cpu_ns - self._cpu_ns)
         self.read_at, self._cpu_ns = now, cpu_ns
         return min(max(missed, 0), now - since)
 
     def peek(self, since: int, now: int) -> int:
-        """Likewise from another thread, reading nothing anew; 0 where the system does not tell a thread's clock."""
+        """As `read`, but on any thread, and the next `read` counts it again; 0 where the system has no such clock."""
         clock_of = getattr(time, "pthread_getcpuclockid", None)
         if clock_of is None:
             return 0
@@ -59,25 +59,25 @@ class TimeAway:
 class Pulse:
     """When the hooks of one thread saw it last; made on that thread.
 
-    They ask the cheap clock alone, and call `long` behind a stretch of `LONG_NS` or more. It marks in the recording how
-    long of it the thread was away, while the scope of the line is still open.
+    They ask the cheap clock alone, and call `long` at the end of a stretch of `LONG_NS` or more. That marks in the
+    recording how much of the stretch was off the CPU, while the scope of the line is still open.
     """
 
-    __slots__ = ("_away", "_waits", "last")
+    __slots__ = ("_off_cpu", "_waits", "last")
 
     def __init__(self) -> None:
         self.last = perf_counter_ns()
-        self._away = TimeAway()
+        self._off_cpu = OffCpuTime()
         self._waits = _count_waits()
 
     def long(self, now: int) -> None:
         """A long stretch has ended `now`; the caller sets `last`."""
-        away_ns = self._away.read(self.last, now)
+        off_cpu_ns = self._off_cpu.read(self.last, now)
         waits, before = _count_waits(), self._waits
         self._waits = waits
         # Without a wait of its own the thread only had to leave the CPU to another one for a while.
-        if away_ns >= _SHORTEST_NS and (waits != before or waits < 0):
-            enter, leave = make_pair(off_cpu_name(away_ns))
+        if off_cpu_ns >= _SHORTEST_NS and (waits != before or waits < 0):
+            enter, leave = make_pair(off_cpu_name(off_cpu_ns))
             enter()
             leave()
 

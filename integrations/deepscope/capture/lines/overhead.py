@@ -1,4 +1,4 @@
-"""What Python itself takes while hooks are in, beside what they do: to call them, and by running slower.
+"""What Python itself takes while hooks are in: it calls them, and runs slower. What they do is not in it.
 
 `sys.settrace` (3.10, 3.11) is asked about each instruction and each call of every frame, and specialised instructions
 are put aside; none of that shows in a hook. `sys.monitoring` leaves alone what no event is wanted of.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
-__all__ = ["Toll", "measure_toll"]
+__all__ = ["Overhead", "measure_overhead"]
 
 _TURNS = 100
 _RUNS = 7
@@ -21,8 +21,8 @@ Work = Callable[[], object]
 
 
 @dataclass(frozen=True)
-class Toll:
-    """Nanoseconds where nothing else is said."""
+class Overhead:
+    """Python's own part in the cost of hooks."""
 
     event_ns: int = 0
     """To call a hook."""
@@ -34,15 +34,15 @@ class Toll:
     """How much longer instructions take."""
 
 
-def measure_toll() -> Toll:
+def measure_overhead() -> Overhead:
     """Measure, warm, with hooks that do nothing; one or two milliseconds of work."""
     monitoring: Any = getattr(sys, "monitoring", None)
     if monitoring is not None:
         return _of_monitoring(monitoring)
-    return Toll() if sys.gettrace() is not None else _of_tracing()
+    return Overhead() if sys.gettrace() is not None else _of_tracing()
 
 
-def _of_tracing() -> Toll:
+def _of_tracing() -> Overhead:
     calls_ns, ordinary_ns = _shortest(_calls), _shortest(_ordinary)
     wanted: dict[str, bool] = {__file__: False}
     left_alone = 0
@@ -56,17 +56,17 @@ def _of_tracing() -> Toll:
         return None
 
     slowdown = max(_shortest(_ordinary, leave_alone) / ordinary_ns, 1.0)
-    return Toll(
+    return Overhead(
         event_ns=max(_shortest(_lines, lambda *_: on_line) - _shortest(_lines, leave_alone), 0) // (2 * _TURNS),
         call_ns=max(_shortest(_calls, leave_alone) - int(slowdown * calls_ns), 0) // _TURNS,
         slowdown=slowdown,
     )
 
 
-def _of_monitoring(monitoring: Any) -> Toll:
+def _of_monitoring(monitoring: Any) -> Overhead:
     tool = next((number for number in (4, 3) if monitoring.get_tool(number) is None), None)
     if tool is None:
-        return Toll()
+        return Overhead()
     events, code = monitoring.events, _lines.__code__
     bare_ns = _shortest(_lines)
     monitoring.use_tool_id(tool, "deepscope")
@@ -75,7 +75,7 @@ def _of_monitoring(monitoring: Any) -> Toll:
         monitoring.set_local_events(tool, code, events.LINE)
         event_ns = max(_shortest(_lines) - bare_ns, 0) // (2 * _TURNS)
         monitoring.set_local_events(tool, code, 0)
-        return Toll(event_ns=event_ns, off_ns=_switching_off_ns(monitoring, tool))
+        return Overhead(event_ns=event_ns, off_ns=_switching_off_ns(monitoring, tool))
     finally:
         for event in (events.LINE, events.INSTRUCTION):
             monitoring.register_callback(tool, event, None)
