@@ -18,8 +18,8 @@ __all__ = ["Annotations", "warm_up"]
 class Annotations:
     """The spans that are open in one window, on the thread that opened it.
 
-    A span that is open when torch's profiler stops, and ends during a later recording, corrupts torch's heap; so
-    `close_all` ends whatever is open before the window does, and later ends of the same spans do nothing. A span is
+    A span that is open when torch's profiler stops, and ends during a later recording, corrupts torch's heap. So
+    `close_all` ends whatever is open before the window ends, and later ends of the same spans do nothing. A span is
     noted before it is opened and forgotten after it is closed, since Ctrl-C may arrive in between.
     """
 

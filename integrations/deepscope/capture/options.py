@@ -73,22 +73,22 @@ class RecordingOptions(Configuration):
     root: str | Path | None = None
     """The project's root; None to look for it upward from the running script."""
     max_slowdown: float = 2.0
-    """Times as long as without lines that a window may take before detail is lowered; infinity for any."""
+    """How many times as long as without lines a window may take before detail is lowered; infinity for no limit."""
     ranks: Collection[int] | None = None
     """The ranks that record; None for all."""
     on_trace_ready: Callable[[Path], Any] | None = None
     """Called with each file once it is complete, on the thread that wrote it."""
     keep_last: int | None = None
-    """Windows that are kept in the trace folder, older ones of DeepScope's own are removed; None for all."""
+    """How many windows stay in the trace folder; older ones of DeepScope's own are removed. None for all."""
     max_total_size: int | str | None = None
-    """Bytes, or words such as "20 GB", that DeepScope's traces in the folder may take; the oldest are removed."""
+    """What DeepScope's traces in the folder may take, in bytes or as "20 GB"; the oldest are removed."""
     compress: bool = True
     """Write `.json.gz` rather than `.json`."""
     experimental_config: Any = None
     """torch's `_ExperimentalConfig`; None for DeepScope's own."""
     execution_trace_observer: Any = None
     acc_events: bool = False
-    """Taken so that options meant for torch's profiler can be passed on; each window writes its own file either way."""
+    """An option of torch's profiler, without effect: each window writes its own file either way."""
 
     def __post_init__(self) -> None:
         for name, least in (("wait", 0), ("warmup", 0), ("active", 1), ("repeat", 0), ("skip_first", 0)):

@@ -1,4 +1,4 @@
-"""How long steps take, recorded and not: what recording really adds to a run, beside what it says that it adds."""
+"""How long steps take, recorded ones and others: their difference is what recording really adds to a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEPT = 64
 
 
 class Pace:
-    """The lengths of the newest steps of one recorder, but for the first of the run, which is longer than others."""
+    """The lengths of the newest steps of one recorder; the first of the run is left out, since it is longer."""
 
     def __init__(self) -> None:
         self._lengths: dict[bool, deque[int]] = {True: deque(maxlen=_KEPT), False: deque(maxlen=_KEPT)}
@@ -28,7 +28,7 @@ class Pace:
         self._began = perf_counter_ns()
 
     def end_step(self) -> None:
-        """It has ended; what the recorder does from here on is not part of it."""
+        """The step has ended; what the recorder does from here on is not part of it."""
         if self._began and self._steps:
             self._lengths[self._is_recorded].append(perf_counter_ns() - self._began)
         self._steps += 1

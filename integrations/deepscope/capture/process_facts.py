@@ -50,7 +50,7 @@ def find_world_size() -> int:
     """The number of ranks, found in the same way; 1 without any sign."""
     if _has_group():
         return int(torch.distributed.get_world_size())
-    # A rank is what makes a launch distributed: an interactive SLURM shell has tasks and no process that takes part.
+    # Only a rank makes a launch distributed: an interactive SLURM shell has tasks, but no process takes part.
     return _from_environment(_WORLD_VARIABLES, 1) if "RANK" in os.environ else 1
 
 
@@ -66,9 +66,9 @@ def _from_environment(names: tuple[str, ...], default: int) -> int:
 
 
 def new_run_id() -> str:
-    """The id of a run that begins now: the n-th of this process.
+    """The id of a run that begins now, the n-th of this process.
 
-    Processes started by this one, and those of one launcher, that come to their n-th run as well get the same.
+    A process started by this one, or by the same launcher, gets the same id for its n-th run.
     """
     global _runs
     _runs += 1
@@ -96,7 +96,7 @@ def end_run() -> None:
 
 
 def agreed_run_id(proposal: str) -> str:
-    """The id that all ranks use: the one that the first of them proposed for its run of the same number."""
+    """The id that all ranks use: the first of them to ask proposes it, for its run of the same number."""
     return torch_compat.agreed_value(f"deepscope/run/{proposal.rpartition('-')[2]}", proposal)
 
 
@@ -117,7 +117,7 @@ def program_name(root: Path) -> str:
 
 
 def versions(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Of Python, torch and what the caller knows besides."""
+    """The versions of Python, torch and what the caller knows besides."""
     found = {"python": platform.python_version(), "torch": str(torch.__version__)}
     for package in ("lightning", "pytorch_lightning"):
         if package in sys.modules:

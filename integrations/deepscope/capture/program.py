@@ -81,9 +81,8 @@ class Program:
 def record_steps(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[list[Path]]:
     """Records steps of whatever runs inside, and yields the list that the traces come into.
 
-    A step ends with each step of the optimizer that made the first one; recording begins there, and so that data-loader
-    workers which start before that take part, they are let in from the beginning. A program that records itself is left
-    to it.
+    A step ends with each step of the optimizer that steps first. Recording begins there. Data-loader workers may start
+    before that, so they are let in from the beginning. A program that records itself is left to it.
     """
     from torch.optim.optimizer import register_optimizer_step_post_hook
 

@@ -87,14 +87,14 @@ class Recording:
         )
 
     def _is_abandoned(self) -> bool:
-        """A callback is only ever given up; all else is in use as long as the code that started it runs."""
+        """Nobody ends a callback; any other recording is in use as long as the code that started it runs."""
         site = self._site
         return site is not None and site.is_of_this_thread and (self._is_callbacks or not site.may_still_run())
 
     def start(self) -> Recording:
         """Begin; what `with` does. Raises `NestedProfileError` inside another recording that is in use.
 
-        Where a cell that was interrupted is run again, what it had left open is ended first and saved with what it has.
+        Where an interrupted cell is run again, the recording that it left open is ended first, and saved as it is.
         """
         if self._is_open and self._is_abandoned():
             self.stop(complete=False)
@@ -109,7 +109,7 @@ class Recording:
         self._recorder.step()
 
     def start_behind_first_step(self) -> None:
-        """Begin at the end of step 0: the schedule lets it pass, or else begins at step 1."""
+        """Begin at the end of step 0; a schedule that does not let it pass begins at step 1."""
         if Schedule.of(self._options).action(0) is Action.PASS:
             self.start()
             self.step()

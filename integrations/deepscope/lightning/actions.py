@@ -48,7 +48,7 @@ class Action:
     annotation: str | None
     """The name of its annotation in the trace; None for an action that encloses whole steps."""
     phase: str | None
-    """The phase of the time inside it and outside nested actions with a phase; None takes its parent's."""
+    """The phase of its time, less nested actions with a phase of their own; None for that of its parent."""
 
 
 _MARKS = {

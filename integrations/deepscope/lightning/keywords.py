@@ -39,7 +39,7 @@ _TORCH_SORT_KEYS = {
     "self_device_memory_usage": "memory",
     "count": "calls",
 }
-"""`PyTorchProfiler`'s keys (each with `cuda` for `device`, too) and what the hot lines have for them."""
+"""`PyTorchProfiler`'s keys and the report's own for the same number; `cuda` stands for `device` in any of them."""
 
 
 class LightningKeywords(OptionKeywords, total=False):

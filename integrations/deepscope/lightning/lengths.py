@@ -12,7 +12,7 @@ __all__ = ["batches_of"]
 
 
 def batches_of(trainer: Any, stage: Stage) -> int | None:
-    """Batches that `stage` will run from here on; None where Lightning cannot say (a stream, manual optimization).
+    """How many batches `stage` will run; None where Lightning cannot say (a stream, manual optimization).
 
     A callback of the user's may still end the run early, so this is an upper bound.
     """

@@ -14,7 +14,7 @@ _KEPT = 512
 _FIRST_BURST = 384
 _BURST = 96
 _INTERRUPTED = 8
-"""A sample that took so many times what is usual was interrupted. Shorter ones count: torch's memory grows in some."""
+"""A sample of so many times the median was interrupted. Shorter ones count: in some of them torch takes memory."""
 _FEWEST = 4
 _UNKNOWN_NS = 800
 
@@ -68,7 +68,7 @@ class CostSamples:
         self._means.pop(work, None)
 
     def prepare(self) -> None:
-        """Before a window: measure, once, what Python itself takes beside the hooks; when none of ours is in place."""
+        """Before a window, while no hook is in place: measure once what Python itself takes."""
         self.begin_burst()
         if not self._is_prepared:
             self._is_prepared = True

@@ -29,7 +29,7 @@ class LineTime(NamedTuple):
     """Time on this line less the lines that it called."""
     calls: int
     cpu_ns: int
-    """The part of `self_ns` in which the thread was on the CPU: the rest it slept, or waited for a file or a lock."""
+    """The part of `self_ns` on the CPU; in the rest the thread slept, or waited for a file or a lock."""
 
 
 class LineClock:

@@ -29,7 +29,7 @@ def _eval_frame() -> Any:
 
 
 def hide_modules(modules: Iterable[ModuleType]) -> None:
-    """Have dynamo run the functions of these modules as they are, those that they define within included; once each."""
+    """Have dynamo run all functions of these modules as they are, nested ones included; done once a module."""
     skip = _skip_function()
     if skip is None:
         return

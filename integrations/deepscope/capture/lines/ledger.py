@@ -1,4 +1,4 @@
-"""What recording has cost a window so far, and what it may: the account on which detail is lowered."""
+"""What recording has cost a window so far, and what it may cost: where that is passed, detail is lowered."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from deepscope.capture.lines.table import LINE, MODULE, ScopeTable
 __all__ = ["Ledger"]
 
 _GRACE_NS = 50_000_000
-"""So much is nothing to anybody, and a program may begin with its dearest lines."""
+"""Nobody minds so much, and a program may begin with its dearest lines."""
 _EVERY = 4096
 """Entries between two looks at what they cost."""
 _SCARCE = 0.6
-"""From this part of `max_entries` on the dearest lines give way, so that the last entry is never used."""
+"""The part of `max_entries` from which on the dearest lines give way, so that the last entry is never used."""
 _SCARCITY = 25
-"""Graces that it counts to be at `max_entries`, rising from none, by the part used."""
+"""Graces beyond the limit for each part of `max_entries` used past `_SCARCE`: ten when all are used."""
 
 
 class Ledger:
@@ -37,11 +37,11 @@ class Ledger:
         self._every = min(_EVERY, limits.max_entries // 16)
         self._next_look = self._every
         self._set_up_ns = 0
-        """What was done once for a piece of code, or at a look, timed as it was done."""
+        """Time of what is done once for a piece of code, or at a look."""
         self._set_ups = 0
-        """How often."""
+        """How often something was."""
         self.alone: list[Callable[[], int]] = []
-        """Count, thread by thread, calls of code without scopes that hooks were called for."""
+        """One function a thread, which counts the calls of code without scopes that reached a hook."""
         self.switched_off: Callable[[], int] = int
         """Counts instructions whose events were switched off."""
         self.quiet = 0
@@ -79,7 +79,7 @@ class Ledger:
             return _SCARCITY * (lines / self._limits.max_entries - _SCARCE)
         share = self._limits.max_slowdown - 1
         if share == math.inf or recent_cost <= share * max(recent - recent_cost, 0):
-            return 0.0  # What is beyond is an old debt; it was dear once and is not any more.
+            return 0.0  # It was dear once and is not any more.
         cost += self._once_ns()
         return (cost - _GRACE_NS - share * max(moment - cost, 0)) / _GRACE_NS
 
@@ -88,7 +88,7 @@ class Ledger:
         return self.quiet, self.trials, len(self._table.slots), self._set_ups
 
     def work_since(self, mark: tuple[int, int, int, int]) -> Work | None:
-        """What the one callback since `mark` did; None where it did what is timed by itself."""
+        """What the one callback since `mark` did; None where it did something that is timed by itself."""
         quiet, trials, made, set_ups = mark
         if self._set_ups > set_ups:
             return None
@@ -100,7 +100,7 @@ class Ledger:
 
     @property
     def left_alone(self) -> int:
-        """Calls of code without scopes that hooks were called for."""
+        """Calls of code without scopes that reached a hook."""
         return sum(count() for count in self.alone)
 
     @property
@@ -115,7 +115,7 @@ class Ledger:
 
     @property
     def calls(self) -> int:
-        """Calls of the user's functions that hooks were called for."""
+        """Calls of the user's functions that reached a hook."""
         return sum(function.calls for function in (*self._table.functions.values(), *self._table.dropped.values()))
 
     @property

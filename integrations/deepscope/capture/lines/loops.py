@@ -35,7 +35,7 @@ class Loop(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def find_loops(code: CodeType) -> Sequence[Loop]:
-    """Loops that are entered at their beginning alone, from their own first line; the outermost first.
+    """Loops that can be entered at their first line alone; the outermost first.
 
     That line's scope is then open when a run begins, and stays so where no line within opens another.
     """

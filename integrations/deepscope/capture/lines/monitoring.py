@@ -1,12 +1,12 @@
 """Line scopes from `sys.monitoring` (Python 3.12 and later): every thread, and no cost in code that is not the user's.
 
-The rules that keep it safe, each from a crash or a wrong line seen without it:
+The rules that keep it safe; without each of them there was a crash or a wrong line:
 
-- Only code that is not the user's is disabled, and only from PY_START and PY_RESUME; and instructions that begin no
-  line. Disabling holds for the process, past the window and past the tool's id, and would blind whoever gets the id
-  next: so it is undone before a window and after it. From PY_UNWIND it would replace the user's exception.
-- CPython takes the longer for a LINE event the further down in a function it is: 40 µs at line 2,000. A long function's
-  lines are learned from its instructions, of which those that begin no line are disabled.
+- Only code that is not the user's is disabled, from PY_START and PY_RESUME, and instructions that begin no line.
+  Disabling holds for the process, past the window and past the tool's id. It would blind whoever gets the id next, so
+  it is undone before a window and after it. From PY_UNWIND it would replace the user's exception.
+- A LINE event takes longer the further down in a function it is: 40 µs at line 2,000. So a long function's lines are
+  learned from its instructions; those that begin no line are disabled.
 - A frame's first scope may have to come from PY_START: one-line lambdas and generator expressions send no LINE then.
 - An exception in a callback reaches the user's code, so each catches everything; what is left is Ctrl-C, which must.
 - An event may be lost (Ctrl-C arrives in a callback), so each checks that the top of the stack is its own frame's.

@@ -1,16 +1,16 @@
-"""Lines past their budget: no scope for a run too short to hold an operator, one written afterwards for any other.
+"""Lines past their budget: a run too short to hold an operator gets no scope, any other gets one afterwards.
 
-A line that runs a hundred thousand times would swamp the trace, and yet an operator that runs in it once must be found
-at it. Torch keeps no count of operators, but time tells: under a recording each operator opens a span of its own, and
-several layers of torch stand around it. The cheapest take 1.9 times the opening of a bare scope (which is measured on
-the spot). So a stretch of Python between two events of the hooks holds none where it is shorter than that and the
-shortest stretch together, which is the hooks' own work.
+A line that runs a hundred thousand times would swamp the trace. Yet an operator that runs in it once must be found at
+it. Torch keeps no count of operators, but time tells: under a recording each operator opens a span of its own, with
+several layers of torch around it. The cheapest operator takes 1.9 times the opening of a bare scope, which is measured
+on the spot. The shortest stretch of Python between two events of the hooks is the hooks' own work. A stretch shorter
+than these two together holds no operator.
 
 A line whose budget is spent is first put on trial: it keeps its scopes, and the stretches of its runs are timed. Where
-one in four is long it gets another budget. Otherwise it falls quiet: its short runs leave nothing, and a long one is
-recorded when it ends, by a late span (`span_names.py`) that says how long before the moment marked last the run began,
-and which callers that are quiet, too, stand around it. A quiet caller gets its scope after all as soon as something
-that it called opens one, so that scopes nest as the calls do.
+one in four is long, the line gets another budget. Otherwise it falls quiet: its short runs leave nothing, and a long
+one is recorded when it ends. That is done by a late span (`span_names.py`), which says how long before the last marked
+moment the run began, and which quiet callers stand around it. A quiet caller gets its scope after all as soon as
+something that it called opens one, so that scopes nest as the calls do.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from deepscope.trace.format.span_names import MOMENT_NAME, late_name
 __all__ = ["QuietLines", "Verdict"]
 
 OPERATOR_OPENINGS = 1.5
-"""Openings of a scope that an operator takes at least, with room for what one of them varies by."""
+"""Openings of a scope that the shortest operator takes, less what an opening may vary by."""
 _OWN_WORK = 1.5
-"""Openings of a scope that the hooks' own work in a stretch takes at most, where no shorter stretch was seen."""
+"""Openings of a scope that the hooks' own work in a stretch takes, unless a shorter stretch was seen."""
 _TRIAL = 64
 """Runs on trial."""
 _REVIEW = 256
-"""Quiet runs after which it is judged anew whether the line holds operators."""
+"""Quiet runs between two judgements of whether the line holds operators."""
 _EARLIER_NS = 600
 """Torch's clock is read up to 500 ns after ours, and the hook alone keeps twice this between two lines."""
 _TRIES = 8
-"""To mark a moment without an interruption."""
+"""Attempts to mark a moment without an interruption."""
 
 
 class Verdict(Enum):
@@ -99,7 +99,7 @@ class QuietLines:
         taken = perf_counter_ns() - started
         self._shortest_ns = min(self._shortest_ns, taken)
         self._taken_ns.append(taken)
-        # The usual time and not the shortest: stretches, too, are the longer the busier the machine is.
+        # The usual time and not the shortest: on a busy machine stretches are longer, too.
         usual = sorted(self._taken_ns)[len(self._taken_ns) // 2]
         own = min(self._shortest_stretch_ns, int(self._shortest_ns * _OWN_WORK) + self._dispatch_ns)
         self._threshold_ns = int(usual * OPERATOR_OPENINGS) + own
@@ -127,14 +127,16 @@ class QuietLines:
         pair[1]()
 
     def _mark_moment(self) -> int:
-        """Puts a span into the recording, and returns when by our own clock, which then can be told from torch's."""
+        """Puts a span into the recording, and returns its time by our own clock, so that the two clocks can be compared."""
         mark = self._marks.pop() if self._marks else make_pair(MOMENT_NAME)
         for _ in range(_TRIES):
             moment = perf_counter_ns()
             mark[0]()
             taken = perf_counter_ns() - moment
             mark[1]()
-            if taken <= 2 * self._shortest_ns:  # else the thread was interrupted: before the span's clock, or behind?
+            if (
+                taken <= 2 * self._shortest_ns
+            ):  # else the thread was interrupted, before the span's clock was read or after
                 break
         self._marks.append(mark)
         return moment

@@ -38,7 +38,8 @@ class LineRecord:
 
 
 _LOST = (RecursionError, IndexError)
-"""The user's code is past its recursion limit; another thread took the last spare entry first, or closes the window."""
+"""Raised where the user's code is past its recursion limit, or another thread took the last spare entry or closes the
+window."""
 _TAKEN_OUT = "lines are recorded in part: their hook was taken out by another tool, or by Python at the recursion limit"
 
 
@@ -67,7 +68,7 @@ class LineRecorder:
         self._refusal = ""
 
     def prepare(self) -> None:
-        """Make all that a window needs, and know what its hooks cost: what `start` would else take of a step."""
+        """Make all that a window needs and measure what its hooks cost, so that `start` takes less of a step."""
         if self._window is not None:
             self.stop()
         try:
@@ -90,7 +91,7 @@ class LineRecorder:
             window.fail(error)
 
     def next_step(self) -> None:
-        """Another step begins: see anew what recording costs, since the first one makes what later ones use."""
+        """Another step begins: measure anew what recording costs, since the first step makes what later ones use."""
         if self._window is not None:
             self._window.take_samples()
 
@@ -154,7 +155,7 @@ class _Window:
     def fail(self, error: BaseException) -> None:
         """Something went wrong in a hook: record no more lines; what is open is closed with the window.
 
-        An event that was lost is no failure: the next one sets the stack right.
+        A lost event is no failure: the next one sets the stack right.
         """
         if self._is_closing or isinstance(error, _LOST):
             return

@@ -1,4 +1,4 @@
-"""Time less that in which a thread was ready to run and the machine had no core for it."""
+"""Time in which a thread could run: less what it waited for a core of the machine."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from time import perf_counter_ns, thread_time_ns
 
 __all__ = ["RunClock"]
 
-_SCHEDULER = Path("/proc/thread-self/schedstat")  # Linux: on a core, ready to be, both in ns, and times on one
+_SCHEDULER = Path("/proc/thread-self/schedstat")  # Linux: ns on a core, ns waiting for one, and how often it had one
 
 
 class RunClock:
-    """Nanoseconds since it was made; waiting for a core is left out where the system tells, on the calling threads.
+    """Nanoseconds since it was made, less what the calling threads waited for a core, where the system tells that.
 
-    A busy machine makes recording and what is recorded longer alike; by the clock on the wall neither could be told.
+    A busy machine makes both the recording and the program longer, so the clock on the wall tells neither.
     """
 
     def __init__(self) -> None:

@@ -36,9 +36,9 @@ class Entry:
     is_special: bool
     """This frame, or one below it on the stack, is at a line past its budget or stale: the rules are in `stacks.py`."""
     is_stale: bool
-    """The detail of its function was lowered, and its scope is to be another when it goes on; always `is_special`."""
+    """The detail of its function was lowered: it gets another scope when it goes on. It is then `is_special`, too."""
     quiet: Slot | None
-    """The line past its budget, on trial where it has its scope; meaningful only where `is_special`."""
+    """The line past its budget; where it has its scope it is on trial. Meaningful only where `is_special`."""
     since: int
     """`perf_counter_ns` from when on this frame has been at work in that line."""
 

@@ -1,7 +1,7 @@
 """The open scopes of each thread: one stack a thread, one entry a running frame of user code, closed last in first out.
 
-What is here is the whole of the rules and not fast. The hooks repeat its commonest paths inline: the next line of a
-frame, a call and a return, where no line past its budget is near.
+All the rules are here, and they are not fast. So the hooks repeat the commonest paths inline: the next line of a frame,
+a call and a return, where no line past its budget is near.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Stacks:
         self.pulse = Pulse()
         """Of the owner."""
         self.long_ns = _NEVER_NS if only_owner or not tells_cpu_time() else LONG_NS
-        """A stretch between two events of the hooks that long may have been spent away from the CPU."""
+        """From this length on a stretch between two events of the hooks may have been off the CPU."""
         self._table = table
         self._modules = modules
         self.module_code = modules.code
@@ -61,7 +61,7 @@ class Stacks:
         """Entries to use again."""
         self.adopt: Adopt = lambda _code: None
         self.look: Callable[[Stack], None] | None = None
-        """What the ledger's looks do; None for nothing."""
+        """Called when the ledger says that a look is due."""
         self._is_aligning = False
         self._has_lines = True
         self._local = threading.local()
@@ -206,7 +206,7 @@ class Stacks:
         entry.line = line
 
     def _end_continued(self, function: Function, entry: Entry) -> None:
-        """A frame starts that goes on for the one below it: there the line of the graph break has come to its end.
+        """A frame starts that goes on for the one below it, in which the line of the graph break has come to its end.
 
         What is compiled of the rest then belongs to the line that called the compiled function.
         """
@@ -232,7 +232,7 @@ class Stacks:
             stack[-1].since = perf_counter_ns()
 
     def leave_to(self, stack: Stack, code: CodeType) -> None:
-        """The innermost frame of `code` ends, and with it what lies above it: the end of that was not seen."""
+        """The innermost frame of `code` ends, and with it the frames above it, whose ends were not seen."""
         for depth in range(len(stack) - 1, -1, -1):
             if stack[depth].code is code:
                 self._cut(stack, depth)
@@ -298,7 +298,7 @@ class Stacks:
             self.set_line(stack, entry.function.place(frame))
 
     def drop_frames(self, function: Function, stack: Stack) -> bool:
-        """Take the frames of `function` off the current thread's `stack`, and what else is to be dropped above them.
+        """Take the frames of `function` off the current thread's `stack`, with the dropped ones above them.
 
         False where this cannot be done: on other threads, or below frames that stay.
         """
@@ -326,9 +326,10 @@ class Stacks:
             self._cut(self.own, 0)
 
     def end(self) -> bool:
-        """Close the scopes of this thread, if it is the owner; what other threads have open stays open for ever.
+        """Close the scopes of this thread, if it is the owner, and return whether it is.
 
-        Returns whether it is. Called when no hook is in place any more, while torch still records.
+        What other threads have open stays open for ever. Called when no hook is in place any more, while torch still
+        records.
         """
         is_owner = self.is_owner
         if is_owner:
@@ -377,7 +378,7 @@ class Stacks:
         return pair
 
     def _close(self, entry: Entry) -> None:
-        """Close the entry's scope, if it has one; one that Ctrl-C left closed already says so, which is no matter."""
+        """Close the entry's scope, if it has one; a scope that Ctrl-C left closed raises, which is no matter."""
         pair = entry.pair
         if pair is None:
             return

@@ -68,15 +68,15 @@ class Slot:
         self.name = name
         self.granted = self.left = budget if budget == UNLIMITED else min(budget, _FIRST_PORTION)
         self.reserve = budget - self.granted
-        """What is left of the budget beside `left`: it is granted in portions, so that runs are counted in passing."""
+        """The budget that is not granted yet. It is granted in portions, so that runs are counted in passing."""
         self.missed = 0
         """Runs without a scope, past the budget."""
         self.late = 0
-        """Stretches of these that were recorded afterwards, since an operator may have been in them."""
+        """Stretches of runs without a scope that were recorded afterwards: an operator may have been in them."""
         self.judged = 0
         """Runs since the budget was spent."""
         self.long = 0
-        """Stretches of these that were long enough for an operator, since it was last judged whether it holds any."""
+        """Stretches long enough for an operator, since it was last judged whether the line holds any."""
         self.holds = False
         """Whether its runs, when they were last judged, were long enough for operators."""
         self.pool: list[Pair] = []
@@ -145,7 +145,7 @@ class Function:
         is_written = self.is_continuation or is_compiled(code)
         users_own = users_line_starts(code) if is_written else None
         self.line_starts = users_own or line_starts(code)
-        """Of a long function, a compiled one and one with silent loops: the offsets of its lines."""
+        """The offsets of its lines, for a long function, a compiled one and one with silent loops."""
         self.hidden_line = HIDDEN if users_own else code.co_firstlineno if is_written else 0
         """A line that never has a scope: in compiled code the definition, where all that has no line stands."""
         self.calls = 0

@@ -1,4 +1,4 @@
-"""What is open here is the parent's in a forked child: it is abandoned there."""
+"""Recordings in a forked child: they stay with the parent, and the child abandons them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Abandoned", "abandoned_in_children"]
 
 
 class Abandoned(Protocol):
-    """Something that hooks in, which survives a fork."""
+    """Something with hooks, which a forked child inherits."""
 
     def abandon(self) -> None:
         """In a forked child, where nobody records: take the hooks out and end nothing."""
@@ -20,7 +20,7 @@ Open = TypeVar("Open", bound=Abandoned)
 
 
 def abandoned_in_children() -> weakref.WeakSet[Open]:
-    """A set for what is open: each forked child abandons what it holds at that time, and then has it empty."""
+    """A set for what is open; a forked child abandons all that is in it, and begins with an empty one."""
     opened: weakref.WeakSet[Open] = weakref.WeakSet()
 
     def after_fork() -> None:

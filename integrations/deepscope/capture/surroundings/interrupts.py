@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM wait while torch's recording is being switched: half-way, hooks or scopes would be left behind."""
+"""Ctrl-C and SIGTERM wait while torch's recording is switched on or off: half-way they would leave hooks behind."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ def held_back() -> Iterator[None]:
 
 
 def comes_from_handler(error: BaseException) -> bool:
-    """Whether a signal handler raised it at the end of a `held_back`: then it is the user's, and no failure of ours."""
+    """Whether a signal handler raised it at the end of a `held_back`; then it is no failure of ours."""
     return _MARK in error.__dict__

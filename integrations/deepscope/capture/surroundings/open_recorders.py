@@ -28,9 +28,9 @@ _holder: object | None = None
 
 
 def enter(recorder: _Participant, owner: object) -> None:
-    """Note that `recorder` is open; one of another owner that was abandoned is ended, and saved with what it has.
+    """Note that `recorder` is open. An abandoned one of another owner is ended, and saved with what it has.
 
-    Raises `NestedProfileError` beside one of another owner that is in use.
+    Raises `NestedProfileError` while a recorder of another owner is in use.
     """
     _forget_parent_process()
     others = [entry.recorder for entry in _open if entry.owner is not owner]

@@ -1,6 +1,6 @@
-"""SIGTERM while a recording is open: what a scheduler sends to a job keeps the window, as Ctrl-C does.
+"""SIGTERM while a recording is open: the window is saved, as with Ctrl-C. A scheduler ends a job by it.
 
-Only where nobody else has a handler, and only on the main thread. The process then ends by the signal as it would have.
+This holds on the main thread, where nobody else has a handler. The process then ends by the signal as it would have.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def keep_at_end(recorder: object, save: Callable[[], None]) -> None:
 
 
 def forget(recorder: object) -> None:
-    """The recorder has ended; behind the last one the signal does again what it did before."""
+    """The recorder has ended; after the last one the signal does again what it did before."""
     _saves[:] = [entry for entry in _saves if entry[0] is not recorder]
     if not _saves and threading.current_thread() is threading.main_thread():
         _give_back()
@@ -45,11 +45,13 @@ def _give_back() -> None:
 
 
 def _on_sigterm(number: int, _frame: FrameType | None) -> None:
-    is_last = signal.getsignal(number) is _on_sigterm  # else a handler set since has called this one, and goes on
+    is_last = (
+        signal.getsignal(number) is _on_sigterm
+    )  # else a handler that was set later has called this one, and goes on
     if is_last:
         signal.signal(
             number, signal.SIG_DFL
-        )  # at first: a second one ends the process at once, whatever the saving does
+        )  # at first: a second signal ends the process at once, whatever the saving does
     saves = list(_saves) if os.getpid() == _pid else []
     _saves.clear()
     for _, save in reversed(saves):

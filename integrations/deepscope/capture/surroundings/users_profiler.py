@@ -1,8 +1,8 @@
-"""The user's own torch profiler goes first: the moment when one is about to start is the last at which ours can end.
+"""A torch profiler of the user's goes before ours, which can end until just before the other one starts.
 
 Torch has room for one recording. A second one takes the first one's place, and scopes that are open then are closed in
-memory that is gone. Torch announces a start to nobody, so the function that it begins with is wrapped: only from the
-warm-up of a window to its end.
+memory that is gone. Torch announces a start to nobody, so the function that it begins with is wrapped, from the warm-up
+of a window to its end.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class GiveWay:
         self._original: Callable[..., Any] | None = None
 
     def watch(self) -> None:
-        """From here on. To be called after our own profiler was prepared."""
+        """Watch from here on; called after our own profiler was prepared."""
         self._thread = threading.get_ident()
         self._original = getattr(torch.autograd.profiler, "_prepare_profiler", None)
         if self._original is not None:
             torch.autograd.profiler._prepare_profiler = self
 
     def rest(self) -> None:
-        """No longer; safe to call twice."""
+        """Watch no longer; safe to call twice."""
         if self._original is not None and torch.autograd.profiler._prepare_profiler is self:
             torch.autograd.profiler._prepare_profiler = self._original
 
