@@ -43,9 +43,9 @@ class RecordingKeywords(OptionKeywords, total=False):
 class Recording:
     """Record a block of code, or some steps of the loop in it, into `folder`.
 
-    With none of `wait`, `warmup`, `active`, `repeat`, `skip_first` and `schedule` the whole block is recorded; with any
-    of them the steps that they choose, the others having the defaults of `RecordingOptions`. `total_steps`: the number
-    of steps, where known, so that a short run is recorded, too (`iterate` finds it out from the loader). `name`: first
+    With none of `wait`, `warmup`, `active`, `repeat`, `skip_first` and `schedule` the whole block is recorded. Any of
+    them makes a schedule, in which the others have the defaults of `RecordingOptions`. `total_steps`: the number of
+    steps, where known, so that a short run is recorded, too (`iterate` finds it out from the loader). `name`: first
     part of the files' names. `workers`: the clocks in data-loader workers, armed by the caller before these start. All
     else is an option of `RecordingOptions`.
 
@@ -216,10 +216,10 @@ class Recording:
 class StepCallback:
     """A callable for loops that call something after each step, whatever they pass to it.
 
-    The recording starts at the first call, which counts as the end of step 0, and each call ends a step. A schedule
-    that would record step 0 begins at step 1. Windows are saved as the schedule closes them; `close`,
-    leaving a `with` on it or the end of the process saves an open one. Takes what `deepscope.profile`
-    takes; the schedule is wait=1, warmup=1, active=3 unless given.
+    Each call ends a step. The recording starts at the first call, which counts as the end of step 0; a schedule that
+    would record step 0 begins at step 1. A window is saved when the schedule closes it. One that is still open is saved
+    by `close`, at the end of a `with` block or at the end of the process. Takes what `deepscope.profile` takes; the
+    schedule is wait=1, warmup=1, active=3 unless given.
     """
 
     def __init__(self, folder: str | Path = DEFAULT_FOLDER, **options: Unpack[RecordingKeywords]) -> None:

@@ -56,13 +56,13 @@ class Window:
         """What the scopes stand for; filled in by `end`."""
         self.annotations: Annotations | None = None
         self.annotation_names: dict[str, str] = {}
-        """Of torch's recording → what they stand for; filled in by `end`."""
+        """Name in torch's recording → what it stands for; filled in by `end`."""
         self.cost_ns: dict[str, int] = {}
         self.steps = 0
         self.all_threads: bool | None = None
         """Whether torch records all threads; known from `begin` on, None where torch cannot tell."""
         self.step_name = ""
-        """Of the step begun last."""
+        """The name of the step begun last."""
         self.worker_timings: Callable[[], list[WorkerTiming]] = list
         """Collects what data-loader workers report of this window; set by `end`."""
         self._state = _State.NEW
@@ -104,7 +104,7 @@ class Window:
             self._lines.prepare()
         self.annotations = Annotations()
         self._open_step(WINDOW_NAME if step is None else step_name(step))
-        # Scopes may be entered only while torch records; and what is done while they are open stands at the user's
+        # Scopes may be entered only while torch records, and what is done while they are open stands at the user's
         # line. So lines come last here and first in end().
         if self._lines is not None:
             self._lines.start()
@@ -232,4 +232,4 @@ def _torch_profiler(options: RecordingOptions) -> Any:
 
 
 _open_windows: weakref.WeakSet[Window] = abandoned_in_children()
-"""From torch's warm-up on."""
+"""Those that are prepared or open."""

@@ -48,9 +48,9 @@ class StageWindows:
     """Follows the schedule of one stage while other stages come in between.
 
     torch has room for one recording at a time. When another stage takes over, `suspend` ends this stage's window with
-    the batches that it has, and with it the cycle of the schedule; when this stage goes on, so does its schedule, with
-    the next cycle or from the waiting batch that it had come to. So a batch of one stage is never a step of another
-    one, no window spans two stages, and no cycle yields two files.
+    the batches that it has, and the cycle of the schedule with it. When this stage goes on, so does its schedule: with
+    the next cycle where a window was ended, else where it was. So a batch of one stage is never a step of another one,
+    no window spans two stages, and no cycle yields two files.
     """
 
     def __init__(self, plan: Plan, make_recorder: MakeRecorder) -> None:

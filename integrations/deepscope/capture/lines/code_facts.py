@@ -1,4 +1,4 @@
-"""What a code object says about itself: where its lines begin, where its first line event comes from and it resumes."""
+"""What a code object says about itself: where its lines begin, and where it starts and resumes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import CodeType, FrameType
 __all__ = ["is_resumed", "line_starts", "offsets_of_lines", "opens_at_start", "resume_offset", "users_line_starts"]
 
 _LONG = 128
-"""Lines. CPython keeps a line's distance from the `def` in a byte; beyond, it searches its table at each event."""
+"""Lines. CPython keeps a line's distance from the `def` in a byte, and for any further one searches at each event."""
 
 _SUSPENDS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 _RESUME = dis.opmap.get("RESUME", -1)
@@ -22,7 +22,7 @@ _PROLOGUE = frozenset(
 
 
 def resume_offset(code: CodeType) -> int:
-    """Offset of the instruction at which a first run starts: RESUME; before 3.11, that of the very first."""
+    """Offset of the instruction at which a first run starts: RESUME, or before 3.11 the very first one."""
     instructions = code.co_code
     for offset in range(0, len(instructions), 2):
         if instructions[offset] == _RESUME:
@@ -80,11 +80,11 @@ def offsets_of_lines(code: CodeType) -> Mapping[int, int]:
 def users_line_starts(code: CodeType) -> Mapping[int, int] | None:
     """In code that dynamo wrote, the offsets at which lines of the user's begin, and the lines; None where it has none.
 
-    An instruction that was the user's has columns. What dynamo adds has none, and the line of what stands before it: so
-    also the TO_BOOL before a jump (3.13), in which a tensor is waited for.
+    An instruction that was the user's has columns. What dynamo adds has none, and has the line of what stands before
+    it. This is so of the TO_BOOL before a jump, too (3.13), in which a tensor is waited for.
 
-    None, too, where Python's own line events do: on 3.11, unless the code begins on a line that is the user's too, as
-    in a loop that breaks its graph at `while`.
+    None, too, where Python's own line events are right: on 3.11, unless the code begins on a line that is the user's as
+    well, as in a loop that breaks its graph at `while`.
     """
     starts: dict[int, int] = {}
     before: dis.Instruction | None = None

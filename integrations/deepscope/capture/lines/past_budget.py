@@ -127,7 +127,7 @@ class QuietLines:
         pair[1]()
 
     def _mark_moment(self) -> int:
-        """Puts a span into the recording, and returns its time by our own clock, so that the two clocks can be compared."""
+        """Put a span into the recording, and return its time by our own clock, so that the clocks can be compared."""
         mark = self._marks.pop() if self._marks else make_pair(MOMENT_NAME)
         for _ in range(_TRIES):
             moment = perf_counter_ns()
