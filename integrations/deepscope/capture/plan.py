@@ -50,12 +50,12 @@ class Plan(NamedTuple):
     @property
     def moves(self) -> tuple[Move, ...]:
         """What is done as this step begins, in order."""
-        if self.before is Action.RECORD and self.action.is_recorded:
-            return (Move.STEP,)
-        if self.before is self.action is Action.WARM_UP:
+        _, _, before, action = self
+        if before is Action.PASS is action or before is Action.WARM_UP is action:
             return ()
-        moves = _ENDS.get(self.before), _BEGINS.get(self.action)
-        return tuple(move for move in moves if move is not None)
+        if before is Action.RECORD and action.is_recorded:
+            return (Move.STEP,)
+        return tuple(move for move in (_ENDS.get(before), _BEGINS.get(action)) if move is not None)
 
     @property
     def is_over(self) -> bool:

@@ -296,12 +296,12 @@ class Recorder:
 
     def push(self, name: str) -> None:
         """Open a span of the CPU's timeline alone, to be ended by `pop` or with the window."""
-        if (spans := self._spans) is not None:
+        if self._window is not None and (spans := self._spans) is not None:
             self._push(spans, name)
 
     def pop(self, name: str) -> None:
         """End the span opened last under `name`, if it is open."""
-        if (spans := self._spans) is not None:
+        if self._window is not None and (spans := self._spans) is not None:
             self._pop(spans, name)
 
     @property
