@@ -297,12 +297,12 @@ class Recorder:
     def push(self, name: str) -> None:
         """Open a span of the CPU's timeline alone, to be ended by `pop` or with the window."""
         if self._window is not None and (spans := self._spans) is not None:
-            self._push(spans, name)
+            self._try(spans.push_light, name)
 
     def pop(self, name: str) -> None:
         """End the span opened last under `name`, if it is open."""
         if self._window is not None and (spans := self._spans) is not None:
-            self._pop(spans, name)
+            self._try(spans.pop, name)
 
     @property
     def _spans(self) -> Annotations | None:
@@ -310,12 +310,8 @@ class Recorder:
         return window.annotations if window is not None and self.recording else None
 
     @guarded
-    def _push(self, spans: Annotations, name: str) -> None:
-        spans.push_light(name)
-
-    @guarded
-    def _pop(self, spans: Annotations, name: str) -> None:
-        spans.pop(name)
+    def _try(self, act: Callable[[str], None], name: str) -> None:
+        act(name)
 
     @property
     def metadata(self) -> Mapping[str, Any]:
