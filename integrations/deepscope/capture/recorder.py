@@ -196,7 +196,7 @@ class Recorder:
             open_recorders.leave(self)
 
     def _make(self, move: Move) -> None:
-        """Go from state to state; a move that was made already does nothing."""
+        """Go from state to state; after Ctrl-C some of the moves may have been made already."""
         window = self._window
         if window is None:
             if move is Move.PREPARE:
