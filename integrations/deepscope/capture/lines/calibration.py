@@ -48,22 +48,21 @@ class CostSamples:
         self._samples: dict[Work, deque[int]] = {work: deque(maxlen=_KEPT) for work in Work}
         self._means: dict[Work, int] = {}
         self._wanted = _FIRST_BURST
+        self.is_complete = False
+        """Whether the burst is over; no property, for the hooks read it."""
         self.overhead = Overhead()
         """Python's own part; none until `prepare`."""
         self._is_prepared = False
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether the burst is over."""
-        return self._wanted <= 0
-
     def begin_burst(self) -> None:
         """Take samples again for a while."""
         self._wanted = max(self._wanted, _BURST)
+        self.is_complete = False
 
     def add(self, work: Work, duration_ns: int) -> None:
         """Take in one callback's duration."""
         self._wanted -= 1
+        self.is_complete = self._wanted <= 0
         self._samples[work].append(duration_ns)
         self._means.pop(work, None)
 

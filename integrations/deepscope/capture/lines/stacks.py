@@ -138,15 +138,15 @@ class Stacks:
 
     def enter_module(self, stack: Stack, function: Function, frame: FrameType) -> None:
         """A frame of `module_code` starts: open the scope of the module that it calls."""
-        is_sample = not (self._costs.is_complete or self._modules.is_new(frame))
-        started = perf_counter_ns() if is_sample else 0
-        slot = self._modules.slot_of(stack, frame)
+        costs, modules, spare = self._costs, self._modules, self.spare
+        started = 0 if costs.is_complete or modules.is_new(frame) else perf_counter_ns()
+        slot = modules.slot_of(stack, frame)
         slot.left -= 1
-        if not self.spare or (stack and stack[-1].is_special):
+        if not spare or (stack and stack[-1].is_special):
             self.enter(stack, function)
             self.run(stack, slot, 0)
         else:
-            entry = self.spare.pop()
+            entry = spare.pop()
             function.calls += 1
             entry.code = function.code
             entry.function = function
@@ -156,8 +156,8 @@ class Stacks:
             entry.pool = slot.pool
             stack.append(entry)
             pair[0]()
-        if is_sample:
-            self._costs.add(Work.MODULE, perf_counter_ns() - started)
+        if started:
+            costs.add(Work.MODULE, perf_counter_ns() - started)
 
     def set_line(self, stack: Stack, line: int | None) -> None:
         """The top frame is at `line` now (None: at code of no line); its scope takes the place of the last."""
