@@ -92,7 +92,7 @@ def test_without_lines_no_scope_is_in_the_trace(record: Callable[..., Recorder])
 def test_the_object_names_run_process_and_versions(record: Callable[..., Recorder]) -> None:
     (path,) = record(6).traces
     own = load(path)["deepscope"]
-    assert own["format"] == 1
+    assert own["format"] == 2
     assert (own["rank"], own["world_size"], own["stage"], own["window"], own["complete"]) == (0, 1, "", 0, True)
     assert own["pid"] == os.getpid()
     assert own["versions"]["torch"] == torch.__version__
