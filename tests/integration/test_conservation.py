@@ -140,16 +140,16 @@ def test_phases_sum_to_the_window_and_to_each_step(path):
 def test_the_steps_sum_to_the_whole(path):
     attribution = attributed(path)
     whole = analyse(attribution)
-    numbers = np.unique(attribution.steps.number).tolist()
+    numbers = np.unique(attribution.training.steps.number).tolist()
     steps = [analyse(attribution, number) for number in numbers]
     if not steps:
         assert profile_of(path).steps == []
         return
-    outside = attribution.work_step < 0
+    outside = attribution.work.step < 0
     for name, values in (("self_device_ns", attribution.work.duration_ns), ("launches", None)):
         rest = outside if values is not None else outside & (attribution.work.kind == Kind.KERNEL)
         lost = np.zeros(len(whole.columns[name]), np.int64)
-        np.add.at(lost, attribution.work_location[rest], 1 if values is None else values[rest])
+        np.add.at(lost, attribution.work.location[rest], 1 if values is None else values[rest])
         assert (sum(step.columns[name] for step in steps) + lost == whole.columns[name]).all(), name
     assert (sum(step.columns["idle_ns"] for step in steps) == whole.columns["idle_ns"]).all()
     assert sum(step.window.total_ns for step in steps) == whole.window.total_ns
@@ -169,5 +169,5 @@ def assert_conserves(analysis: Analysis) -> None:
 
 def test_a_line_owns_what_ends_its_call_path(path):
     attribution = attributed(path)
-    location = np.array(attribution.paths.location)
-    assert (location[attribution.work_path] == attribution.work_location).all()
+    location = attribution.paths.location
+    assert (location[attribution.work.path] == attribution.work.location).all()

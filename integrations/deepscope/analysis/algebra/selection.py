@@ -9,9 +9,11 @@ import numpy.typing as npt
 
 from deepscope.trace.model import Int64, Kind, Trace
 
-__all__ = ["Mask", "by_line", "distinct", "named", "of_kind"]
+__all__ = ["Columns", "Mask", "by_line", "distinct", "named", "of_kind"]
 
 Mask = npt.NDArray[np.bool_]
+Columns = dict[str, Int64]
+"""Sums as `by_line` makes them, by what they are of: fields of `records.Numbers`."""
 
 
 def of_kind(trace: Trace, *kinds: Kind) -> Mask:

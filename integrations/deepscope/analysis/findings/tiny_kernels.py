@@ -25,9 +25,9 @@ TINY_NS = 20_000
 def _find(facts: Facts) -> Iterator[Finding]:
     if not facts.has_device:
         return
-    work = facts.attribution.work
+    work = facts.work
     kernels = facts.analysis.counted & (work.kind == Kind.KERNEL) & ~work.collective
-    location = facts.attribution.work_location[kernels]
+    location = facts.work.location[kernels]
     count = by_line(location, facts.lines)
     duration = by_line(location, facts.lines, work.duration_ns[kernels])
     many = (count >= MANY * max(facts.steps, 1)) & (duration <= TINY_NS * count)
@@ -36,8 +36,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
     gaps = facts.gaps.launch
     saving = gaps // facts.devices
     for line in np.flatnonzero(many & (saving >= max(WORTH * facts.wall_ns, 1))).tolist():
-        yield facts.finding(
-            RULE,
+        yield RULE.finding(
+            facts,
             location=line if line < facts.lines else -1,
             message="the device runs these kernels faster than the CPU launches them, and is idle before each",
             evidence={

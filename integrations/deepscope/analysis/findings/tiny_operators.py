@@ -35,9 +35,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     runs = facts.analysis.columns["calls"]
     steps = max(facts.steps, 1)
     for line in np.flatnonzero(started.times[:-1] >= MANY * steps).tolist():
-        if started.times[line] > AT_ONCE * runs[line] and not repeats_within(
-            facts.attribution.trace, facts.attribution.scopes.locations[line]
-        ):
+        if started.times[line] > AT_ONCE * runs[line] and not repeats_within(facts.trace, facts.locations[line]):
             continue
         duration = started.duration_ns[started.location == line]
         # The mean would go by the few that the machine interrupted.
@@ -47,8 +45,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
         saving = whole - whole * steps // int(started.times[line])
         if not len(duration) or median_ns > TINY_NS or saving < max(WORTH * facts.wall_ns, 1):
             continue
-        yield facts.finding(
-            RULE,
+        yield RULE.finding(
+            facts,
             location=line,
             message="a loop in Python calls operators on very little data each",
             evidence={
@@ -75,30 +73,29 @@ class _Started:
 
 
 def _started(facts: Facts) -> _Started:
-    attribution, events = facts.attribution, facts.attribution.trace.events
-    operators = attribution.operators
+    attribution, events = facts.attribution, facts.trace.events
+    operators, location = attribution.operators, attribution.owners.location
     outer = operators.nodes[operators.caller < 0]
     outer = outer[_counts(facts, outer)]
-    is_module = of_kind(attribution.trace, Kind.MODULE_SCOPE)
+    is_module = of_kind(facts.trace, Kind.MODULE_SCOPE)
     modules = np.flatnonzero(is_module)
     direct = np.concatenate((outer, modules[_counts(facts, modules)]))
     above = pick(attribution.calls.parent, direct)
     around = nearest_to(above, attribution.calls.parent, is_module | attribution.scopes.marks)
     direct = direct[(around < 0) | ~is_module[around]]
     return _Started(
-        times=by_line(attribution.location[direct], facts.lines),
-        location=attribution.location[outer],
+        times=by_line(location[direct], facts.lines),
+        location=location[outer],
         duration_ns=events.duration_ns[outer],
     )
 
 
 def _counts(facts: Facts, rows: Int64) -> Mask:
     """Which of some events are the training thread's own, in the extent; shape of `rows`."""
-    attribution, analysis = facts.attribution, facts.analysis
-    events = attribution.trace.events
+    attribution, analysis, events = facts.attribution, facts.analysis, facts.trace.events
     start = events.start_ns[rows]
-    found = ~attribution.backward[rows] & analysis.extent.holds(start)
-    found &= events.thread[rows] == attribution.training_thread
+    found = ~attribution.calls.backward[rows] & analysis.extent.holds(start)
+    found &= events.thread[rows] == attribution.training.thread
     return np.asarray(found & (analysis.phases.at(start) != PHASES.index("optimizer")))
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.trace.model import Int64
+from deepscope.analysis.ownership.locations import Location
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["recording_ns"]
 
@@ -22,12 +22,12 @@ _MOST = 2**62
 _GREATEST_SLOWDOWN = 100.0
 
 
-def recording_ns(attribution: Attribution, python_cpu_ns: Int64, taken_off_ns: int) -> int:
+def recording_ns(trace: Trace, locations: list[Location], python_cpu_ns: Int64, taken_off_ns: int) -> int:
     """All of it, in nanoseconds; 0 where the trace states nothing.
 
     `python_cpu_ns`: by line, shape (lines + 1,); `taken_off_ns` is what of the recording it is rid of.
     """
-    lines = (attribution.trace.deepscope or {}).get("lines")
+    lines = (trace.deepscope or {}).get("lines")
     if not isinstance(lines, dict):
         return 0
     stated_ns = _count(lines, "total_ns")
@@ -38,7 +38,7 @@ def recording_ns(attribution: Attribution, python_cpu_ns: Int64, taken_off_ns: i
     share = on_core if isinstance(on_core, float) and 0 < on_core < 1 else 1.0
     # In a trace, time for which another process had the core looks like time on it.
     whole_ns = max((int(python_cpu_ns.sum()) + taken_off_ns) * share - stated_ns, 0)
-    exact = np.array([one.exact for one in attribution.scopes.locations] + [True])
+    exact = np.array([one.exact for one in locations] + [True])
     lowered_ns = min(int(python_cpu_ns[~exact].sum()) * share, whole_ns)
     slowed_ns = lowered_ns + min(whole_ns - lowered_ns, _events(lines) * _PER_EVENT_NS)
     return min(stated_ns + round(slowed_ns * (1 - 1 / slowdown)), _MOST)

@@ -10,6 +10,8 @@ import numpy as np
 
 from deepscope.analysis.algebra.selection import of_kind
 from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.ownership.owners import joined_paths
+from deepscope.analysis.ownership.paths import PathBuilder
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64, Kind
 
@@ -78,9 +80,8 @@ def call_stacks(attribution: Attribution) -> CallStacks:
     if not trace.has_line_scopes:
         return CallStacks(frames, [], of_event)
     operators = np.flatnonzero(of_kind(trace, Kind.OPERATOR))
-    paths, inverse = distinct_places(attribution.full_path(operators))
-    of_event[operators] = np.where(paths > 0, np.arange(len(paths)), -1)[inverse]
-    stacks = [
-        tuple(place for place, _ in groupby(reversed(attribution.paths.locations(path)))) for path in paths.tolist()
-    ]
+    paths = PathBuilder(attribution.paths)
+    found, inverse = distinct_places(joined_paths(paths, attribution.calls, attribution.owners.path, operators))
+    of_event[operators] = np.where(found > 0, np.arange(len(found)), -1)[inverse]
+    stacks = [tuple(place for place, _ in groupby(reversed(paths.locations(path)))) for path in found.tolist()]
     return CallStacks(frames, stacks, of_event)

@@ -31,31 +31,6 @@ CPU_KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class CallForest:
-    """Pointers between events, each an index or -1; every array has shape (n,)."""
-
-    parent: Int64
-    """The event that encloses this one on its thread."""
-    up: Int64
-    """The way to the line that owns an event: `parent`, but a `*Backward` node leads to its forward operator, and what
-    stands at the top of one of torch's own threads to where `backward()` (or TorchScript's fork) was called."""
-    root: Int64
-    """The innermost span of autograd's engine at or above the event: set means backward work."""
-    caller: Int64
-    """For such spans: what was open where `backward()` was called."""
-
-    @property
-    def bridged(self) -> bool:
-        """Whether `up` leads anywhere but `parent`."""
-        return self.up is not self.parent
-
-
-def step_events(trace: Trace) -> Mask:
-    """Which events are steps, `ProfilerStep#N`; shape (n,)."""
-    return named(trace, of_kind(trace, Kind.ANNOTATION), lambda name: STEP.match(name) is not None)
-
-
-@dataclass(frozen=True, slots=True)
 class Nested:
     """CPU events within each other, and ready to be asked which of them is open at an instant (`open_at`)."""
 
@@ -65,6 +40,40 @@ class Nested:
     """The events that were looked at, ascending; shape (k,)."""
     nesting: Nesting
     """Of those."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallForest:
+    """Who called whom: pointers between events, each an index or -1; every array has shape (n,)."""
+
+    nested: Nested
+    up: Int64
+    """The way to the line that owns an event: `parent`, but a `*Backward` node leads to its forward operator, and what
+    stands at the top of one of torch's own threads to where `backward()` (or TorchScript's fork) was called."""
+    root: Int64
+    """The innermost span of autograd's engine at or above the event: set means backward work."""
+    caller: Int64
+    """For such spans: what was open where `backward()` was called."""
+
+    @property
+    def parent(self) -> Int64:
+        """The event that encloses this one on its thread."""
+        return self.nested.parent
+
+    @property
+    def bridged(self) -> bool:
+        """Whether `up` leads anywhere but `parent`."""
+        return self.up is not self.parent
+
+    @property
+    def backward(self) -> Mask:
+        """Which events ran below autograd's engine."""
+        return self.root >= 0
+
+
+def step_events(trace: Trace) -> Mask:
+    """Which events are steps, `ProfilerStep#N`; shape (n,)."""
+    return named(trace, of_kind(trace, Kind.ANNOTATION), lambda name: STEP.match(name) is not None)
 
 
 def nest(trace: Trace, kinds: tuple[Kind, ...] = CPU_KINDS) -> Nested:
@@ -80,23 +89,24 @@ def nest(trace: Trace, kinds: tuple[Kind, ...] = CPU_KINDS) -> Nested:
     start, end, kind = events.start_ns[cpu], events.end_ns[cpu], events.kind[cpu]
     thread = events.thread[cpu]
     nesting = Nesting.of(start, end, thread, kind)
-    above = nesting.parents_of(start, end, thread)
-    _leave_ended(above, start, end, kind == Kind.ANNOTATION)
+    above = _without_ended(nesting.parents_of(start, end, thread), start, end, kind == Kind.ANNOTATION)
     parent = np.full(len(events), -1, np.int64)
     parent[cpu] = pick(cpu, above)
     return Nested(parent, cpu, nesting)
 
 
-def _leave_ended(above: Int64, start: Int64, end: Int64, annotation: Mask) -> None:
-    """Lifts events out of annotations that outlive the scope they began in, in place; all of shape (k,)."""
+def _without_ended(above: Int64, start: Int64, end: Int64, annotation: Mask) -> Int64:
+    """`above`, with events lifted out of annotations that outlive the scope they began in; all of shape (k,)."""
+    lifted: Int64 = above.copy()
     spans = np.flatnonzero(annotation)
     begun_in = nearest_to(above[spans], above, ~annotation)
     open_until = end.copy()
     open_until[spans] = np.where(begun_in >= 0, end[begun_in], np.iinfo(np.int64).max)
     late = np.flatnonzero((above >= 0) & annotation[above] & (open_until[above] <= start))
     while len(late):
-        above[late] = above[above[late]]
-        late = late[(above[late] >= 0) & (open_until[above[late]] <= start[late])]
+        lifted[late] = lifted[lifted[late]]
+        late = late[(lifted[late] >= 0) & (open_until[lifted[late]] <= start[late])]
+    return lifted
 
 
 def join_backward(trace: Trace, nested: Nested, scopes: Mask, training_thread: int) -> CallForest:
@@ -112,7 +122,7 @@ def join_backward(trace: Trace, nested: Nested, scopes: Mask, training_thread: i
     is_forked = (parent < 0) & named(trace, of_kind(trace, Kind.OPERATOR), is_forked_function)
     if not len(roots) and not is_forked.any():
         nothing = np.full(len(parent), -1, np.int64)
-        return CallForest(parent, parent, nothing, nothing)
+        return CallForest(nested, parent, nothing, nothing)
     is_root = np.zeros(len(parent), np.bool_)
     is_root[roots] = True
     partner = np.full(len(parent), -1, np.int64)
@@ -136,7 +146,7 @@ def join_backward(trace: Trace, nested: Nested, scopes: Mask, training_thread: i
     up[stranded] = called_from
     caller[stranded] = np.where(is_root[stranded], called_from, -1)
     up[partner >= 0] = partner[partner >= 0]
-    return CallForest(parent, up, nearest(parent, is_root), caller)
+    return CallForest(nested, up, nearest(parent, is_root), caller)
 
 
 def _stranded(trace: Trace, parent: Int64, is_root: Mask, is_forked: Mask, scopes: Mask) -> Int64:
