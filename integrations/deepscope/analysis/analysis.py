@@ -58,37 +58,22 @@ def analyse(attribution: Attribution, step: int | None = None) -> Analysis:
     training, runs = attribution.training, attribution.runs
     window = training.window if step is None else training.steps.chosen(step)
     extent = Extent(None if step is None else window)
-    cpu = cpu_time(
-        trace,
-        calls=calls,
-        operators=operators,
-        scopes=attribution.scopes,
-        owners=attribution.owners,
-        runs=runs,
-        paths=attribution.paths,
-        extent=extent,
-    )
+    scopes, owners, paths = attribution.scopes, attribution.owners, attribution.paths
+    cpu = cpu_time(trace, scopes, runs, calls=calls, operators=operators, owners=owners, paths=paths, extent=extent)
     by_path = path_values(work, cpu.self_by_path, extent)
     has_device = work.metric == "device"
     waits = find_waits(trace, has_device=has_device)
     flops = flops_of_operators(trace, operators)
     line = timeline(trace.events, runs, training.thread, window) if has_device else None
     modules = find_modules(trace, calls)
-    callers = attribution.owners.location[compiled_regions(trace)]
+    callers = owners.location[compiled_regions(trace)]
     return Analysis(
         attribution=attribution,
         extent=extent,
         window=window,
         counted=extent.holds(work.launch_ns),
         columns=line_columns(
-            attribution,
-            cpu=cpu,
-            by_path=by_path,
-            waits=waits,
-            flops=flops,
-            timeline=line,
-            window=window,
-            extent=extent,
+            attribution, cpu, extent, by_path=by_path, waits=waits, flops=flops, idle_in=window, timeline=line
         ),
         by_path=by_path,
         operator=pick(operators.nodes, pick(operators.around, work.node)),

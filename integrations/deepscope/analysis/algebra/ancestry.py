@@ -1,4 +1,4 @@
-"""Walks along "parent" pointers for all events at once, by pointer doubling: logarithmic in the depth."""
+"""Walks along "parent" pointers for all events at once: the depth, the nearest of some, what each has by itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from deepscope.trace.model import Int64
 
-__all__ = ["depth", "nearest", "nearest_to", "pick", "position_in"]
+__all__ = ["depth", "nearest", "nearest_to", "pick", "position_in", "self_values"]
 
 
 def nearest(up: Int64, marked: npt.NDArray[np.bool_]) -> Int64:
@@ -80,3 +80,15 @@ def depth(up: Int64) -> Int64:
         distance = distance + distance[pointer]
         pointer = pointer[pointer]
     return distance[:n]
+
+
+def self_values(values: Int64, caller: Int64) -> Int64:
+    """Each node's value less those of the nodes that it called, at least 0; all of shape (k,).
+
+    `caller` is the position of each node's caller, -1 for none. Callees that outlast their caller would take more than
+    there is.
+    """
+    called = caller >= 0
+    own: Int64 = values.copy()
+    np.subtract.at(own, caller[called], values[called])
+    return np.asarray(np.maximum(own, 0))

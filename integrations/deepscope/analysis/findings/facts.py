@@ -59,14 +59,7 @@ class Facts:
     @cached_property
     def gaps(self) -> Gaps:
         """The device's idle time by cause."""
-        return find_gaps(
-            self.work,
-            self.analysis.phases,
-            self.analysis.window,
-            waits=self.waits,
-            recording=self.recording,
-            lines=self.lines,
-        )
+        return find_gaps(self.work, self.analysis.phases, self.analysis.window, self.waits, self.recording)
 
     @cached_property
     def recording(self) -> RecordingCost:

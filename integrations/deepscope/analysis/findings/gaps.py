@@ -43,17 +43,12 @@ class Gaps:
 
 
 def find_gaps(
-    work: OwnedWork,
-    phases: PhaseTimeline,
-    within: Intervals,
-    *,
-    waits: CausedWaits,
-    recording: RecordingCost,
-    lines: int,
+    work: OwnedWork, phases: PhaseTimeline, within: Intervals, waits: CausedWaits, recording: RecordingCost
 ) -> Gaps:
     """The idle time within a window by cause; `waits` are those of the training thread."""
     is_data = phases.phase == PHASES.index("data")
     data = union(phases.spans.start[is_data], phases.spans.end[is_data])
+    lines = recording.lines
     loader, rest = [], []
     synced, copied, launch = np.zeros((3, lines + 1), np.int64)
     for device, working in work.busy.items():

@@ -70,15 +70,7 @@ class CausedWaits:
 
 
 def caused_waits(trace: Trace, operators: Operators, work: Work, waits: Int64, location: Int64) -> CausedWaits:
-    """Waits of one thread with their causes.
-
-    Args:
-        trace: any trace.
-        operators: of the trace.
-        work: likewise.
-        waits: events in which the thread waits; shape (k,).
-        location: the line that owns each event, -1 for none; shape (n,).
-    """
+    """The causes of one thread's waits, which are events; `location` is the line that owns each event, shape (n,)."""
     events = trace.events
     found = _outermost(events.start_ns[waits], events.end_ns[waits], waits)
     cause, copy = _climb(trace, operators, found)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, pick, position_in
+from deepscope.analysis.algebra.ancestry import nearest, pick, position_in, self_values
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns, by_line, of_kind
-from deepscope.analysis.algebra.self_time import self_values
 from deepscope.analysis.numbers.off_cpu import waiting_ns
 from deepscope.analysis.numbers.recording_cost import cost_of_entry_ns
 from deepscope.analysis.ownership.calls import CallForest
@@ -35,12 +34,12 @@ class CpuTime:
 
 def cpu_time(
     trace: Trace,
+    scopes: Scopes,
+    runs: LineRuns,
     *,
     calls: CallForest,
     operators: Operators,
-    scopes: Scopes,
     owners: Owners,
-    runs: LineRuns,
     paths: PathTable,
     extent: Extent,
 ) -> CpuTime:

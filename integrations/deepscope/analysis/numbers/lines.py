@@ -6,33 +6,37 @@ import numpy as np
 
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.algebra.selection import Columns
+from deepscope.analysis.algebra.selection import Columns, by_line
 from deepscope.analysis.numbers.call_paths import path_columns
 from deepscope.analysis.numbers.cpu_time import CpuTime
 from deepscope.analysis.numbers.idle import Timeline, idle_by_line
 from deepscope.analysis.numbers.memory import memory_columns
-from deepscope.analysis.numbers.operators import operator_columns
 from deepscope.analysis.numbers.waits import wait_by_line
 from deepscope.analysis.numbers.work import work_columns
-from deepscope.analysis.numbers.worker_time import worker_columns
 from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.trace.model import Int64
+from deepscope.analysis.ownership.locations import Location
+from deepscope.analysis.ownership.workers import worker_lines
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["line_columns"]
 
 
 def line_columns(
     of: Attribution,
-    *,
     cpu: CpuTime,
+    extent: Extent,
+    *,
     by_path: Int64,
     waits: Int64,
     flops: Int64,
+    idle_in: Intervals,
     timeline: Timeline | None,
-    window: Intervals,
-    extent: Extent,
 ) -> Columns:
-    """All fields of `records.Numbers`; columns of shape (lines + 1,), the last place for what reached no line."""
+    """All fields of `records.Numbers`; columns of shape (lines + 1,), the last place for what reached no line.
+
+    Idle time is sought in a window, whose timeline is given (None without a device); the other arrays are as `Analysis`
+    has them.
+    """
     trace, work, location = of.trace, of.work, of.owners.location
     lines = len(of.scopes.locations)
     columns = {
@@ -40,18 +44,37 @@ def line_columns(
         **work_columns(trace, work, lines, extent),
         **cpu.columns,
         "wait_ns": wait_by_line(trace.events, waits, location, lines, extent),
-        "idle_ns": idle_by_line(work, lines, timeline, window),
-        **operator_columns(
-            trace.events,
-            of.operators,
-            calls=of.calls,
-            scopes=of.scopes,
-            owners=of.owners,
-            flops=flops,
-            extent=extent,
-        ),
+        "idle_ns": idle_by_line(work, lines, timeline, idle_in),
+        **_operator_columns(of, flops, extent),
         **memory_columns(trace, of.calls.nested, location, lines, extent, on_cpu=work.metric == "cpu_self"),
-        **worker_columns(trace, of.scopes.locations, extent),
+        **_worker_columns(trace, of.scopes.locations, extent),
     }
     beside_work = columns["idle_ns" if work.metric == "device" else "python_ns"]
     return columns | {"cost_ns": columns["self_device_ns"] + beside_work}
+
+
+def _operator_columns(of: Attribution, flops: Int64, extent: Extent) -> Columns:
+    """Operators that a line itself starts: no other stands between, and autograd's own spans are left out; FLOPs."""
+    operators, open_scope = of.operators, of.owners.open_scope
+    outermost = operators.caller < 0
+    if of.scopes.source != "call_stack":
+        outermost |= open_scope[operators.nodes] != open_scope[operators.nodes[operators.caller]]
+    engine = of.calls.root[operators.nodes] == operators.nodes
+    counted = extent.holds(of.trace.events.start_ns[operators.nodes])
+    location, lines = of.owners.location[operators.nodes], len(of.scopes.locations)
+    return {
+        "operators": by_line(location[counted & outermost & ~engine], lines),
+        "flops": by_line(location[counted], lines, flops[counted]),
+    }
+
+
+def _worker_columns(trace: Trace, locations: list[Location], extent: Extent) -> Columns:
+    """Time in data-loader workers. They do not say in which step, so that a single step has none."""
+    columns = {name: np.zeros(len(locations) + 1, np.int64) for name in ("worker_ns", "worker_cpu_ns")}
+    if extent.spans is None:
+        index = {(one.file, one.line): i for i, one in enumerate(locations)}
+        for worked in worker_lines(trace):
+            line = index[worked.file, worked.line]
+            columns["worker_ns"][line] += worked.self_ns
+            columns["worker_cpu_ns"][line] += worked.cpu_ns
+    return columns

@@ -21,15 +21,8 @@ def memory_columns(
 ) -> Columns:
     """Bytes by line on the devices; columns of shape (lines + 1,), the last place for what reached no line.
 
-    A block counts at the line that allocated it. The devices' peaks are summed; what was live at them sums up to them.
-
-    Args:
-        trace: any trace.
-        nested: its events on the CPU.
-        location: the line that owns each event, -1 for none; shape (n,).
-        lines: how many lines there are.
-        extent: the part of the trace that counts, in which the peaks are sought.
-        on_cpu: count the memory of the CPU and no other.
+    A block that is live at a device's peak counts at the line that allocated it; the devices' peaks are summed.
+    `location` is the line that owns each event, -1 for none, shape (n,). With `on_cpu` the CPU is the only device.
     """
     memory = trace.memory
     rows = np.flatnonzero((memory.device_type == _CPU) == on_cpu)

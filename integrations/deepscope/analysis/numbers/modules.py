@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import pick
+from deepscope.analysis.algebra.ancestry import pick, self_values
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns, by_line
-from deepscope.analysis.algebra.self_time import self_values
 from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.analysis.ownership.paths import paths_of_forest
 from deepscope.analysis.ownership.work import OwnedWork

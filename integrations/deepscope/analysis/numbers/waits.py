@@ -26,12 +26,7 @@ def find_waits(trace: Trace, *, has_device: bool) -> Int64:
 def wait_by_line(events: Events, waits: Int64, location: Int64, lines: int, extent: Extent) -> Int64:
     """Nanoseconds waited by line; shape (lines + 1,), the last place for waits on no line.
 
-    Args:
-        events: of the trace.
-        waits: from `find_waits`.
-        location: the line that owns each event, -1 for none; shape (n,).
-        lines: how many lines there are.
-        extent: the part of the trace that counts.
+    `waits` come from `find_waits`; `location` is the line that owns each event, -1 for none, shape (n,).
     """
     group = events.thread[waits].astype(np.int64) * (lines + 1) + location[waits] + 1
     groups, lengths = extent.grouped_union_ns(events.start_ns[waits], events.end_ns[waits], group)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from deepscope.analysis.ownership.calls import CallForest, join_backward, nest
 from deepscope.analysis.ownership.locations import Scopes, find_scopes
 from deepscope.analysis.ownership.operators import Operators, find_operators
-from deepscope.analysis.ownership.owners import LineRuns, Owners, find_owners, find_runs, joined_paths
+from deepscope.analysis.ownership.owners import LineRuns, Owners, find_owners, find_runs
 from deepscope.analysis.ownership.paths import PathBuilder, PathTable
 from deepscope.analysis.ownership.training import Training, find_training
 from deepscope.analysis.ownership.work import OwnedWork, find_work, owned
@@ -53,13 +53,7 @@ def attribute(trace: Trace) -> Attribution:
         training=training,
         calls=calls,
         owners=owners,
-        work=owned(
-            work,
-            location=owners.location,
-            path=joined_paths(paths, calls, owners.path, work.node),
-            backward=calls.backward,
-            steps=training.steps,
-        ),
+        work=owned(work, calls, owners, training.steps, paths),
         runs=find_runs(scopes, calls, owners, paths),
         paths=paths.table(),
     )

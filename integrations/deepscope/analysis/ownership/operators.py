@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, pick, position_in
+from deepscope.analysis.algebra.ancestry import nearest, pick, position_in, self_values
 from deepscope.analysis.algebra.selection import of_kind
-from deepscope.analysis.algebra.self_time import self_values
 from deepscope.trace.model import Int64, Kind, Trace
 
 __all__ = ["Operators", "find_operators"]

@@ -52,10 +52,8 @@ class Training:
 def find_training(trace: Trace, parent: Int64, launched_by: Int64) -> Training:
     """The training thread with its steps.
 
-    Args:
-        trace: any trace.
-        parent: the event that encloses each one on its thread, -1 for none; shape (n,).
-        launched_by: the CPU events that launched device work, -1 for unknown; shape (w,).
+    `parent` is the event that encloses each one on its thread, shape (n,); `launched_by` are the CPU events that
+    launched device work, shape (w,); -1 for none.
     """
     thread = _training_thread(trace, parent, launched_by)
     steps = _find_steps(trace, thread)

@@ -11,7 +11,10 @@ import numpy.typing as npt
 from deepscope.analysis.algebra.ancestry import pick
 from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import Mask, named, of_kind
+from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.operators import Operators
+from deepscope.analysis.ownership.owners import Owners, joined_paths
+from deepscope.analysis.ownership.paths import PathBuilder
 from deepscope.analysis.ownership.training import Steps
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.joins.correlation import launches
@@ -68,22 +71,14 @@ def find_work(trace: Trace, operators: Operators) -> Work:
     return _device_work(trace, event) if len(event) else _cpu_work(trace, operators)
 
 
-def owned(work: Work, *, location: Int64, path: Int64, backward: Mask, steps: Steps) -> OwnedWork:
-    """Work with the owners of the calls that launched it.
-
-    Args:
-        work: of a trace.
-        location: the line that owns each event, -1 for none; shape (n,).
-        path: the call path of each piece of work; shape (w,).
-        backward: which events ran below autograd's engine; shape (n,).
-        steps: of the trace.
-    """
+def owned(work: Work, calls: CallForest, owners: Owners, steps: Steps, paths: PathBuilder) -> OwnedWork:
+    """Work with the owners of the calls that launched it; the paths to their lines are added to `paths`."""
     device = work.device
     return OwnedWork(
         **{one.name: getattr(work, one.name) for one in fields(work)},
-        location=pick(location, work.node),
-        path=path,
-        backward=(work.node >= 0) & backward[work.node],
+        location=pick(owners.location, work.node),
+        path=joined_paths(paths, calls, owners.path, work.node),
+        backward=(work.node >= 0) & calls.backward[work.node],
         step=steps.of(work.launch_ns),
         busy={
             one: union(work.start_ns[device == one], work.end_ns[device == one])

@@ -62,13 +62,7 @@ def hot_libraries(
     The innermost function of a package other than torch is named; only where there is none, torch's own. Of modules
     within one another it is the innermost that calls modules.
 
-    Args:
-        trace: any trace.
-        calls: of the trace.
-        scopes: likewise.
-        work: likewise.
-        operator: the event of the operator that launched each piece of work, -1 for none; shape (w,).
-        counted: which pieces of work count; shape (w,).
+    `operator` and `counted` are as `Analysis` has them.
     """
     places = _find_places(trace, calls, scopes)
     if not places.names:
