@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deepscope.analysis.algebra.ancestry import pick
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import Columns, Mask
@@ -18,7 +17,7 @@ from deepscope.analysis.numbers.waits import find_waits
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.locations import compiled_regions
 from deepscope.analysis.ownership.modules import ModuleScopes, find_modules
-from deepscope.trace.arrays import distinct_values
+from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64
 
 __all__ = ["Analysis", "analyse"]

@@ -12,10 +12,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CounterEvents", "Events", "Flows", "Int32", "Int64", "Kind", "MemoryEvents", "Scope", "Thread", "Trace"]
+__all__ = [
+    "QUEUE_OFFSET",
+    "CounterEvents",
+    "Events",
+    "Flows",
+    "Int32",
+    "Int64",
+    "Kind",
+    "MemoryEvents",
+    "Scope",
+    "Thread",
+    "Trace",
+]
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
+
+QUEUE_OFFSET = 1 << 61
+"""Added to the `correlation_id` of torch_npu's enqueue and dequeue, which CANN's connections are numbered apart from:
+`Events.correlation` has both."""
 
 
 class Kind(IntEnum):

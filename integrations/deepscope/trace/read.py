@@ -14,15 +14,16 @@ import numpy.typing as npt
 
 from deepscope.errors import NotATraceError, TruncatedTraceError
 from deepscope.trace.arrays import distinct_places
+from deepscope.trace.joins.arrows import correlation_by_arrows
 from deepscope.trace.joins.recorded_lines import resolve_scopes
-from deepscope.trace.kineto.ascend import CANN, connect, home_threads
+from deepscope.trace.kineto.ascend import CANN, home_threads
 from deepscope.trace.kineto.bounds import MOST_BYTES, possible_times, summable
 from deepscope.trace.kineto.decoders import Decoders, workers_for
-from deepscope.trace.kineto.event_columns import QUEUE_OFFSET, Columns
+from deepscope.trace.kineto.event_columns import Columns
 from deepscope.trace.kineto.pieces import Pieces
 from deepscope.trace.kineto.source import Progress, Source
 from deepscope.trace.kineto.values import as_int
-from deepscope.trace.model import Events, Int32, Int64, Kind, MemoryEvents, Thread, Trace
+from deepscope.trace.model import QUEUE_OFFSET, Events, Int32, Int64, Kind, MemoryEvents, Thread, Trace
 from deepscope.trace.names import kind_of
 
 __all__ = ["read_trace"]
@@ -121,7 +122,7 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
     size_bytes = columns.argument("size_bytes")
     if CANN in process_names:
         arrows = columns.moments.launch_arrows()
-        connect(
+        correlation = correlation_by_arrows(
             replace(arrows, thread=home[arrows.thread]),
             start_ns=start,
             end_ns=start + duration,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 
-__all__ = ["depth", "nearest", "nearest_to", "pick", "position_in", "self_values"]
+__all__ = ["depth", "nearest", "nearest_to", "position_in", "self_values"]
 
 
 def nearest(up: Int64, marked: npt.NDArray[np.bool_]) -> Int64:
@@ -53,13 +54,6 @@ def nearest_to(nodes: Int64, up: Int64, marked: npt.NDArray[np.bool_]) -> Int64:
         active = active[(above >= 0) & ~marked[above]]
     found[active] = nearest(up, marked)[found[active]]
     return found
-
-
-def pick(table: Int64, index: Int64) -> Int64:
-    """`table[index]`, with -1 where `index` is -1."""
-    if not len(table):
-        return np.full(len(index), -1, np.int64)
-    return np.where(index < 0, -1, table[index])
 
 
 def position_in(nodes: Int64, wanted: Int64, among: int) -> Int64:

@@ -10,7 +10,7 @@ from deepscope.analysis.algebra.intervals import Intervals, grouped_union_ns
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.trace.model import Int64
 
-__all__ = ["WHOLE", "Extent"]
+__all__ = ["Extent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,3 @@ class Extent:
             groups.append(found[0])
             lengths.append(found[1])
         return np.concatenate(groups), np.concatenate(lengths)
-
-
-WHOLE = Extent(None)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import pick
 from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause
 from deepscope.analysis.numbers.phases import PHASES, PhaseTimeline
 from deepscope.analysis.numbers.recording_cost import RecordingCost
 from deepscope.analysis.ownership.work import OwnedWork, Work
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 
 __all__ = ["LAUNCH_GAP_NS", "Gaps", "find_gaps"]

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to, pick
+from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.selection import Mask, by_line, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import repeats_within
 from deepscope.analysis.numbers.phases import PHASES
 from deepscope.records import Finding
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64, Kind
 
 __all__ = ["RULE"]

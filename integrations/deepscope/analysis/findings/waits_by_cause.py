@@ -7,12 +7,11 @@ from enum import IntEnum
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import pick
 from deepscope.analysis.algebra.selection import Mask, distinct
 from deepscope.analysis.numbers.work import copy_direction
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.work import Work
-from deepscope.trace.arrays import distinct_places
+from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.model import Int64, Kind, Trace
 
 __all__ = ["CausedWaits", "WaitCause", "caused_waits"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, pick, position_in, self_values
+from deepscope.analysis.algebra.ancestry import nearest, position_in, self_values
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns, by_line, of_kind
 from deepscope.analysis.numbers.off_cpu import waiting_ns
@@ -16,6 +16,7 @@ from deepscope.analysis.ownership.locations import Scopes
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owners import LineRuns, Owners
 from deepscope.analysis.ownership.paths import PathTable
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Events, Int64, Kind, Trace
 
 __all__ = ["CpuTime", "cpu_time"]

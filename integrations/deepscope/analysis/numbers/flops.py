@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, pick
+from deepscope.analysis.algebra.ancestry import nearest
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.analysis.numbers.flop_formulas import FORMULAS, Formula
 from deepscope.analysis.ownership.operators import Operators
-from deepscope.trace.arrays import distinct_places
+from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kineto.bounds import summable
 from deepscope.trace.model import Int64, Trace
 

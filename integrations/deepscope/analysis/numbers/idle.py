@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import pick
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.ownership.owners import LineRuns
 from deepscope.analysis.ownership.work import OwnedWork
-from deepscope.trace.arrays import distinct_values
+from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Events, Int64
 

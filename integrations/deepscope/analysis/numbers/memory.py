@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import pick
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns, Mask, by_line
 from deepscope.analysis.ownership.calls import Nested, open_at
-from deepscope.trace.arrays import distinct_values
+from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64, MemoryEvents, Trace
 
 __all__ = ["memory_columns"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import pick, self_values
+from deepscope.analysis.algebra.ancestry import self_values
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns, by_line
 from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.analysis.ownership.paths import paths_of_forest
 from deepscope.analysis.ownership.work import OwnedWork
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Events, Kind
 
 __all__ = ["module_columns"]

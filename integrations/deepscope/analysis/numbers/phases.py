@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import pick
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import distinct, named, of_kind
@@ -16,7 +15,7 @@ from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.training import Training
 from deepscope.analysis.ownership.work import OwnedWork
-from deepscope.trace.arrays import distinct_places, distinct_values
+from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Events, Int64, Kind, Trace
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, nearest_to, pick
+from deepscope.analysis.algebra.ancestry import nearest, nearest_to
 from deepscope.analysis.algebra.selection import Mask, named, of_kind
-from deepscope.trace.arrays import distinct_values
+from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.joins.correlation import backward_partners
 from deepscope.trace.joins.nesting import Nesting
 from deepscope.trace.model import Int32, Int64, Kind, Trace

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, pick
+from deepscope.analysis.algebra.ancestry import nearest
 from deepscope.analysis.algebra.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file
 from deepscope.analysis.ownership.workers import worker_lines
 from deepscope.records import LineSource
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64, Kind, Trace
 from deepscope.trace.names import Frame, is_compiled_region, parse_call_stack
 

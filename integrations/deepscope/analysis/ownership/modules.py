@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, pick, position_in
+from deepscope.analysis.algebra.ancestry import nearest, position_in
 from deepscope.analysis.algebra.selection import distinct, of_kind
 from deepscope.analysis.ownership.calls import STEP, CallForest, nest
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64, Kind, Trace
 from deepscope.trace.names import is_collective
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, pick, position_in, self_values
+from deepscope.analysis.algebra.ancestry import nearest, position_in, self_values
 from deepscope.analysis.algebra.selection import of_kind
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64, Kind, Trace
 
 __all__ = ["Operators", "find_operators"]

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, pick, position_in
+from deepscope.analysis.algebra.ancestry import nearest, position_in
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.locations import Scopes
 from deepscope.analysis.ownership.paths import PathBuilder
-from deepscope.trace.arrays import distinct_places
+from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.model import Int64, Trace
 
 __all__ = ["LineRuns", "Owners", "find_owners", "find_runs", "joined_paths"]

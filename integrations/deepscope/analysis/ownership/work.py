@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.analysis.algebra.ancestry import pick
 from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import Mask, named, of_kind
 from deepscope.analysis.ownership.calls import CallForest
@@ -16,7 +15,7 @@ from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owners import Owners, joined_paths
 from deepscope.analysis.ownership.paths import PathBuilder
 from deepscope.analysis.ownership.training import Steps
-from deepscope.trace.arrays import distinct_values
+from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.joins.correlation import launches
 from deepscope.trace.model import Int64, Kind, Trace
 from deepscope.trace.names import is_collective

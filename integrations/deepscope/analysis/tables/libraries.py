@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to, pick
+from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.ranking import largest, largest_named
 from deepscope.analysis.algebra.selection import Mask, by_line, distinct, of_kind
 from deepscope.analysis.ownership.calls import CallForest
@@ -16,6 +16,7 @@ from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file, 
 from deepscope.analysis.ownership.locations import Scopes
 from deepscope.analysis.ownership.work import OwnedWork
 from deepscope.records import Library
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int32, Int64, Kind, Trace
 
 __all__ = ["hot_libraries"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import pick
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.ownership.operators import Operators
@@ -12,7 +11,7 @@ from deepscope.analysis.ownership.paths import paths_of_forest
 from deepscope.analysis.ownership.work import Work
 from deepscope.analysis.tables.numbered import rows
 from deepscope.records import Operator
-from deepscope.trace.arrays import distinct_places
+from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.model import Int64, Trace
 
 __all__ = ["operator_table"]

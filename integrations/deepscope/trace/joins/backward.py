@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.trace.arrays import distinct_places, distinct_values
+from deepscope.trace.joins.arrows import arrow_ends
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Events, Int64, Kind, Trace
 from deepscope.trace.names import is_backward_node, is_backward_root, is_numbered_early
@@ -145,14 +146,7 @@ def forward_threads(
 def _votes(trace: Trace, roots: Int64, fwd_thread: Int64) -> tuple[Int64, Int64]:
     """For each arrow: the logical number that the root at its head has, and the thread at its tail."""
     events, flows = trace.events, trace.flows
-    tails, heads = np.flatnonzero(flows.is_start), np.flatnonzero(~flows.is_start)
-    empty = np.zeros(0, np.int64)
-    if not len(tails) or not len(heads) or not len(roots):
-        return empty, empty
-    tails = tails[np.argsort(flows.id[tails], kind="stable")]
-    at = np.minimum(np.searchsorted(flows.id[tails], flows.id[heads]), len(tails) - 1)
-    joined = flows.id[tails[at]] == flows.id[heads]
-    heads, tails = heads[joined], tails[at[joined]]
+    tails, heads = arrow_ends(flows)
     root = innermost(
         flows.ts_ns[heads], flows.thread[heads], events.start_ns[roots], events.end_ns[roots], events.thread[roots]
     )

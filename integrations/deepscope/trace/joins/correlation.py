@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.trace.arrays import distinct_places, distinct_values
+from deepscope.trace.arrays import distinct_places, distinct_values, first_with, pick
 from deepscope.trace.joins.backward import backward_partners
 from deepscope.trace.joins.nesting import innermost
-from deepscope.trace.kineto.event_columns import QUEUE_OFFSET
-from deepscope.trace.model import Events, Int64, Kind, Trace
+from deepscope.trace.model import QUEUE_OFFSET, Events, Int64, Kind, Trace
 from deepscope.trace.names import is_launch
 
 __all__ = ["backward_partners", "external_ids_name_operators", "launches"]
@@ -149,12 +148,8 @@ def _by_name(trace: Trace, calls: Int64) -> npt.NDArray[np.bool_]:
 
 def _operators_of(events: Events, device: Int64) -> Int64:
     operators = np.flatnonzero((events.kind == Kind.OPERATOR) & (events.external_id >= 0))
-    operators = operators[np.argsort(events.external_id[operators], kind="stable")]
-    if not len(operators):
-        return np.full(len(device), -1, np.int64)
-    wanted = events.external_id[device]
-    at = np.minimum(np.searchsorted(events.external_id[operators], wanted), len(operators) - 1)
-    return np.where((events.external_id[operators[at]] == wanted) & (wanted >= 0), operators[at], -1)
+    at = first_with(events.external_id[operators], events.external_id[device])
+    return pick(operators, at)
 
 
 def _through_queue(events: Events, call: Int64) -> Int64:
@@ -168,8 +163,7 @@ def _through_queue(events: Events, call: Int64) -> Int64:
         events.start_ns[at], events.thread[at], events.start_ns[queued], events.end_ns[queued], events.thread[queued]
     )
     work, dequeue = work[around >= 0], queued[around[around >= 0]]
-    order = queued[np.lexsort((events.start_ns[queued], events.correlation[queued]))]
-    first = np.searchsorted(events.correlation[order], events.correlation[dequeue])
+    queued = queued[np.argsort(events.start_ns[queued], kind="stable")]
     through: Int64 = call.copy()
-    through[work] = order[first]
+    through[work] = queued[first_with(events.correlation[queued], events.correlation[dequeue])]
     return through

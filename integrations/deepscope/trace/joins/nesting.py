@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.trace.arrays import distinct_values
+from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64
 
 __all__ = ["Nesting", "innermost", "parents"]
@@ -62,7 +62,7 @@ class Nesting:
     def parents_of(self, start_ns: Int64, end_ns: Int64, group: Ints) -> Int64:
         """`parents` of the same events that it was made of."""
         result = np.full(len(start_ns), -1, np.int64)
-        result[self.order] = _pick(self.order, self.parent)
+        result[self.order] = pick(self.order, self.parent)
         empty = np.flatnonzero(end_ns <= start_ns)
         if len(empty):
             result[empty] = self.at(start_ns[empty], group[empty])
@@ -137,8 +137,3 @@ def _nest(start: Int64, end: Int64, group: Int64) -> Int64:
         guess[active] = guess[guess[active]]
         active = active[guess[active] >= 0]
     return guess
-
-
-def _pick(values: Int64, at: Int64) -> Int64:
-    """`values[at]`, -1 where `at` is."""
-    return np.where(at >= 0, values[np.maximum(at, 0)], -1) if len(values) else at
