@@ -55,14 +55,22 @@ def cpu_time(
         path = np.where(calls.backward, 0, owners.path)[operators.nodes]
         np.add.at(self_by_path, path[counted], operators.self_ns[counted])
         nothing = np.zeros(len(scopes.locations) + 1, np.int64)
-        return CpuTime(self_by_path, dict.fromkeys(_COLUMNS, nothing))
+        return CpuTime(self_by_path, _columns(0, nothing, nothing, nothing, nothing))
     own, columns = _of_runs(trace, runs, scopes, calls.parent, extent)
     np.add.at(self_by_path, runs.path, own)
     self_by_path[0] = _without_line_ns(trace.events, operators, owners.open_scope, extent)
     return CpuTime(self_by_path, columns)
 
 
-_COLUMNS = ("calls", "recording_ns", "python_ns", "python_cpu_ns", "loader_wait_ns", "blocked_ns")
+def _columns(cost_ns: int, calls: Int64, python: Int64, loader_wait: Int64, blocked: Int64) -> Columns:
+    return {
+        "calls": calls,
+        "recording_ns": calls * cost_ns,
+        "python_ns": python,
+        "python_cpu_ns": python - loader_wait - blocked,
+        "loader_wait_ns": loader_wait,
+        "blocked_ns": blocked,
+    }
 
 
 def _of_runs(trace: Trace, runs: LineRuns, scopes: Scopes, parent: Int64, extent: Extent) -> tuple[Int64, Columns]:
@@ -78,9 +86,8 @@ def _of_runs(trace: Trace, runs: LineRuns, scopes: Scopes, parent: Int64, extent
     python = np.minimum(np.maximum(outside - recording, 0), own)
     in_calls = np.maximum(within - outside, 0)
     loader_wait, blocked = waiting_ns(trace, runs.nodes, python, in_calls, extent)
-    columns = (entered.astype(np.int64), recording, python, python - loader_wait - blocked, loader_wait, blocked)
-    lines = len(scopes.locations)
-    return own, {name: by_line(runs.location, lines, of) for name, of in zip(_COLUMNS, columns, strict=True)}
+    values = (entered.astype(np.int64), python, loader_wait, blocked)
+    return own, _columns(cost_ns, *(by_line(runs.location, len(scopes.locations), of) for of in values))
 
 
 def _outside_calls_ns(trace: Trace, runs: LineRuns, scopes: Scopes, parent: Int64, extent: Extent) -> Int64:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.selection import named, of_kind
+from deepscope.analysis.algebra.selection import distinct, named, of_kind
 from deepscope.analysis.ownership.workers import HAS_WORKERS
 from deepscope.trace.format.scope_names import parse_off_cpu
 from deepscope.trace.joins.nesting import innermost
@@ -34,8 +34,12 @@ def waiting_ns(
     """
     events = trace.events
     nothing = np.zeros(len(scopes), np.int64)
-    marked = np.array([parse_off_cpu(name) or 0 for name in trace.strings] + [0], np.int64)[events.name]
-    marks = np.flatnonzero((marked > 0) & of_kind(trace, Kind.OTHER) & extent.holds(events.start_ns))
+    others = of_kind(trace, Kind.OTHER) & extent.holds(events.start_ns)
+    off_ns = np.zeros(len(trace.strings) + 1, np.int64)
+    for name in distinct(events.name[others], len(trace.strings)):
+        off_ns[name] = parse_off_cpu(trace.strings[name]) or 0
+    marked = np.where(others, off_ns[events.name], 0)
+    marks = np.flatnonzero(marked)
     if not len(marks) or not len(scopes):
         return nothing, nothing
     length = events.duration_ns[scopes]
