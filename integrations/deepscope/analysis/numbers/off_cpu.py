@@ -7,7 +7,7 @@ import numpy as np
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import distinct, named, of_kind
 from deepscope.analysis.ownership.workers import HAS_WORKERS
-from deepscope.trace.format.scope_names import parse_off_cpu
+from deepscope.trace.format.span_names import parse_off_cpu
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Events, Int64, Kind, Trace
 

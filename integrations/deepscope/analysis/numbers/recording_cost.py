@@ -20,11 +20,9 @@ _DEAREST_ENTRY_NS = 10**6
 
 def cost_of_entry_ns(trace: Trace, scopes: Scopes) -> int:
     """What one entry of a line scope cost; 0 for traces of others."""
-    lines = (trace.deepscope or {}).get("lines")
-    cost = lines.get("cost_ns") if isinstance(lines, dict) else None
-    if not isinstance(cost, int | float) or scopes.source != "scopes":
+    if scopes.source != "scopes":
         return 0
-    return round(min(max(cost, 0), _DEAREST_ENTRY_NS))
+    return round(min(max(trace.header.lines.cost_ns, 0), _DEAREST_ENTRY_NS))
 
 
 @dataclass(frozen=True, slots=True)

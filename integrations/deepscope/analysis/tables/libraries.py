@@ -173,8 +173,8 @@ def _of_scope(trace: Trace, scopes: Scopes, index: int) -> tuple[str, str, bool]
 
 def _is_recorded(trace: Trace, scopes: Scopes, file: str) -> bool:
     """Whether lines of a file were recorded, or would have been: packages need not be installed where others are."""
-    root = (trace.deepscope or {}).get("project_root")
-    if scopes.source != "scopes" or not isinstance(root, str):
+    root = trace.header.project_root
+    if scopes.source != "scopes" or not root:
         return True
     inside = PurePath(file).is_relative_to(root)
     return inside or any(one.file == file for one in scopes.locations)
