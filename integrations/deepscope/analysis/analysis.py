@@ -46,7 +46,7 @@ class Analysis:
     modules: ModuleScopes
     phases: PhaseTimeline
     timeline: Timeline | None
-    """What the training thread was on in the window; None where there is no device whose idle time that explains."""
+    """What the training thread was on in the window; None without a device, which has idle time to explain."""
     compiled: Int64
     """Lines (ascending) that call compiled functions."""
 

@@ -1,4 +1,4 @@
-"""Small operations on arrays that NumPy has only slower, or at the price of a slower start."""
+"""Small operations on arrays that NumPy lacks, does more slowly, or imports more for."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def stable_order(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def first_with(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The place of the first of `ids` that is each wanted one, -1 for none; shape of `wanted`."""
+    """The first place in `ids` of each wanted one, -1 for none; shape of `wanted`."""
     if not len(ids):
         return np.full(len(wanted), -1, np.int64)
     order = np.argsort(ids, kind="stable")

@@ -1,4 +1,4 @@
-"""Walks along "parent" pointers for all events at once: the depth, the nearest of some, what each has by itself."""
+"""Walks along "parent" pointers, for all events at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def nearest(up: Int64, marked: npt.NDArray[np.bool_]) -> Int64:
     """The first marked node on the way up from each node, the node itself included; -1 for none.
 
     Args:
-        up: shape (n,); the next node on the way, -1 at the top. Must be free of cycles; nodes on one lead to -1.
+        up: shape (n,); the next node on the way, -1 at the top. Nodes on a cycle have no nearest one.
         marked: shape (n,).
     """
     n = len(up)
@@ -79,8 +79,7 @@ def depth(up: Int64) -> Int64:
 def self_values(values: Int64, caller: Int64) -> Int64:
     """Each node's value less those of the nodes that it called, at least 0; all of shape (k,).
 
-    `caller` is the position of each node's caller, -1 for none. Callees that outlast their caller would take more than
-    there is.
+    `caller` is the position of each node's caller, -1 for none. Callees that outlast it may hold more than it.
     """
     called = caller >= 0
     own: Int64 = values.copy()

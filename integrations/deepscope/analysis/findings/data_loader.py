@@ -17,7 +17,7 @@ from deepscope.trace.model import Kind
 __all__ = ["RULE"]
 
 WORTH = 0.05
-"""Share of the wall time that loading takes by itself, from which on it is named."""
+"""Loading is named from this share of the wall time on."""
 
 
 def _find(facts: Facts) -> Iterator[Finding]:

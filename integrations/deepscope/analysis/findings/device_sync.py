@@ -18,8 +18,8 @@ __all__ = ["RULE"]
 
 WORTH_SAVING = 0.005
 WORTH_WAITING = 0.05
-"""Shares of the wall time from which on a line is named: by what it would save, or by what it waits if that costs
-anything."""
+"""Shares of the wall time. A line is named from the first on by what it would save, from the second on by what it
+waits, if that costs anything."""
 COSTS_ANYTHING = 0.0005
 
 _MESSAGES = {

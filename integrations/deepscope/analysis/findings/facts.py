@@ -36,7 +36,7 @@ class Facts:
         self.has_device = self.work.metric == "device"
 
     def per_step(self, count: float) -> float:
-        """Of one step, to one decimal; without steps of the whole."""
+        """The count in one step, to one decimal; in the whole where there are no steps."""
         return round(count / max(self.steps, 1), 1)
 
     @cached_property
@@ -53,7 +53,7 @@ class Facts:
 
     @cached_property
     def waits(self) -> CausedWaits:
-        """Those that begin within the window."""
+        """The waits that begin within the window."""
         return self.all_waits.choose(self.analysis.window.locate(self.all_waits.start) >= 0)
 
     @cached_property
@@ -81,7 +81,7 @@ class Facts:
         return Intervals(phases.spans.start[chosen], phases.spans.end[chosen]).intersection(self.analysis.window)
 
     def by_line_of_cpu(self, stretches: Intervals) -> Int64:
-        """Stretches of time by the line that the training thread was on, less what recording it cost; (lines + 1,)."""
+        """Stretches of time by the training thread's line, less what recording cost; shape (lines + 1,)."""
         line = self.timeline
         spent = by_line(line.location, self.lines, stretches.overlap_ns(line.start, line.end))
         return np.asarray(np.maximum(spent - self.recording.by_line(stretches), 0))
@@ -89,8 +89,8 @@ class Facts:
     def recurs(self, location: Int64, ts: Int64) -> Mask:
         """At which lines something happens again and again in the whole trace; shape (lines + 1,).
 
-        That is in at least half of the steps; where fewer than two are marked, before and after some kernel in the
-        window. What happens once, while a model is set up or a recording ends, is nobody's bottleneck.
+        It recurs if it happens in at least half of the steps; with fewer than two steps, if it happens before and after
+        some kernel in the window. What happens once, while a model is set up or a recording ends, is no bottleneck.
 
         Args:
             location: the line of each happening in the whole trace, -1 for none; shape (k,).

@@ -17,9 +17,9 @@ from deepscope.trace.model import Int64, Kind, Trace
 __all__ = ["RULE", "is_float32_product"]
 
 WORTH = 0.02
-"""Share of the wall time that would be saved, from which on a line is named."""
+"""A line is named if it would save at least this share of the wall time."""
 AMPERE = 8
-"""The major compute capability from which on there are TF32 and bfloat16."""
+"""The first major compute capability with TF32 and bfloat16."""
 
 # Products on tensor cores say so in their names (`tensorop`, `s1688gemm`, `tf32f32`); these are what cuBLAS, cuDNN and
 # CUTLASS call those that do without: `ampere_sgemm_128x64_tn`, `cutlass_80_simt_sgemm_…`, `…_scudnn_…`.

@@ -18,28 +18,28 @@ from deepscope.trace.model import Int64
 __all__ = ["LAUNCH_GAP_NS", "Gaps", "find_gaps"]
 
 LAUNCH_GAP_NS = 100_000
-"""A longer gap is no matter of launching: the CPU did something else."""
+"""In a longer gap the CPU did something else than launch."""
 TURNAROUND_NS = 3_000
-"""What a device itself takes between two kernels that wait for it."""
+"""A device itself takes so long between two kernels."""
 QUEUED_NS = 20_000
-"""Work launched so long before the device fell idle was waiting for something on the device, not for the CPU."""
+"""Work that was launched so long before the device fell idle did not wait for the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Idle time, all devices added up."""
+    """Idle time by cause, summed over the devices."""
 
     loader: list[Intervals]
     """By device: while the training thread was loading data."""
     synced: Int64
-    """By line, shape (lines + 1,), the last place for none: after a wait, and no longer than it took. Had the CPU not
-    waited, it would have been so far ahead."""
+    """By line, shape (lines + 1,), the last place for none: after a wait, and no longer than the wait took. Without the
+    wait the CPU would have been so far ahead."""
     copied: Int64
-    """Likewise after a wait for a copy to the device."""
+    """By line: after a wait for a copy to the device."""
     launch: Int64
-    """By line: short gaps before its kernels, which the CPU launched no earlier; less what recording cost there."""
+    """By line: short gaps before kernels that the CPU launched late, less what recording cost there."""
     rest: list[Intervals]
-    """By device: long gaps that have none of these causes."""
+    """By device: long gaps without any of these causes."""
 
 
 def find_gaps(
@@ -65,7 +65,7 @@ def find_gaps(
         left = pieces.end - after - recording.within(after, pieces.end)
         counted = is_short & (ended_by >= 0) & (left >= TURNAROUND_NS)
         launch += by_line(work.location[ended_by[counted]], lines, left[counted])
-        # Long ones are left for the line that the CPU was on.
+        # Long gaps go to the line that the CPU was on.
         rest.append(union(after[~is_short], pieces.end[~is_short]))
     return Gaps(loader, synced, copied, launch, rest)
 
@@ -79,7 +79,7 @@ def _explained_by_waits(pieces: Intervals, waits: CausedWaits) -> tuple[Int64, I
 
 
 def _launched_late(work: Work, device: int, pieces: Intervals) -> Int64:
-    """The piece of work that ended each idle piece, if it was launched no earlier; -1 else; shape (k,)."""
+    """The work that ended each idle piece, if it was launched late, else -1; shape (k,)."""
     rows = np.flatnonzero(work.device == device)
     rows = rows[np.argsort(work.start_ns[rows], kind="stable")]
     found = np.searchsorted(work.start_ns[rows], pieces.end)

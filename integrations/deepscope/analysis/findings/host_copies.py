@@ -21,7 +21,7 @@ from deepscope.trace.model import Int64, Kind
 __all__ = ["RULE"]
 
 WORTH = 0.005
-"""Share of the wall time that would be saved, from which on a line is named."""
+"""A line is named if it would save at least this share of the wall time."""
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
@@ -105,7 +105,7 @@ _TO_DEVICE = re.compile(r"\.cuda\(\)|\.to\((?:self\.)?device\)")
 
 
 def _edits(facts: Facts, location: int) -> tuple[Edit, ...]:
-    """`non_blocking=True` in the copy, where it is plain, and `pin_memory=True` in the file's data loaders."""
+    """`non_blocking=True` in a copy that is easy to read, and `pin_memory=True` in the file's data loaders."""
     if location < 0:
         return ()
     place, trace = facts.locations[location], facts.trace

@@ -13,7 +13,7 @@ from deepscope.records import Finding
 __all__ = ["RULE"]
 
 WORTH = 0.03
-"""Share of the wall time that the device is idle because of a line, from which on it is named."""
+"""A line is named if the device is idle because of it for at least this share of the wall time."""
 
 
 def _find(facts: Facts) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from deepscope.records import Edit, Evidence, Finding, Remedy, Severity
 __all__ = ["Rule", "severity_of"]
 
 _SEVERITIES: tuple[tuple[float, Severity], ...] = ((0.1, "warning"), (0.02, "info"))
-"""Shares of the wall time that would be saved."""
+"""By the share of the wall time that would be saved."""
 
 
 def severity_of(saving_ns: int, wall_ns: int) -> Severity:
@@ -45,10 +45,10 @@ class Rule:
             facts: of the analysis.
             location: index into `Scopes.locations`; -1 where no line is known.
             message: what is wrong.
-            evidence: figures by name: `…_ns` and `…_bytes` over the whole extent, means in `…_us`. Integers are counts
-                or sums, which add up over ranks; fractions are not.
-            saving_ns: at most so much time less over the whole extent; how it is estimated stands in the rule's page.
-                Work that runs on after the window cannot save more than the window.
+            evidence: figures by name: `…_ns` and `…_bytes` over the whole extent, means in `…_us`. Integers add up over
+                ranks; fractions do not.
+            saving_ns: at most so much time over the whole extent, and never more than the window; the rule's page says
+                how it is estimated.
             remedy: what to do.
             edits: what a machine can do, all together or none.
         """

@@ -15,9 +15,9 @@ from deepscope.trace.model import Kind
 __all__ = ["RULE"]
 
 WORTH = 0.01
-"""Share of the wall time in gaps before a line's kernels, from which on it is named."""
+"""A line is named if the gaps before its kernels take at least this share of the wall time."""
 MANY = 10
-"""Kernels a step (without steps: in all) from which on a line counts as launching many."""
+"""A line launches many if it launches so many in a step (without steps: in all)."""
 TINY_NS = 20_000
 """A longer kernel, on average, leaves the CPU time to launch the next one."""
 

@@ -20,13 +20,14 @@ from deepscope.trace.model import Int64, Kind
 __all__ = ["RULE"]
 
 WORTH = 0.02
-"""Share of the wall time that would be saved, from which on a line is named."""
+"""A line is named if it would save at least this share of the wall time."""
 MANY = 200
-"""Times a step (without steps: in all) that a line starts something, from which on it counts as looping."""
+"""A line loops if it starts something at least so often in a step (without steps: in all)."""
 AT_ONCE = 20
-"""What one run of a line starts at most; where it is more and the line holds no loop, the loop is a library's."""
+"""One run of a line starts at most so much. If it starts more and holds no loop, the loop is a library's."""
 TINY_NS = 10_000
-"""Median time of such an operator: most of it goes for the call, not for arithmetic. As much Python belongs to one."""
+"""A tiny operator takes at most this (the median): most of it is the call, not arithmetic. As much Python belongs to
+one."""
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
@@ -39,7 +40,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         if started.times[line] > AT_ONCE * runs[line] and not repeats_within(facts.trace, facts.locations[line]):
             continue
         duration = started.duration_ns[started.location == line]
-        # The mean would go by the few that the machine interrupted.
+        # A few that the machine interrupted would decide the mean.
         median_ns = float(np.median(duration)) if len(duration) else 0.0
         # One run a step would do what all of them do.
         whole = _overhead_ns(facts, line, duration)
@@ -63,10 +64,10 @@ def _find(facts: Facts) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _Started:
-    """What lines start on the training thread, forward and outside the optimizer, whose loop no line can turn round."""
+    """What lines start on the training thread: forward, and outside the optimizer, whose loop is not the user's."""
 
     times: Int64
-    """By line: operators and calls of modules between which and the line stands no module; shape (lines + 1,)."""
+    """By line: operators and calls of modules, without those within a module; shape (lines + 1,)."""
     location: Int64
     """The line of each operator that no other called, within modules too; shape (o,)."""
     duration_ns: Int64
@@ -101,7 +102,7 @@ def _counts(facts: Facts, rows: Int64) -> Mask:
 
 
 def _overhead_ns(facts: Facts, line: int, duration_ns: Int64) -> int:
-    """What a line's operators cost by being many: of a longer one the call, and the Python around them."""
+    """What a line's operators cost by being many: their calls, and the Python around them."""
     python_ns = int(facts.analysis.columns["self_cpu_ns"][line]) - int(duration_ns.sum())
     return int(np.minimum(duration_ns, TINY_NS).sum()) + min(max(python_ns, 0), TINY_NS * len(duration_ns))
 

@@ -64,12 +64,12 @@ class CausedWaits:
         return len(self.start)
 
     def choose(self, rows: Mask) -> CausedWaits:
-        """Those of some rows; `rows` has shape (k,)."""
+        """The waits of some rows; `rows` has shape (k,)."""
         return CausedWaits(self.start[rows], self.end[rows], self.location[rows], self.cause[rows])
 
 
 def caused_waits(trace: Trace, operators: Operators, work: Work, waits: Int64, location: Int64) -> CausedWaits:
-    """The causes of one thread's waits, which are events; `location` is the line that owns each event, shape (n,)."""
+    """One thread's waits (events) with their causes; `location` is the line that owns each event, shape (n,)."""
     events = trace.events
     found = _outermost(events.start_ns[waits], events.end_ns[waits], waits)
     cause, copy = _climb(trace, operators, found)

@@ -16,7 +16,7 @@ __all__ = ["path_columns", "path_values"]
 def path_values(work: OwnedWork, self_cpu_ns: Int64, extent: Extent) -> Int64:
     """Self values by call path, shape (paths, 3): device time, the backward part of it, CPU time.
 
-    `self_cpu_ns` is the last of them, `CpuTime.self_by_path`.
+    `self_cpu_ns` is `CpuTime.self_by_path`.
     """
     counted = extent.holds(work.launch_ns)
     backward = counted & work.backward

@@ -24,13 +24,13 @@ __all__ = ["CpuTime", "cpu_time"]
 
 @dataclass(frozen=True, slots=True)
 class CpuTime:
-    """CPU time by call path on the thread itself, and what lines say beside it."""
+    """CPU time by call path on the thread itself, and the columns of lines that go with it."""
 
     self_by_path: Int64
     """Shape (paths,); the first place is time in operators that ran with no line open on their thread."""
     columns: Columns
-    """Entries of each line and what they cost; its self time outside operators and runtime calls, and what of that was
-    waiting. All 0 without line scopes, but for the entries, which frames have too."""
+    """Entries and what they cost; self time outside operators and runtime calls, and the part of it that was waiting.
+    Frames have entries alone, `Call stack` texts nothing."""
 
 
 def cpu_time(

@@ -42,14 +42,14 @@ def timeline(events: Events, runs: LineRuns, training_thread: int, within: Inter
 
 
 def idle(work: OwnedWork, within: Intervals) -> list[Intervals]:
-    """When each device that does any work in the trace has none, within a window. A CPU-only trace has no idle time."""
+    """When each device that works at all has no work, within a window; nothing where the CPU is the device."""
     return [busy.complement(within) for busy in work.busy.values()] if work.metric == "device" else []
 
 
 def idle_by_line(work: OwnedWork, lines: int, line: Timeline | None, within: Intervals) -> Int64:
     """Idle nanoseconds by line, all devices together; shape (lines + 1,), the last place for idle time on no line.
 
-    `line` is the timeline of the same window; a trace without a device needs none.
+    `line` is the timeline of the same window, None without a device.
     """
     result = np.zeros(lines + 1, np.int64)
     if line is not None:

@@ -34,8 +34,7 @@ def line_columns(
 ) -> Columns:
     """All fields of `records.Numbers`; columns of shape (lines + 1,), the last place for what reached no line.
 
-    Idle time is sought in a window, whose timeline is given (None without a device); the other arrays are as `Analysis`
-    has them.
+    `idle_in` is the window in which idle time counts. The other arrays are those of `Analysis`.
     """
     trace, work, location = of.trace, of.work, of.owners.location
     lines = len(of.scopes.locations)
@@ -54,7 +53,7 @@ def line_columns(
 
 
 def _operator_columns(of: Attribution, flops: Int64, extent: Extent) -> Columns:
-    """Operators that a line itself starts: no other stands between, and autograd's own spans are left out; FLOPs."""
+    """FLOPs, and the operators that a line starts itself: not from another one, and not autograd's own spans."""
     operators, open_scope = of.operators, of.owners.open_scope
     outermost = operators.caller < 0
     if of.scopes.source != "call_stack":
@@ -69,7 +68,7 @@ def _operator_columns(of: Attribution, flops: Int64, extent: Extent) -> Columns:
 
 
 def _worker_columns(trace: Trace, locations: list[Location], extent: Extent) -> Columns:
-    """Time in data-loader workers. They do not say in which step, so that a single step has none."""
+    """Time in data-loader workers. The trace does not say in which step, so that a single step has none."""
     columns = {name: np.zeros(len(locations) + 1, np.int64) for name in ("worker_ns", "worker_cpu_ns")}
     if extent.spans is None:
         index = {(one.file, one.line): i for i, one in enumerate(locations)}

@@ -44,12 +44,12 @@ def memory_columns(
 
 
 def _live_at_peak(memory: MemoryEvents, rows: Int64, location: Int64, lines: int, counted: Mask) -> Int64:
-    """Live bytes by line at one device's peak; `rows` in order of time, the peak sought among those `counted`."""
+    """Live bytes by line at one device's peak; `rows` in order of time, the peak is sought among those `counted`."""
     size = memory.size_bytes[rows]
     live = memory.total_allocated_bytes[rows]
     if (live < 0).any():
         live = np.cumsum(size)
-        # What was freed without having been allocated in the window was there before.
+        # Bytes that are freed but not allocated in the window were there before.
         live = live - min(int(live.min()), 0)
     instants = np.flatnonzero(counted)
     at = int(instants[np.argmax(live[instants])])
@@ -60,6 +60,6 @@ def _live_at_peak(memory: MemoryEvents, rows: Int64, location: Int64, lines: int
     last = np.append(address[1:] != address[:-1], True)
     held = order[last & (size[order] > 0)]
     result = by_line(location[held], lines, size[held])
-    # A file that says less than its own blocks sum up to is not believed.
+    # The file's total counts unless its own blocks sum up to more.
     result[lines] += max(int(live[at]) - int(size[held].sum()), 0)
     return result

@@ -19,7 +19,7 @@ __all__ = ["module_columns"]
 def module_columns(events: Events, work: OwnedWork, modules: ModuleScopes, extent: Extent) -> Columns:
     """Numbers by module; columns of shape (modules + 1,), the last place for what ran in none.
 
-    A module's CPU time is that of its calls, the backward pass not among them.
+    A module's CPU time is that of its calls, without the backward pass.
     """
     count = len(modules.names)
     paths, path = paths_of_forest(modules.callers, modules.module)

@@ -1,4 +1,4 @@
-"""Where Python's own time was no work: the thread slept, or waited for a file, a lock, or the data loader's workers."""
+"""Python's own time that was no work: the thread slept, or waited for a file, a lock, or loader workers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["waiting_ns"]
 def waiting_ns(
     trace: Trace, scopes: Int64, python_ns: Int64, in_calls_ns: Int64, extent: Extent
 ) -> tuple[Int64, Int64]:
-    """Of the Python time of each run of a line, what it waited for loader workers and what it was blocked otherwise.
+    """How long Python waited in each run of a line: for loader workers, and for anything else.
 
-    The recorder marks how long a stretch of a line was off the CPU, not where in it: what operators and runtime calls
-    may have waited is taken off first, so that these are the least that Python waited. 0 where the trace has no marks.
+    The recorder marks how long a stretch of a line was off the CPU, but not where in it. Operators and runtime calls
+    may have waited, so their time is taken off first: Python waited at least the rest. 0 without marks in the trace.
 
     Args:
         trace: any trace.

@@ -39,7 +39,7 @@ _NAMES = (
 
 
 def phase_of_name(name: str) -> int | None:
-    """Index into `PHASES` of what an annotation marks by its name alone."""
+    """The phase (index into `PHASES`) that an annotation marks by its name; None for none."""
     return next((phase for phase, pattern in _NAMES if pattern.search(name)), None)
 
 
@@ -74,7 +74,7 @@ class PhaseTimeline:
 def find_phases(
     trace: Trace, calls: CallForest, operators: Operators, modules: ModuleScopes, training: Training
 ) -> PhaseTimeline:
-    """The phases of a trace, the innermost span that marks one deciding."""
+    """The phases of a trace; the innermost span that marks one decides."""
     start, end, phase = _spans(trace, calls, operators, modules, training)
     window = training.window
     cuts = distinct_values(np.concatenate((start, end, window.start, window.end, training.steps.spans.start)))
@@ -161,7 +161,7 @@ def _backward_spans(events: Events, calls: CallForest, forward_operators: Int64)
 def _forward_spans(
     events: Events, forward_operators: Int64, ends: Int64, backward: Intervals, training: Training
 ) -> Intervals:
-    """Where nothing marks the forward pass: from the first differentiable operator after another phase to the backward.
+    """The forward passes where nothing marks them: from the first differentiable operator to the backward pass.
 
     Args:
         events: of the trace.

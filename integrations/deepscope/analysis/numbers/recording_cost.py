@@ -15,7 +15,7 @@ from deepscope.trace.model import Int64, Trace
 __all__ = ["RecordingCost", "cost_of_entry_ns", "recording_cost"]
 
 _DEAREST_ENTRY_NS = 10**6
-"""A thousand times what entries cost: a greater cost is damage, and would overflow."""
+"""A thousand times the usual cost. A greater one is damage, and would overflow."""
 
 
 def cost_of_entry_ns(trace: Trace, scopes: Scopes) -> int:

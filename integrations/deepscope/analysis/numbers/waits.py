@@ -1,4 +1,4 @@
-"""Where the CPU waited for the device: synchronising calls, by line, each thread's overlaps counted once."""
+"""Where the CPU waited for the device: synchronising calls by line. Overlaps on one thread count once."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ __all__ = ["Attribution", "attribute"]
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """What analyses start from; each takes those parts that it needs."""
+    """What analyses start from. Each takes the parts that it needs."""
 
     trace: Trace
     operators: Operators
@@ -29,7 +29,7 @@ class Attribution:
     work: OwnedWork
     runs: LineRuns
     paths: PathTable
-    """Those of events, of work and of runs."""
+    """The paths of `owners`, `work` and `runs`."""
 
 
 def attribute(trace: Trace) -> Attribution:

@@ -34,7 +34,7 @@ class ModuleScopes:
     module: Int64
     """Index into `names`; shape (m,)."""
     callers: Int64
-    """Position in `nodes` of the module call around each, backward work below its forward; shape (m,)."""
+    """Position in `nodes` of the module call around each; backward work lies in its forward; shape (m,)."""
     callers_on_thread: Int64
     """The same by its own thread alone; shape (m,)."""
     of_event: Int64

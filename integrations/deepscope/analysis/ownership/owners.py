@@ -65,7 +65,7 @@ def find_owners(trace: Trace, scopes: Scopes, calls: CallForest, paths: PathBuil
 def _owning_scope(calls: CallForest, marks: Mask) -> Int64:
     """The event that stands for the owning line of each event; shape (n,).
 
-    Backward work whose forward ran on no line goes, like that without a forward, to the line that called `backward()`.
+    Backward work without a forward, or whose forward ran on no line, goes to the line that called `backward()`.
     """
     owner = nearest(calls.up, marks)
     lost = np.flatnonzero((owner < 0) & calls.backward)
@@ -78,7 +78,7 @@ def _owning_scope(calls: CallForest, marks: Mask) -> Int64:
 
 
 def find_runs(scopes: Scopes, calls: CallForest, owners: Owners, paths: PathBuilder) -> LineRuns:
-    """All runs of lines; what paths they have on their own threads is added to `paths`."""
+    """All runs of lines; their paths on their own threads are added to `paths`."""
     nodes = np.flatnonzero(scopes.marks)
     location = scopes.location[nodes]
     caller = position_in(nodes, pick(owners.open_scope, calls.parent[nodes]), len(owners.location))
@@ -87,7 +87,7 @@ def find_runs(scopes: Scopes, calls: CallForest, owners: Owners, paths: PathBuil
 
 
 _DEEPEST = 8
-"""Backward passes within backward passes that are followed."""
+"""Backward passes within each other are followed so deep."""
 
 
 def joined_paths(paths: PathBuilder, calls: CallForest, path: Int64, node: Int64) -> Int64:

@@ -61,7 +61,7 @@ def find_training(trace: Trace, parent: Int64, launched_by: Int64) -> Training:
 
 
 def _find_steps(trace: Trace, training_thread: int) -> Steps:
-    """The steps on the training thread; where two overlap, the earlier one ends where the later begins."""
+    """The steps on the training thread. If two overlap, the earlier one ends where the later begins."""
     events = trace.events
     found = np.flatnonzero(step_events(trace) & (events.thread == training_thread))
     found = found[np.argsort(events.start_ns[found], kind="stable")]
@@ -88,8 +88,8 @@ def _window(trace: Trace, steps: Steps) -> Intervals:
 def _training_thread(trace: Trace, parent: Int64, launched_by: Int64) -> int:
     """The thread with the steps, else the one with most launches.
 
-    Launches below autograd's engine, or that TorchScript forked, do not count. A trace without launches has the thread
-    with most line scopes, else with most operators; a trace with nothing on the CPU has none, -1.
+    Launches below autograd's engine or in forked functions of TorchScript do not count. Without launches it is the
+    thread with most line scopes, else with most operators; with nothing on the CPU there is none, -1.
     """
     thread = trace.events.thread
     elsewhere = named(

@@ -37,7 +37,7 @@ class Work:
     start_ns: Int64
     end_ns: Int64
     duration_ns: Int64
-    """What counts: the event's duration, with `cpu_self` the operator's own part of it."""
+    """The event's duration; with `cpu_self` the operator's own part of it."""
     launch_ns: Int64
     """When it was launched; its own start where that is unknown."""
     device: Int64

@@ -1,4 +1,4 @@
-"""Where below a user's line the time goes inside installed packages, and what would open them up."""
+"""Where a user's line spends its time inside installed packages, and which `include=` would open them up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PLUMBING = re.compile(r"torch/nn/modules/module\.py$|torch/optim/optimizer\.py$
 def _include(module: str) -> str:
     """The `include=` pattern that opens a function up: the folder that holds its module.
 
-    It is the module alone where the folder is a whole package, or torch's, which holds much that a program never uses.
+    It names the module alone where the folder is a whole package, or torch's, which holds much that is never used.
     """
     folder = module.rpartition(".")[0]
     return f"{folder}.*" if "." in folder and not module.startswith("torch.") else module
@@ -46,7 +46,8 @@ def _include(module: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Events that stand for library functions: indexes into `names` by event, -1 for others; torch's are apart."""
+    """The library function that each event stands for: an index into `names`, -1 for none. torch's have a column of
+    their own."""
 
     names: list[tuple[str, str]]
     function: Int64
@@ -58,10 +59,10 @@ class _Places:
 def hot_libraries(
     trace: Trace, calls: CallForest, scopes: Scopes, work: OwnedWork, *, operator: Int64, counted: Mask
 ) -> dict[int, list[Library]]:
-    """For each line that spends most of its own device time in installed packages: where, largest first.
+    """Where each line spends its time that spends most of its own device time in installed packages, largest first.
 
-    The innermost function of a package other than torch is named; only where there is none, torch's own. Of modules
-    within one another it is the innermost that calls modules.
+    The innermost function of a package other than torch is named, else torch's own. Of modules within each other the
+    innermost one that calls modules is named.
 
     `operator` and `counted` are as `Analysis` has them.
     """
@@ -135,7 +136,7 @@ def _find_places(trace: Trace, calls: CallForest, scopes: Scopes) -> _Places:
         known: dict[int, tuple[str, str, bool]],
         size: int,
     ) -> None:
-        """Give the rows their functions by what is known of each value; the flag says that it is torch's."""
+        """Gives the rows their functions by the value in a column; the flag says whether a function is torch's."""
         tables = np.full((2, size + 1), -1, np.int64)
         for value, (module, name, is_torch) in known.items():
             tables[int(is_torch), value] = index.setdefault((module, name), len(index))
