@@ -57,7 +57,7 @@ def read_nodes(found: Attribution) -> Iterator[tuple[tuple[str, int], int | None
     for root in backward_partners(trace)[0].tolist():
         number = int(trace.events.sequence[root])
         if number >= 0:
-            location = int(found.location[root])
+            location = int(found.owners.location[root])
             line = found.scopes.locations[location].line if location >= 0 else None
             yield (trace.strings[trace.events.name[root]].removeprefix(ENGINE), number), line
 

@@ -56,7 +56,7 @@ def test_the_innermost_frame_of_each_operator_is_the_line_that_owns_its_work(rec
     trace = read_trace(recorded(name))
     found = attribute(trace)
     operators = np.flatnonzero(trace.events.kind == Kind.OPERATOR).tolist()
-    owners = [found.scopes.locations[at] if (at := found.location[event]) >= 0 else None for event in operators]
+    owners = [found.scopes.locations[at] if (at := found.owners.location[event]) >= 0 else None for event in operators]
     innermost = [stack[0] if (stack := stack_of(trace, event)) else None for event in operators]
     assert [frame and (frame.path, frame.line) for frame in innermost] == [
         place and (place.file, place.line) for place in owners
@@ -78,7 +78,7 @@ def test_the_frames_alone_say_what_the_lines_say(recorded: Any, name: str, tmp_p
 
     def owners(found: Any) -> list[Any]:
         operators = np.flatnonzero(found.trace.events.kind == Kind.OPERATOR)
-        places = [found.scopes.locations[at] if at >= 0 else None for at in found.location[operators].tolist()]
+        places = [found.scopes.locations[at] if at >= 0 else None for at in found.owners.location[operators].tolist()]
         return [place and (place.file, place.line, place.exact) for place in places]
 
     assert without.scopes.source == "call_stack"

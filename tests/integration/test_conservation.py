@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 
+from deepscope.analysis import build
 from deepscope.analysis.analysis import Analysis, analyse
-from deepscope.analysis.build import build_profile
 from deepscope.analysis.ownership.attribution import Attribution, attribute
+from deepscope.analysis.ownership.call_stacks import call_stacks
 from deepscope.records import Profile
 from deepscope.trace.model import Kind, Trace
 from deepscope.trace.read import read_trace
@@ -23,19 +27,52 @@ def path(request: pytest.FixtureRequest) -> Path:
     return request.param
 
 
+Record = TypeVar("Record")
+
+
+def arrays_of(record: Any) -> Iterator[np.ndarray]:
+    """Every array in a record, however deep."""
+    if isinstance(record, np.ndarray):
+        yield record
+    elif is_dataclass(record):
+        for field in fields(record):
+            yield from arrays_of(getattr(record, field.name))
+    elif isinstance(record, dict):
+        for value in record.values():
+            yield from arrays_of(value)
+
+
+def read_only(record: Record) -> Record:
+    """The record, whose arrays raise when they are written to."""
+    for array in arrays_of(record):
+        array.setflags(write=False)
+    return record
+
+
 @lru_cache(maxsize=1)
 def read(path: Path) -> Trace:
-    return read_trace(path)
+    return read_only(read_trace(path))
 
 
 @lru_cache(maxsize=1)
 def attributed(path: Path) -> Attribution:
-    return attribute(read(path))
+    return read_only(attribute(read(path)))
 
 
 @lru_cache(maxsize=1)
 def profile_of(path: Path) -> Profile:
-    return build_profile(read(path))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "attribute", lambda _: attributed(path))
+        patch.setattr(build, "analyse", lambda *given: read_only(analyse(*given)))
+        return build.build_profile(read(path))
+
+
+def test_no_analysis_writes_to_what_others_read(path):
+    """Nor do those of the other tests here, which share these records."""
+    assert not any(array.flags.writeable for array in arrays_of(attributed(path)))
+    assert len(list(arrays_of(attributed(path)))) > 50
+    profile_of(path)
+    call_stacks(attributed(path))
 
 
 def work_ns(trace: Trace) -> int:
@@ -140,16 +177,16 @@ def test_phases_sum_to_the_window_and_to_each_step(path):
 def test_the_steps_sum_to_the_whole(path):
     attribution = attributed(path)
     whole = analyse(attribution)
-    numbers = np.unique(attribution.steps.number).tolist()
+    numbers = np.unique(attribution.training.steps.number).tolist()
     steps = [analyse(attribution, number) for number in numbers]
     if not steps:
         assert profile_of(path).steps == []
         return
-    outside = attribution.work_step < 0
+    outside = attribution.work.step < 0
     for name, values in (("self_device_ns", attribution.work.duration_ns), ("launches", None)):
         rest = outside if values is not None else outside & (attribution.work.kind == Kind.KERNEL)
         lost = np.zeros(len(whole.columns[name]), np.int64)
-        np.add.at(lost, attribution.work_location[rest], 1 if values is None else values[rest])
+        np.add.at(lost, attribution.work.location[rest], 1 if values is None else values[rest])
         assert (sum(step.columns[name] for step in steps) + lost == whole.columns[name]).all(), name
     assert (sum(step.columns["idle_ns"] for step in steps) == whole.columns["idle_ns"]).all()
     assert sum(step.window.total_ns for step in steps) == whole.window.total_ns
@@ -169,5 +206,5 @@ def assert_conserves(analysis: Analysis) -> None:
 
 def test_a_line_owns_what_ends_its_call_path(path):
     attribution = attributed(path)
-    location = np.array(attribution.paths.location)
-    assert (location[attribution.work_path] == attribution.work_location).all()
+    location = attribution.paths.location
+    assert (location[attribution.work.path] == attribution.work.location).all()

@@ -117,7 +117,7 @@ def broken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def test_what_is_compiled_after_a_graph_break_stands_at_the_call_of_the_compiled_function(broken: Attribution) -> None:
     lines: dict[str, set[int]] = {}
     for event in (broken.trace.events.kind == Kind.OPERATOR).nonzero()[0].tolist():
-        line = broken.scopes.locations[broken.location[event]].line
+        line = broken.scopes.locations[broken.owners.location[event]].line
         lines.setdefault(broken.trace.strings[broken.trace.events.name[event]], set()).add(line)
 
     def at(mark: str) -> set[int]:

@@ -1,22 +1,23 @@
-"""All analyses of one extent of a trace, run once and shared by what is built from them."""
+"""All analyses of one extent of a trace, run once and shared by the tables and findings that are built from them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from deepscope.analysis.algebra.ancestry import pick
+from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.extent import Extent
-from deepscope.analysis.numbers.cpu_time import CpuTime, cpu_time
+from deepscope.analysis.algebra.selection import Columns, Mask
+from deepscope.analysis.numbers.call_paths import path_values
+from deepscope.analysis.numbers.cpu_time import cpu_time
+from deepscope.analysis.numbers.flops import flops_of_operators
 from deepscope.analysis.numbers.idle import Timeline, timeline
-from deepscope.analysis.numbers.lines import Columns, line_columns, path_columns, path_values
+from deepscope.analysis.numbers.lines import line_columns
 from deepscope.analysis.numbers.phases import PhaseTimeline, find_phases
+from deepscope.analysis.numbers.waits import find_waits
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.locations import compiled_regions
 from deepscope.analysis.ownership.modules import ModuleScopes, find_modules
-from deepscope.trace.arrays import distinct_values
+from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64
 
 __all__ = ["Analysis", "analyse"]
@@ -30,54 +31,55 @@ class Analysis:
     extent: Extent
     window: Intervals
     """Where wall time and idle time are measured."""
-    cpu: CpuTime
+    counted: Mask
+    """Which pieces of work were launched within the extent; shape (w,)."""
     columns: Columns
     """By line; shape (lines + 1,), the last place for no line."""
     by_path: Int64
     """Self values by call path, shape (paths, 3): device time, its backward part, CPU time."""
     operator: Int64
-    """The operator that launched each piece of work, -1 for none; shape (w,)."""
+    """The event of the operator that launched each piece of work, -1 for none; shape (w,)."""
+    flops: Int64
+    """Of each operator, each product counted once; shape (k,)."""
+    waits: Int64
+    """The events (ascending) in which a CPU thread waits for the device."""
     modules: ModuleScopes
     phases: PhaseTimeline
     timeline: Timeline | None
-    """What the training thread was on in the window; None where there is no device whose idle time that explains."""
+    """What the training thread was on in the window; None without a device, which has idle time to explain."""
     compiled: Int64
     """Lines (ascending) that call compiled functions."""
-
-    @property
-    def counted(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Which pieces of work were launched within the extent; shape (w,)."""
-        return self.extent.holds(self.attribution.work.launch_ns)
 
 
 def analyse(attribution: Attribution, step: int | None = None) -> Analysis:
     """Runs the analyses over the whole trace or over the step of this number, which must be there."""
-    if step is None:
-        extent, window = Extent(None), attribution.window
-    else:
-        window = attribution.steps.chosen(step)
-        extent = Extent(window)
-    cpu = cpu_time(attribution, extent)
-    values = path_values(attribution, cpu, extent)
-    lines = len(attribution.scopes.locations)
-    line = timeline(attribution, window) if attribution.work.metric == "device" else None
-    columns = line_columns(attribution, cpu, extent, window, line)
-    columns |= path_columns(attribution, values, np.arange(lines), lines)
-    beside_work = columns["idle_ns"] if attribution.work.metric == "device" else columns["python_ns"]
-    columns["cost_ns"] = columns["self_device_ns"] + beside_work
-    modules = find_modules(attribution)
-    regions = compiled_regions(attribution.trace)
-    callers = attribution.location[regions]
+    trace, calls, operators, work = attribution.trace, attribution.calls, attribution.operators, attribution.work
+    training, runs = attribution.training, attribution.runs
+    window = training.window if step is None else training.steps.chosen(step)
+    extent = Extent(None if step is None else window)
+    scopes, owners, paths = attribution.scopes, attribution.owners, attribution.paths
+    cpu = cpu_time(trace, scopes, runs, calls=calls, operators=operators, owners=owners, paths=paths, extent=extent)
+    by_path = path_values(work, cpu.self_by_path, extent)
+    has_device = work.metric == "device"
+    waits = find_waits(trace, has_device=has_device)
+    flops = flops_of_operators(trace, operators)
+    line = timeline(trace.events, runs, training.thread, window) if has_device else None
+    modules = find_modules(trace, calls)
+    callers = owners.location[compiled_regions(trace)]
     return Analysis(
         attribution=attribution,
         extent=extent,
         window=window,
-        cpu=cpu,
-        columns=columns,
-        by_path=values,
-        operator=pick(attribution.operators.nodes, pick(attribution.operators.around, attribution.work.node)),
+        counted=extent.holds(work.launch_ns),
+        columns=line_columns(
+            attribution, cpu, extent, by_path=by_path, waits=waits, flops=flops, idle_in=window, timeline=line
+        ),
+        by_path=by_path,
+        operator=pick(operators.nodes, pick(operators.around, work.node)),
+        flops=flops,
+        waits=waits,
         modules=modules,
-        phases=find_phases(attribution, modules),
+        phases=find_phases(trace, calls, operators, modules, training),
         timeline=line,
         compiled=distinct_values(callers[callers >= 0]),
     )

@@ -30,8 +30,8 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
         OptionError: the trace has no step of this number; the message lists those that it has.
     """
     attribution = attribute(trace)
-    if step is not None and step not in attribution.steps.number:
-        known = ", ".join(map(str, attribution.steps.number.tolist()))
+    if step is not None and step not in attribution.training.steps.number:
+        known = ", ".join(map(str, attribution.training.steps.number.tolist()))
         raise OptionError("step", step, f"no such step; it has {known or 'no steps'}")
     analysis = analyse(attribution, step)
     files = _files(trace)
@@ -47,7 +47,7 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
         resolved=resolved(analysis),
         functions=function_table(analysis),
         modules=module_table(analysis),
-        operators=operator_table(attribution, analysis.extent),
+        operators=operator_table(trace, attribution.operators, work, analysis.flops, analysis.extent),
         kernels=kernel_table(trace, work, analysis.operator, analysis.extent),
         steps=step_table(analysis),
         phases=phase_table(analysis),

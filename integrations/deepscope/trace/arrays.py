@@ -1,4 +1,4 @@
-"""Small operations on arrays that NumPy has only slower, or at the price of a slower start."""
+"""Small operations on arrays that NumPy lacks, does more slowly, or imports more for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["distinct_places", "distinct_values", "stable_order"]
+__all__ = ["distinct_places", "distinct_values", "first_with", "pick", "stable_order"]
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -37,8 +37,24 @@ def distinct_places(values: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.int
     return found + low, table[code]
 
 
+def pick(table: npt.NDArray[np.int64], index: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """`table[index]`, with -1 where `index` is -1."""
+    if not len(table):
+        return np.full(len(index), -1, np.int64)
+    return np.where(index < 0, -1, table[index])
+
+
 def stable_order(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """`np.argsort(values, kind="stable")` for values of 0 and more, in linear time where none of them is large."""
     if len(values) and int(values.max()) < 1 << 15:
         values = values.astype(np.int16)  # NumPy sorts 16 bits by counting
     return np.argsort(values, kind="stable")
+
+
+def first_with(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The first place in `ids` of each wanted one, -1 for none; shape of `wanted`."""
+    if not len(ids):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(ids, kind="stable")
+    at = order[np.minimum(np.searchsorted(ids[order], wanted), len(ids) - 1)]
+    return np.where(ids[at] == wanted, at, -1)

@@ -14,14 +14,30 @@ import numpy.typing as npt
 
 from deepscope.trace.format.header import Header
 
-__all__ = ["CounterEvents", "Events", "Flows", "Int32", "Int64", "Kind", "MemoryEvents", "Scope", "Thread", "Trace"]
+__all__ = [
+    "QUEUE_OFFSET",
+    "CounterEvents",
+    "Events",
+    "Flows",
+    "Int32",
+    "Int64",
+    "Kind",
+    "MemoryEvents",
+    "Scope",
+    "Thread",
+    "Trace",
+]
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
+QUEUE_OFFSET = 1 << 61
+"""Added to the `correlation_id` of torch_npu's enqueue and dequeue: CANN's connections, which stand in the same column,
+are numbered apart from them."""
+
 
 class Kind(IntEnum):
-    """What an event is, whatever name its recorder gave the category; the order is the nesting order at equal times."""
+    """What an event is, by whatever name its recorder calls it. Lower kinds enclose higher ones at equal times."""
 
     ANNOTATION = 0
     """`user_annotation`: `record_function` spans, `ProfilerStep#N`, the data loader's and the optimizer's own."""
@@ -179,7 +195,7 @@ class Trace:
     truncated: bool = False
     """The file ended early and what was whole has been read."""
     left_out: int = 0
-    """Complete events and memory events that are in the file but not here: their times or sizes cannot be true."""
+    """How many events of the file are not here because their times or sizes cannot be true."""
 
     @property
     def has_line_scopes(self) -> bool:

@@ -177,8 +177,10 @@ def is_cache_lookup(name: str) -> bool:
 
 
 def is_numbered_early(name: str) -> bool:
-    """Whether a node takes its sequence number before the operators that it is made of, outside of any: TorchScript's
-    (torch/csrc/jit/runtime/graph_executor.cpp makes the node, then runs the graph)."""
+    """Whether a node takes its sequence number before its operators run, as TorchScript's do.
+
+    torch/csrc/jit/runtime/graph_executor.cpp makes the node, then runs the graph.
+    """
     return name.endswith("DifferentiableGraphBackward")
 
 
@@ -225,5 +227,5 @@ def parse_frame(name: str) -> Frame | None:
 
 
 def parse_call_stack(text: str) -> list[Frame]:
-    """Frames of a `Call stack` argument, innermost first as written; what is no frame (`...`) is left out."""
+    """Frames of a `Call stack` argument, innermost first as written, without what is no frame (`...`)."""
     return [frame for part in text.split(";") if (frame := parse_frame(part.strip())) is not None]

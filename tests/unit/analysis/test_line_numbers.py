@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from deepscope.analysis.analysis import analyse
+from deepscope.analysis.ownership.attribution import attribute
 from deepscope.errors import OptionError
+from deepscope.records import Numbers
 from trace_builder import BACKWARD, TraceBuilder
 
 FILE = "/home/me/train.py"
@@ -15,6 +18,11 @@ def scopes(*lines: tuple[int, int, int], **metadata: object) -> TraceBuilder:
     for line, start, duration in lines:
         builder.line(FILE, line, "main", start, duration)
     return builder
+
+
+def test_every_number_that_a_line_can_have_is_filled(read):
+    analysis = analyse(attribute(read(scopes((10, 0, 1000)).kernel("k", 1, 2000, 1))))
+    assert set(analysis.columns) == set(Numbers.__struct_fields__)
 
 
 def test_cpu_time_is_without_and_with_the_lines_called(profile_of, at):

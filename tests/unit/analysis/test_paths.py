@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deepscope.analysis.algebra.ancestry import depth, nearest, position_in
 from deepscope.analysis.algebra.ranking import largest
-from deepscope.analysis.ownership.paths import PathTable
+from deepscope.analysis.ownership.paths import PathBuilder
 
 forests = st.lists(st.integers(0, 1000), max_size=40).map(
     lambda rows: [row % (i + 1) - 1 for i, row in enumerate(rows)]
@@ -46,8 +46,8 @@ def test_a_chain_of_ten_thousand_calls_is_walked():
     marked = np.zeros(10_000, np.bool_)
     marked[3] = True
     assert nearest(up, marked)[[2, 3, 9_999]].tolist() == [-1, 3, 3]
-    table = PathTable()
-    assert len(table.locations(int(table.intern_forest(up, np.zeros(10_000, np.int64))[-1]))) == 10_000
+    paths = PathBuilder()
+    assert len(paths.locations(int(paths.of_forest(up, np.zeros(10_000, np.int64))[-1]))) == 10_000
 
 
 def test_what_is_not_among_the_nodes_has_no_position():
@@ -56,25 +56,25 @@ def test_what_is_not_among_the_nodes_has_no_position():
 
 @given(forests, st.lists(st.integers(0, 3), min_size=40, max_size=40))
 def test_a_node_has_the_path_of_the_locations_above_it_and_equal_paths_are_one(up, places):
-    table = PathTable()
-    found = table.intern_forest(np.array(up, np.int64), np.array(places[: len(up)], np.int64)).tolist()
+    paths = PathBuilder()
+    found = paths.of_forest(np.array(up, np.int64), np.array(places[: len(up)], np.int64)).tolist()
     expected = [tuple(places[a] for a in reversed(ancestors(up, i))) for i in range(len(up))]
-    assert [tuple(table.locations(path)) for path in found] == expected
+    assert [tuple(paths.locations(path)) for path in found] == expected
     assert len(set(found)) == len(set(expected))
 
 
 @given(forests, st.lists(st.integers(0, 3), min_size=40, max_size=40), st.lists(st.integers(0, 9), min_size=41))
 def test_totals_count_each_value_once_for_every_location_on_its_path(up, places, weights):
-    table = PathTable()
-    table.intern_forest(np.array(up, np.int64), np.array(places[: len(up)], np.int64))
-    values = np.array([weights[i % len(weights)] for i in range(len(table))], np.int64)
-    expected = [sum(int(values[p]) for p in range(len(table)) if place in table.locations(p)) for place in range(4)]
-    assert table.totals(values, np.arange(4), 4).tolist() == expected
+    paths = PathBuilder()
+    paths.of_forest(np.array(up, np.int64), np.array(places[: len(up)], np.int64))
+    values = np.array([weights[i % len(weights)] for i in range(len(paths))], np.int64)
+    expected = [sum(int(values[p]) for p in range(len(paths)) if place in paths.locations(p)) for place in range(4)]
+    assert paths.table().totals(values, np.arange(4), 4).tolist() == expected
 
 
 def joined(forward: list[int], caller: list[int]) -> list[int]:
-    table = PathTable()
-    return table.locations(table.join(table.of(forward), table.of(caller)))
+    paths = PathBuilder()
+    return paths.locations(paths.join(paths.of(forward), paths.of(caller)))
 
 
 def test_a_join_has_each_line_once_and_ends_at_the_forward_line():

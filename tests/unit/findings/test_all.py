@@ -11,7 +11,7 @@ import pytest
 
 import built_profiles
 from deepscope.analysis.findings import RULES
-from deepscope.analysis.findings.facts import severity_of
+from deepscope.analysis.findings.rule import severity_of
 from deepscope.records import Profile, Remedy
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.findings import SHOWN, findings_entries

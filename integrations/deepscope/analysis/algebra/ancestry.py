@@ -1,20 +1,21 @@
-"""Walks along "parent" pointers for all events at once, by pointer doubling: logarithmic in the depth."""
+"""Walks along "parent" pointers, for all events at once."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 
-__all__ = ["depth", "nearest", "nearest_to", "pick", "position_in"]
+__all__ = ["depth", "nearest", "nearest_to", "position_in", "self_values"]
 
 
 def nearest(up: Int64, marked: npt.NDArray[np.bool_]) -> Int64:
     """The first marked node on the way up from each node, the node itself included; -1 for none.
 
     Args:
-        up: shape (n,); the next node on the way, -1 at the top. Must be free of cycles; nodes on one lead to -1.
+        up: shape (n,); the next node on the way, -1 at the top. Nodes on a cycle have no nearest one.
         marked: shape (n,).
     """
     n = len(up)
@@ -55,13 +56,6 @@ def nearest_to(nodes: Int64, up: Int64, marked: npt.NDArray[np.bool_]) -> Int64:
     return found
 
 
-def pick(table: Int64, index: Int64) -> Int64:
-    """`table[index]`, with -1 where `index` is -1."""
-    if not len(table):
-        return np.full(len(index), -1, np.int64)
-    return np.where(index < 0, -1, table[index])
-
-
 def position_in(nodes: Int64, wanted: Int64, among: int) -> Int64:
     """Position of each wanted index in `nodes`, -1 for what is not there; all indexes lie below `among`."""
     position = np.full(among, -1, np.int64)
@@ -80,3 +74,14 @@ def depth(up: Int64) -> Int64:
         distance = distance + distance[pointer]
         pointer = pointer[pointer]
     return distance[:n]
+
+
+def self_values(values: Int64, caller: Int64) -> Int64:
+    """Each node's value less those of the nodes that it called, at least 0; all of shape (k,).
+
+    `caller` is the position of each node's caller, -1 for none. Callees that outlast it may hold more than it.
+    """
+    called = caller >= 0
+    own: Int64 = values.copy()
+    np.subtract.at(own, caller[called], values[called])
+    return np.asarray(np.maximum(own, 0))

@@ -46,7 +46,7 @@ class Intervals:
         return np.where((i >= 0) & (ts < self.end[i]), i, -1)
 
     def complement(self, window: Intervals) -> Intervals:
-        """What of `window` they leave free."""
+        """The part of `window` that they leave free."""
         return _sweep(window, self, wanted=2)
 
     def intersection(self, other: Intervals) -> Intervals:
@@ -66,7 +66,7 @@ def _sweep(a: Intervals, b: Intervals, *, wanted: int) -> Intervals:
 
 
 def union(start: Int64, end: Int64) -> Intervals:
-    """The union of any intervals, in any order; touching ones become one, empty ones vanish."""
+    """The union of any intervals, in any order. Touching ones become one; empty ones vanish."""
     real = end > start
     if not real.all():
         start, end = start[real], end[real]

@@ -53,7 +53,7 @@ def largest(group: Int64, member: Int64, value: Int64, keep: int) -> Iterator[Sh
 def largest_named(group: Int64, name: Int64, value: Int64, keep: int, strings: Sequence[str]) -> Iterator[Share]:
     """`largest` where members are strings (indexes into `strings`, -1 for none); ties in the order of the alphabet.
 
-    So ties do not hang on the order of the events in a file.
+    So the order of the events in a file does not matter.
     """
     used = np.array(sorted(distinct(name, len(strings)), key=strings.__getitem__), np.int64)
     place = np.full(len(strings) + 1, -1, np.int64)

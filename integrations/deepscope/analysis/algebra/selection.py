@@ -9,9 +9,11 @@ import numpy.typing as npt
 
 from deepscope.trace.model import Int64, Kind, Trace
 
-__all__ = ["Mask", "by_line", "distinct", "named", "of_kind"]
+__all__ = ["Columns", "Mask", "by_line", "distinct", "named", "of_kind"]
 
 Mask = npt.NDArray[np.bool_]
+Columns = dict[str, Int64]
+"""Field of `records.Numbers` → sums by line, as `by_line` makes them."""
 
 
 def of_kind(trace: Trace, *kinds: Kind) -> Mask:
@@ -40,7 +42,7 @@ def named(trace: Trace, candidates: Mask, predicate: Callable[[str], object]) ->
 
 
 def by_line(location: Int64, lines: int, values: Int64 | None = None) -> Int64:
-    """Exact sums (without `values`: counts) by line, the last place for what has none (-1); shape (lines + 1,)."""
+    """Exact sums by line (counts without `values`); shape (lines + 1,), the last place for what has no line (-1)."""
     result = np.zeros(lines + 1, np.int64)
     np.add.at(result, location, 1 if values is None else values)
     return result

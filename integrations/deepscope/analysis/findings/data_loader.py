@@ -10,14 +10,14 @@ from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.numbers.workers import HAS_NO_WORKERS, HAS_WORKERS, worker_count
+from deepscope.analysis.ownership.workers import HAS_NO_WORKERS, HAS_WORKERS, worker_count
 from deepscope.records import Evidence, Finding
 from deepscope.trace.model import Kind
 
 __all__ = ["RULE"]
 
 WORTH = 0.05
-"""Share of the wall time that loading takes by itself, from which on it is named."""
+"""Loading is named from this share of the wall time on."""
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
@@ -42,8 +42,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
         for name in ("loader_wait_ns", "worker_ns", "worker_cpu_ns")
         if (ns := int(facts.analysis.columns[name].sum()))
     }
-    yield facts.finding(
-        RULE,
+    yield RULE.finding(
+        facts,
         location=int(by_line[:-1].argmax()) if by_line[:-1].any() else -1,
         message="the next batch is not there when it is needed: "
         + ("the device is idle meanwhile" if facts.has_device else "nothing else runs meanwhile"),
@@ -70,21 +70,21 @@ def _remedy(facts: Facts) -> str:
             "Load in other processes, `DataLoader(…, num_workers=4, persistent_workers=True)`, "
             "and make the slowest line of the loading cheaper."
         )
-    count = worker_count(facts.attribution.trace)
+    count = worker_count(facts.trace)
     more = f"more than its {count} workers" if count else "more workers"
     workers = facts.analysis.columns["worker_ns"][:-1]
     if not workers.any():
         return (
             f"Give it {more} (`num_workers`), or make what they do cheaper: how long their lines take was not recorded."
         )
-    place = facts.attribution.scopes.locations[int(workers.argmax())]
+    place = facts.locations[int(workers.argmax())]
     slowest = f"{place.function}, line {place.line}"
     return f"Give it {more} (`num_workers`), or make the slowest line in them ({slowest}) cheaper."
 
 
 def _has_workers(facts: Facts) -> bool | None:
     """Whether the batches came from worker processes, by the iterator that took longest; None where it is not known."""
-    trace = facts.attribution.trace
+    trace = facts.trace
     if facts.analysis.columns["worker_ns"].any():
         return True
     spans = of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR) & facts.analysis.extent.holds(trace.events.start_ns)

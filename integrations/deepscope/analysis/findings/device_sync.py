@@ -18,8 +18,8 @@ __all__ = ["RULE"]
 
 WORTH_SAVING = 0.005
 WORTH_WAITING = 0.05
-"""Shares of the wall time from which on a line is named: by what it would save, or by what it waits if that costs
-anything."""
+"""Shares of the wall time. A line is named from the first on by what it would save, from the second on by what it
+waits, if that costs anything."""
 COSTS_ANYTHING = 0.0005
 
 _MESSAGES = {
@@ -53,8 +53,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
         location = line if line < facts.lines else -1
         here = waits.location == location
         cause = WaitCause(int(np.bincount(waits.cause[here], weights=duration[here]).argmax()))
-        yield facts.finding(
-            RULE,
+        yield RULE.finding(
+            facts,
             location=location,
             message=_MESSAGES[cause],
             evidence={
@@ -81,8 +81,8 @@ _SUM_OF_VALUES = re.compile(r"^\s*[\w.\[\]\"']+\s*\+=\s*[\w.\[\]]+(\.item\(\))\s
 def _edits(facts: Facts, location: int) -> tuple[Edit, ...]:
     if location < 0:
         return ()
-    place = facts.attribution.scopes.locations[location]
-    if _SUM_OF_VALUES.match(line_text(facts.attribution.trace, place)):
+    place = facts.locations[location]
+    if _SUM_OF_VALUES.match(line_text(facts.trace, place)):
         return (Edit(place.line, ".item()", ".detach()"),)
     return ()
 

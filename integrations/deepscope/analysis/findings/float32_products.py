@@ -17,9 +17,9 @@ from deepscope.trace.model import Int64, Kind, Trace
 __all__ = ["RULE", "is_float32_product"]
 
 WORTH = 0.02
-"""Share of the wall time that would be saved, from which on a line is named."""
+"""A line is named if it would save at least this share of the wall time."""
 AMPERE = 8
-"""The major compute capability from which on there are TF32 and bfloat16."""
+"""The first major compute capability with TF32 and bfloat16."""
 
 # Products on tensor cores say so in their names (`tensorop`, `s1688gemm`, `tf32f32`); these are what cuBLAS, cuDNN and
 # CUTLASS call those that do without: `ampere_sgemm_128x64_tn`, `cutlass_80_simt_sgemm_…`, `…_scudnn_…`.
@@ -39,7 +39,7 @@ _REMEDY = (
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
-    trace, work = facts.attribution.trace, facts.attribution.work
+    trace, work = facts.trace, facts.work
     device, has_tensor_cores = _device(trace)
     if not facts.has_device or not has_tensor_cores:
         return
@@ -48,7 +48,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         return
     peak = peak_of(device)
     rate = 1 - peak.float32 / peak.best_for_float32 if peak else 0.5
-    location = facts.attribution.work_location[rows]
+    location = facts.work.location[rows]
     duration = by_line(location, facts.lines, work.duration_ns[rows])
     count = by_line(location, facts.lines)
     # Where the device is behind the CPU, its work outlasts the window: then the wall time is all the device's.
@@ -56,8 +56,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
     rate_of_wall = rate * min(1.0, facts.wall_ns * facts.devices / max(whole, 1))
     saving = (duration * rate_of_wall).astype(np.int64) // facts.devices
     for line in np.flatnonzero(saving >= max(WORTH * facts.wall_ns, 1)).tolist():
-        yield facts.finding(
-            RULE,
+        yield RULE.finding(
+            facts,
             location=line if line < facts.lines else -1,
             message="float32 products run without tensor cores, which would do them in TF32 or bfloat16",
             evidence={
@@ -71,7 +71,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
 
 
 def _products(facts: Facts) -> Int64:
-    trace, work = facts.attribution.trace, facts.attribution.work
+    trace, work = facts.trace, facts.work
     kernels = np.flatnonzero(facts.analysis.counted & (work.kind == Kind.KERNEL))
     names = trace.events.name[work.event[kernels]]
     table = np.zeros(len(trace.strings) + 1, np.bool_)

@@ -13,7 +13,7 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import line_text, with_keyword
 from deepscope.analysis.findings.waits_by_cause import WaitCause
-from deepscope.analysis.numbers.lines import copy_direction
+from deepscope.analysis.numbers.work import copy_direction
 from deepscope.records import Edit, Finding
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64, Kind
@@ -21,22 +21,21 @@ from deepscope.trace.model import Int64, Kind
 __all__ = ["RULE"]
 
 WORTH = 0.005
-"""Share of the wall time that would be saved, from which on a line is named."""
+"""A line is named if it would save at least this share of the wall time."""
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
     if not facts.has_device:
         return
     every, pageable = _copies(facts)
-    attribution = facts.attribution
-    work, waits = attribution.work, facts.waits
+    work, waits = facts.work, facts.waits
     launched = work.launch_ns[every]
     inside = facts.analysis.window.locate(launched) >= 0
     if not inside.any():
         return
-    recurs = facts.recurs(attribution.work_location[every], launched)
+    recurs = facts.recurs(work.location[every], launched)
     rows, pageable = every[inside], pageable[inside]
-    location = attribution.work_location[rows]
+    location = work.location[rows]
     blocked = by_line(
         waits.location, facts.lines, np.where(waits.cause == WaitCause.COPY_IN, waits.end - waits.start, 0)
     )
@@ -45,7 +44,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     copying = by_line(location, facts.lines, _without_kernels(facts, rows))
     saving = (copying + facts.gaps.copied) // facts.devices
     worth = saving >= max(WORTH * facts.wall_ns, 1)
-    size = np.maximum(attribution.trace.events.size_bytes[work.event[rows]], 0)
+    size = np.maximum(facts.trace.events.size_bytes[work.event[rows]], 0)
     columns = {
         "copies": by_line(location, facts.lines),
         "pageable_copies": by_line(location[pageable], facts.lines),
@@ -56,8 +55,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
     for line in np.flatnonzero(worth & recurs).tolist():
         place = line if line < facts.lines else -1
         from_pageable = bool(columns["pageable_copies"][line])
-        yield facts.finding(
-            RULE,
+        yield RULE.finding(
+            facts,
             location=place,
             message=_message(from_pageable=from_pageable),
             evidence={name: int(values[line]) for name, values in columns.items()},
@@ -77,7 +76,7 @@ def _message(*, from_pageable: bool) -> str:
 
 def _copies(facts: Facts) -> tuple[Int64, Mask]:
     """All copies from the host (positions among the work), and which come from pageable memory."""
-    work, trace = facts.attribution.work, facts.attribution.trace
+    work, trace = facts.work, facts.trace
     rows = np.flatnonzero(work.kind == Kind.MEMCPY)
     names = trace.events.name[work.event[rows]]
     table = np.zeros((2, len(trace.strings)), np.bool_)
@@ -90,7 +89,7 @@ def _copies(facts: Facts) -> tuple[Int64, Mask]:
 
 def _without_kernels(facts: Facts, rows: Int64) -> Int64:
     """How long no kernel ran on the device during each copy, within the window; shape (k,)."""
-    work = facts.attribution.work
+    work = facts.work
     result = np.zeros(len(rows), np.int64)
     is_kernel = work.kind == Kind.KERNEL
     for device in distinct_values(work.device[rows]).tolist():
@@ -106,10 +105,10 @@ _TO_DEVICE = re.compile(r"\.cuda\(\)|\.to\((?:self\.)?device\)")
 
 
 def _edits(facts: Facts, location: int) -> tuple[Edit, ...]:
-    """`non_blocking=True` in the copy, where it is plain, and `pin_memory=True` in the file's data loaders."""
+    """`non_blocking=True` in a copy that is easy to read, and `pin_memory=True` in the file's data loaders."""
     if location < 0:
         return ()
-    place, trace = facts.attribution.scopes.locations[location], facts.attribution.trace
+    place, trace = facts.locations[location], facts.trace
     calls = _TO_DEVICE.findall(line_text(trace, place))
     if len(calls) != 1:
         return ()

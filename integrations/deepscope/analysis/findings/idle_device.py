@@ -13,7 +13,7 @@ from deepscope.records import Finding
 __all__ = ["RULE"]
 
 WORTH = 0.03
-"""Share of the wall time that the device is idle because of a line, from which on it is named."""
+"""A line is named if the device is idle because of it for at least this share of the wall time."""
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
@@ -25,8 +25,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
     idle = sum((facts.by_line_of_cpu(gap) for gap in rest), np.zeros(facts.lines + 1, np.int64))
     saving = idle // facts.devices
     for line in np.flatnonzero(saving[:-1] >= max(WORTH * facts.wall_ns, 1)).tolist():
-        yield facts.finding(
-            RULE,
+        yield RULE.finding(
+            facts,
             location=line,
             message="the device has nothing to do while the CPU is on this line",
             evidence={"device_idle_ns": int(idle[line])},

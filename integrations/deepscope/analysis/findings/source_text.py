@@ -19,8 +19,10 @@ def line_text(trace: Trace, location: Location) -> str:
 
 
 def with_keyword(trace: Trace, file: str, function: str, keyword: str, value: str) -> tuple[Edit, ...]:
-    """Edits that give `keyword=value` to each call of `function` in a file that stands on one line and has no such
-    keyword yet; none where the text is not there, or is of a newer Python."""
+    """Edits that give `keyword=value` to the calls of `function` in a file.
+
+    A call must stand on one line and lack the keyword. There are none where the text is unknown or of a newer Python.
+    """
     text = _text(trace, file)
     tree = _tree(text) if function in text else None
     if tree is None:
@@ -42,8 +44,10 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def repeats_within(trace: Trace, location: Location) -> bool:
-    """Whether one run of a line repeats itself: it holds a comprehension, or a loop and its body; False where the text
-    is not known."""
+    """Whether one run of a line repeats something: it holds a comprehension, or a loop with its body.
+
+    False where the text is not known.
+    """
     text = line_text(trace, location)
     tree = _tree(_text(trace, location.file)) if "for" in text or "while" in text else None
     for node in ast.walk(tree) if tree is not None else ():

@@ -15,9 +15,9 @@ from deepscope.trace.model import Kind
 __all__ = ["RULE"]
 
 WORTH = 0.01
-"""Share of the wall time in gaps before a line's kernels, from which on it is named."""
+"""A line is named if the gaps before its kernels take at least this share of the wall time."""
 MANY = 10
-"""Kernels a step (without steps: in all) from which on a line counts as launching many."""
+"""A line launches many if it launches so many in a step (without steps: in all)."""
 TINY_NS = 20_000
 """A longer kernel, on average, leaves the CPU time to launch the next one."""
 
@@ -25,9 +25,9 @@ TINY_NS = 20_000
 def _find(facts: Facts) -> Iterator[Finding]:
     if not facts.has_device:
         return
-    work = facts.attribution.work
+    work = facts.work
     kernels = facts.analysis.counted & (work.kind == Kind.KERNEL) & ~work.collective
-    location = facts.attribution.work_location[kernels]
+    location = facts.work.location[kernels]
     count = by_line(location, facts.lines)
     duration = by_line(location, facts.lines, work.duration_ns[kernels])
     many = (count >= MANY * max(facts.steps, 1)) & (duration <= TINY_NS * count)
@@ -36,8 +36,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
     gaps = facts.gaps.launch
     saving = gaps // facts.devices
     for line in np.flatnonzero(many & (saving >= max(WORTH * facts.wall_ns, 1))).tolist():
-        yield facts.finding(
-            RULE,
+        yield RULE.finding(
+            facts,
             location=line if line < facts.lines else -1,
             message="the device runs these kernels faster than the CPU launches them, and is idle before each",
             evidence={

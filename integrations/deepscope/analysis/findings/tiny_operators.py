@@ -7,25 +7,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to, pick
+from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.selection import Mask, by_line, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import repeats_within
 from deepscope.analysis.numbers.phases import PHASES
 from deepscope.records import Finding
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64, Kind
 
 __all__ = ["RULE"]
 
 WORTH = 0.02
-"""Share of the wall time that would be saved, from which on a line is named."""
+"""A line is named if it would save at least this share of the wall time."""
 MANY = 200
-"""Times a step (without steps: in all) that a line starts something, from which on it counts as looping."""
+"""A line loops if it starts something at least so often in a step (without steps: in all)."""
 AT_ONCE = 20
-"""What one run of a line starts at most; where it is more and the line holds no loop, the loop is a library's."""
+"""One run of a line starts at most so much. If it starts more and holds no loop, the loop is a library's."""
 TINY_NS = 10_000
-"""Median time of such an operator: most of it goes for the call, not for arithmetic. As much Python belongs to one."""
+"""A tiny operator takes at most this (the median): most of it is the call, not arithmetic. As much Python belongs to
+one."""
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
@@ -35,20 +37,18 @@ def _find(facts: Facts) -> Iterator[Finding]:
     runs = facts.analysis.columns["calls"]
     steps = max(facts.steps, 1)
     for line in np.flatnonzero(started.times[:-1] >= MANY * steps).tolist():
-        if started.times[line] > AT_ONCE * runs[line] and not repeats_within(
-            facts.attribution.trace, facts.attribution.scopes.locations[line]
-        ):
+        if started.times[line] > AT_ONCE * runs[line] and not repeats_within(facts.trace, facts.locations[line]):
             continue
         duration = started.duration_ns[started.location == line]
-        # The mean would go by the few that the machine interrupted.
+        # A few that the machine interrupted would decide the mean.
         median_ns = float(np.median(duration)) if len(duration) else 0.0
         # One run a step would do what all of them do.
         whole = _overhead_ns(facts, line, duration)
         saving = whole - whole * steps // int(started.times[line])
         if not len(duration) or median_ns > TINY_NS or saving < max(WORTH * facts.wall_ns, 1):
             continue
-        yield facts.finding(
-            RULE,
+        yield RULE.finding(
+            facts,
             location=line,
             message="a loop in Python calls operators on very little data each",
             evidence={
@@ -64,10 +64,10 @@ def _find(facts: Facts) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _Started:
-    """What lines start on the training thread, forward and outside the optimizer, whose loop no line can turn round."""
+    """What lines start on the training thread: forward, and outside the optimizer, whose loop is not the user's."""
 
     times: Int64
-    """By line: operators and calls of modules between which and the line stands no module; shape (lines + 1,)."""
+    """By line: operators and calls of modules, without those within a module; shape (lines + 1,)."""
     location: Int64
     """The line of each operator that no other called, within modules too; shape (o,)."""
     duration_ns: Int64
@@ -75,35 +75,34 @@ class _Started:
 
 
 def _started(facts: Facts) -> _Started:
-    attribution, events = facts.attribution, facts.attribution.trace.events
-    operators = attribution.operators
+    attribution, events = facts.attribution, facts.trace.events
+    operators, location = attribution.operators, attribution.owners.location
     outer = operators.nodes[operators.caller < 0]
     outer = outer[_counts(facts, outer)]
-    is_module = of_kind(attribution.trace, Kind.MODULE_SCOPE)
+    is_module = of_kind(facts.trace, Kind.MODULE_SCOPE)
     modules = np.flatnonzero(is_module)
     direct = np.concatenate((outer, modules[_counts(facts, modules)]))
     above = pick(attribution.calls.parent, direct)
     around = nearest_to(above, attribution.calls.parent, is_module | attribution.scopes.marks)
     direct = direct[(around < 0) | ~is_module[around]]
     return _Started(
-        times=by_line(attribution.location[direct], facts.lines),
-        location=attribution.location[outer],
+        times=by_line(location[direct], facts.lines),
+        location=location[outer],
         duration_ns=events.duration_ns[outer],
     )
 
 
 def _counts(facts: Facts, rows: Int64) -> Mask:
     """Which of some events are the training thread's own, in the extent; shape of `rows`."""
-    attribution, analysis = facts.attribution, facts.analysis
-    events = attribution.trace.events
+    attribution, analysis, events = facts.attribution, facts.analysis, facts.trace.events
     start = events.start_ns[rows]
-    found = ~attribution.backward[rows] & analysis.extent.holds(start)
-    found &= events.thread[rows] == attribution.training_thread
+    found = ~attribution.calls.backward[rows] & analysis.extent.holds(start)
+    found &= events.thread[rows] == attribution.training.thread
     return np.asarray(found & (analysis.phases.at(start) != PHASES.index("optimizer")))
 
 
 def _overhead_ns(facts: Facts, line: int, duration_ns: Int64) -> int:
-    """What a line's operators cost by being many: of a longer one the call, and the Python around them."""
+    """What a line's operators cost by being many: their calls, and the Python around them."""
     python_ns = int(facts.analysis.columns["self_cpu_ns"][line]) - int(duration_ns.sum())
     return int(np.minimum(duration_ns, TINY_NS).sum()) + min(max(python_ns, 0), TINY_NS * len(duration_ns))
 

@@ -7,12 +7,12 @@ from enum import IntEnum
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import pick
 from deepscope.analysis.algebra.selection import Mask, distinct
-from deepscope.analysis.numbers.lines import copy_direction
-from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.trace.arrays import distinct_places
-from deepscope.trace.model import Int64, Kind
+from deepscope.analysis.numbers.work import copy_direction
+from deepscope.analysis.ownership.operators import Operators
+from deepscope.analysis.ownership.work import Work
+from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.model import Int64, Kind, Trace
 
 __all__ = ["CausedWaits", "WaitCause", "caused_waits"]
 
@@ -64,21 +64,20 @@ class CausedWaits:
         return len(self.start)
 
     def choose(self, rows: Mask) -> CausedWaits:
-        """Those of some rows; `rows` has shape (k,)."""
+        """The waits of some rows; `rows` has shape (k,)."""
         return CausedWaits(self.start[rows], self.end[rows], self.location[rows], self.cause[rows])
 
 
-def caused_waits(attribution: Attribution) -> CausedWaits:
-    """The waits of the training thread in the whole trace."""
-    events = attribution.trace.events
-    found = attribution.waits[events.thread[attribution.waits] == attribution.training_thread]
-    found = _outermost(events.start_ns[found], events.end_ns[found], found)
-    cause, copy = _climb(attribution, found)
+def caused_waits(trace: Trace, operators: Operators, work: Work, waits: Int64, location: Int64) -> CausedWaits:
+    """One thread's waits (events) with their causes; `location` is the line that owns each event, shape (n,)."""
+    events = trace.events
+    found = _outermost(events.start_ns[waits], events.end_ns[waits], waits)
+    cause, copy = _climb(trace, operators, found)
     if (copy >= 0).any():
-        inward = _copies_inward(attribution)
+        inward = _copies_inward(trace, operators, work)
         of_copy = np.where(np.isin(copy, inward), WaitCause.COPY_IN, WaitCause.COPY_OUT)
         cause = np.where((cause == WaitCause.OTHER) & (copy >= 0), of_copy, cause)
-    return CausedWaits(events.start_ns[found], events.end_ns[found], attribution.location[found], cause)
+    return CausedWaits(events.start_ns[found], events.end_ns[found], location[found], cause)
 
 
 def _outermost(start: Int64, end: Int64, events: Int64) -> Int64:
@@ -91,41 +90,38 @@ def _outermost(start: Int64, end: Int64, events: Int64) -> Int64:
     return np.asarray(events[order[~inside]])
 
 
-def _copies_inward(attribution: Attribution) -> Int64:
+def _copies_inward(trace: Trace, operators: Operators, work: Work) -> Int64:
     """The `aten::copy_`s that copy from the host to the device (positions among the operators)."""
-    trace, work = attribution.trace, attribution.work
     rows = np.flatnonzero(work.kind == Kind.MEMCPY)
     names = trace.events.name[work.event[rows]]
     inward = np.zeros(len(trace.strings), np.bool_)
     for name in distinct(names, len(trace.strings)):
         inward[name] = copy_direction(trace.strings[name]) == "h2d"
-    _, copy = _climb(attribution, work.node[rows[inward[names]]])
+    _, copy = _climb(trace, operators, work.node[rows[inward[names]]])
     return copy[copy >= 0]
 
 
-def _climb(attribution: Attribution, nodes: Int64) -> tuple[Int64, Int64]:
+def _climb(trace: Trace, operators: Operators, nodes: Int64) -> tuple[Int64, Int64]:
     """The way up from CPU events (-1 for none) through the operators around them.
 
     Returns the innermost known cause, and the innermost `aten::copy_` (position among the operators, -1 for none), both
     of shape (k,).
     """
-    operators = attribution.operators
     at = pick(operators.around, nodes)
     cause = np.where(at < 0, WaitCause.EXPLICIT, WaitCause.OTHER).astype(np.int64)
     copy = np.full(len(nodes), -1, np.int64)
     while (at >= 0).any():
-        of_name, is_copy = _known(attribution, at)
+        of_name, is_copy = _known(trace, operators.nodes, at)
         cause = np.where((cause == WaitCause.OTHER) & (of_name > 0), of_name, cause)
         copy = np.where((copy < 0) & is_copy, at, copy)
         at = pick(operators.caller, at)
     return cause, copy
 
 
-def _known(attribution: Attribution, at: Int64) -> tuple[Int64, Mask]:
+def _known(trace: Trace, operators: Int64, at: Int64) -> tuple[Int64, Mask]:
     """What operators (positions, -1 for none) are by their names: a cause or 0, and whether `aten::copy_`."""
-    strings = attribution.trace.strings
-    name = attribution.trace.events.name[attribution.operators.nodes[at]]
-    texts, inverse = distinct_places(name)
-    causes = np.array([_BY_OPERATOR.get(strings[text], 0) for text in texts.tolist()], np.int64)
-    copies = np.array([strings[text] == _COPY for text in texts.tolist()], np.bool_)
+    texts, inverse = distinct_places(trace.events.name[operators[at]])
+    words = [trace.strings[text] for text in texts.tolist()]
+    causes = np.array([_BY_OPERATOR.get(word, 0) for word in words], np.int64)
+    copies = np.array([word == _COPY for word in words], np.bool_)
     return np.where(at < 0, 0, causes[inverse]), (at >= 0) & copies[inverse]

@@ -1,4 +1,4 @@
-"""Collectives: their time, and how much of it no compute on the same device hid."""
+"""Collectives: how much of their time no kernel on the same device hides."""
 
 from __future__ import annotations
 

@@ -6,86 +6,100 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, pick, position_in
-from deepscope.analysis.algebra.selection import by_line, of_kind
-from deepscope.analysis.extent import WHOLE, Extent
+from deepscope.analysis.algebra.ancestry import nearest, position_in, self_values
+from deepscope.analysis.algebra.extent import Extent
+from deepscope.analysis.algebra.selection import Columns, by_line, of_kind
 from deepscope.analysis.numbers.off_cpu import waiting_ns
 from deepscope.analysis.numbers.recording_cost import cost_of_entry_ns
-from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.trace.model import Int64, Kind
+from deepscope.analysis.ownership.calls import CallForest
+from deepscope.analysis.ownership.locations import Scopes
+from deepscope.analysis.ownership.operators import Operators
+from deepscope.analysis.ownership.owners import LineRuns, Owners
+from deepscope.analysis.ownership.paths import PathTable
+from deepscope.trace.arrays import pick
+from deepscope.trace.model import Events, Int64, Kind, Trace
 
 __all__ = ["CpuTime", "cpu_time"]
 
 
 @dataclass(frozen=True, slots=True)
 class CpuTime:
-    """CPU time by call path on the thread itself, and entries by line."""
+    """CPU time by call path on the thread itself, and the columns of lines that go with it."""
 
     self_by_path: Int64
-    """Shape (paths,)."""
-    no_line_ns: int
-    """Time in operators that ran with no line open on their thread."""
-    calls: Int64
-    """Times each line was entered; shape (lines + 1,)."""
-    recording: Int64
-    """DeepScope's own cost by line, already taken off; shape (lines + 1,)."""
-    python: Int64
-    """Self time by line outside operators and runtime calls; shape (lines + 1,), 0 without line scopes."""
-    loader_wait: Int64
-    """The part of it that waited for data-loader workers; shape (lines + 1,)."""
-    blocked: Int64
-    """The part of it that was off the CPU for another reason; shape (lines + 1,)."""
+    """Shape (paths,); the first place is time in operators that ran with no line open on their thread."""
+    columns: Columns
+    """Entries and what they cost; self time outside operators and runtime calls, and the part of it that was waiting.
+    Frames have entries alone, `Call stack` texts nothing."""
 
 
-def cpu_time(attribution: Attribution, extent: Extent = WHOLE) -> CpuTime:
+def cpu_time(
+    trace: Trace,
+    scopes: Scopes,
+    runs: LineRuns,
+    *,
+    calls: CallForest,
+    operators: Operators,
+    owners: Owners,
+    paths: PathTable,
+    extent: Extent,
+) -> CpuTime:
     """CPU time of every line. A line's total is the sum over the paths that hold it, `PathTable.totals`.
 
     Without scopes in the trace (`Call stack` texts alone) the operators' own time stands in for the scopes'.
     """
-    if attribution.scopes.source == "call_stack":
-        return _from_operators(attribution, extent)
-    events = attribution.trace.events
-    nodes = np.flatnonzero(attribution.scopes.marks)
-    around = pick(attribution.open_scope, attribution.calls.parent[nodes])
-    callers = position_in(nodes, around, len(events))
-    start = events.start_ns[nodes]
-    within = _nested_ns(start, events.end_ns[nodes], callers, extent)
-    np.subtract.at(within, callers[callers >= 0], within[callers >= 0])
+    self_by_path = np.zeros(len(paths), np.int64)
+    if scopes.source == "call_stack":
+        counted = extent.holds(trace.events.start_ns[operators.nodes])
+        # As with scopes, the time of autograd's engine is not the forward line's.
+        path = np.where(calls.backward, 0, owners.path)[operators.nodes]
+        np.add.at(self_by_path, path[counted], operators.self_ns[counted])
+        nothing = np.zeros(len(scopes.locations) + 1, np.int64)
+        return CpuTime(self_by_path, _columns(0, nothing, nothing, nothing, nothing))
+    own, columns = _of_runs(trace, runs, scopes, calls.parent, extent)
+    np.add.at(self_by_path, runs.path, own)
+    self_by_path[0] = _without_line_ns(trace.events, operators, owners.open_scope, extent)
+    return CpuTime(self_by_path, columns)
+
+
+def _columns(cost_ns: int, calls: Int64, python: Int64, loader_wait: Int64, blocked: Int64) -> Columns:
+    return {
+        "calls": calls,
+        "recording_ns": calls * cost_ns,
+        "python_ns": python,
+        "python_cpu_ns": python - loader_wait - blocked,
+        "loader_wait_ns": loader_wait,
+        "blocked_ns": blocked,
+    }
+
+
+def _of_runs(trace: Trace, runs: LineRuns, scopes: Scopes, parent: Int64, extent: Extent) -> tuple[Int64, Columns]:
+    """The self time of each run, and the columns of the lines."""
+    events = trace.events
+    start = events.start_ns[runs.nodes]
+    within = self_values(_nested_ns(start, events.end_ns[runs.nodes], runs.caller, extent), runs.caller)
     entered = extent.holds(start)
-    cost = cost_of_entry_ns(attribution)
-    own = np.maximum(within - cost * entered, 0)
-    paths = attribution.paths
-    path = paths.intern_forest(callers, attribution.scopes.location[nodes])
-    by_path = np.zeros(len(paths), np.int64)
-    np.add.at(by_path, path, own)
-    location, lines = attribution.scopes.location[nodes], len(attribution.scopes.locations)
-    calls = by_line(location[entered], lines)
-    outside = _outside_calls_ns(attribution, extent, nodes)
-    python = np.minimum(np.maximum(outside - cost * entered, 0), own)
-    loader_wait, blocked = waiting_ns(attribution, extent, nodes, python, np.maximum(within - outside, 0))
-    return CpuTime(
-        by_path,
-        _without_line_ns(attribution, extent),
-        calls,
-        calls * cost,
-        *(by_line(location, lines, values) for values in (python, loader_wait, blocked)),
-    )
+    cost_ns = cost_of_entry_ns(trace, scopes)
+    recording = cost_ns * entered
+    own = np.maximum(within - recording, 0)
+    outside = _outside_calls_ns(trace, runs, scopes, parent, extent)
+    python = np.minimum(np.maximum(outside - recording, 0), own)
+    in_calls = np.maximum(within - outside, 0)
+    loader_wait, blocked = waiting_ns(trace, runs.nodes, python, in_calls, extent)
+    values = (entered.astype(np.int64), python, loader_wait, blocked)
+    return own, _columns(cost_ns, *(by_line(runs.location, len(scopes.locations), of) for of in values))
 
 
-def _outside_calls_ns(attribution: Attribution, extent: Extent, scopes: Int64) -> Int64:
-    """Time in each line scope when no operator, no runtime call and no other scope was open in it; same shape."""
-    if attribution.scopes.source != "scopes":
-        return np.zeros(len(scopes), np.int64)
-    events = attribution.trace.events
-    counted = attribution.scopes.marks | of_kind(attribution.trace, Kind.OPERATOR, Kind.RUNTIME)
+def _outside_calls_ns(trace: Trace, runs: LineRuns, scopes: Scopes, parent: Int64, extent: Extent) -> Int64:
+    """Time in each run of a line when no operator, no runtime call and no other run was open in it; shape (k,)."""
+    if scopes.source != "scopes":
+        return np.zeros(len(runs.nodes), np.int64)
+    events = trace.events
+    counted = scopes.marks | of_kind(trace, Kind.OPERATOR, Kind.RUNTIME)
     nodes = np.flatnonzero(counted)
-    parent = attribution.calls.parent
     callers = position_in(nodes, pick(nearest(parent, counted), parent[nodes]), len(events))
-    within = _nested_ns(events.start_ns[nodes], events.end_ns[nodes], callers, extent)
-    outside = within.copy()
-    np.subtract.at(outside, callers[callers >= 0], within[callers >= 0])
-    own: Int64 = outside[position_in(nodes, scopes, len(events))]
-    return np.maximum(own, 0)
+    outside = self_values(_nested_ns(events.start_ns[nodes], events.end_ns[nodes], callers, extent), callers)
+    return np.asarray(outside[position_in(nodes, runs.nodes, len(events))])
 
 
 def _nested_ns(start: Int64, end: Int64, callers: Int64, extent: Extent) -> Int64:
@@ -94,21 +108,7 @@ def _nested_ns(start: Int64, end: Int64, callers: Int64, extent: Extent) -> Int6
     return extent.clipped_ns(start, np.minimum(end, limit))
 
 
-def _without_line_ns(attribution: Attribution, extent: Extent) -> int:
+def _without_line_ns(events: Events, operators: Operators, open_scope: Int64, extent: Extent) -> int:
     """Time in outermost operators on threads where no line was open."""
-    events = attribution.trace.events
-    operators = attribution.operators
-    top = operators.nodes[(operators.caller < 0) & (attribution.open_scope[operators.nodes] < 0)]
+    top = operators.nodes[(operators.caller < 0) & (open_scope[operators.nodes] < 0)]
     return int(extent.clipped_ns(events.start_ns[top], events.end_ns[top]).sum())
-
-
-def _from_operators(attribution: Attribution, extent: Extent) -> CpuTime:
-    operators = attribution.operators
-    counted = extent.holds(attribution.trace.events.start_ns[operators.nodes])
-    by_path = np.zeros(len(attribution.paths), np.int64)
-    # As with scopes, the time of autograd's engine is not the forward line's.
-    path = np.where(attribution.backward, 0, attribution.path)[operators.nodes]
-    np.add.at(by_path, path[counted], operators.self_ns[counted])
-    no_line, by_path[0] = int(by_path[0]), 0
-    nothing = np.zeros(len(attribution.scopes.locations) + 1, np.int64)
-    return CpuTime(by_path, no_line, nothing, nothing, nothing, nothing, nothing)

@@ -45,7 +45,7 @@ def _unknown() -> int:
 def _attention(query: list[int], key: list[int], value: list[int]) -> int:
     """Scores, and their product with the values; all of sizes (batch, heads, sequence, width).
 
-    The heads are the query's, of which several may share those of the key; a causal mask takes nothing off.
+    The query's heads count; several may share one of the key's. A causal mask takes nothing off.
     """
     batch, heads, rows, width = query
     return 2 * batch * heads * rows * key[2] * (width + value[3])

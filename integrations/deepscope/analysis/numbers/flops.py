@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, pick
+from deepscope.analysis.algebra.ancestry import nearest
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.analysis.numbers.flop_formulas import FORMULAS, Formula
 from deepscope.analysis.ownership.operators import Operators
-from deepscope.trace.arrays import distinct_places
+from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kineto.bounds import summable
 from deepscope.trace.model import Int64, Trace
 
@@ -22,7 +22,7 @@ __all__ = ["flops_of_operators"]
 def flops_of_operators(trace: Trace, operators: Operators) -> Int64:
     """FLOPs by operator (position in `Operators.nodes`), 0 where an operator around it has some already; shape (k,).
 
-    torch's `aten::convolution` calls `aten::_convolution` and that a library's own: the outermost that is known counts.
+    `aten::convolution` calls `aten::_convolution`, which calls a library's: the outermost known one counts.
     """
     flops = np.zeros(len(operators.nodes), np.int64)
     rows = np.flatnonzero(_has_formula(trace)[trace.events.name[operators.nodes]])

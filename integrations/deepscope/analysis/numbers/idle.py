@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import pick
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import by_line
-from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.trace.arrays import distinct_values
+from deepscope.analysis.ownership.owners import LineRuns
+from deepscope.analysis.ownership.work import OwnedWork
+from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
-from deepscope.trace.model import Int64
+from deepscope.trace.model import Events, Int64
 
 __all__ = ["Timeline", "idle", "idle_by_line", "timeline"]
 
@@ -27,35 +27,32 @@ class Timeline:
     """Index of the line, -1 for none."""
 
 
-def timeline(attribution: Attribution, within: Intervals) -> Timeline:
+def timeline(events: Events, runs: LineRuns, training_thread: int, within: Intervals) -> Timeline:
     """The line of the training thread at each instant of a window."""
-    events = attribution.trace.events
-    scopes = np.flatnonzero(attribution.scopes.marks & (events.thread == attribution.training_thread))
-    start, end = events.start_ns[scopes], events.end_ns[scopes]
+    here = events.thread[runs.nodes] == training_thread
+    nodes = runs.nodes[here]
+    start, end = events.start_ns[nodes], events.end_ns[nodes]
     cuts = distinct_values(np.concatenate((start, end, within.start, within.end)))
     inside = within.locate(cuts) >= 0
-    group = np.zeros(len(scopes), np.int64)
+    group = np.zeros(len(nodes), np.int64)
     begin = cuts[inside]
     found = innermost(begin, np.zeros(len(begin), np.int64), start, end, group)
     after = np.append(cuts[1:], cuts[-1:])
-    return Timeline(begin, after[inside], pick(attribution.scopes.location[scopes], found))
+    return Timeline(begin, after[inside], pick(runs.location[here], found))
 
 
-def idle(attribution: Attribution, within: Intervals) -> list[Intervals]:
-    """When each device that does any work in the trace has none, within a window. A CPU-only trace has no idle time."""
-    if attribution.work.metric != "device":
-        return []
-    return [busy.complement(within) for busy in attribution.busy.values()]
+def idle(work: OwnedWork, within: Intervals) -> list[Intervals]:
+    """When each device that works at all has no work, within a window; nothing where the CPU is the device."""
+    return [busy.complement(within) for busy in work.busy.values()] if work.metric == "device" else []
 
 
-def idle_by_line(attribution: Attribution, within: Intervals, line: Timeline | None) -> Int64:
+def idle_by_line(work: OwnedWork, lines: int, line: Timeline | None, within: Intervals) -> Int64:
     """Idle nanoseconds by line, all devices together; shape (lines + 1,), the last place for idle time on no line.
 
-    `line` is the timeline of the same window; a trace without a device needs none.
+    `line` is the timeline of the same window, None without a device.
     """
-    lines = len(attribution.scopes.locations)
     result = np.zeros(lines + 1, np.int64)
     if line is not None:
-        for gap in idle(attribution, within):
+        for gap in idle(work, within):
             result += by_line(line.location, lines, gap.overlap_ns(line.start, line.end))
     return result

@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import pick
-from deepscope.analysis.algebra.selection import by_line
-from deepscope.analysis.extent import WHOLE, Extent
-from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.analysis.ownership.calls import open_at
-from deepscope.trace.arrays import distinct_values
-from deepscope.trace.model import Int64
+from deepscope.analysis.algebra.extent import Extent
+from deepscope.analysis.algebra.selection import Columns, Mask, by_line
+from deepscope.analysis.ownership.calls import Nested, open_at
+from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.model import Int64, MemoryEvents, Trace
 
-__all__ = ["MemoryByLine", "memory_by_line"]
+__all__ = ["memory_columns"]
 
 _CPU = 0  # torch's DeviceType
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryByLine:
-    """Bytes by line; arrays of shape (lines + 1,), the last place for what reached no line."""
+def memory_columns(
+    trace: Trace, nested: Nested, location: Int64, lines: int, extent: Extent, *, on_cpu: bool
+) -> Columns:
+    """Bytes by line on the devices; columns of shape (lines + 1,), the last place for what reached no line.
 
-    allocated: Int64
-    freed: Int64
-    peak: Int64
-    """What was live at the peak, by the line that allocated it; the sum over all places is the peak itself."""
-
-
-def memory_by_line(attribution: Attribution, extent: Extent = WHOLE) -> MemoryByLine:
-    """Memory of the devices; in a CPU-only trace that of the CPU. The devices' peaks are summed."""
-    memory = attribution.trace.memory
-    on_cpu = memory.device_type == _CPU
-    wanted = on_cpu if attribution.work.metric == "cpu_self" else ~on_cpu
-    rows = np.flatnonzero(wanted)
+    A block that is live at a device's peak counts at the line that allocated it; the devices' peaks are summed.
+    `location` is the line that owns each event, -1 for none, shape (n,). With `on_cpu` the CPU is the only device.
+    """
+    memory = trace.memory
+    rows = np.flatnonzero((memory.device_type == _CPU) == on_cpu)
     rows = rows[np.argsort(memory.ts_ns[rows], kind="stable")]
-    lines = len(attribution.scopes.locations)
-    location = _location_of(attribution, rows)
+    # The line that owns what was open on the thread of each instant.
+    line = pick(location, open_at(trace, nested, memory.ts_ns[rows], memory.thread[rows]))
     size = memory.size_bytes[rows]
     counted = extent.holds(memory.ts_ns[rows])
     gain, loss = counted & (size > 0), counted & (size < 0)
@@ -45,29 +35,22 @@ def memory_by_line(attribution: Attribution, extent: Extent = WHOLE) -> MemoryBy
     device = memory.device_type[rows].astype(np.int64) << 32 | memory.device_id[rows]
     for one in distinct_values(device[counted]).tolist():
         chosen = device == one
-        peak += _live_at_peak(attribution, rows[chosen], location[chosen], counted[chosen])
-    return MemoryByLine(by_line(location[gain], lines, size[gain]), by_line(location[loss], lines, -size[loss]), peak)
+        peak += _live_at_peak(memory, rows[chosen], line[chosen], lines, counted[chosen])
+    return {
+        "bytes_allocated": by_line(line[gain], lines, size[gain]),
+        "bytes_freed": by_line(line[loss], lines, -size[loss]),
+        "peak_bytes": peak,
+    }
 
 
-def _location_of(attribution: Attribution, rows: Int64) -> Int64:
-    """The line that owns what was open on the thread of each instant; shape of `rows`."""
-    memory = attribution.trace.memory
-    opened = open_at(attribution.trace, attribution.nested, memory.ts_ns[rows], memory.thread[rows])
-    return pick(attribution.location, opened)
-
-
-def _live_at_peak(
-    attribution: Attribution, rows: Int64, location: Int64, counted: np.ndarray[tuple[int], np.dtype[np.bool_]]
-) -> Int64:
-    """Live bytes by line at one device's peak; `rows` in order of time, the peak sought among those `counted`."""
-    memory = attribution.trace.memory
+def _live_at_peak(memory: MemoryEvents, rows: Int64, location: Int64, lines: int, counted: Mask) -> Int64:
+    """Live bytes by line at one device's peak; `rows` in order of time, the peak is sought among those `counted`."""
     size = memory.size_bytes[rows]
     live = memory.total_allocated_bytes[rows]
     if (live < 0).any():
         live = np.cumsum(size)
-        live = live - min(
-            int(live.min()), 0
-        )  # what was freed without having been allocated in the window was there before
+        # Bytes that are freed but not allocated in the window were there before.
+        live = live - min(int(live.min()), 0)
     instants = np.flatnonzero(counted)
     at = int(instants[np.argmax(live[instants])])
     # A block is live at the peak when the last thing that happened to its address until then was its allocation.
@@ -76,8 +59,7 @@ def _live_at_peak(
     address = memory.address[rows[order]]
     last = np.append(address[1:] != address[:-1], True)
     held = order[last & (size[order] > 0)]
-    lines = len(attribution.scopes.locations)
     result = by_line(location[held], lines, size[held])
-    # A file that says less than its own blocks sum up to is not believed.
+    # The file's total counts unless its own blocks sum up to more.
     result[lines] += max(int(live[at]) - int(size[held].sum()), 0)
     return result

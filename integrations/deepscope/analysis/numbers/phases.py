@@ -7,15 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import pick
+from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import distinct, named, of_kind
-from deepscope.analysis.extent import WHOLE, Extent
-from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.modules import ModuleScopes
-from deepscope.trace.arrays import distinct_places, distinct_values
+from deepscope.analysis.ownership.operators import Operators
+from deepscope.analysis.ownership.training import Training
+from deepscope.analysis.ownership.work import OwnedWork
+from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.model import Events, Int64, Kind, Trace
 
 __all__ = ["PHASES", "PhaseTimeline", "find_phases", "phase_of_name", "phase_of_work"]
 
@@ -37,7 +39,7 @@ _NAMES = (
 
 
 def phase_of_name(name: str) -> int | None:
-    """Index into `PHASES` of what an annotation marks by its name alone."""
+    """The phase (index into `PHASES`) that an annotation marks by its name; None for none."""
     return next((phase for phase, pattern in _NAMES if pattern.search(name)), None)
 
 
@@ -62,18 +64,20 @@ class PhaseTimeline:
         np.add.at(result, self.phase, within.overlap_ns(self.spans.start, self.spans.end))
         return result
 
-    def calls(self, extent: Extent = WHOLE) -> Int64:
+    def calls(self, extent: Extent) -> Int64:
         """How often each phase was entered; shape (5,)."""
         entered = np.append(True, self.phase[1:] != self.phase[:-1])[: len(self.phase)]
         counted = entered & extent.holds(self.spans.start)
         return np.bincount(self.phase[counted], minlength=len(PHASES)).astype(np.int64)
 
 
-def find_phases(attribution: Attribution, modules: ModuleScopes) -> PhaseTimeline:
-    """The phases of a trace, the innermost span that marks one deciding."""
-    start, end, phase = _spans(attribution, modules)
-    window = attribution.window
-    cuts = distinct_values(np.concatenate((start, end, window.start, window.end, attribution.steps.spans.start)))
+def find_phases(
+    trace: Trace, calls: CallForest, operators: Operators, modules: ModuleScopes, training: Training
+) -> PhaseTimeline:
+    """The phases of a trace; the innermost span that marks one decides."""
+    start, end, phase = _spans(trace, calls, operators, modules, training)
+    window = training.window
+    cuts = distinct_values(np.concatenate((start, end, window.start, window.end, training.steps.spans.start)))
     inside = window.locate(cuts) >= 0
     begin = cuts[inside]
     after = np.append(cuts[1:], cuts[-1:])[inside]
@@ -82,21 +86,24 @@ def find_phases(attribution: Attribution, modules: ModuleScopes) -> PhaseTimelin
     return PhaseTimeline(Intervals(begin, after), np.where(found < 0, _OTHER, pick(phase, found)))
 
 
-def phase_of_work(attribution: Attribution, timeline: PhaseTimeline) -> Int64:
+def phase_of_work(work: OwnedWork, timeline: PhaseTimeline) -> Int64:
     """The phase of each launch, by autograd's engine or by the clock of the training thread; shape (w,)."""
-    return np.where(attribution.work_backward, _BACKWARD, timeline.at(attribution.work.launch_ns))
+    return np.where(work.backward, _BACKWARD, timeline.at(work.launch_ns))
 
 
-def _spans(attribution: Attribution, modules: ModuleScopes) -> tuple[Int64, Int64, Int64]:
+def _spans(
+    trace: Trace, calls: CallForest, operators: Operators, modules: ModuleScopes, training: Training
+) -> tuple[Int64, Int64, Int64]:
     """Start, end and phase of every span of the training thread that marks a phase."""
-    events = attribution.trace.events
-    found, phase = _annotated(attribution, modules)
+    events = trace.events
+    found, phase = _annotated(trace, calls, modules, training.thread)
     start, end = events.start_ns[found], events.end_ns[found]
-    backward = _backward_spans(attribution)
+    ahead = _forward_operators(events, calls, operators, training.thread)
+    backward = _backward_spans(events, calls, ahead)
     if not (phase == _FORWARD).any():
         # Gradients may be zeroed between the loss and `backward()`: that parts nothing.
-        parts = ~named(attribution.trace, events.name >= 0, lambda name: "zero_grad" in name)[found]
-        forward = _forward_spans(attribution, np.concatenate((end[parts], backward.end)), backward)
+        parts = ~named(trace, events.name >= 0, lambda name: "zero_grad" in name)[found]
+        forward = _forward_spans(events, ahead, np.concatenate((end[parts], backward.end)), backward, training)
     else:
         forward = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
     extra = np.repeat([_BACKWARD, _FORWARD], [len(backward.start), len(forward.start)])
@@ -107,10 +114,9 @@ def _spans(attribution: Attribution, modules: ModuleScopes) -> tuple[Int64, Int6
     )
 
 
-def _annotated(attribution: Attribution, modules: ModuleScopes) -> tuple[Int64, Int64]:
+def _annotated(trace: Trace, calls: CallForest, modules: ModuleScopes, training_thread: int) -> tuple[Int64, Int64]:
     """Events of the training thread that mark a phase (indexes), and which: annotations and outermost module calls."""
-    trace = attribution.trace
-    here = trace.events.thread == attribution.training_thread
+    here = trace.events.thread == training_thread
     own = trace.header.phases
     phase = np.full(len(trace.strings) + 1, -1, np.int64)
     annotations = here & of_kind(trace, Kind.ANNOTATION)
@@ -120,7 +126,7 @@ def _annotated(attribution: Attribution, modules: ModuleScopes) -> tuple[Int64, 
         phase[name] = -1 if known is None else known
     by_event = np.where(annotations, phase[trace.events.name], -1)
     outer = modules.nodes[modules.callers_on_thread < 0]
-    outer = outer[here[outer] & (attribution.calls.root[outer] < 0) & (trace.events.kind[outer] != Kind.ANNOTATION)]
+    outer = outer[here[outer] & ~calls.backward[outer] & (trace.events.kind[outer] != Kind.ANNOTATION)]
     if len(outer):
         marked = np.flatnonzero(by_event >= 0)
         thread, start = trace.events.thread, trace.events.start_ns
@@ -131,21 +137,19 @@ def _annotated(attribution: Attribution, modules: ModuleScopes) -> tuple[Int64, 
     return found, by_event[found]
 
 
-def _forward_operators(attribution: Attribution) -> Int64:
+def _forward_operators(events: Events, calls: CallForest, operators: Operators, training_thread: int) -> Int64:
     """Outermost operators of the training thread that autograd's engine did not start (indexes in order of time)."""
-    events, operators = attribution.trace.events, attribution.operators
     found = operators.nodes[operators.caller < 0]
-    found = found[(events.thread[found] == attribution.training_thread) & (attribution.calls.root[found] < 0)]
+    found = found[(events.thread[found] == training_thread) & ~calls.backward[found]]
     return np.asarray(found[np.argsort(events.start_ns[found], kind="stable")])
 
 
-def _backward_spans(attribution: Attribution) -> Intervals:
+def _backward_spans(events: Events, calls: CallForest, forward_operators: Int64) -> Intervals:
     """One span for each run of autograd's engine: what it did, on any thread, between two forward operators."""
-    events = attribution.trace.events
-    roots = np.flatnonzero(attribution.calls.root == np.arange(len(events)))
+    roots = np.flatnonzero(calls.root == np.arange(len(events)))
     if not len(roots):
         return Intervals(roots, roots)
-    run = np.searchsorted(events.start_ns[_forward_operators(attribution)], events.start_ns[roots])
+    run = np.searchsorted(events.start_ns[forward_operators], events.start_ns[roots])
     _, group = distinct_places(run)
     start = np.full(group.max() + 1, np.iinfo(np.int64).max)
     end = np.full(group.max() + 1, np.iinfo(np.int64).min)
@@ -154,20 +158,22 @@ def _backward_spans(attribution: Attribution) -> Intervals:
     return Intervals(start, end)
 
 
-def _forward_spans(attribution: Attribution, ends: Int64, backward: Intervals) -> Intervals:
-    """Where nothing marks the forward pass: from the first differentiable operator after another phase to the backward.
+def _forward_spans(
+    events: Events, forward_operators: Int64, ends: Int64, backward: Intervals, training: Training
+) -> Intervals:
+    """The forward passes where nothing marks them: from the first differentiable operator to the backward pass.
 
     Args:
-        attribution: of the trace.
+        events: of the trace.
+        forward_operators: outermost ones of the training thread, in order of time.
         ends: ends of all other phases.
         backward: the runs of autograd's engine.
+        training: of the trace.
     """
-    events = attribution.trace.events
-    operators = _forward_operators(attribution)
-    begins = events.start_ns[operators[events.sequence[operators] >= 0]]
-    ends = np.sort(np.concatenate((ends, attribution.steps.spans.start)))
+    begins = events.start_ns[forward_operators[events.sequence[forward_operators] >= 0]]
+    ends = np.sort(np.concatenate((ends, training.steps.spans.start)))
     before = np.searchsorted(ends, backward.start, side="right") - 1
-    boundary = np.where(before < 0, attribution.window.start.min(initial=0), pick(ends, before))
+    boundary = np.where(before < 0, training.window.start.min(initial=0), pick(ends, before))
     first = np.searchsorted(begins, boundary)
     start = np.where(first < len(begins), pick(begins, np.minimum(first, len(begins) - 1)), backward.start)
     real = start < backward.start

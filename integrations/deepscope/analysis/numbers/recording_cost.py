@@ -2,42 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import by_line
-from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.trace.model import Int64
+from deepscope.analysis.ownership.locations import Scopes
+from deepscope.analysis.ownership.owners import LineRuns
+from deepscope.trace.model import Int64, Trace
 
-__all__ = ["cost_of_entry_ns", "recorded_ns", "recorded_within_ns"]
+__all__ = ["RecordingCost", "cost_of_entry_ns", "recording_cost"]
 
 _DEAREST_ENTRY_NS = 10**6
-"""A thousand times what entries cost: a greater cost is damage, and would overflow."""
+"""A thousand times the usual cost. A greater one is damage, and would overflow."""
 
 
-def cost_of_entry_ns(attribution: Attribution) -> int:
+def cost_of_entry_ns(trace: Trace, scopes: Scopes) -> int:
     """What one entry of a line scope cost; 0 for traces of others."""
-    if attribution.scopes.source != "scopes":
+    if scopes.source != "scopes":
         return 0
-    return round(min(max(attribution.trace.header.lines.cost_ns, 0), _DEAREST_ENTRY_NS))
+    return round(min(max(trace.header.lines.cost_ns, 0), _DEAREST_ENTRY_NS))
 
 
-def recorded_ns(attribution: Attribution, stretches: Intervals) -> Int64:
-    """What entries on the training thread within stretches of time cost, by line; shape (lines + 1,)."""
-    start, location = _entries(attribution)
-    location = location[stretches.locate(start) >= 0]
-    return np.asarray(by_line(location, len(attribution.scopes.locations)) * cost_of_entry_ns(attribution))
+@dataclass(frozen=True, slots=True)
+class RecordingCost:
+    """What entries of line scopes cost the training thread; arrays of shape (k,), one row an entry."""
+
+    entry_ns: int
+    start: Int64
+    """When each line was entered, ascending."""
+    location: Int64
+    lines: int
+
+    def by_line(self, stretches: Intervals) -> Int64:
+        """The cost within stretches of time; shape (lines + 1,)."""
+        inside = stretches.locate(self.start) >= 0
+        return np.asarray(by_line(self.location[inside], self.lines) * self.entry_ns)
+
+    def within(self, start: Int64, end: Int64) -> Int64:
+        """The cost in each stretch of time; shape (q,), as `start` and `end`."""
+        entries = np.searchsorted(self.start, end) - np.searchsorted(self.start, start)
+        return np.asarray(entries * self.entry_ns)
 
 
-def recorded_within_ns(attribution: Attribution, start: Int64, end: Int64) -> Int64:
-    """What entries on the training thread cost within each stretch of time; shape (k,), as `start` and `end`."""
-    entered = np.sort(_entries(attribution)[0])
-    entries = np.searchsorted(entered, end) - np.searchsorted(entered, start)
-    return np.asarray(entries * cost_of_entry_ns(attribution))
-
-
-def _entries(attribution: Attribution) -> tuple[Int64, Int64]:
-    """When the training thread entered a line, and which."""
-    events = attribution.trace.events
-    entered = np.flatnonzero(attribution.scopes.marks & (events.thread == attribution.training_thread))
-    return events.start_ns[entered], attribution.scopes.location[entered]
+def recording_cost(trace: Trace, scopes: Scopes, runs: LineRuns, training_thread: int) -> RecordingCost:
+    """The cost of all runs of lines on the training thread."""
+    here = np.flatnonzero(trace.events.thread[runs.nodes] == training_thread)
+    start = trace.events.start_ns[runs.nodes[here]]
+    order = np.argsort(start, kind="stable")
+    return RecordingCost(
+        cost_of_entry_ns(trace, scopes), start[order], runs.location[here[order]], len(scopes.locations)
+    )

@@ -1,22 +1,33 @@
-"""Where the CPU waited for the device: synchronising calls, by line, each thread's overlaps counted once."""
+"""Where the CPU waited for the device: synchronising calls by line. Overlaps on one thread count once."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import by_line
-from deepscope.analysis.extent import WHOLE, Extent
-from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.trace.model import Int64
+from deepscope.analysis.algebra.extent import Extent
+from deepscope.analysis.algebra.selection import by_line, named, of_kind
+from deepscope.trace.model import Events, Int64, Kind, Trace
+from deepscope.trace.names import is_sync, is_sync_operator
 
-__all__ = ["wait_by_line"]
+__all__ = ["find_waits", "wait_by_line"]
 
 
-def wait_by_line(attribution: Attribution, extent: Extent = WHOLE) -> Int64:
-    """Nanoseconds waited by line; shape (lines + 1,), the last place for waits on no line."""
-    events = attribution.trace.events
-    found = attribution.waits
-    lines = len(attribution.scopes.locations)
-    group = events.thread[found].astype(np.int64) * (lines + 1) + attribution.location[found] + 1
-    groups, lengths = extent.grouped_union_ns(events.start_ns[found], events.end_ns[found], group)
+def find_waits(trace: Trace, *, has_device: bool) -> Int64:
+    """The events (ascending indexes, shape (k,)) in which a CPU thread waits for the device.
+
+    In a trace without device work an operator such as `.item()` waits for nothing.
+    """
+    found = named(trace, of_kind(trace, Kind.RUNTIME), is_sync)
+    if has_device:
+        found |= named(trace, of_kind(trace, Kind.OPERATOR), is_sync_operator)
+    return np.flatnonzero(found)
+
+
+def wait_by_line(events: Events, waits: Int64, location: Int64, lines: int, extent: Extent) -> Int64:
+    """Nanoseconds waited by line; shape (lines + 1,), the last place for waits on no line.
+
+    `waits` come from `find_waits`; `location` is the line that owns each event, -1 for none, shape (n,).
+    """
+    group = events.thread[waits].astype(np.int64) * (lines + 1) + location[waits] + 1
+    groups, lengths = extent.grouped_union_ns(events.start_ns[waits], events.end_ns[waits], group)
     return by_line(groups % (lines + 1) - 1, lines, lengths)

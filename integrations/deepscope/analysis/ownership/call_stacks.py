@@ -10,6 +10,8 @@ import numpy as np
 
 from deepscope.analysis.algebra.selection import of_kind
 from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.ownership.owners import joined_paths
+from deepscope.analysis.ownership.paths import PathBuilder
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64, Kind
 
@@ -19,7 +21,7 @@ CUT_MARK = "..."
 """Stands for the frames that were left out of a stack."""
 
 _DEPTHS = (64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
-"""How many frames a stack may have, from what is always enough to the owner alone."""
+"""Limits for the frames of a stack, down to the owner alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,9 @@ class CallStacks:
     """Index into `stacks`, -1 none; shape (events,)."""
 
     def texts(self, depth: int) -> list[str]:
-        """The stacks as `Call stack` arguments of so many frames at most; what is left out is in the middle.
+        """The stacks as `Call stack` arguments of at most so many frames; frames in the middle are left out.
 
-        The innermost say where the work comes from, a few outermost ones which loop and which `backward()`.
+        The innermost frames say where the work comes from, the outermost which loop and which `backward()`.
         """
         return [";".join(self._parts(stack, depth)) for stack in self.stacks]
 
@@ -67,7 +69,7 @@ class CallStacks:
 def call_stacks(attribution: Attribution) -> CallStacks:
     """The stacks of all operators whose work a recorded line owns.
 
-    The innermost frame is that line: of backward work the forward line, with the line that called `backward()` below.
+    The innermost frame is that line. For backward work it is the forward line; the call of `backward()` follows.
     """
     trace = attribution.trace
     of_event = np.full(len(trace.events), -1, np.int64)
@@ -78,9 +80,8 @@ def call_stacks(attribution: Attribution) -> CallStacks:
     if not trace.has_line_scopes:
         return CallStacks(frames, [], of_event)
     operators = np.flatnonzero(of_kind(trace, Kind.OPERATOR))
-    paths, inverse = distinct_places(attribution.full_path(operators))
-    of_event[operators] = np.where(paths > 0, np.arange(len(paths)), -1)[inverse]
-    stacks = [
-        tuple(place for place, _ in groupby(reversed(attribution.paths.locations(path)))) for path in paths.tolist()
-    ]
+    paths = PathBuilder(attribution.paths)
+    found, inverse = distinct_places(joined_paths(paths, attribution.calls, attribution.owners.path, operators))
+    of_event[operators] = np.where(found > 0, np.arange(len(found)), -1)[inverse]
+    stacks = [tuple(place for place, _ in groupby(reversed(paths.locations(path)))) for path in found.tolist()]
     return CallStacks(frames, stacks, of_event)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, nearest_to, pick
+from deepscope.analysis.algebra.ancestry import nearest, nearest_to
 from deepscope.analysis.algebra.selection import Mask, named, of_kind
-from deepscope.trace.arrays import distinct_values
+from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.format.span_names import STEP_PREFIX
 from deepscope.trace.joins.correlation import backward_partners
 from deepscope.trace.joins.nesting import Nesting
@@ -32,23 +32,44 @@ CPU_KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class CallForest:
-    """Pointers between events, each an index or -1; every array has shape (n,)."""
+class Nested:
+    """How CPU events stand within each other; `open_at` finds the one that is open at an instant."""
 
     parent: Int64
-    """The event that encloses this one on its thread."""
+    """The event that encloses each one on its thread, -1 for none and for events of devices; shape (n,)."""
+    events: Int64
+    """The events that were looked at, ascending; shape (k,)."""
+    nesting: Nesting
+    """The nesting of `events`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallForest:
+    """Who called whom: pointers between events, each an index or -1; every array has shape (n,)."""
+
+    nested: Nested
     up: Int64
     """The way to the line that owns an event: `parent`, but a `*Backward` node leads to its forward operator, and what
     stands at the top of one of torch's own threads to where `backward()` (or TorchScript's fork) was called."""
     root: Int64
-    """The innermost span of autograd's engine at or above the event: set means backward work."""
+    """The innermost span of autograd's engine at or above the event, which makes it backward work."""
     caller: Int64
-    """For such spans: what was open where `backward()` was called."""
+    """For spans of the engine: what was open where `backward()` was called."""
+
+    @property
+    def parent(self) -> Int64:
+        """The event that encloses this one on its thread."""
+        return self.nested.parent
 
     @property
     def bridged(self) -> bool:
         """Whether `up` leads anywhere but `parent`."""
         return self.up is not self.parent
+
+    @property
+    def backward(self) -> Mask:
+        """Which events ran below autograd's engine."""
+        return self.root >= 0
 
 
 def step_events(trace: Trace) -> Mask:
@@ -56,48 +77,37 @@ def step_events(trace: Trace) -> Mask:
     return named(trace, of_kind(trace, Kind.ANNOTATION), lambda name: STEP.match(name) is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Nested:
-    """CPU events within each other, and ready to be asked which of them is open at an instant (`open_at`)."""
-
-    parent: Int64
-    """The event that encloses each one on its thread, -1 for none and for events of devices; shape (n,)."""
-    events: Int64
-    """The events that were looked at, ascending; shape (k,)."""
-    nesting: Nesting
-    """Of those."""
-
-
 def nest(trace: Trace, kinds: tuple[Kind, ...] = CPU_KINDS) -> Nested:
     """Which CPU event encloses which.
 
-    Only events of `kinds` are looked at. Steps enclose nothing: they mark time, nobody calls them; old recorders put
-    them on autograd's threads as well. An annotation may end in another scope than it began in
-    (`with record_function(…):` begins on its own line); it encloses what starts as long as that scope is open, and what
-    comes later lies in whatever is around both.
+    Only events of `kinds` count. Steps enclose nothing: they mark time, nobody calls them, and old recorders put them
+    on autograd's threads as well. An annotation may outlive the scope that it began in (`with record_function(…):`
+    begins on its own line). It encloses what starts while that scope is open; what starts later lies in whatever is
+    around both.
     """
     events = trace.events
     cpu = np.flatnonzero(of_kind(trace, *kinds) & ~step_events(trace))
     start, end, kind = events.start_ns[cpu], events.end_ns[cpu], events.kind[cpu]
     thread = events.thread[cpu]
     nesting = Nesting.of(start, end, thread, kind)
-    above = nesting.parents_of(start, end, thread)
-    _leave_ended(above, start, end, kind == Kind.ANNOTATION)
+    above = _without_ended(nesting.parents_of(start, end, thread), start, end, kind == Kind.ANNOTATION)
     parent = np.full(len(events), -1, np.int64)
     parent[cpu] = pick(cpu, above)
     return Nested(parent, cpu, nesting)
 
 
-def _leave_ended(above: Int64, start: Int64, end: Int64, annotation: Mask) -> None:
-    """Lifts events out of annotations that outlive the scope they began in, in place; all of shape (k,)."""
+def _without_ended(above: Int64, start: Int64, end: Int64, annotation: Mask) -> Int64:
+    """`above`, with events lifted out of annotations that outlive the scope they began in; all of shape (k,)."""
+    lifted: Int64 = above.copy()
     spans = np.flatnonzero(annotation)
     begun_in = nearest_to(above[spans], above, ~annotation)
     open_until = end.copy()
     open_until[spans] = np.where(begun_in >= 0, end[begun_in], np.iinfo(np.int64).max)
     late = np.flatnonzero((above >= 0) & annotation[above] & (open_until[above] <= start))
     while len(late):
-        above[late] = above[above[late]]
-        late = late[(above[late] >= 0) & (open_until[above[late]] <= start[late])]
+        lifted[late] = lifted[lifted[late]]
+        late = late[(lifted[late] >= 0) & (open_until[lifted[late]] <= start[late])]
+    return lifted
 
 
 def join_backward(trace: Trace, nested: Nested, scopes: Mask, training_thread: int) -> CallForest:
@@ -113,7 +123,7 @@ def join_backward(trace: Trace, nested: Nested, scopes: Mask, training_thread: i
     is_forked = (parent < 0) & named(trace, of_kind(trace, Kind.OPERATOR), is_forked_function)
     if not len(roots) and not is_forked.any():
         nothing = np.full(len(parent), -1, np.int64)
-        return CallForest(parent, parent, nothing, nothing)
+        return CallForest(nested, parent, nothing, nothing)
     is_root = np.zeros(len(parent), np.bool_)
     is_root[roots] = True
     partner = np.full(len(parent), -1, np.int64)
@@ -137,14 +147,14 @@ def join_backward(trace: Trace, nested: Nested, scopes: Mask, training_thread: i
     up[stranded] = called_from
     caller[stranded] = np.where(is_root[stranded], called_from, -1)
     up[partner >= 0] = partner[partner >= 0]
-    return CallForest(parent, up, nearest(parent, is_root), caller)
+    return CallForest(nested, up, nearest(parent, is_root), caller)
 
 
 def _stranded(trace: Trace, parent: Int64, is_root: Mask, is_forked: Mask, scopes: Mask) -> Int64:
     """Events at the top of torch's own threads (indexes): nothing on their thread says where they were called from.
 
-    Those are autograd's threads (a span of the engine counts also below an annotation; one below a line scope was
-    called from there), and those of the pool that TorchScript forks functions to and goes on with after a wait.
+    These threads are autograd's, and those of the pool on which TorchScript runs forked functions and goes on after a
+    wait. A span of the engine is stranded even below an annotation; one below a line scope was called from there.
     """
     thread = trace.events.thread
     engine = np.zeros(len(trace.threads), np.bool_)
@@ -159,11 +169,10 @@ def _stranded(trace: Trace, parent: Int64, is_root: Mask, is_forked: Mask, scope
 def _resumed(
     trace: Trace, nested: Nested, *, stranded: Int64, forked_from: Int64, scopes: Mask, training_thread: int
 ) -> tuple[Int64, Int64]:
-    """What TorchScript went on with after a wait on a thread of its pool that no forked function ran on.
+    """Events that TorchScript ran after a wait, on a thread of its pool that no forked function ran on.
 
-    Nothing on that thread tells of it: it has no line and is not the engine's, and what stands on it begins while the
-    very run of a line is open on the training thread that forked a function. `forked_from`: what was open there when
-    functions were forked.
+    Nothing on that thread says so. It has no line and is not the engine's; its events begin while that run of a line is
+    open on the training thread which forked a function. `forked_from` is what was open there at each fork.
 
     Returns:
         Such events, and what is open on the training thread when each starts; both of shape (k,).
@@ -189,8 +198,11 @@ def _called_from(trace: Trace, nested: Nested, stranded: Int64, threads: Int64) 
 
 
 def _calling_threads(trace: Trace, stranded: Int64, roots: Int64, partner: Int64, training_thread: int) -> Int64:
-    """The thread where `backward()` runs, for each stranded event: that of its forward operator, by the recorded thread
-    number or by its own; else the training thread; shape (k,)."""
+    """The thread where `backward()` runs, for each stranded event; shape (k,).
+
+    It is the thread of the forward operator, the event's own or one with the same thread number; else the training
+    thread.
+    """
     thread = trace.events.thread
     result = np.full(len(stranded), training_thread, np.int64)
     number = trace.events.fwd_thread[roots]
@@ -207,7 +219,7 @@ def _calling_threads(trace: Trace, stranded: Int64, roots: Int64, partner: Int64
 def open_at(trace: Trace, nested: Nested, ts: Int64, thread: Int64 | Int32) -> Int64:
     """The innermost CPU event open on a thread at each instant, -1 for none; shape (q,).
 
-    Steps and annotations enclose what `nest` says.
+    `nest` says what steps and annotations enclose.
     """
     events = trace.events
     if not len(events):

@@ -13,7 +13,7 @@ __all__ = ["Owner", "frame_of", "owner_of_file", "python_module_of_file"]
 
 
 class Owner(IntEnum):
-    """Whose a frame is; where a call stack holds several, the greatest is the one to name."""
+    """Whose a frame is. Of the frames in a call stack, those with the greatest owner are named."""
 
     RUNTIME = 0
     """Python itself, torch, or the profiler: never an answer to "whose line was it"."""

@@ -1,4 +1,4 @@
-"""Which CPU events name a place in somebody's code, and which: line scopes, torch's frames, or `Call stack` texts."""
+"""The places in code that CPU events name: by line scopes, torch's frames, or `Call stack` texts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, pick
+from deepscope.analysis.algebra.ancestry import nearest
 from deepscope.analysis.algebra.selection import Mask, distinct, named, of_kind
-from deepscope.analysis.numbers.workers import worker_lines
 from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file
+from deepscope.analysis.ownership.workers import worker_lines
 from deepscope.records import LineSource
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64, Kind, Trace
 from deepscope.trace.names import Frame, is_compiled_region, parse_call_stack
 
@@ -37,9 +38,9 @@ class Scopes:
     source: LineSource
     locations: list[Location]
     location: Int64
-    """Index into `locations` of the place that each event stands for, -1 for events that stand for none; shape (n,)."""
+    """The place that each event stands for, an index into `locations`; -1 for none; shape (n,)."""
     stacks: dict[int, list[int]] = field(default_factory=dict)
-    """With source `call_stack`: for an index into `Trace.strings`, its locations, outermost first."""
+    """With source `call_stack`: index into `Trace.strings` → its locations, outermost first."""
 
     @property
     def marks(self) -> Mask:
@@ -110,7 +111,7 @@ def _from_line_scopes(trace: Trace, parent: Int64) -> Scopes:
 
 
 def _definition_lines_of_compiled(trace: Trace, parent: Int64, is_line: Mask) -> Int64:
-    """Scopes that only say that a compiled frame ran: Python 3.11 gives them the line of its `def` (indexes).
+    """Scopes (events) that only say that a compiled frame ran: Python 3.11 gives them the line of its `def`.
 
     The work below them belongs to the line that called the compiled function.
     """
@@ -174,11 +175,11 @@ def _from_call_stacks(trace: Trace) -> Scopes:
 
 
 def _place_of(frame: Frame, is_own: bool, lowered: str) -> Location:
-    """The line of a stack's frame; `is_own`: DeepScope wrote the stack, so that the line ran unless it was lowered."""
+    """The line of a stack's frame. In a stack of DeepScope (`is_own`) the line ran, unless it was lowered."""
     first_line = 0 if is_own else frame.line
     return Location(frame.path, frame.line, frame.function, first_line, is_own and not lowered, lowered == "loop")
 
 
 def _has_own_call_stacks(trace: Trace) -> bool:
-    """Whether DeepScope wrote the stacks; without lines of its own it leaves torch's as they are."""
+    """Whether DeepScope wrote the stacks. Without lines of its own it leaves torch's as they are."""
     return trace.header.call_stacks.written > 0

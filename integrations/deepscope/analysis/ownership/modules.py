@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, pick, position_in
-from deepscope.analysis.algebra.selection import by_line, distinct, of_kind
-from deepscope.analysis.extent import WHOLE, Extent
-from deepscope.analysis.numbers.lines import Columns
-from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.algebra.ancestry import nearest, position_in
+from deepscope.analysis.algebra.selection import distinct, of_kind
 from deepscope.analysis.ownership.calls import STEP, CallForest, nest
-from deepscope.analysis.ownership.paths import PathTable
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64, Kind, Trace
 from deepscope.trace.names import is_collective
 
-__all__ = ["ModuleScopes", "find_modules", "module_columns"]
+__all__ = ["ModuleScopes", "find_modules"]
 
 _FRAME = re.compile(r"nn\.Module: (.+?)(?:_(\d+))?$")
 
@@ -37,20 +34,19 @@ class ModuleScopes:
     module: Int64
     """Index into `names`; shape (m,)."""
     callers: Int64
-    """Position in `nodes` of the module call around each, backward work below its forward; shape (m,)."""
+    """Position in `nodes` of the module call around each; backward work lies in its forward; shape (m,)."""
     callers_on_thread: Int64
     """The same by its own thread alone; shape (m,)."""
     of_event: Int64
     """Position in `nodes` of the innermost module call around each event, -1 for none; shape (n,)."""
 
 
-def find_modules(attribution: Attribution) -> ModuleScopes:
+def find_modules(trace: Trace, calls: CallForest) -> ModuleScopes:
     """All calls of modules in a trace."""
-    trace = attribution.trace
     index: dict[tuple[str, str], int] = {}
     module = np.full(len(trace.events), -1, np.int64)
     recorded = of_kind(trace, Kind.MODULE_SCOPE)
-    calls = attribution.calls
+    parent, up = calls.parent, calls.up
     if recorded.any():
         table = np.full(len(trace.scopes) + 1, -1, np.int64)
         for scope in distinct(trace.events.scope[recorded], len(trace.scopes)):
@@ -61,28 +57,26 @@ def find_modules(attribution: Attribution) -> ModuleScopes:
         module = _by_name(trace, Kind.PYTHON_FUNCTION, _module_of_frame, index)
         if not index:
             module = _by_name(trace, Kind.ANNOTATION, _region, index)
-            calls = _calls_of_regions(trace, calls)
+            parent, up = _calls_of_regions(trace, calls)
     nodes = np.flatnonzero(module >= 0)
     if not len(nodes):
         return ModuleScopes([], nodes, nodes, nodes, nodes, module)
-    of_event = position_in(nodes, nearest(calls.up, module >= 0), len(module))
-    on_thread = position_in(nodes, nearest(calls.parent, module >= 0), len(module)) if calls.bridged else of_event
+    of_event = position_in(nodes, nearest(up, module >= 0), len(module))
+    on_thread = position_in(nodes, nearest(parent, module >= 0), len(module)) if calls.bridged else of_event
     return ModuleScopes(
         names=list(index),
         nodes=nodes,
         module=module[nodes],
-        callers=pick(of_event, calls.up[nodes]),
-        callers_on_thread=pick(on_thread, calls.parent[nodes]),
+        callers=pick(of_event, up[nodes]),
+        callers_on_thread=pick(on_thread, parent[nodes]),
         of_event=of_event,
     )
 
 
-def _calls_of_regions(trace: Trace, calls: CallForest) -> CallForest:
-    """The forest without scopes and frames: a region holds all that starts in it, wherever it began itself."""
+def _calls_of_regions(trace: Trace, calls: CallForest) -> tuple[Int64, Int64]:
+    """`parent` and `up` without scopes and frames: a region holds all that starts in it, wherever it began itself."""
     parent = nest(trace, (Kind.ANNOTATION, Kind.OPERATOR, Kind.RUNTIME)).parent
-    if not calls.bridged:
-        return replace(calls, parent=parent, up=parent)
-    return replace(calls, parent=parent, up=np.where(calls.up == calls.parent, parent, calls.up))
+    return parent, np.where(calls.up == calls.parent, parent, calls.up) if calls.bridged else parent
 
 
 def _by_name(trace: Trace, kind: Kind, judge: Callable[[str], str], index: dict[tuple[str, str], int]) -> Int64:
@@ -104,38 +98,3 @@ def _module_of_frame(name: str) -> str:
 def _region(name: str) -> str:
     """An annotation that names a part of the program: neither a step nor a collective."""
     return "" if STEP.match(name) or is_collective(name) else name
-
-
-def module_columns(attribution: Attribution, modules: ModuleScopes, extent: Extent = WHOLE) -> Columns:
-    """Numbers by module; columns of shape (modules + 1,), the last place for what ran in none.
-
-    A module's CPU time is that of its calls, the backward pass not among them.
-    """
-    work = attribution.work
-    count = len(modules.names)
-    paths = PathTable()
-    path = np.append(paths.intern_forest(modules.callers, modules.module), 0)
-    counted = extent.holds(work.launch_ns)
-    at = pick(modules.of_event, work.node)
-    duration = np.where(counted, work.duration_ns, 0)
-    events = attribution.trace.events
-    start = events.start_ns[modules.nodes]
-    inner = extent.clipped_ns(start, events.end_ns[modules.nodes])
-    on_thread = modules.callers_on_thread
-    own = inner.copy()
-    np.subtract.at(own, on_thread[on_thread >= 0], inner[on_thread >= 0])
-    values = np.zeros((len(paths), 2), np.int64)
-    np.add.at(values[:, 0], path[at], duration)
-    np.add.at(values[:, 1], path[:-1], np.maximum(own, 0))
-    totals = np.concatenate((paths.totals(values, np.arange(count), count), values[:1]))
-    module = np.append(modules.module, -1)
-    backward = counted & attribution.work_backward
-    return {
-        "self_device_ns": by_line(module[at], count, duration),
-        "total_device_ns": totals[:, 0],
-        "backward_device_ns": by_line(module[at[backward]], count, duration[backward]),
-        "self_cpu_ns": by_line(modules.module, count, np.maximum(own, 0)),
-        "total_cpu_ns": totals[:, 1],
-        "launches": by_line(module[at[counted & (work.kind == Kind.KERNEL)]], count),
-        "calls": by_line(modules.module[extent.holds(start)], count),
-    }

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, pick, position_in
+from deepscope.analysis.algebra.ancestry import nearest, position_in, self_values
 from deepscope.analysis.algebra.selection import of_kind
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64, Kind, Trace
 
 __all__ = ["Operators", "find_operators"]
@@ -33,8 +34,4 @@ def find_operators(trace: Trace, parent: Int64) -> Operators:
     nodes = np.flatnonzero(is_operator)
     around = position_in(nodes, nearest(parent, is_operator), len(parent))
     caller = pick(around, parent[nodes])
-    duration = trace.events.duration_ns[nodes]
-    own = duration.copy()
-    called = caller >= 0
-    np.subtract.at(own, caller[called], duration[called])
-    return Operators(nodes, caller, np.maximum(own, 0), around)
+    return Operators(nodes, caller, self_values(trace.events.duration_ns[nodes], caller), around)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,47 +11,87 @@ from deepscope.analysis.algebra.ancestry import depth
 from deepscope.trace.arrays import distinct_places, stable_order
 from deepscope.trace.model import Int64
 
-__all__ = ["PathTable"]
+__all__ = ["PathBuilder", "PathTable", "paths_of_forest"]
 
 
+@dataclass(frozen=True, slots=True)
 class PathTable:
-    """Interned call paths; path 0 is the empty one, and a path's number is greater than its parent's."""
+    """Call paths; path 0 is the empty one, and a path's number is greater than its parent's."""
 
-    def __init__(self) -> None:
-        self.parent: list[int] = [-1]
-        self.location: list[int] = [-1]
-        self._ids: dict[tuple[int, int], int] = {}
-        self._joined: dict[tuple[int, int], int] = {}
+    parent: Int64
+    """The path without its last location, -1 for the empty one; shape (paths,)."""
+    location: Int64
+    """The last location, -1 for the empty one; shape (paths,)."""
 
     def __len__(self) -> int:
         return len(self.parent)
 
-    def extend(self, path: int, location: int) -> int:
-        """The path that goes one location further."""
-        key = (path, location)
-        found = self._ids.get(key)
-        if found is None:
-            found = self._ids[key] = len(self.parent)
-            self.parent.append(path)
-            self.location.append(location)
-        return found
+    def subtree_sums(self, values: Int64) -> Int64:
+        """Sums over each path and all paths below it; `values` has shape (paths,) or (paths, columns)."""
+        total: Int64 = values.copy()
+        level = depth(self.parent)
+        order = stable_order(level)
+        ends = np.cumsum(np.bincount(level))
+        for i in range(len(ends) - 1, 0, -1):
+            nodes = order[ends[i - 1] : ends[i]]
+            np.add.at(total, self.parent[nodes], total[nodes])
+        return total
+
+    def totals(self, values: Int64, group: Int64, groups: int) -> Int64:
+        """What each group of locations holds with all that lies below it, recursion counted once.
+
+        Args:
+            values: self values by path; shape (paths,) or (paths, columns).
+            group: group of each location, -1 for none; shape (locations,).
+            groups: how many groups there are.
+
+        Returns:
+            Shape (groups,) or (groups, columns).
+        """
+        below = self.subtree_sums(values)
+        own = np.append(group, -1)[self.location]
+        outermost = own >= 0
+        above = self.parent
+        while (above > 0).any():
+            outermost &= (above <= 0) | (own[above] != own)
+            above = np.where(above > 0, self.parent[above], 0)
+        result = np.zeros((groups, *values.shape[1:]), np.int64)
+        np.add.at(result, own[outermost], below[outermost])
+        return result
+
+
+class PathBuilder:
+    """Numbers call paths in the order in which they are asked for; `table` is what it has numbered so far."""
+
+    def __init__(self, known: PathTable | None = None) -> None:
+        self._parent: list[int] = [-1] if known is None else known.parent.tolist()
+        self._location: list[int] = [-1] if known is None else known.location.tolist()
+        self._ids = {key: path for path, key in enumerate(zip(self._parent, self._location, strict=True))}
+        self._joined: dict[tuple[int, int], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._parent)
+
+    def table(self) -> PathTable:
+        """The paths, which no later call changes."""
+        return PathTable(np.array(self._parent, np.int64), np.array(self._location, np.int64))
 
     def of(self, locations: Sequence[int]) -> int:
         """The path through these locations, outermost first."""
         path = 0
         for location in locations:
-            path = self.extend(path, location)
+            path = self._extend(path, location)
         return path
 
     def locations(self, path: int) -> list[int]:
         """The locations of a path, outermost first."""
         found = []
         while path > 0:
-            found.append(self.location[path])
-            path = self.parent[path]
+            found.append(self._location[path])
+            path = self._parent[path]
         return found[::-1]
 
-    def intern_forest(self, up: Int64, location: Int64) -> Int64:
+    def of_forest(self, up: Int64, location: Int64) -> Int64:
         """Paths of all nodes of a forest at once.
 
         Args:
@@ -72,7 +113,7 @@ class PathTable:
             above = up[nodes]
             key = np.where(above < 0, 0, path[above]) * width + location[nodes]
             unique, inverse = distinct_places(key)
-            ids = [self.extend(k // width, k % width) for k in unique.tolist()]
+            ids = [self._extend(k // width, k % width) for k in unique.tolist()]
             path[nodes] = np.array(ids, np.int64)[inverse]
         return path
 
@@ -91,43 +132,23 @@ class PathTable:
             shared = 0
             while shared < min(len(ahead) - 1, len(behind)) and ahead[shared] == behind[shared]:
                 shared += 1
-            rest = ahead[shared:]
             alone = [location for location in behind[shared:] if location not in ahead]
-            found = self._joined[key] = self.of(ahead[:shared] + alone + rest)
+            found = self._joined[key] = self.of(ahead[:shared] + alone + ahead[shared:])
         return found
 
-    def subtree_sums(self, values: Int64) -> Int64:
-        """Sums over each path and all paths below it; `values` has shape (paths,) or (paths, columns)."""
-        total: Int64 = values.copy()
-        parent = np.array(self.parent, np.int64)
-        level = depth(parent)
-        order = stable_order(level)
-        ends = np.cumsum(np.bincount(level))
-        for i in range(len(ends) - 1, 0, -1):
-            nodes = order[ends[i - 1] : ends[i]]
-            np.add.at(total, parent[nodes], total[nodes])
-        return total
+    def _extend(self, path: int, location: int) -> int:
+        """The path that goes one location further."""
+        key = (path, location)
+        found = self._ids.get(key)
+        if found is None:
+            found = self._ids[key] = len(self._parent)
+            self._parent.append(path)
+            self._location.append(location)
+        return found
 
-    def totals(self, values: Int64, group: Int64, groups: int) -> Int64:
-        """What each group of locations holds with all that lies below it, recursion counted once.
 
-        Args:
-            values: self values by path; shape (paths,) or (paths, columns).
-            group: group of each location, -1 for none; shape (locations,).
-            groups: how many groups there are.
-
-        Returns:
-            Shape (groups,) or (groups, columns).
-        """
-        below = self.subtree_sums(values)
-        location = np.array(self.location, np.int64)
-        own = np.where(location < 0, -1, group[location]) if len(group) else np.full(len(self), -1, np.int64)
-        outermost = own >= 0
-        parent = np.array(self.parent, np.int64)
-        above = parent
-        while (above > 0).any():
-            outermost &= (above <= 0) | (own[above] != own)
-            above = np.where(above > 0, parent[above], 0)
-        result = np.zeros((groups, *values.shape[1:]), np.int64)
-        np.add.at(result, own[outermost], below[outermost])
-        return result
+def paths_of_forest(up: Int64, location: Int64) -> tuple[PathTable, Int64]:
+    """The paths in a forest, and the one that ends at each node, as `PathBuilder.of_forest` describes it."""
+    builder = PathBuilder()
+    found = builder.of_forest(up, location)
+    return builder.table(), found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -10,13 +10,17 @@ import numpy.typing as npt
 
 from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import Mask, named, of_kind
+from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.operators import Operators
-from deepscope.trace.arrays import distinct_values
+from deepscope.analysis.ownership.owners import Owners, joined_paths
+from deepscope.analysis.ownership.paths import PathBuilder
+from deepscope.analysis.ownership.training import Steps
+from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.joins.correlation import launches
 from deepscope.trace.model import Int64, Kind, Trace
 from deepscope.trace.names import is_collective
 
-__all__ = ["DEVICE_KINDS", "Work", "find_work"]
+__all__ = ["DEVICE_KINDS", "OwnedWork", "Work", "find_work", "owned"]
 
 DEVICE_KINDS = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 
@@ -33,7 +37,7 @@ class Work:
     start_ns: Int64
     end_ns: Int64
     duration_ns: Int64
-    """What counts: the event's duration, with `cpu_self` the operator's own part of it."""
+    """The event's duration; with `cpu_self` the operator's own part of it."""
     launch_ns: Int64
     """When it was launched; its own start where that is unknown."""
     device: Int64
@@ -43,18 +47,43 @@ class Work:
     def __len__(self) -> int:
         return len(self.event)
 
-    def busy(self) -> dict[int, Intervals]:
-        """Union of the work over all streams, by device (the CPU is one device, whatever its threads)."""
-        return {
-            device: union(self.start_ns[self.device == device], self.end_ns[self.device == device])
-            for device in distinct_values(self.device).tolist()
-        }
+
+@dataclass(frozen=True, slots=True)
+class OwnedWork(Work):
+    """Work with its owners; arrays of shape (w,)."""
+
+    location: Int64
+    """The line, an index into `Scopes.locations`; -1 for none."""
+    path: Int64
+    """The whole call path to it, the caller of `backward()` included; 0 where there is no line."""
+    backward: Mask
+    """Whether it was launched below autograd's engine."""
+    step: Int64
+    """Index of the step that it was launched in, -1 for none."""
+    busy: dict[int, Intervals]
+    """Union of the work over all streams, by device (the CPU is one device, whatever its threads)."""
 
 
 def find_work(trace: Trace, operators: Operators) -> Work:
     """All work of a trace."""
     event = np.flatnonzero(of_kind(trace, *DEVICE_KINDS))
     return _device_work(trace, event) if len(event) else _cpu_work(trace, operators)
+
+
+def owned(work: Work, calls: CallForest, owners: Owners, steps: Steps, paths: PathBuilder) -> OwnedWork:
+    """Work with the owners of the calls that launched it; the paths to their lines are added to `paths`."""
+    device = work.device
+    return OwnedWork(
+        **{one.name: getattr(work, one.name) for one in fields(work)},
+        location=pick(owners.location, work.node),
+        path=joined_paths(paths, calls, owners.path, work.node),
+        backward=(work.node >= 0) & calls.backward[work.node],
+        step=steps.of(work.launch_ns),
+        busy={
+            one: union(work.start_ns[device == one], work.end_ns[device == one])
+            for one in distinct_values(device).tolist()
+        },
+    )
 
 
 def _device_work(trace: Trace, event: Int64) -> Work:

@@ -25,7 +25,7 @@ def call_tree(analysis: Analysis, position: Int64) -> list[CallNode]:
     number = np.cumsum(used) - 1
     nodes: list[CallNode] = []
     for path in np.flatnonzero(used).tolist():
-        parent = paths.parent[path]
+        parent = int(paths.parent[path])
         line = int(position[paths.location[path]]) if path else -1
         device, backward, cpu = values[path].tolist()
         nodes.append(CallNode(int(number[parent]) if parent > 0 else -1, line, device, cpu, backward))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.numbers.lines import path_columns
+from deepscope.analysis.numbers.call_paths import path_columns
 from deepscope.analysis.tables.numbered import largest_first, rows
 from deepscope.records import Function
 from deepscope.trace.model import Int64
@@ -20,7 +20,7 @@ def function_table(analysis: Analysis) -> list[Function]:
     keys = [(one.file, one.first_line or one.line, one.function) for one in locations]
     group = np.array([index.setdefault(key, len(index)) for key in keys], np.int64)
     columns = {name: _summed(values, group, len(index)) for name, values in analysis.columns.items()}
-    columns |= path_columns(analysis.attribution, analysis.by_path, group, len(index))
+    columns |= path_columns(analysis.attribution.paths, analysis.by_path, group, len(index))
     exact = np.zeros(len(index), np.bool_)
     exact[group] = [one.exact for one in locations]
     names = list(index)

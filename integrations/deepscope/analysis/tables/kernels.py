@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.ranking import largest_named
-from deepscope.analysis.extent import WHOLE, Extent
 from deepscope.analysis.ownership.work import Work
 from deepscope.records import Kernel, KernelKind
 from deepscope.trace.arrays import distinct_places
@@ -14,7 +14,7 @@ from deepscope.trace.model import Int64, Kind, Trace
 __all__ = ["kernel_table"]
 
 
-def kernel_table(trace: Trace, work: Work, operator: Int64, extent: Extent = WHOLE) -> list[Kernel]:
+def kernel_table(trace: Trace, work: Work, operator: Int64, extent: Extent) -> list[Kernel]:
     """Device work by name, largest sum first; none where the CPU is the device.
 
     Args:

@@ -1,4 +1,4 @@
-"""Where below a user's line the time goes inside installed packages, and what would open them up."""
+"""Where a user's line spends its time inside installed packages, and which `include=` would open them up."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from pathlib import PurePath
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to, pick
+from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.ranking import largest, largest_named
 from deepscope.analysis.algebra.selection import Mask, by_line, distinct, of_kind
-from deepscope.analysis.extent import WHOLE, Extent
-from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file, python_module_of_file
+from deepscope.analysis.ownership.locations import Scopes
+from deepscope.analysis.ownership.work import OwnedWork
 from deepscope.records import Library
-from deepscope.trace.model import Int32, Int64, Kind
+from deepscope.trace.arrays import pick
+from deepscope.trace.model import Int32, Int64, Kind, Trace
 
 __all__ = ["hot_libraries"]
 
@@ -36,7 +38,7 @@ _PLUMBING = re.compile(r"torch/nn/modules/module\.py$|torch/optim/optimizer\.py$
 def _include(module: str) -> str:
     """The `include=` pattern that opens a function up: the folder that holds its module.
 
-    It is the module alone where the folder is a whole package, or torch's, which holds much that a program never uses.
+    It names the module alone where the folder is a whole package, or torch's, which holds much that is never used.
     """
     folder = module.rpartition(".")[0]
     return f"{folder}.*" if "." in folder and not module.startswith("torch.") else module
@@ -44,7 +46,8 @@ def _include(module: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Events that stand for library functions: indexes into `names` by event, -1 for others; torch's are apart."""
+    """The library function that each event stands for: an index into `names`, -1 for none. torch's have a column of
+    their own."""
 
     names: list[tuple[str, str]]
     function: Int64
@@ -53,32 +56,30 @@ class _Places:
     """Which of them are modules that call other modules: their lines say more than those of a `Linear`."""
 
 
-def hot_libraries(attribution: Attribution, operator: Int64, extent: Extent = WHOLE) -> dict[int, list[Library]]:
-    """For each line that spends most of its own device time in installed packages: where, largest first.
+def hot_libraries(
+    trace: Trace, calls: CallForest, scopes: Scopes, work: OwnedWork, *, operator: Int64, counted: Mask
+) -> dict[int, list[Library]]:
+    """Where each line spends its time that spends most of its own device time in installed packages, largest first.
 
-    The innermost function of a package other than torch is named; only where there is none, torch's own. Of modules
-    within one another it is the innermost that calls modules.
+    The innermost function of a package other than torch is named, else torch's own. Of modules within each other the
+    innermost one that calls modules is named.
 
-    Args:
-        attribution: of the trace.
-        operator: the operator that launched each piece of work, -1 for none; shape (w,).
-        extent: the part of the trace that counts.
+    `operator` and `counted` are as `Analysis` has them.
     """
-    places = _find_places(attribution)
+    places = _find_places(trace, calls, scopes)
     if not places.names:
         return {}
-    work, strings = attribution.work, attribution.trace.strings
-    function = _function_of_work(attribution, places)
-    known = (function >= 0) & extent.holds(work.launch_ns)
-    lines = len(attribution.scopes.locations)
-    counted = extent.holds(work.launch_ns)
-    whole = by_line(attribution.work_location[counted], lines, work.duration_ns[counted])
-    inside = by_line(attribution.work_location[known], lines, work.duration_ns[known])
+    strings = trace.strings
+    function = _function_of_work(work, calls, scopes.marks, places)
+    known = (function >= 0) & counted
+    lines = len(scopes.locations)
+    whole = by_line(work.location[counted], lines, work.duration_ns[counted])
+    inside = by_line(work.location[known], lines, work.duration_ns[known])
     hot = np.append(inside[:lines] * 2 > whole[:lines], False)
-    chosen = known & hot[attribution.work_location]
-    location, function, duration = attribution.work_location[chosen], function[chosen], work.duration_ns[chosen]
+    chosen = known & hot[work.location]
+    location, function, duration = work.location[chosen], function[chosen], work.duration_ns[chosen]
     launched_by = operator[chosen]
-    operator_name = np.where(launched_by < 0, -1, attribution.trace.events.name[launched_by]).astype(np.int64)
+    operator_name = np.where(launched_by < 0, -1, trace.events.name[launched_by]).astype(np.int64)
     width = len(places.names)
     opened = _opened_ns(places.names, location, function, duration)
     main = {
@@ -111,22 +112,20 @@ def _opened_ns(names: list[tuple[str, str]], location: Int64, function: Int64, d
     return result
 
 
-def _function_of_work(attribution: Attribution, places: _Places) -> Int64:
+def _function_of_work(work: OwnedWork, calls: CallForest, marks: Mask, places: _Places) -> Int64:
     """The library function between each piece of work and the line that owns it, -1 for none; shape (w,)."""
-    marks = attribution.scopes.marks
-    result = np.full(len(attribution.work), -1, np.int64)
+    result = np.full(len(work), -1, np.int64)
     tables = (places.torch, places.function)
     for table in (np.where(chosen, table, -1) for table in tables for chosen in (True, places.composed)):
         if not (table >= 0).any():
             continue
-        at = nearest_to(attribution.work.node, attribution.calls.up, marks | (table >= 0))
+        at = nearest_to(work.node, calls.up, marks | (table >= 0))
         found = pick(np.where(marks, -1, table), at)
         result = np.where(found >= 0, found, result)
     return result
 
 
-def _find_places(attribution: Attribution) -> _Places:
-    trace = attribution.trace
+def _find_places(trace: Trace, calls: CallForest, scopes: Scopes) -> _Places:
     index: dict[tuple[str, str], int] = {}
     n = len(trace.events)
     function, torch = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
@@ -137,7 +136,7 @@ def _find_places(attribution: Attribution) -> _Places:
         known: dict[int, tuple[str, str, bool]],
         size: int,
     ) -> None:
-        """Give the rows their functions by what is known of each value; the flag says that it is torch's."""
+        """Gives the rows their functions by the value in a column; the flag says whether a function is torch's."""
         tables = np.full((2, size + 1), -1, np.int64)
         for value, (module, name, is_torch) in known.items():
             tables[int(is_torch), value] = index.setdefault((module, name), len(index))
@@ -145,42 +144,41 @@ def _find_places(attribution: Attribution) -> _Places:
             target[rows] = np.maximum(target[rows], table[column[rows]])
 
     modules = of_kind(trace, Kind.MODULE_SCOPE)
-    scopes = distinct(trace.events.scope[modules], len(trace.scopes))
-    mark(modules, trace.events.scope, {s: k for s in scopes if (k := _of_scope(attribution, s))}, len(trace.scopes))
+    called = distinct(trace.events.scope[modules], len(trace.scopes))
+    mark(modules, trace.events.scope, {s: k for s in called if (k := _of_scope(trace, scopes, s))}, len(trace.scopes))
     for kind, judge in ((Kind.PYTHON_FUNCTION, _of_frame), (Kind.ANNOTATION, _of_annotation)):
         rows = of_kind(trace, kind)
         names = distinct(trace.events.name[rows], len(trace.strings))
         mark(rows, trace.events.name, {s: k for s in names if (k := judge(trace.strings[s]))}, len(trace.strings))
-    return _Places(list(index), function, torch, _composed(attribution, modules))
+    return _Places(list(index), function, torch, _composed(calls.parent, scopes.marks, modules))
 
 
-def _composed(attribution: Attribution, modules: Mask) -> Mask:
+def _composed(parent: Int64, marks: Mask, modules: Mask) -> Mask:
     """Which modules call a module, with no line of the user's between; shape (n,)."""
     called = np.flatnonzero(modules)
-    parent = attribution.calls.parent
-    caller = nearest_to(pick(parent, called), parent, modules | attribution.scopes.marks)
+    caller = nearest_to(pick(parent, called), parent, modules | marks)
     result = np.zeros(len(modules), np.bool_)
     result[caller[caller >= 0]] = True
     return result & modules
 
 
-def _of_scope(attribution: Attribution, index: int) -> tuple[str, str, bool] | None:
-    scope = attribution.trace.scopes[index]
+def _of_scope(trace: Trace, scopes: Scopes, index: int) -> tuple[str, str, bool] | None:
+    scope = trace.scopes[index]
     owner = owner_of_file(scope.file) if scope.file else _owner_of_module(scope.python_module)
-    if owner == Owner.USER and scope.file and not _is_recorded(attribution, scope.file):
+    if owner == Owner.USER and scope.file and not _is_recorded(trace, scopes, scope.file):
         owner = Owner.LIBRARY
     if owner == Owner.USER or not scope.python_module or _TRANSPARENT.match(scope.python_module):
         return None
     return scope.python_module, f"{scope.name}.forward", scope.python_module.split(".")[0] == "torch"
 
 
-def _is_recorded(attribution: Attribution, file: str) -> bool:
+def _is_recorded(trace: Trace, scopes: Scopes, file: str) -> bool:
     """Whether lines of a file were recorded, or would have been: packages need not be installed where others are."""
-    root = attribution.trace.header.project_root
-    if attribution.scopes.source != "scopes" or not root:
+    root = trace.header.project_root
+    if scopes.source != "scopes" or not root:
         return True
     inside = PurePath(file).is_relative_to(root)
-    return inside or any(one.file == file for one in attribution.scopes.locations)
+    return inside or any(one.file == file for one in scopes.locations)
 
 
 def _owner_of_module(python_module: str) -> Owner:

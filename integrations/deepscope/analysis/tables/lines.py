@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from deepscope.analysis.algebra.ranking import largest_named
+from deepscope.analysis.algebra.selection import Columns
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.numbers.lines import Columns
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.tables.libraries import hot_libraries
 from deepscope.analysis.tables.numbered import largest_first, rows
@@ -29,11 +29,19 @@ def line_table(analysis: Analysis, texts: dict[str, list[str]]) -> tuple[list[Li
         The records, and for each location the position of its record, -1 for none; shape (lines,).
     """
     columns = analysis.columns
-    locations = analysis.attribution.scopes.locations
+    attribution = analysis.attribution
+    locations = attribution.scopes.locations
     count = len(locations)
     order = largest_first(columns, count)
     operators, kernels = _top_operators(analysis), _top_kernels(analysis)
-    libraries = hot_libraries(analysis.attribution, analysis.operator, analysis.extent)
+    libraries = hot_libraries(
+        attribution.trace,
+        attribution.calls,
+        attribution.scopes,
+        attribution.work,
+        operator=analysis.operator,
+        counted=analysis.counted,
+    )
     compiled = set(analysis.compiled.tolist())
     records = [
         Line(
@@ -80,11 +88,8 @@ def _top_kernels(analysis: Analysis) -> dict[int, list[Top]]:
 
 
 def _top(analysis: Analysis, name: Int64) -> dict[int, list[Top]]:
-    strings = analysis.attribution.trace.strings
+    work, strings = analysis.attribution.work, analysis.attribution.trace.strings
     result: dict[int, list[Top]] = {}
-    attribution = analysis.attribution
-    for share in largest_named(
-        attribution.work_location, name.astype(np.int64), attribution.work.duration_ns, _KEEP, strings
-    ):
+    for share in largest_named(work.location, name.astype(np.int64), work.duration_ns, _KEEP, strings):
         result.setdefault(share.group, []).append(Top(strings[share.member], share.total, share.rows))
     return result

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from deepscope.analysis.numbers.lines import Columns
+from deepscope.analysis.algebra.selection import Columns
 from deepscope.trace.model import Int64
 
 __all__ = ["largest_first", "rows"]

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import pick
+from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import by_line
-from deepscope.analysis.extent import WHOLE, Extent
-from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.analysis.ownership.paths import PathTable
+from deepscope.analysis.ownership.operators import Operators
+from deepscope.analysis.ownership.paths import paths_of_forest
+from deepscope.analysis.ownership.work import Work
 from deepscope.analysis.tables.numbered import rows
 from deepscope.records import Operator
-from deepscope.trace.arrays import distinct_places
+from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["operator_table"]
 
 
-def operator_table(attribution: Attribution, extent: Extent = WHOLE) -> list[Operator]:
+def operator_table(trace: Trace, operators: Operators, work: Work, flops: Int64, extent: Extent) -> list[Operator]:
     """All operators of a trace by name, the largest device time first.
 
-    A total holds the operators called from it; an operator that calls itself counts once.
+    A total holds the operators called from it; an operator that calls itself counts once. `flops` are those of each
+    operator.
     """
-    events, operators, work = attribution.trace.events, attribution.operators, attribution.work
+    events = trace.events
     name, group = distinct_places(events.name[operators.nodes])
     names = len(name)
     counted = extent.holds(events.start_ns[operators.nodes])
@@ -30,8 +32,7 @@ def operator_table(attribution: Attribution, extent: Extent = WHOLE) -> list[Ope
     launched = extent.holds(work.launch_ns) & (launched_by >= 0)
     launched_by, duration = launched_by[launched], work.duration_ns[launched]
 
-    paths = PathTable()
-    path = paths.intern_forest(operators.caller, group)
+    paths, path = paths_of_forest(operators.caller, group)
     values = np.zeros((len(paths), 2), np.int64)
     np.add.at(values[:, 0], path[launched_by], duration)
     np.add.at(values[:, 1], path, own)
@@ -42,12 +43,11 @@ def operator_table(attribution: Attribution, extent: Extent = WHOLE) -> list[Ope
         "total_device_ns": totals[:, 0],
         "self_cpu_ns": by_line(group, names, own)[:names],
         "total_cpu_ns": totals[:, 1],
-        "flops": by_line(group, names, np.where(counted, attribution.flops, 0))[:names],
+        "flops": by_line(group, names, np.where(counted, flops, 0))[:names],
     }
     order = np.lexsort((-columns["total_cpu_ns"], -columns["self_device_ns"]))
     called = order[columns["calls"][order] > 0]
-    strings = attribution.trace.strings
     return [
-        Operator(name=strings[one], **row)
+        Operator(name=trace.strings[one], **row)
         for one, row in zip(name[called].tolist(), rows(columns, called), strict=True)
     ]

@@ -12,11 +12,11 @@ __all__ = ["phase_table"]
 
 def phase_table(analysis: Analysis) -> list[Phase]:
     """The phases that hold any time, in the order of a step."""
-    attribution = analysis.attribution
+    work = analysis.attribution.work
     wall = analysis.phases.wall_ns(analysis.window).tolist()
     calls = analysis.phases.calls(analysis.extent).tolist()
-    phase = phase_of_work(attribution, analysis.phases)[analysis.counted]
-    device = by_line(phase, len(PHASES), attribution.work.duration_ns[analysis.counted]).tolist()
+    phase = phase_of_work(work, analysis.phases)[analysis.counted]
+    device = by_line(phase, len(PHASES), work.duration_ns[analysis.counted]).tolist()
     return [
         Phase(name=name, wall_ns=wall[i], device_ns=device[i], calls=calls[i])
         for i, name in enumerate(PHASES)

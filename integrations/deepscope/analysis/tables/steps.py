@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.extent import Extent
 from deepscope.analysis.numbers.idle import idle
 from deepscope.analysis.numbers.phases import PHASES
 from deepscope.analysis.numbers.waits import wait_by_line
@@ -17,9 +17,9 @@ __all__ = ["step_table"]
 def step_table(analysis: Analysis) -> list[Step]:
     """The steps within the extent."""
     attribution = analysis.attribution
-    work, steps = attribution.work, attribution.steps
-    busy = attribution.busy.values()
-    device = by_line(attribution.work_step, len(steps), work.duration_ns)
+    work, steps = attribution.work, attribution.training.steps
+    events, location, lines = attribution.trace.events, attribution.owners.location, len(attribution.scopes.locations)
+    device = by_line(work.step, len(steps), work.duration_ns)
     result = []
     for i in range(len(steps)):
         span = Intervals(steps.spans.start[i : i + 1], steps.spans.end[i : i + 1])
@@ -32,9 +32,9 @@ def step_table(analysis: Analysis) -> list[Step]:
                 start_ns=int(span.start[0]),
                 duration_ns=span.total_ns,
                 device_ns=int(device[i]),
-                busy_ns=sum(int(one.overlap_ns(span.start, span.end)[0]) for one in busy),
-                idle_ns=sum(one.total_ns for one in idle(attribution, span)),
-                wait_ns=int(wait_by_line(attribution, Extent(span)).sum()),
+                busy_ns=sum(int(one.overlap_ns(span.start, span.end)[0]) for one in work.busy.values()),
+                idle_ns=sum(one.total_ns for one in idle(work, span)),
+                wait_ns=int(wait_by_line(events, analysis.waits, location, lines, Extent(span)).sum()),
                 phases={name: ns for name, ns in zip(PHASES, wall, strict=True) if ns},
             )
         )

@@ -16,7 +16,7 @@ def totals(analysis: Analysis) -> Totals:
     """The sums over everything within the extent."""
     attribution, columns = analysis.attribution, analysis.columns
     work = attribution.work
-    busy = sum(int(analysis.window.overlap_ns(one.start, one.end).sum()) for one in attribution.busy.values())
+    busy = sum(int(analysis.window.overlap_ns(one.start, one.end).sum()) for one in work.busy.values())
     sums = {
         name: int(columns[name].sum())
         for name in (
@@ -32,30 +32,31 @@ def totals(analysis: Analysis) -> Totals:
     }
     if analysis.extent.spans is None:  # Entries without a scope and calls cost, too; in which step, nobody knows.
         sums["recording_ns"] = max(
-            sums["recording_ns"], recording_ns(attribution, columns["python_cpu_ns"], sums["recording_ns"])
+            sums["recording_ns"],
+            recording_ns(
+                attribution.trace, attribution.scopes.locations, columns["python_cpu_ns"], sums["recording_ns"]
+            ),
         )
     return Totals(
         device_ns=int(work.duration_ns[analysis.counted].sum()),
         busy_ns=busy,
-        idle_ns=sum(one.total_ns for one in idle(attribution, analysis.window)),
+        idle_ns=sum(one.total_ns for one in idle(work, analysis.window)),
         wall_ns=analysis.window.total_ns,
-        steps=len(analysis.window.start) if analysis.extent.spans is not None else len(attribution.steps),
+        steps=len(analysis.window.start) if analysis.extent.spans is not None else len(attribution.training.steps),
         **sums,
     )
 
 
 def resolved(analysis: Analysis) -> Resolved:
     """How far device time came: an exact line, a function (a line by its definition alone), a module, or nowhere."""
-    attribution = analysis.attribution
-    work = attribution.work
-    exact = np.array([one.exact for one in attribution.scopes.locations] + [False])
-    location = attribution.work_location
-    known = location >= 0
+    work = analysis.attribution.work
+    exact = np.array([one.exact for one in analysis.attribution.scopes.locations] + [False])
+    known = work.location >= 0
     in_module = np.append(analysis.modules.of_event, -1)[work.node] >= 0
     duration = np.where(analysis.counted, work.duration_ns, 0)
     return Resolved(
-        line_ns=int(duration[known & exact[location]].sum()),
-        function_ns=int(duration[known & ~exact[location]].sum()),
+        line_ns=int(duration[known & exact[work.location]].sum()),
+        function_ns=int(duration[known & ~exact[work.location]].sum()),
         module_ns=int(duration[~known & in_module].sum()),
         none_ns=int(duration[~known & ~in_module].sum()),
     )

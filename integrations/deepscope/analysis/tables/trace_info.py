@@ -102,7 +102,7 @@ def _warnings(header: Header, left_out: int) -> list[str]:
 
 
 def _lowered_words(header: Header) -> Iterator[str]:
-    """What the recorder recorded less of, since it would have slowed the run down too much; a sentence for each way."""
+    """What was recorded in less detail to keep the run fast: a sentence for each way."""
     places: dict[str, list[str]] = {}
     for number, way in header.lines.lowered:
         row = header.scopes[number] if number < len(header.scopes) else None

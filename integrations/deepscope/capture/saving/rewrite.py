@@ -33,9 +33,9 @@ from deepscope.capture.saving.splice import (
 from deepscope.errors import TraceError
 from deepscope.processes import Told, serve
 from deepscope.trace.format.header import CallStackAccount, Header, ScopeRow
-from deepscope.trace.format.scopes import scope_of
 from deepscope.trace.format.span_names import LINE, is_late, is_own, parse_name, parse_off_cpu
 from deepscope.trace.joins.graph_breaks import end_broken_lines
+from deepscope.trace.joins.recorded_scopes import scope_of
 from deepscope.trace.kineto.pieces import Piece, Pieces
 from deepscope.trace.kineto.source import Source
 from deepscope.trace.model import Events, Int64, Kind, Scope, Trace

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.trace.arrays import distinct_places, distinct_values
+from deepscope.trace.joins.arrows import arrow_ends
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Events, Int64, Kind, Trace
 from deepscope.trace.names import is_backward_node, is_backward_root, is_numbered_early
@@ -21,10 +22,10 @@ def backward_partners(trace: Trace) -> tuple[Int64, Int64]:
     """The backward roots, and for each its forward operator or -1; both index events, shape (roots,).
 
     A root is a span `autograd::engine::evaluate_function`, or in old traces the bare node (`MmBackward`). Its partner
-    is, on the forward thread and before the root, the latest-started operator with the largest `Sequence number` not
-    above the root's. (Operators carry the *next* number, so some nodes have none of exactly theirs.) A node that took
-    its number before any operator of its own ran (TorchScript's) has the first operator with the number after it. No
-    partner: nodes without a number (`AccumulateGrad`), and those whose number lies before all that the file has.
+    is an operator on the forward thread that started before it: the one with the largest `Sequence number` not above
+    the root's, and of several the latest. (Operators carry the *next* number, so some nodes have none of exactly
+    theirs.) A node that took its number before its operators ran (TorchScript's) has the first operator with the number
+    after it. Nodes without a number (`AccumulateGrad`), or with one before all that the file has, have no partner.
     """
     events = trace.events
     spans, nodes = _marked(trace)
@@ -75,14 +76,14 @@ def _around(events: Events, inner: Int64, outer: Int64) -> Int64:
 def _bare(events: Events, spans: Int64, nodes: Int64) -> Int64:
     """Nodes that are roots themselves: run by the engine, but not within one of its spans."""
     if len(spans):
-        # Where spans are recorded, a node without one is a cropped file's; its numbers prove it to be the engine's.
+        # In a cropped file a node may have lost its span. Its numbers prove that the engine ran it.
         nodes = nodes[(events.sequence[nodes] >= 0) & (events.fwd_thread[nodes] > 0)]
         return nodes[_around(events, nodes, spans) < 0]
     return nodes
 
 
 def _numbers(events: Events, spans: Int64, nodes: Int64, roots: Int64) -> tuple[Int64, Int64]:
-    """Sequence number and forward thread of each root: its own, else those of the first node in it (Ascend)."""
+    """Sequence number and forward thread of each root, or of the first node in it where it has none (Ascend)."""
     sequence, fwd_thread = events.sequence.copy(), events.fwd_thread.copy()
     numbered = nodes[events.sequence[nodes] >= 0]
     numbered = numbered[np.argsort(-events.start_ns[numbered], kind="stable")]
@@ -101,12 +102,12 @@ def _forward_operators(events: Events, spans: Int64, nodes: Int64) -> Int64:
     numbered[nodes] = False
     found = np.flatnonzero(numbered)
     around = _around(events, found, spans)
-    # A node whose name says nothing: the span's own number on the span's own forward thread.
+    # The name of a node may say nothing. Then it has the span's own number and forward thread.
     span = spans[around] if len(spans) else around
     is_node = (around >= 0) & (events.sequence[found] == events.sequence[span])
     is_node &= (events.fwd_thread[found] > 0) & (events.fwd_thread[found] == events.fwd_thread[span])
     found = found[~is_node]
-    # Of those that start together the innermost comes last.
+    # If several start together, the innermost comes last.
     keys = (-events.duration_ns[found], events.start_ns[found], events.sequence[found], events.thread[found])
     result: Int64 = found[np.lexsort(keys)]
     return result
@@ -115,10 +116,10 @@ def _forward_operators(events: Events, spans: Int64, nodes: Int64) -> Int64:
 def forward_threads(
     trace: Trace, roots: Int64, carried: Int64, fwd_thread: Int64, forward: Int64
 ) -> dict[int, list[int]]:
-    """`Fwd thread id` → index of the thread: by the `fwdbwd` arrows, else the one with most of the wanted numbers that
-    has no id yet (a thread has one); none where all have.
+    """`Fwd thread id` → index of the thread, or nothing.
 
-    Ids are logical and nothing else maps them. 0 stands for many threads at once in Ascend's traces and has no entry.
+    Ids are logical; the `fwdbwd` arrows map them. An id without arrows gets, of the threads without an id, the one with
+    most of the wanted numbers. 0 stands for many threads at once in Ascend's traces and has no entry.
 
     Args:
         trace: the trace.
@@ -145,14 +146,7 @@ def forward_threads(
 def _votes(trace: Trace, roots: Int64, fwd_thread: Int64) -> tuple[Int64, Int64]:
     """For each arrow: the logical number that the root at its head has, and the thread at its tail."""
     events, flows = trace.events, trace.flows
-    tails, heads = np.flatnonzero(flows.is_start), np.flatnonzero(~flows.is_start)
-    empty = np.zeros(0, np.int64)
-    if not len(tails) or not len(heads) or not len(roots):
-        return empty, empty
-    tails = tails[np.argsort(flows.id[tails], kind="stable")]
-    at = np.minimum(np.searchsorted(flows.id[tails], flows.id[heads]), len(tails) - 1)
-    joined = flows.id[tails[at]] == flows.id[heads]
-    heads, tails = heads[joined], tails[at[joined]]
+    tails, heads = arrow_ends(flows)
     root = innermost(
         flows.ts_ns[heads], flows.thread[heads], events.start_ns[roots], events.end_ns[roots], events.thread[roots]
     )
@@ -163,7 +157,7 @@ def _votes(trace: Trace, roots: Int64, fwd_thread: Int64) -> tuple[Int64, Int64]
 def _nearest(
     events: Events, forward: Int64, threads: list[int], sequence: Int64, before_ns: Int64, *, choose: _Choose
 ) -> Int64:
-    """The partners on one of several threads: of each root's candidates the exact one, else the one started last."""
+    """The partners on any of several threads: a candidate with the exact number, else the one that started last."""
     best = np.full(len(sequence), -1, np.int64)
     for thread in threads if len(sequence) else ():
         found = choose(events, forward[events.thread[forward] == thread], sequence, before_ns)
@@ -175,11 +169,11 @@ def _nearest(
 
 
 _Choose = Callable[[Events, Int64, Int64, Int64], Int64]
-"""Of candidates by (sequence, start) one for each number and instant, -1 for none."""
+"""Chooses one candidate for each number and instant, -1 for none. Candidates are sorted by (sequence, start)."""
 
 
 def _first(events: Events, candidates: Int64, sequence: Int64, before_ns: Int64) -> Int64:
-    """Of candidates by (sequence, start), the first that has each number, if it started before each instant."""
+    """The first candidate with each number, if it started before each instant."""
     if not len(candidates):
         return np.full(len(sequence), -1, np.int64)
     numbers, starts = events.sequence[candidates], events.start_ns[candidates]
@@ -188,7 +182,7 @@ def _first(events: Events, candidates: Int64, sequence: Int64, before_ns: Int64)
 
 
 def _latest(events: Events, candidates: Int64, sequence: Int64, before_ns: Int64) -> Int64:
-    """Of candidates by (sequence, start), the last that is not above each number and started before each instant."""
+    """The last candidate that is not above each number and started before each instant."""
     if not len(candidates):
         return np.full(len(sequence), -1, np.int64)
     numbers, starts = events.sequence[candidates], events.start_ns[candidates]

@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.trace.arrays import distinct_places, distinct_values
+from deepscope.trace.arrays import distinct_places, distinct_values, first_with, pick
 from deepscope.trace.joins.backward import backward_partners
 from deepscope.trace.joins.nesting import innermost
-from deepscope.trace.kineto.event_columns import QUEUE_OFFSET
-from deepscope.trace.model import Events, Int64, Kind, Trace
+from deepscope.trace.model import QUEUE_OFFSET, Events, Int64, Kind, Trace
 from deepscope.trace.names import is_launch
 
 __all__ = ["backward_partners", "external_ids_name_operators", "launches"]
@@ -21,10 +20,10 @@ __all__ = ["backward_partners", "external_ids_name_operators", "launches"]
 def launches(trace: Trace) -> Int64:
     """Index of the event on the CPU that launched each event's device work; -1 for none and for CPU events. Shape (n,).
 
-    That is the runtime call with the same correlation; of several, one that launches or copies, the latest before the
-    work. Many kernels of a replayed graph share one call. Ascend's work leads through CANN's call and the queue's
-    `Dequeue` to the `Enqueue` on the thread of the operator. Work whose call is not in the file falls back to the
-    *operator* with its `External id`, where the trace has such ids (see `external_ids_name_operators`).
+    It is the runtime call with the same correlation. Several calls may have it: then one that launches or copies, and
+    the latest before the work. Many kernels of a replayed graph share one call. Ascend's work leads through CANN's call
+    and the queue's `Dequeue` to the `Enqueue` on the operator's thread. If the call is not in the file, it is the
+    *operator* with the same `External id`, where the trace has such ids (`external_ids_name_operators`).
     """
     events = trace.events
     device = np.flatnonzero((events.kind >= Kind.KERNEL) & (events.kind <= Kind.DEVICE_SPAN))
@@ -37,7 +36,7 @@ def launches(trace: Trace) -> Int64:
 
 
 def external_ids_name_operators(events: Events) -> bool:
-    """Whether `External id` of device work is that of an operator; in older traces it repeats the correlation."""
+    """Whether the `External id` of device work is an operator's; in older traces it repeats the correlation."""
     device = (events.kind >= Kind.KERNEL) & (events.kind <= Kind.MEMSET)
     both = device & (events.correlation >= 0) & (events.external_id >= 0)
     if not both.any():
@@ -77,15 +76,18 @@ class _Choice(NamedTuple):
 
 
 def _alike(one: object, other: object) -> int:
-    """Letters that two processes' names begin with: scripts that merge ranks write `[TP00] 4711` and `[TP00] 0`."""
+    """How long a prefix two processes' names share: scripts that merge ranks write `[TP00] 4711` and `[TP00] 0`."""
     if not isinstance(one, str) or not isinstance(other, str):
         return 0
     return len(list(takewhile(lambda letters: letters[0] == letters[1], zip(one, other, strict=False))))
 
 
 def _most_likely(events: Events, device: Int64, choices: list[_Choice]) -> Int64:
-    """Of several processes' calls for the work of one device: those of the process that is named alike, else of that
-    most of whose calls precede the work of their number, else the closest; what is not among them, from the next."""
+    """The calls for the work of one device, out of the calls of several processes.
+
+    Prefers the process with the longest shared name prefix, then the one with most calls before their work, then the
+    one with the shortest delays. Work without a call in one process looks in the next.
+    """
 
     def fits(calls: Int64) -> npt.NDArray[np.bool_]:
         return (calls >= 0) & (events.start_ns[calls] <= events.start_ns[device])
@@ -105,7 +107,7 @@ def _most_likely(events: Events, device: Int64, choices: list[_Choice]) -> Int64
 
 
 def _joined(trace: Trace, device: Int64, calls: Int64) -> Int64:
-    """The one of the calls that each device event has its correlation from, -1 for none."""
+    """The call with the correlation of each device event, -1 for none."""
     events = trace.events
     found = np.full(len(device), -1, np.int64)
     if not len(calls):
@@ -126,8 +128,10 @@ def _joined(trace: Trace, device: Int64, calls: Int64) -> Int64:
 
 
 def _best(start_ns: Int64, hands_over: npt.NDArray[np.bool_], low: Int64, high: Int64, work_ns: Int64) -> Int64:
-    """Of the calls in each [low, high), sorted by launching and start: launching ones before others, then the latest
-    before the work, else the first; positions, shape of `low`."""
+    """The best call in each range [low, high) of calls sorted by launching and start; positions, shape of `low`.
+
+    Calls that launch go before others. Of those it is the latest before the work, else the first.
+    """
     before = np.concatenate(([0], np.cumsum(hands_over)))
     launching = before[high] - before[low]
     low = np.where(launching > 0, high - launching, low)
@@ -149,16 +153,12 @@ def _by_name(trace: Trace, calls: Int64) -> npt.NDArray[np.bool_]:
 
 def _operators_of(events: Events, device: Int64) -> Int64:
     operators = np.flatnonzero((events.kind == Kind.OPERATOR) & (events.external_id >= 0))
-    operators = operators[np.argsort(events.external_id[operators], kind="stable")]
-    if not len(operators):
-        return np.full(len(device), -1, np.int64)
-    wanted = events.external_id[device]
-    at = np.minimum(np.searchsorted(events.external_id[operators], wanted), len(operators) - 1)
-    return np.where((events.external_id[operators[at]] == wanted) & (wanted >= 0), operators[at], -1)
+    at = first_with(events.external_id[operators], events.external_id[device])
+    return pick(operators, at)
 
 
 def _through_queue(events: Events, call: Int64) -> Int64:
-    """torch_npu calls CANN on a thread of its own: from the `Dequeue` around the call to the `Enqueue` that fed it."""
+    """From the `Dequeue` around each call to the `Enqueue` that fed it: torch_npu calls CANN on a thread of its own."""
     queued = np.flatnonzero((events.kind == Kind.RUNTIME) & (events.correlation >= QUEUE_OFFSET))
     work = np.flatnonzero(call >= 0)
     if not len(queued) or not len(work):
@@ -168,8 +168,7 @@ def _through_queue(events: Events, call: Int64) -> Int64:
         events.start_ns[at], events.thread[at], events.start_ns[queued], events.end_ns[queued], events.thread[queued]
     )
     work, dequeue = work[around >= 0], queued[around[around >= 0]]
-    order = queued[np.lexsort((events.start_ns[queued], events.correlation[queued]))]
-    first = np.searchsorted(events.correlation[order], events.correlation[dequeue])
+    queued = queued[np.argsort(events.start_ns[queued], kind="stable")]
     through: Int64 = call.copy()
-    through[work] = order[first]
+    through[work] = queued[first_with(events.correlation[queued], events.correlation[dequeue])]
     return through

@@ -1,7 +1,7 @@
 """The line of a graph break ends where dynamo begins with what comes after it.
 
-The recorder learns that the line has ended when the frame starts that goes on from there. Dynamo has by then looked up
-what to run and opened the compiled region: both belong to the line that called the compiled function.
+The recorder learns that the line has ended when the next frame starts. By then dynamo has looked up what to run and
+opened the compiled region. Both belong to the line that called the compiled function.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["end_broken_lines"]
 
 
 def end_broken_lines(trace: Trace) -> Trace:
-    """The trace with those line scopes cut short that would end within a compiled region which they do not hold."""
+    """The trace without the ends of line scopes that reach into a compiled region but do not hold all of it."""
     regions = _spans(trace, is_compiled_region)
     if not len(regions):
         return trace
@@ -43,7 +43,7 @@ def end_broken_lines(trace: Trace) -> Trace:
 
 
 def _spans(trace: Trace, is_meant: Callable[[str], bool]) -> Int64:
-    """Dynamo's spans of such names, as indexes of events."""
+    """Dynamo's spans with such names (events)."""
     names = np.array([is_meant(name) for name in trace.strings] + [False])
     kind = trace.events.kind
     return np.flatnonzero(((kind == Kind.OPERATOR) | (kind == Kind.ANNOTATION)) & names[trace.events.name])

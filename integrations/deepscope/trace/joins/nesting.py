@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.trace.arrays import distinct_values
+from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64
 
 __all__ = ["Nesting", "innermost", "parents"]
@@ -18,9 +18,10 @@ Ints = npt.NDArray[np.signedinteger] | npt.NDArray[np.unsignedinteger]
 def parents(start_ns: Int64, end_ns: Int64, group: Ints, *, rank: Ints | None = None) -> Int64:
     """Index of the innermost event of the same group that is open when each event starts; -1 for none. Shape (n,).
 
-    As a stack has it: events enter by start, the longer first, then the lower `rank`, then in the given order, and
-    leave once a later one starts at or after their end. So an event that ends after its parent still has that parent,
-    and an event without duration lies in whatever is open at its instant but never has children.
+    Events enter and leave as on a stack. They enter by start; at the same start the longer goes first, then the lower
+    `rank`, then the given order. They leave once a later one starts at or after their end. So an event that ends after
+    its parent still has that parent. An event without duration lies in whatever is open at its instant, and never has
+    children.
     """
     return Nesting.of(start_ns, end_ns, group, rank).parents_of(start_ns, end_ns, group)
 
@@ -62,7 +63,7 @@ class Nesting:
     def parents_of(self, start_ns: Int64, end_ns: Int64, group: Ints) -> Int64:
         """`parents` of the same events that it was made of."""
         result = np.full(len(start_ns), -1, np.int64)
-        result[self.order] = _pick(self.order, self.parent)
+        result[self.order] = pick(self.order, self.parent)
         empty = np.flatnonzero(end_ns <= start_ns)
         if len(empty):
             result[empty] = self.at(start_ns[empty], group[empty])
@@ -77,7 +78,7 @@ class Nesting:
         last = _last_started(self.start, self.group, query_ns, groups)
         inside = np.flatnonzero(last >= 0)
         at = last[inside]
-        # What has ended by then gives way to its parent: all that started in between had ended before it.
+        # An interval that has ended gives way to its parent: all that started in between had ended before it.
         while len(inside):
             is_open = self.end[at] > query_ns[inside]
             found[inside[is_open]] = self.order[at[is_open]]
@@ -95,7 +96,7 @@ def _stack_order(start: Int64, end: Int64, group: Int64, rank: Int64 | None) -> 
     span = int(start.max()) - origin + 1
     if span * (int(group.max()) - first + 1) >= 2**63:
         return np.asarray(np.lexsort([*last, start, group]))
-    # One key for group and start, by which recorded events stand in a few ascending runs; the others settle what ties.
+    # By one key for group and start, recorded events stand in a few ascending runs. The other columns settle ties.
     key = (group - first) * span + (start - origin)
     order = np.argsort(key, kind="stable")
     ordered = key[order]
@@ -123,10 +124,9 @@ def _last_started(start: Int64, group: Int64, query_ns: Int64, query_group: Int6
 def _nest(start: Int64, end: Int64, group: Int64) -> Int64:
     """Parents of intervals that stand in stack order, as positions.
 
-    The parent is the last one before that is still open. Each guess starts at the one just before. A guess that has
-    ended gives way to its own guess: whatever lies between the two had ended when the first began, so nothing open is
-    skipped, final or not; and as guesses leap over guesses, rows of siblings are crossed in a logarithmic number of
-    rounds.
+    The parent is the last interval before that is still open. The first guess is the one just before. A guess that has
+    ended gives way to its own guess. Whatever lies between the two had ended when the first began, so nothing open is
+    skipped. As guesses leap over guesses, rows of siblings are crossed in a logarithmic number of rounds.
     """
     guess = np.arange(-1, len(start) - 1)
     guess[1:][group[1:] != group[:-1]] = -1
@@ -137,8 +137,3 @@ def _nest(start: Int64, end: Int64, group: Int64) -> Int64:
         guess[active] = guess[guess[active]]
         active = active[guess[active] >= 0]
     return guess
-
-
-def _pick(values: Int64, at: Int64) -> Int64:
-    """`values[at]`, -1 where `at` is."""
-    return np.where(at >= 0, values[np.maximum(at, 0)], -1) if len(values) else at

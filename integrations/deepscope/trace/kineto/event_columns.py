@@ -17,13 +17,10 @@ from deepscope.trace.kineto.times import exact_times, nanoseconds
 from deepscope.trace.kineto.values import Table
 from deepscope.trace.model import Int32, Int64
 
-__all__ = ["QUEUE_OFFSET", "Columns"]
+__all__ = ["Columns"]
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
-
-QUEUE_OFFSET = 1 << 61
-"""Added to the `correlation_id` of torch_npu's enqueue and dequeue: CANN's connections are numbered apart from them."""
 
 _ABSENT = Args()
 

@@ -10,12 +10,12 @@ from deepscope.analysis.algebra.intervals import Intervals, grouped_union_ns
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.trace.model import Int64
 
-__all__ = ["WHOLE", "Extent"]
+__all__ = ["Extent"]
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Spans of time, None for the whole trace. What is counted belongs where it starts; what is measured is clipped."""
+    """Spans of time, None for the whole trace. Events count where they start; durations are clipped."""
 
     spans: Intervals | None
 
@@ -28,7 +28,7 @@ class Extent:
         return end - start if self.spans is None else self.spans.overlap_ns(start, end)
 
     def grouped_union_ns(self, start: Int64, end: Int64, group: Int64) -> tuple[Int64, Int64]:
-        """`intervals.grouped_union_ns` of what lies in it; a group may occur once for each span."""
+        """`intervals.grouped_union_ns` of what lies in it. A group may occur once for each span."""
         if self.spans is None:
             return grouped_union_ns(start, end, group)
         groups, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -38,6 +38,3 @@ class Extent:
             groups.append(found[0])
             lengths.append(found[1])
         return np.concatenate(groups), np.concatenate(lengths)
-
-
-WHOLE = Extent(None)

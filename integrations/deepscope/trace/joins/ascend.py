@@ -1,7 +1,7 @@
 """Ascend's `trace_view.json` made like the others: calls on the threads that made them, work joined to its calls.
 
-msprof (https://gitee.com/ascend/msprof-analyze) puts the calls into CANN under a process of their own, and says by
-`HostToDevice` arrows which call launched a piece of work; the `connection_id` of the two is not always the same.
+msprof (https://gitee.com/ascend/msprof-analyze) puts the calls into CANN under a process of their own. `HostToDevice`
+arrows say which call launched a piece of work; the `connection_id` of the two is not always the same.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from deepscope.trace.joins.arrows import arrow_ends
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Events, Flows, Int32, Int64, Kind, Trace
 
@@ -41,16 +42,10 @@ def _home_threads(trace: Trace) -> Int32:
 
 def _joined(events: Events, arrows: Flows) -> Int64:
     """Correlations: work at the head of a `HostToDevice` arrow has that of the call around its tail."""
-    tails, heads = np.flatnonzero(arrows.is_start), np.flatnonzero(~arrows.is_start)
+    tails, heads = arrow_ends(arrows)
     calls = np.flatnonzero((events.kind == Kind.RUNTIME) & (events.correlation >= 0))
     work = np.flatnonzero((events.kind >= Kind.KERNEL) & (events.kind <= Kind.DEVICE_SPAN))
-    if not len(tails) or not len(heads) or not len(calls) or not len(work):
-        return events.correlation
-    tails = tails[np.argsort(arrows.id[tails], kind="stable")]
-    at = np.minimum(np.searchsorted(arrows.id[tails], arrows.id[heads]), len(tails) - 1)
-    joined = arrows.id[tails[at]] == arrows.id[heads]
-    call = _around(events, calls, arrows, tails[at[joined]])
-    target = _around(events, work, arrows, heads[joined])
+    call, target = _around(events, calls, arrows, tails), _around(events, work, arrows, heads)
     hit = (call >= 0) & (target >= 0)
     correlation: Int64 = events.correlation.copy()
     correlation[work[target[hit]]] = correlation[calls[call[hit]]]

@@ -1,4 +1,4 @@
-"""The steps of a run (`ProfilerStep#N`), the window that they span, and the thread that trains."""
+"""The thread that trains, its steps (`ProfilerStep#N`), and the window that they span."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deepscope.analysis.ownership.calls import STEP, step_events
 from deepscope.trace.model import Int64, Kind, Trace
 from deepscope.trace.names import is_backward_root, is_forked_function
 
-__all__ = ["Steps", "find_steps", "find_training_thread", "window"]
+__all__ = ["Steps", "Training", "find_training"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,30 @@ class Steps:
         return Intervals(self.spans.start[hit], self.spans.end[hit])
 
 
-def find_steps(trace: Trace, training_thread: int) -> Steps:
-    """The steps on the training thread; where two overlap, the earlier one ends where the later begins."""
+@dataclass(frozen=True, slots=True)
+class Training:
+    """Where and when a trace trains."""
+
+    thread: int
+    """Index into `Trace.threads`; -1 for none."""
+    steps: Steps
+    window: Intervals
+    """The stretch of time that idle time and wall time refer to: the steps; without steps, first to last event."""
+
+
+def find_training(trace: Trace, parent: Int64, launched_by: Int64) -> Training:
+    """The training thread with its steps.
+
+    `parent` is the event that encloses each one on its thread, shape (n,); `launched_by` are the CPU events that
+    launched device work, shape (w,); -1 for none.
+    """
+    thread = _training_thread(trace, parent, launched_by)
+    steps = _find_steps(trace, thread)
+    return Training(thread, steps, _window(trace, steps))
+
+
+def _find_steps(trace: Trace, training_thread: int) -> Steps:
+    """The steps on the training thread. If two overlap, the earlier one ends where the later begins."""
     events = trace.events
     found = np.flatnonzero(step_events(trace) & (events.thread == training_thread))
     found = found[np.argsort(events.start_ns[found], kind="stable")]
@@ -53,8 +75,7 @@ def find_steps(trace: Trace, training_thread: int) -> Steps:
     return Steps(number, Intervals(start[real], end[real]))
 
 
-def window(trace: Trace, steps: Steps) -> Intervals:
-    """The stretch of time that idle time and wall time refer to: the steps; without steps, first to last event."""
+def _window(trace: Trace, steps: Steps) -> Intervals:
     if len(steps):
         return union(steps.spans.start, steps.spans.end)
     counted = ~of_kind(trace, Kind.OTHER, Kind.DEVICE_SPAN)
@@ -64,16 +85,11 @@ def window(trace: Trace, steps: Steps) -> Intervals:
     return union(start.min(keepdims=True), end.max(keepdims=True))
 
 
-def find_training_thread(trace: Trace, parent: Int64, launched_by: Int64) -> int:
-    """Index into `Trace.threads` of the thread that trains: the one with the steps, else the one with most launches.
+def _training_thread(trace: Trace, parent: Int64, launched_by: Int64) -> int:
+    """The thread with the steps, else the one with most launches.
 
-    Launches below autograd's engine, or that TorchScript forked, do not count. A trace without launches has the thread
-    with most line scopes, else with most operators; a trace with nothing on the CPU has none, -1.
-
-    Args:
-        trace: any trace.
-        parent: the event that encloses each one on its thread, -1 for none; shape (n,).
-        launched_by: the CPU events that launched device work, -1 for unknown; shape (w,).
+    Launches below autograd's engine or in forked functions of TorchScript do not count. Without launches it is the
+    thread with most line scopes, else with most operators; with nothing on the CPU there is none, -1.
     """
     thread = trace.events.thread
     elsewhere = named(

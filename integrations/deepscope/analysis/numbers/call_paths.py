@@ -1,0 +1,42 @@
+"""Time by call path, and the totals of lines that it makes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepscope.analysis.algebra.extent import Extent
+from deepscope.analysis.algebra.selection import Columns
+from deepscope.analysis.ownership.paths import PathTable
+from deepscope.analysis.ownership.work import OwnedWork
+from deepscope.trace.model import Int64
+
+__all__ = ["path_columns", "path_values"]
+
+
+def path_values(work: OwnedWork, self_cpu_ns: Int64, extent: Extent) -> Int64:
+    """Self values by call path, shape (paths, 3): device time, the backward part of it, CPU time.
+
+    `self_cpu_ns` is `CpuTime.self_by_path`.
+    """
+    counted = extent.holds(work.launch_ns)
+    backward = counted & work.backward
+    result = np.zeros((len(self_cpu_ns), 3), np.int64)
+    np.add.at(result[:, 0], work.path[counted], work.duration_ns[counted])
+    np.add.at(result[:, 1], work.path[backward], work.duration_ns[backward])
+    result[:, 2] = self_cpu_ns
+    return result
+
+
+def path_columns(paths: PathTable, values: Int64, group: Int64, groups: int) -> Columns:
+    """Totals of device and CPU time, and the CPU's self time, by group of lines (each line its own, or its function).
+
+    Args:
+        paths: of the trace.
+        values: from `path_values`.
+        group: group of each line; shape (lines,).
+        groups: how many there are; the columns have one place more, for no line.
+    """
+    totals = np.concatenate((paths.totals(values, group, groups), values[:1]))
+    self_cpu = np.zeros(groups + 1, np.int64)
+    np.add.at(self_cpu, np.append(group, groups)[paths.location], values[:, 2])
+    return {"total_device_ns": totals[:, 0], "self_cpu_ns": self_cpu, "total_cpu_ns": totals[:, 2]}

@@ -1,0 +1,123 @@
+"""The line that owns each event: the innermost one at or above it; of backward work, its forward line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepscope.analysis.algebra.ancestry import nearest, position_in
+from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.ownership.calls import CallForest
+from deepscope.analysis.ownership.locations import Scopes
+from deepscope.analysis.ownership.paths import PathBuilder
+from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.model import Int64, Trace
+
+__all__ = ["LineRuns", "Owners", "find_owners", "find_runs", "joined_paths"]
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Whose each event is (`Precedence` in docs/numbers.md); arrays of shape (n,)."""
+
+    open_scope: Int64
+    """The innermost event at or above it *on its thread* that stands for a line, -1 for none."""
+    location: Int64
+    """The line that owns it, an index into `Scopes.locations`; -1 for none."""
+    path: Int64
+    """The call path to that line, the caller of `backward()` not yet joined; 0 where there is no line."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineRuns:
+    """The events that stand for lines, as they call each other on their own threads; arrays of shape (k,)."""
+
+    nodes: Int64
+    """The events, ascending."""
+    location: Int64
+    """The line, an index into `Scopes.locations`."""
+    caller: Int64
+    """Position in `nodes` of the run that each was called from, -1 for none."""
+    path: Int64
+    """The call path that its callers make."""
+
+
+def find_owners(trace: Trace, scopes: Scopes, calls: CallForest, paths: PathBuilder) -> Owners:
+    """The owner of every event; the paths to their lines are added to `paths`."""
+    marks = scopes.marks
+    open_scope = nearest(calls.parent, marks)
+    owner = _owning_scope(calls, marks) if calls.bridged else open_scope
+    nodes = np.flatnonzero(marks)
+    if scopes.source == "call_stack":
+        table = np.zeros(len(trace.strings) + 1, np.int64)
+        for string, stack in scopes.stacks.items():
+            table[string] = paths.of(stack)
+        found = table[trace.events.call_stack[nodes]]
+    else:
+        callers = position_in(nodes, pick(owner, calls.up[nodes]), len(owner))
+        found = paths.of_forest(callers, scopes.location[nodes])
+    at_scope = np.zeros(len(owner) + 1, np.int64)
+    at_scope[nodes] = found
+    return Owners(open_scope, pick(scopes.location, owner), at_scope[owner])
+
+
+def _owning_scope(calls: CallForest, marks: Mask) -> Int64:
+    """The event that stands for the owning line of each event; shape (n,).
+
+    Backward work without a forward, or whose forward ran on no line, goes to the line that called `backward()`.
+    """
+    owner = nearest(calls.up, marks)
+    lost = np.flatnonzero((owner < 0) & calls.backward)
+    while len(lost):
+        found = pick(owner, calls.caller[calls.root[lost]])
+        owner[lost] = found
+        rest = lost[found < 0]
+        lost = rest if len(rest) < len(lost) else rest[:0]
+    return owner
+
+
+def find_runs(scopes: Scopes, calls: CallForest, owners: Owners, paths: PathBuilder) -> LineRuns:
+    """All runs of lines; their paths on their own threads are added to `paths`."""
+    nodes = np.flatnonzero(scopes.marks)
+    location = scopes.location[nodes]
+    caller = position_in(nodes, pick(owners.open_scope, calls.parent[nodes]), len(owners.location))
+    by_thread = calls.bridged and scopes.source != "call_stack"
+    return LineRuns(nodes, location, caller, paths.of_forest(caller, location) if by_thread else owners.path[nodes])
+
+
+_DEEPEST = 8
+"""Backward passes within each other are followed so deep."""
+
+
+def joined_paths(paths: PathBuilder, calls: CallForest, path: Int64, node: Int64) -> Int64:
+    """Call paths of some events; what ran below autograd's engine is joined with each `backward()` call around it.
+
+    Further calls lie above the caller (checkpointing), and above the forward where that was backward work itself
+    (double backward).
+
+    Args:
+        paths: gets the joined paths.
+        calls: of the trace.
+        path: `Owners.path`.
+        node: the events, -1 for none; shape (w,).
+
+    Returns:
+        Shape (w,); 0 where there is no line.
+    """
+
+    def join(result: Int64, root: Int64, deepest: int) -> Int64:
+        """Joins paths with those of the calls above the engine's spans `root`, -1 for none; both of shape (w,)."""
+        if not deepest or not (root >= 0).any():
+            return result
+        caller = pick(calls.caller, root)
+        width = len(paths)
+        pairs, inverse = distinct_places(result * width + np.where(caller < 0, 0, path[caller]))
+        joined = [paths.join(pair // width, pair % width) for pair in pairs.tolist()]
+        above_caller, above_forward = pick(calls.root, caller), pick(calls.root, pick(calls.up, root))
+        result = join(np.array(joined, np.int64)[inverse], above_caller, deepest - 1)
+        return join(result, above_forward, deepest - 1)
+
+    own = np.where(node < 0, 0, path[node])
+    # What no line owns has no path either, though a further call of `backward()` around it may have one.
+    return np.where(own > 0, join(own, pick(calls.root, node), _DEEPEST), 0)
