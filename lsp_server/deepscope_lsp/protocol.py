@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from cattrs import transform_error
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
@@ -48,6 +49,10 @@ class DocumentProtocol(LanguageServerProtocol):
             if isinstance(method, str) and isinstance(number, (int, str)):
                 self._send_response(number, error=JsonRpcInvalidParams(words).to_response_error())
             return Refused()
+
+    def _serialize_message(self, data: Any) -> Any:
+        """What is sent: this server's answers are structs."""
+        return msgspec.to_builtins(data) if isinstance(data, msgspec.Struct) else super()._serialize_message(data)
 
     def handle_message(self, message: Any) -> None:
         """Hands a message to its handler; what is no message at all is left alone."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from deepscope_lsp.answers import Standing
 from deepscope_lsp.remap import LineMap
 
-__all__ = ["FileHere", "Standing"]
-
-Standing = Literal["same", "edited", "gone"]
-"""Of a recorded line: its text is what ran, was edited, or is no longer there."""
+__all__ = ["FileHere"]
 
 LINE_LIMIT = 2**31 - 1
 """The protocol has no line beyond."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from deepscope.records import Finding, Function, Line, Numbers, Profile, Top
@@ -14,6 +14,7 @@ from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.findings import evidence_words
 from deepscope_lsp.engine.hover_table import numbers_table
 from deepscope_lsp.engine.measure import Measure
+from deepscope_lsp.engine.places import Locate
 from deepscope_lsp.engine.profile_index import Call, ProfileIndex
 
 __all__ = ["HoverContext", "function_hover", "line_hover", "trace_words"]
@@ -21,9 +22,6 @@ __all__ = ["HoverContext", "function_hover", "line_hover", "trace_words"]
 TOP_COUNT = 5
 CALL_COUNT = 6
 SENTENCE_LENGTH = 600
-
-Locate = Callable[[str, int], "tuple[str, int] | None"]
-"""A recorded file and line → URI and line now; None where the file is not here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from deepscope_lsp.answers import ResolvedPath
 from deepscope_lsp.engine.project import Project
 from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.session import Session
@@ -11,8 +12,8 @@ from deepscope_lsp.engine.session import Session
 __all__ = ["resolve_place"]
 
 
-def resolve_place(session: Session, project: Project, path: str, line: int) -> tuple[str, int, bool] | None:
-    """URI, line now, and whether the trace names the file as user code; None where nothing here answers to the path.
+def resolve_place(session: Session, project: Project, path: str, line: int) -> ResolvedPath | None:
+    """Where a path stands here; None where nothing here answers to it.
 
     A path is taken as recorded first; one without a root names the file of the trace that ends with it, if only one
     does, else a file below a workspace folder.
@@ -20,14 +21,18 @@ def resolve_place(session: Session, project: Project, path: str, line: int) -> t
     locate = session.locate(project)
     recorded = _recorded(project, path)
     if recorded is not None and (found := locate(recorded, line)) is not None:
-        return (*found, True)
+        return _resolved(found, known=True)
     for root in session.roots:
         below = os.path.normpath(os.path.join(root, path))  # noqa: PTH118 - an absolute path stands as it is
         inside = parts_of(below).below(parts_of(root)) is not None
         if inside and os.path.isfile(below):  # noqa: PTH113
-            return (*_open_line(session, below, line), False)
+            return _resolved(_open_line(session, below, line), known=False)
     elsewhere = locate(path, line)
-    return None if elsewhere is None else (*elsewhere, False)
+    return None if elsewhere is None else _resolved(elsewhere, known=False)
+
+
+def _resolved(found: tuple[str, int], *, known: bool) -> ResolvedPath:
+    return ResolvedPath(uri=found[0], line=found[1], known=known)
 
 
 def _recorded(project: Project, path: str) -> str | None:

@@ -9,15 +9,19 @@ from functools import cached_property
 
 import msgspec
 
-from deepscope.records import CallNode, Function, Line, Numbers, Profile, Top
+from deepscope.records import Function, Line, Numbers, Profile, Top
+from deepscope.report.paths import call_tree
 from deepscope.trace.source_lines import source_lines
+from deepscope_lsp.engine.call_tree import JoinedNode, joined_calls, subtree_ns
 from deepscope_lsp.engine.measure import Measure
 
-__all__ = ["Call", "FileIndex", "ProfileIndex", "merged", "subtree_ns"]
+__all__ = ["NO_LINE", "Call", "FileIndex", "ProfileIndex", "merged"]
 
 
 _SUMMED = tuple(name for name in Numbers.__struct_fields__ if not name.startswith("total_"))
 NO_LINE = -1
+PATH_SHARE = 0.001
+"""Of the busy time, from which a path of calls is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,11 @@ class ProfileIndex:
             )
             for path in {**by_place, **functions, **profile.files}
         }
+
+    @cached_property
+    def joined_calls(self) -> tuple[JoinedNode, ...]:
+        """The call tree with equal lines under one parent joined."""
+        return joined_calls(call_tree(self.profile), PATH_SHARE * self.measure.busy_ns)
 
     @cached_property
     def by_name(self) -> dict[str, list[Function]]:
@@ -212,17 +221,6 @@ def _summed(tables: Iterable[list[Top]]) -> list[Top]:
         total[1] += top.count
     tops = [Top(name, device_ns, count) for name, (device_ns, count) in sums.items()]
     return sorted(tops, key=lambda top: -top.device_ns)
-
-
-def subtree_ns(tree: Sequence[CallNode]) -> list[tuple[int, int]]:
-    """Device and CPU time of each node with all below it; a parent stands before its children."""
-    sums = [[node.self_device_ns, node.self_cpu_ns] for node in tree]
-    for place in range(len(tree) - 1, -1, -1):
-        parent = tree[place].parent
-        if 0 <= parent < place:
-            sums[parent][0] += sums[place][0]
-            sums[parent][1] += sums[place][1]
-    return [(device_ns, cpu_ns) for device_ns, cpu_ns in sums]
 
 
 def merged(lines: Sequence[Line]) -> Line:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from deepscope.records import Profile
 from deepscope.store.files import TraceFile
 from deepscope.store.recognition import Recognizer
+from deepscope_lsp.answers import Status
 from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.loading import Loader
 from deepscope_lsp.engine.path_map import PathMap
@@ -54,7 +54,7 @@ class Project:
     picked: dict[str, str] = field(default_factory=dict)
     """Cells of notebooks by URI, and the recorded ones that the user says they are."""
     error: str = ""
-    told: dict[str, Any] | None = None
+    told: Status | None = None
     """The status that the editor was told last."""
     unopened: UnopenedFiles = field(default_factory=UnopenedFiles)
 

@@ -13,8 +13,9 @@ from deepscope_lsp.engine.buffer import Buffer, Splice
 from deepscope_lsp.engine.copies import is_made
 from deepscope_lsp.engine.file_here import FileHere
 from deepscope_lsp.engine.hiding import hides
-from deepscope_lsp.engine.hover import HoverContext, Locate
+from deepscope_lsp.engine.hover import HoverContext
 from deepscope_lsp.engine.path_map import FileMatch
+from deepscope_lsp.engine.places import Locate
 from deepscope_lsp.engine.project import Project
 from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.remembered import Remembered

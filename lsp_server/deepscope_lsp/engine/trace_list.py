@@ -1,38 +1,81 @@
-"""What a list of traces says of each: from its name and head, and from the cache where it was read before."""
+"""Traces as a list of them says: from their names and heads, and from the cache where they were read before."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import defaultdict
+from collections.abc import Sequence
 
 from deepscope.records import Profile
 from deepscope.store import cache
 from deepscope.store.recognition import FoundTrace
+from deepscope.store.runs import STAGES
+from deepscope_lsp.answers import ListedTrace, Run
+from deepscope_lsp.engine import wording
 from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.step_times import mean_step_ns
 
-__all__ = ["describe", "program_of"]
+__all__ = ["listed_trace", "program_of", "runs_of"]
 
 
-def describe(found: FoundTrace) -> dict[str, Any]:
-    """One trace: `run` is shared by the traces of one run; what is not in its head is "" or null until it was read."""
+def listed_trace(found: FoundTrace, *, is_shown: bool) -> ListedTrace:
+    """One trace."""
     file, head = found.file, found.peek
     kept = cache.load(file, step=None, partial=False)
     info = kept.trace if kept is not None else None
-    return {
-        "path": file.path,
-        "name": file.name,
-        "sizeBytes": file.size_bytes,
-        "recordedNs": found.time_ns,
-        "run": f"{found.run.folder}#{found.run.word}",
-        "program": head.program or (program_of(kept) if kept is not None else ""),
-        "stepNs": mean_step_ns(kept) if kept is not None else None,
-        "rank": head.rank if head.rank is not None else (info.ranks[0] if info is not None and info.ranks else None),
-        "worldSize": head.world_size,
-        "window": head.window,
-        "stage": head.stage or (info.stage if info is not None else ""),
-        "device": info.device if info is not None else "",
-        "commit": info.git_commit if info is not None else "",
-    }
+    step_ns = mean_step_ns(kept) if kept is not None else None
+    return ListedTrace(
+        path=file.path,
+        name=file.name,
+        size_bytes=file.size_bytes,
+        size_words=wording.size(file.size_bytes),
+        recorded_ns=found.time_ns,
+        run=f"{found.run.folder}#{found.run.word}",
+        program=head.program or (program_of(kept) if kept is not None else ""),
+        step_ns=step_ns,
+        step_words=_step_words(step_ns),
+        rank=head.rank if head.rank is not None else (info.ranks[0] if info is not None and info.ranks else None),
+        world_size=head.world_size,
+        window=head.window,
+        stage=head.stage or (info.stage if info is not None else ""),
+        device=info.device if info is not None else "",
+        commit=info.git_commit if info is not None else "",
+        selected=is_shown,
+    )
+
+
+def runs_of(traces: Sequence[ListedTrace]) -> list[Run]:
+    """Traces by their runs, the newest first."""
+    groups: dict[str, list[ListedTrace]] = defaultdict(list)
+    for trace in sorted(traces, key=lambda trace: (-trace.recorded_ns, trace.name)):
+        groups[trace.run].append(trace)
+    return [_run(name, members) for name, members in groups.items()]
+
+
+def _run(name: str, traces: list[ListedTrace]) -> Run:
+    return Run(
+        id=name,
+        recorded_ns=traces[0].recorded_ns,
+        program=next((trace.program for trace in traces if trace.program), ""),
+        step_words=_step_words(_mean_step_ns(traces)),
+        ranks=len({trace.rank for trace in traces}),
+        selected=any(trace.selected for trace in traces),
+        traces=traces,
+    )
+
+
+def _mean_step_ns(traces: Sequence[ListedTrace]) -> float | None:
+    """Of the training, if it is among them; the mean of the ranks, of each its newest trace that was read."""
+    recorded = {trace.stage for trace in traces}
+    stage = next((one for one in STAGES if one in recorded), None)
+    of_rank: dict[int | None, int] = {}
+    for trace in traces:
+        if trace.step_ns is not None and stage in {None, trace.stage}:
+            of_rank.setdefault(trace.rank, trace.step_ns)
+    return sum(of_rank.values()) / len(of_rank) if of_rank else None
+
+
+def _step_words(step_ns: float | None) -> str:
+    return "" if step_ns is None else f"{wording.duration(step_ns)} a step"
 
 
 def program_of(profile: Profile) -> str:

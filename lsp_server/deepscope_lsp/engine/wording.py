@@ -6,7 +6,7 @@ import re
 
 from deepscope.report.wording import bytes_text, printable, time_text
 
-__all__ = ["change", "duration", "in_message", "in_settings", "rate", "share", "size"]
+__all__ = ["change", "difference", "duration", "durations", "in_message", "in_settings", "rate", "share", "size"]
 
 _UNIT = re.compile(r"(?<=\d)(?=[^\d.,e+-])")
 _RATES = ((1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"))
@@ -15,6 +15,18 @@ _RATES = ((1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s
 def duration(duration_ns: float) -> str:
     """Nanoseconds in three digits: `12.4 ms`; `0` for none."""
     return _UNIT.sub(" ", time_text(duration_ns), count=1) or "0"
+
+
+def durations(old_ns: float, new_ns: float) -> str:
+    """From one time to another: `2.95 → 2.79 s`; the unit once where both have the same."""
+    old, new = duration(old_ns), duration(new_ns)
+    amount, _, unit = old.partition(" ")
+    return f"{amount if unit == new.partition(' ')[2] else old} → {new}"
+
+
+def difference(duration_ns: float) -> str:
+    """So much more or less: `+3.10 ms`, `-120 ms`."""
+    return f"{'+' if duration_ns > 0 else ''}{duration(duration_ns)}"
 
 
 def size(size_bytes: float) -> str:

@@ -14,6 +14,7 @@ from lsprotocol import types
 from deepscope.errors import DeepScopeError, NoTraceError, TraceError
 from deepscope.records import Profile
 from deepscope.store.runs import Selection
+from deepscope_lsp.answers import State
 from deepscope_lsp.engine.discovery import lies_below
 from deepscope_lsp.engine.loading import CancelledLoadError
 from deepscope_lsp.features import loading
@@ -201,5 +202,5 @@ class Watcher:
                 self._server.start(read_previous(self._server, project, profile, previous))
 
     def _tell_ready(self, project: Project, words: str = "") -> None:
-        state = "ready" if project.index is not None else "error" if project.error else "none"
+        state: State = "ready" if project.index is not None else "error" if project.error else "none"
         tell_status(self._server, project, state, words or (project.error if state == "error" else ""))

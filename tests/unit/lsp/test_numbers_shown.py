@@ -8,11 +8,14 @@ import pytest
 from deepscope.records import CallNode, Library, Line, Profile, RankSpread, Top
 from deepscope_lsp.engine import wording
 from deepscope_lsp.engine.annotation import annotate, total_words
-from deepscope_lsp.engine.answers import call_paths, flame_graph, hot_lines
 from deepscope_lsp.engine.baseline import Baseline
+from deepscope_lsp.engine.call_paths import call_paths
+from deepscope_lsp.engine.call_tree import subtree_ns
+from deepscope_lsp.engine.flame_graph import flame_graph
+from deepscope_lsp.engine.hot_lines import hot_lines
 from deepscope_lsp.engine.hover import HoverContext, function_hover, line_hover
 from deepscope_lsp.engine.measure import Measure
-from deepscope_lsp.engine.profile_index import ProfileIndex, merged, subtree_ns
+from deepscope_lsp.engine.profile_index import ProfileIndex, merged
 from lsp_profiles import NET, SOURCE, make_profile
 
 FILE = "/job/train.py"
@@ -194,33 +197,33 @@ def test_names_in_a_hover_are_escaped(index: ProfileIndex) -> None:
 
 
 def test_hot_lines_come_by_own_time_then_by_waiting(index: ProfileIndex) -> None:
-    found = hot_lines(index, nowhere, limit=3)
-    assert [(one["line"], one["share"], one["uri"]) for one in found] == [
+    found = hot_lines(index, nowhere, limit=3).lines
+    assert [(one.line, one.share, one.uri) for one in found] == [
         (6, 0.6, None),
         (7, 0.3, None),
         (12, 0.0, None),
     ]
-    assert found[0]["numbers"]["self_device_ns"] == 60_000_000
-    assert "line" not in found[0]["numbers"]
-    assert hot_lines(index, nowhere, limit=9, files={"/other.py"}) == []
+    assert found[0].numbers["self_device_ns"] == 60_000_000
+    assert "line" not in found[0].numbers
+    assert hot_lines(index, nowhere, limit=9, files={"/other.py"}).lines == []
 
 
 def test_call_paths_sum_to_the_whole(index: ProfileIndex) -> None:
-    roots = call_paths(index, nowhere)
-    assert [(root["line"], root["selfNs"], root["totalNs"]) for root in roots] == [
+    roots = call_paths(index, nowhere).roots
+    assert [(root.line, root.self_ns, root.total_ns) for root in roots] == [
         (11, 0, 90_000_000),
         (0, 10_000_000, 10_000_000),
     ]
-    assert [(one["line"], one["totalNs"]) for one in roots[0]["children"]] == [(6, 60_000_000), (7, 30_000_000)]
-    assert sum(root["totalNs"] for root in roots) == index.profile.totals.device_ns
+    assert [(one.line, one.total_ns) for one in roots[0].children] == [(6, 60_000_000), (7, 30_000_000)]
+    assert sum(root.total_ns for root in roots) == index.profile.totals.device_ns
 
 
 def test_a_flame_graph_holds_all_device_time(index: ProfileIndex) -> None:
     graph = flame_graph(index, nowhere)
-    assert graph["total"] == index.profile.totals.device_ns
-    assert [root["frame"] for root in graph["roots"]] == [2, -1]
-    assert [child["self"] for child in graph["roots"][0]["children"]] == [60_000_000, 30_000_000]
-    assert graph["frames"][2]["line"] == NET["call"]
+    assert graph.total == index.profile.totals.device_ns
+    assert [root.frame for root in graph.roots] == [2, -1]
+    assert [child.own for child in graph.roots[0].children] == [60_000_000, 30_000_000]
+    assert graph.frames[2].line == NET["call"]
 
 
 def test_times_of_a_subtree_are_summed_upwards() -> None:

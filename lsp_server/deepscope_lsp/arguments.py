@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from deepscope_lsp.engine.answers import FlameMetric
+from deepscope_lsp.answers import FlameMetric
 
 __all__ = [
     "CallPathsArgument",
@@ -27,6 +27,8 @@ __all__ = [
 ]
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+Line = Annotated[int, msgspec.Meta(ge=1)]
+Ratio = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Where(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -47,7 +49,7 @@ class HotLinesArgument(Where, kw_only=True):
 class CallPathsArgument(Where, kw_only=True, rename="camel"):
     """`deepscope.callPaths`; paths below `minShare` are left out."""
 
-    min_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.001
+    min_share: Ratio = 0.001
 
 
 class HotModulesArgument(Where, kw_only=True):
@@ -56,26 +58,27 @@ class HotModulesArgument(Where, kw_only=True):
     limit: Count = 50
 
 
-class FlameArgument(Where, kw_only=True):
-    """`deepscope.flamegraph`."""
+class FlameArgument(Where, kw_only=True, rename="camel"):
+    """`deepscope.flamegraph`; nodes below `minShare` of the whole are left out."""
 
     metric: FlameMetric = "device"
     rank: int | None = None
     """One rank alone; null for all together."""
+    min_share: Ratio = 0.0
 
 
 class ResolveArgument(Where, kw_only=True):
     """`deepscope.resolvePath`; `path` as a trace or a dashboard names it."""
 
     path: str
-    line: Annotated[int, msgspec.Meta(ge=1)] = 1
+    line: Line = 1
 
 
 class RecordedPlaceArgument(Where, kw_only=True):
-    """`deepscope.locate`: a line as recorded."""
+    """`deepscope.locate` and `linePaths`: a line as recorded."""
 
     file: str
-    line: Annotated[int, msgspec.Meta(ge=1)]
+    line: Line
 
 
 class MapFolderArgument(Where, kw_only=True):
@@ -95,11 +98,11 @@ class TextPlaceArgument(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
     """`deepscope.recordedLine`: a line of an open document as it is now."""
 
     uri: str
-    line: Annotated[int, msgspec.Meta(ge=1)]
+    line: Line
 
 
 class ListArgument(Where, kw_only=True):
-    """`deepscope.listTraces`."""
+    """`deepscope.listTraces` and `listRuns`."""
 
     limit: Count = 200
 
@@ -120,7 +123,7 @@ class PlaceArgument(Where, kw_only=True):
     """As recorded."""
     uri: str | None = None
     """An open document, in place of `file`; `line` is then a line of its text now."""
-    line: Annotated[int, msgspec.Meta(ge=1)]
+    line: Line
 
 
 class HideArgument(Where, kw_only=True):
@@ -128,7 +131,7 @@ class HideArgument(Where, kw_only=True):
 
     code: str
     file: str | None = None
-    line: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    line: Line | None = None
     """As recorded."""
 
 

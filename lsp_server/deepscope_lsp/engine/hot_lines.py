@@ -1,0 +1,184 @@
+"""The hottest lines, functions, files and modules of a profile, and the lines of a baseline that are gone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import msgspec
+
+from deepscope.records import Line, Module, Numbers
+from deepscope.report.places import short_path
+from deepscope_lsp.answers import HotGroup, HotLine, HotLines, HotModule, HotModules, VanishedLine
+from deepscope_lsp.engine import wording
+from deepscope_lsp.engine.amounts import Amounts, value_with_calls
+from deepscope_lsp.engine.annotation import annotate, total_words
+from deepscope_lsp.engine.baseline import Baseline
+from deepscope_lsp.engine.places import Locate, place_fields
+from deepscope_lsp.engine.profile_index import ProfileIndex
+
+__all__ = ["hot_lines", "hot_modules", "numbers_of"]
+
+VANISHED_SHARE = 0.01
+"""Of the baseline's busy time."""
+VANISHED_LIMIT = 50
+CHANGE_SHARE = 0.005
+"""Of the lines' device time: smaller changes since the baseline are not spoken of."""
+
+
+def hot_lines(
+    index: ProfileIndex,
+    locate: Locate,
+    *,
+    limit: int,
+    files: set[str] | None = None,
+    baseline: Baseline | None = None,
+) -> HotLines:
+    """The lines with the most own device time first, then those that make it wait; of `files` alone where given.
+
+    What has vanished since the baseline is told where all files are asked for.
+    """
+    lines = [line for line in index.profile.lines if files is None or line.file in files]
+    lines.sort(key=lambda line: (-line.self_device_ns, -(line.wait_ns + line.idle_ns), -line.self_cpu_ns))
+    vanished = [] if baseline is None or files is not None else _vanished_lines(index, locate, baseline)
+    maker = _Lines(index, locate, lines, baseline)
+    return HotLines(
+        metric=index.profile.metric,
+        step_words=index.measure.step_words,
+        lines=[maker.line(line) for line in lines[:limit]],
+        functions=maker.functions(),
+        files=maker.files(),
+        vanished=vanished,
+        vanished_words=wording.difference(-sum(line.per_step_ns for line in vanished)),
+    )
+
+
+def hot_modules(index: ProfileIndex, *, limit: int) -> HotModules:
+    """The modules with the most device time, with what is in them."""
+    modules = sorted(index.profile.modules, key=lambda one: (-one.total_device_ns, -one.total_cpu_ns))
+    amounts = Amounts(modules, index.measure, value_with_calls)
+    return HotModules(
+        metric=index.profile.metric,
+        step_words=index.measure.step_words,
+        modules=[_module(module, index, amounts) for module in modules[:limit]],
+    )
+
+
+def numbers_of(record: Numbers) -> dict[str, int]:
+    """The numbers of a record that are not 0, by their names in docs/report.md."""
+    numbers = msgspec.to_builtins(record)
+    return {name: value for name, value in numbers.items() if type(value) is int and value and name != "line"}
+
+
+class _Lines:
+    """Lines of one profile as answers."""
+
+    def __init__(self, index: ProfileIndex, locate: Locate, lines: list[Line], baseline: Baseline | None) -> None:
+        self._index = index
+        self._locate = locate
+        self._lines = lines
+        self._baseline = baseline
+        self._amounts = Amounts(lines, index.measure)
+        self._device_ns = index.measure.per_step(sum(line.self_device_ns for line in lines))
+
+    def line(self, line: Line) -> HotLine:
+        """One line."""
+        measure = self._index.measure
+        own_ns = measure.per_step(line.self_device_ns)
+        old_ns = None if self._baseline is None else self._baseline.own_ns(line.file, line.line)
+        share = measure.share(line.self_device_ns)
+        return HotLine(
+            **place_fields(line, self._locate),
+            short_file=self._short(line.file),
+            text=(line.text or "").strip(),
+            label=annotate(line, measure).label,
+            share=share,
+            share_words=wording.share(share),
+            total_share=measure.share(line.total_device_ns),
+            per_step_ns=own_ns,
+            baseline_ns=old_ns,
+            baseline_words=""
+            if old_ns is None
+            else f"{wording.duration(old_ns)}, now {wording.difference(own_ns - old_ns)}",
+            change_words="" if old_ns is None else self._change_words(old_ns, own_ns),
+            whole_words=_whole_words(line),
+            exact=line.exact,
+            amounts=self._amounts.of(line),
+            numbers=numbers_of(line),
+        )
+
+    def functions(self) -> list[HotGroup]:
+        """The lines of each function together."""
+        groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
+        for line in self._lines:
+            groups[line.file, line.function].append(line)
+        return [self._group(function, file, lines) for (file, function), lines in groups.items()]
+
+    def files(self) -> list[HotGroup]:
+        """The lines of each file together."""
+        groups: dict[str, list[Line]] = defaultdict(list)
+        for line in self._lines:
+            groups[line.file].append(line)
+        return [self._group("", file, lines) for file, lines in groups.items()]
+
+    def _group(self, function: str, file: str, lines: list[Line]) -> HotGroup:
+        return HotGroup(function=function, file=file, short_file=self._short(file), amounts=self._amounts.of(*lines))
+
+    def _short(self, file: str) -> str:
+        return short_path(file, self._index.profile.trace.project_root)
+
+    def _change_words(self, old_ns: float, new_ns: float) -> str:
+        if abs(new_ns - old_ns) < CHANGE_SHARE * self._device_ns:
+            return ""
+        return "new" if not old_ns and new_ns else wording.difference(new_ns - old_ns)
+
+
+def _vanished_lines(index: ProfileIndex, locate: Locate, baseline: Baseline) -> list[VanishedLine]:
+    """Lines of the baseline that had device time and are gone, or have none today; the largest first."""
+    measure = baseline.index.measure
+    answers = []
+    for line in baseline.vanished()[:VANISHED_LIMIT]:
+        share, per_step_ns = measure.share(line.self_device_ns), measure.per_step(line.self_device_ns)
+        if share < VANISHED_SHARE:
+            break
+        file, number = baseline.place_now(line)
+        time = wording.duration(per_step_ns)
+        answers.append(
+            VanishedLine(
+                **place_fields(line, locate, file=file, number=number),
+                short_file=short_path(file, index.profile.trace.project_root),
+                text=(line.text or "").strip(),
+                share=share,
+                per_step_ns=per_step_ns,
+                change_words=wording.difference(-per_step_ns),
+                time_words=f"{time} {measure.step_words} in the baseline ({wording.share(share)})",
+            )
+        )
+    return answers
+
+
+def _whole_words(line: Line) -> str:
+    words = [
+        ("device", wording.duration(line.self_device_ns)),
+        ("of it backward", wording.duration(line.backward_device_ns)),
+        ("with what it calls", wording.duration(line.total_device_ns)),
+        ("CPU", wording.duration(line.self_cpu_ns)),
+        ("waiting", wording.duration(line.wait_ns)),
+        ("device idle meanwhile", wording.duration(line.idle_ns)),
+        ("allocated", wording.size(line.bytes_allocated)),
+        ("launches", str(line.launches)),
+        ("entered", str(line.calls)),
+    ]
+    return ", ".join(f"{name} {value}" for name, value in words if value != "0")
+
+
+def _module(module: Module, index: ProfileIndex, amounts: Amounts) -> HotModule:
+    own_ns = index.measure.per_step(module.self_device_ns)
+    return HotModule(
+        path=module.path,
+        class_name=module.class_name,
+        label=total_words(module, index.measure),
+        share=index.measure.share(module.total_device_ns),
+        own_words=f"own {wording.duration(own_ns)}" if own_ns else "",
+        amounts=amounts.of(module),
+        numbers=numbers_of(module),
+    )
