@@ -16,11 +16,10 @@ import {
 import type { Interpreter } from "../interpreter/resolve";
 import { notify, type Kind } from "../notify";
 import { readOr } from "../shape";
-import { status as readStatus, type Status } from "./contract";
+import { status as readStatus, STATUS_NOTIFICATION, type Status } from "./contract";
 import { CrashPolicy } from "./crashes";
 import { Requests } from "./requests";
 
-const STATUS = "$/deepscope/status";
 /** A server that has not answered by then is given up on; starting Python on a busy network file system is slow. */
 const START_LIMIT_MS = 60_000;
 
@@ -49,15 +48,12 @@ export class LanguageServer implements vscode.Disposable {
     private readonly log: vscode.LogOutputChannel,
     private readonly middleware: Middleware,
   ) {
-    this.requests = new Requests(
-      async (command, argument) => {
-        if (this.client?.state !== State.Running) {
-          throw new Error("DeepScope's language server is not running");
-        }
-        return this.client.sendRequest("workspace/executeCommand", { command, arguments: [argument] });
-      },
-      (command) => this.client?.initializeResult?.capabilities.executeCommandProvider?.commands.includes(command) ?? false,
-    );
+    this.requests = new Requests(async (command, argument) => {
+      if (this.client?.state !== State.Running) {
+        throw new Error("DeepScope's language server is not running");
+      }
+      return this.client.sendRequest("workspace/executeCommand", { command, arguments: [argument] });
+    });
   }
 
   get isRunning(): boolean {
@@ -117,7 +113,7 @@ export class LanguageServer implements vscode.Disposable {
         middleware: this.middleware,
       },
     );
-    client.onNotification(STATUS, (given: unknown) => {
+    client.onNotification(STATUS_NOTIFICATION, (given: unknown) => {
       const status = readOr(readStatus, given);
       if (status === undefined) {
         this.log.error("the server sent a status that is none");

@@ -32,7 +32,7 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
     let rows: Node[] = [];
     try {
       const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
-      rows = runRows(await this.requests.listTraces(), folders, Date.now());
+      rows = runRows(await this.requests.listRuns(), folders, Date.now());
     } catch (error) {
       this.log.debug(`Runs: ${String(error)}`);
     }
