@@ -1,4 +1,4 @@
-"""The server: one session, and the features registered on it."""
+"""The server as its features see it: one session, and ways to speak with the editor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import FeatureRequestError, JsonRpcException
@@ -18,10 +18,7 @@ from deepscope_lsp.positions import Units
 from deepscope_lsp.protocol import DocumentProtocol
 from deepscope_lsp.uris import to_uri
 
-if TYPE_CHECKING:
-    from deepscope_lsp.features.watching import Watcher
-
-__all__ = ["DeepScopeServer", "create_server"]
+__all__ = ["DeepScopeServer"]
 
 log = logging.getLogger("deepscope_lsp")
 
@@ -54,8 +51,6 @@ class DeepScopeServer(LanguageServer):
         )
         self.session = Session(to_uri)
         self.units = Units()
-        self.watcher: Watcher
-        """Set when its feature is registered."""
         self._said: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_reporting = False
@@ -120,15 +115,6 @@ class DeepScopeServer(LanguageServer):
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("background work failed", exc_info=error)
             self.window_log_message(types.LogMessageParams(types.MessageType.Error, f"{type(error).__name__}: {error}"))
-
-
-def create_server() -> DeepScopeServer:
-    """A server with all its features, not yet started."""
-    from deepscope_lsp.features import register_all
-
-    server = DeepScopeServer()
-    register_all(server)
-    return server
 
 
 def _version() -> str:

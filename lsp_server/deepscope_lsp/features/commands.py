@@ -70,6 +70,7 @@ from deepscope_lsp.uris import to_path
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
+    from deepscope_lsp.features.watching import Watcher
     from deepscope_lsp.server import DeepScopeServer
 
 __all__ = ["register"]
@@ -81,8 +82,9 @@ REQUEST_FAILED = -32803
 class Commands:
     """What each command does."""
 
-    def __init__(self, server: DeepScopeServer) -> None:
+    def __init__(self, server: DeepScopeServer, watcher: Watcher) -> None:
         self._server = server
+        self._watcher = watcher
 
     async def hot_lines(self, argument: HotLinesArgument) -> HotLines:
         """The hottest lines of the trace, or of one open document."""
@@ -214,7 +216,7 @@ class Commands:
         chosen = (self._absolute(project, argument.path) if argument.path else "", argument.run)
         memory.trace, memory.is_run = chosen
         try:
-            await self._server.watcher.load_newest(project)
+            await self._watcher.load_newest(project)
         except DeepScopeError:
             if (memory.trace, memory.is_run) == chosen:  # else a later choice has cancelled this one
                 memory.trace, memory.is_run = before
@@ -225,7 +227,7 @@ class Commands:
     async def reload(self, argument: Where) -> Status:
         """Looks for traces now and loads what is to be shown."""
         project = self._project(argument)
-        await self._server.watcher.load_newest(project)
+        await self._watcher.load_newest(project)
         return status_now(self._server, project, "ready")
 
     async def set_baseline(self, argument: PathArgument) -> Status:
@@ -240,7 +242,7 @@ class Commands:
             try:
                 project.compare_with(await loading.load(self._server, project, request))
             finally:
-                self._server.watcher.look()  # a load of a new trace that this one took the place of
+                self._watcher.look()  # a load of a new trace that this one took the place of
         self._changed(project)
         return status_now(self._server, project, "ready")
 
@@ -370,9 +372,9 @@ COMMANDS: dict[str, Callable[[Commands, Any], Awaitable[object]]] = {
 """By name; what each takes and answers is said by its annotations, from which the extension's contract is made too."""
 
 
-def register(server: DeepScopeServer) -> None:
+def register(server: DeepScopeServer, watcher: Watcher) -> None:
     """Registers the commands."""
-    commands = Commands(server)
+    commands = Commands(server, watcher)
     for name, run in COMMANDS.items():
         _register(server, commands, name, run)
 

@@ -40,13 +40,12 @@ FIRST_PAUSE_SECONDS = 0.5
 """After what the editor told; later looks come at doubled distances: a new folder is told of before it is filled."""
 
 
-def register(server: DeepScopeServer) -> None:
-    """Registers `workspace/didChangeWatchedFiles` and the watcher itself."""
-    server.watcher = Watcher(server)
+def register(server: DeepScopeServer, watcher: Watcher) -> None:
+    """Registers `workspace/didChangeWatchedFiles`."""
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def did_change_watched_files(_: types.DidChangeWatchedFilesParams) -> None:
-        server.watcher.look()
+        watcher.look()
 
 
 class Watcher:
