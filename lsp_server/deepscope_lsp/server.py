@@ -13,7 +13,7 @@ from pygls.exceptions import FeatureRequestError, JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from deepscope_lsp.engine.session import Document, Session
-from deepscope_lsp.engine.wording import in_message
+from deepscope_lsp.engine.wording.quantities import in_message
 from deepscope_lsp.positions import Units
 from deepscope_lsp.protocol import DocumentProtocol
 from deepscope_lsp.uris import to_uri

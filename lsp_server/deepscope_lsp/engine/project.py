@@ -9,14 +9,14 @@ from deepscope.records import Profile
 from deepscope.store.files import TraceFile
 from deepscope.store.recognition import Recognizer
 from deepscope_lsp.answers import Status
-from deepscope_lsp.engine.baseline import Baseline
-from deepscope_lsp.engine.loading import Loader
-from deepscope_lsp.engine.path_map import PathMap
-from deepscope_lsp.engine.presence import is_here
-from deepscope_lsp.engine.profile_index import ProfileIndex
+from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.files.local_code import is_here
+from deepscope_lsp.engine.files.path_map import PathMap
+from deepscope_lsp.engine.files.unopened_files import UnopenedFiles
+from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.remembered import Remembered
 from deepscope_lsp.engine.settings import Settings
-from deepscope_lsp.engine.unopened import UnopenedFiles
+from deepscope_lsp.engine.traces.loader import Loader
 from deepscope_lsp.remap import LineMap
 
 __all__ = ["Project"]

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from deepscope.records import Finding
-from deepscope_lsp.engine.annotation import Mark
-from deepscope_lsp.engine.binding import Binding, bind
-from deepscope_lsp.engine.buffer import Buffer, Splice
-from deepscope_lsp.engine.copies import is_made
-from deepscope_lsp.engine.file_here import FileHere
-from deepscope_lsp.engine.hiding import hides
-from deepscope_lsp.engine.hover import HoverContext
-from deepscope_lsp.engine.path_map import FileMatch
+from deepscope_lsp.engine.files.binding import Binding, bind
+from deepscope_lsp.engine.files.buffer import Buffer, Splice
+from deepscope_lsp.engine.files.built_copies import is_copy
+from deepscope_lsp.engine.files.file_here import FileHere
+from deepscope_lsp.engine.files.mark import Mark
+from deepscope_lsp.engine.files.path_map import FileMatch
+from deepscope_lsp.engine.hidden_codes import hides
 from deepscope_lsp.engine.places import Locate
 from deepscope_lsp.engine.project import Project
 from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.remembered import Remembered
 from deepscope_lsp.engine.settings import Settings
+from deepscope_lsp.engine.wording.hover import HoverContext
 
 __all__ = ["Document", "Question", "Session"]
 
@@ -121,7 +121,7 @@ class Session:
         """A recorded file where it is open, else where it lies on disk; None where it is not here."""
         path = project.paths.local(recorded) if project.paths is not None else None
         opened = list(self._opened(project, recorded))
-        opened.sort(key=lambda pair: pair[0].path is not None and is_made(pair[0].path, self.roots))
+        opened.sort(key=lambda pair: pair[0].path is not None and is_copy(pair[0].path, self.roots))
         for document, binding in opened:
             # A copy of the file may be open too: a link leads to where the file itself is.
             if document.path == path or path is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepscope_lsp.answers import AnnotatedLine
-from deepscope_lsp.engine.annotation import annotate
-from deepscope_lsp.engine.hot_lines import numbers_of
+from deepscope_lsp.engine.answering.hot_lines import numbers_of
+from deepscope_lsp.engine.wording.annotation import annotate
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.session import Document
@@ -21,10 +21,10 @@ def measured_lines(server: DeepScopeServer, document: Document) -> list[Annotate
     if binding is None:
         return []
     with_changed = server.session.settings.changed_lines == "mark"
-    measure = binding.index.measure
+    scales = binding.index.scales
     found = []
     for shown in binding.shown_between(1, len(document.buffer.lines), with_changed=with_changed):
-        note = annotate(shown.record, measure)
+        note = annotate(shown.record, scales)
         found.append(
             AnnotatedLine(
                 line=shown.line,
@@ -32,8 +32,8 @@ def measured_lines(server: DeepScopeServer, document: Document) -> list[Annotate
                 function=shown.record.function,
                 label=note.label,
                 tooltip=note.tooltip,
-                share=measure.share(shown.record.self_device_ns),
-                total_share=measure.share(shown.record.total_device_ns),
+                share=scales.share(shown.record.self_device_ns),
+                total_share=scales.share(shown.record.total_device_ns),
                 weight=note.weight,
                 mark=shown.mark.value,
                 numbers=numbers_of(shown.record),

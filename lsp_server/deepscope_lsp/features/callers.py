@@ -9,11 +9,11 @@ from lsprotocol import types
 from deepscope.report.places import short_path
 from deepscope.report.wording import printable
 from deepscope_lsp.answers import Caller
-from deepscope_lsp.engine import wording
 from deepscope_lsp.engine.places import place_fields
+from deepscope_lsp.engine.wording import quantities
 
 if TYPE_CHECKING:
-    from deepscope_lsp.engine.profile_index import ProfileIndex
+    from deepscope_lsp.engine.profile.profile_index import ProfileIndex
     from deepscope_lsp.engine.project import Project
     from deepscope_lsp.server import DeepScopeServer
 
@@ -36,7 +36,7 @@ def callers(server: DeepScopeServer, project: Project, index: ProfileIndex, file
             device_ns=call.device_ns,
             cpu_ns=call.cpu_ns,
             backward=call.is_backward,
-            label=wording.duration(index.measure.per_step(call.device_ns or call.cpu_ns)),
+            label=quantities.duration(index.scales.per_step(call.device_ns or call.cpu_ns)),
         )
         for call in calls
     ]

@@ -48,19 +48,19 @@ from deepscope_lsp.arguments import (
     UriArgument,
     Where,
 )
-from deepscope_lsp.engine.call_paths import call_paths, line_paths
-from deepscope_lsp.engine.candidates import run_of
-from deepscope_lsp.engine.discovery import find_traces, resolve_places
-from deepscope_lsp.engine.findings import finding_words
-from deepscope_lsp.engine.flame_graph import flame_graph
-from deepscope_lsp.engine.hiding import hiding
-from deepscope_lsp.engine.hot_lines import hot_lines, hot_modules
-from deepscope_lsp.engine.loading import Loader
-from deepscope_lsp.engine.named_places import resolve_place
-from deepscope_lsp.engine.profile_index import ProfileIndex
+from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths
+from deepscope_lsp.engine.answering.flame_graph import flame_graph
+from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules
+from deepscope_lsp.engine.answering.named_places import resolve_place
+from deepscope_lsp.engine.answering.trace_list import listed_trace, runs_of
+from deepscope_lsp.engine.hidden_codes import hiding_entry
+from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.recorded_path import parts_of
-from deepscope_lsp.engine.trace_list import listed_trace, runs_of
-from deepscope_lsp.engine.wording import in_settings
+from deepscope_lsp.engine.traces.candidates import run_of
+from deepscope_lsp.engine.traces.discovery import find_traces, resolve_places
+from deepscope_lsp.engine.traces.loader import Loader
+from deepscope_lsp.engine.wording.findings import finding_words
+from deepscope_lsp.engine.wording.quantities import in_settings
 from deepscope_lsp.features import loading, questions
 from deepscope_lsp.features.annotations import measured_lines
 from deepscope_lsp.features.callers import callers, show_callers
@@ -129,7 +129,7 @@ class Commands:
         for finding in index.profile.findings:
             if not self._server.session.is_hidden(project, finding.code, finding.file, finding.line):
                 uri, line = (locate(finding.file, finding.line) if finding.file else None) or (None, None)
-                words = finding_words(finding, index.measure)
+                words = finding_words(finding, index.scales)
                 fields = msgspec.structs.asdict(finding)
                 answers.append(FoundFinding(**fields, uri=uri, current_line=line, words=words))
         return answers
@@ -267,7 +267,7 @@ class Commands:
             text = index.text_of(argument.file or "", argument.line)
             if not text.strip():
                 raise NoTraceError(f"{argument.file}:{argument.line}: the trace has no text of this line")
-        entry = hiding(argument.code, argument.file, text)
+        entry = hiding_entry(argument.code, argument.file, text)
         memory = project.remembered.memory
         if entry not in memory.hidden:
             memory.hidden.append(entry)

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from lsprotocol import types
 
-from deepscope_lsp.engine.wording import in_message
+from deepscope_lsp.engine.wording.quantities import in_message
 from deepscope_lsp.features import refreshing
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepscope_lsp.answers import State, Status
-from deepscope_lsp.engine.status import status_of
+from deepscope_lsp.engine.answering.status import status_of
 from deepscope_lsp.features import diagnostics
 from deepscope_lsp.features.names import STATUS
 

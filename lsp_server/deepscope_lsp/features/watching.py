@@ -15,12 +15,12 @@ from deepscope.errors import DeepScopeError, NoTraceError, TraceError
 from deepscope.records import Profile
 from deepscope.store.runs import Selection
 from deepscope_lsp.answers import State
-from deepscope_lsp.engine.discovery import lies_below
-from deepscope_lsp.engine.loading import CancelledLoadError
+from deepscope_lsp.engine.traces.discovery import lies_below
+from deepscope_lsp.engine.traces.loader import CancelledLoadError
 from deepscope_lsp.features import loading
 from deepscope_lsp.features.choosing import find_newest, find_previous, read_picked, read_previous, tell_error
 from deepscope_lsp.features.refreshing import tell_status
-from deepscope_lsp.features.watched import UNFINISHED_SECONDS, Watched, age, entries_of, is_perhaps_unfinished
+from deepscope_lsp.features.trace_search import UNFINISHED_SECONDS, TraceSearch, age, entries_of, is_perhaps_unfinished
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
@@ -55,7 +55,7 @@ class Watcher:
         self._server = server
         self._nudged = asyncio.Event()
         self._nudged_at = -math.inf
-        self._watched: dict[str, Watched] = {}
+        self._watched: dict[str, TraceSearch] = {}
         self.editor_watches = False
         """Whether the editor reports new files in the workspace."""
 
@@ -125,20 +125,20 @@ class Watcher:
         await self._load(project, watched, strict=False)
         return self._pause(watched, project)
 
-    async def _look_at(self, project: Project) -> Watched:
+    async def _look_at(self, project: Project) -> TraceSearch:
         entries, watched = entries_of(project), self._watched.get(project.root)
         if watched is None or watched.entries != entries:
-            watched = self._watched[project.root] = Watched(entries)
+            watched = self._watched[project.root] = TraceSearch(entries)
         await watched.look(project.root)
         return watched
 
-    def _is_quiet(self, watched: Watched, project: Project) -> bool:
+    def _is_quiet(self, watched: TraceSearch, project: Project) -> bool:
         """Whether nothing was written for a moment: a burst of files is one load, a file being written is let alone."""
         quiet = project.settings.watch_quiet_seconds
         fresh = [stamp for stamp in watched.seen or () if stamp not in project.stamps]
         return age(tuple(fresh)) >= quiet or time.monotonic() - watched.seen_at >= quiet
 
-    def _pause(self, watched: Watched, project: Project) -> float | None:
+    def _pause(self, watched: TraceSearch, project: Project) -> float | None:
         settings = project.settings
         if not settings.watch_enabled:
             return None
@@ -152,7 +152,7 @@ class Watcher:
             pause = max(pause, min(WATCHED_FACTOR * pause, max(FIRST_PAUSE_SECONDS, since)))
         return max(pause, IDLE_FACTOR * watched.look_seconds)
 
-    async def _load(self, project: Project, watched: Watched, *, strict: bool) -> None:
+    async def _load(self, project: Project, watched: TraceSearch, *, strict: bool) -> None:
         """Loads what was picked, else the newest run that is whole and of code that is here.
 
         Raises:

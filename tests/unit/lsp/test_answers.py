@@ -7,17 +7,17 @@ import pytest
 
 from deepscope.records import CallNode, Line, Module, Profile, Step
 from deepscope_lsp.answers import LinePath, ListedTrace
-from deepscope_lsp.engine import wording
-from deepscope_lsp.engine.baseline import Baseline
-from deepscope_lsp.engine.call_paths import line_paths
-from deepscope_lsp.engine.call_tree import DEPTH_LIMIT
-from deepscope_lsp.engine.flame_graph import flame_graph
-from deepscope_lsp.engine.hot_lines import hot_lines, hot_modules
-from deepscope_lsp.engine.profile_index import ProfileIndex
+from deepscope_lsp.engine.answering.call_paths import line_paths
+from deepscope_lsp.engine.answering.flame_graph import flame_graph
+from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules
+from deepscope_lsp.engine.answering.status import status_of, steps_words
+from deepscope_lsp.engine.answering.trace_list import runs_of
+from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.profile.call_tree import DEPTH_LIMIT
+from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.project import Project
 from deepscope_lsp.engine.remembered import Remembered
-from deepscope_lsp.engine.status import status_of, steps_words
-from deepscope_lsp.engine.trace_list import runs_of
+from deepscope_lsp.engine.wording import quantities
 from lsp_profiles import make_profile
 
 FILE = "/job/train.py"
@@ -90,7 +90,7 @@ def test_a_change_since_the_baseline_is_said_if_it_is_worth_a_word(old_ns: int, 
     before = ProfileIndex(profile_of([measured(1, "f", self_device_ns=old_ns)]))
     (line,) = hot_lines(now, nowhere, limit=1, baseline=Baseline(before, now)).lines
     assert line.change_words == words
-    assert line.baseline_words.startswith(f"{wording.duration(old_ns / 3)}, now ")
+    assert line.baseline_words.startswith(f"{quantities.duration(old_ns / 3)}, now ")
 
 
 def test_what_is_gone_since_the_baseline_is_said_with_its_time_there() -> None:
@@ -274,9 +274,9 @@ def test_a_status_says_the_time_of_a_step_and_how_it_has_changed(
     [(2.95e9, 2.79e9, "2.95 → 2.79 s"), (1.21e9, 790e6, "1.21 s → 790 ms"), (3e6, 3e6, "3 → 3 ms")],
 )
 def test_two_times_have_one_unit_where_it_is_the_same(old_ns: float, new_ns: float, words: str) -> None:
-    assert wording.durations(old_ns, new_ns) == words
+    assert quantities.durations(old_ns, new_ns) == words
 
 
 @pytest.mark.parametrize(("change_ns", "words"), [(3.12e6, "+3.12 ms"), (-120e6, "-120 ms"), (0, "0")])
 def test_a_difference_has_its_sign(change_ns: float, words: str) -> None:
-    assert wording.difference(change_ns) == words
+    assert quantities.difference(change_ns) == words

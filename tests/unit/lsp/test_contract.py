@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deepscope_lsp.engine import wording
+from deepscope_lsp.engine.wording import quantities
 
 EXTENSION = Path(__file__).parents[3] / "vscode-extension"
 CASES = json.loads((EXTENSION / "test" / "durations.json").read_text(encoding="utf-8"))
@@ -22,9 +22,9 @@ def test_the_extension_has_the_contract_of_this_server() -> None:
 
 @pytest.mark.parametrize(("duration_ns", "words"), CASES["durations"])
 def test_the_page_words_sums_of_times_as_the_server_words_times(duration_ns: float, words: str) -> None:
-    assert wording.duration(duration_ns) == words
+    assert quantities.duration(duration_ns) == words
 
 
 @pytest.mark.parametrize(("ratio", "words"), CASES["shares"])
 def test_the_page_words_shares_as_the_server_does(ratio: float, words: str) -> None:
-    assert wording.share(ratio) == words
+    assert quantities.share(ratio) == words

@@ -22,8 +22,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from deepscope.records import SourceFile
 from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.engine.copies import is_made, source_parts
-from deepscope_lsp.engine.likeness import is_same_text, shared_ratio
+from deepscope_lsp.engine.files.built_copies import is_copy, source_parts
+from deepscope_lsp.engine.files.text_likeness import is_same_text, shared_ratio
 from deepscope_lsp.engine.recorded_path import RecordedPath, parts_of
 
 __all__ = ["FileMatch", "PathMap"]
@@ -180,7 +180,7 @@ class PathMap:
             if rest is not None and _is_file(found := str(Path(local_prefix, *rest))):
                 return found
         if self._lies_here(recorded):
-            is_own = self.is_in_workspace(recorded) and not is_made(recorded, self.roots)
+            is_own = self.is_in_workspace(recorded) and not is_copy(recorded, self.roots)
             return recorded if is_own else self._source_of(recorded) or recorded
         below = path.below(parts_of(self.project_root)) if self.project_root else None
         for rest in [below, *(path.parts[start:] for start in range(1, len(path.parts)))]:
@@ -188,7 +188,7 @@ class PathMap:
                 found_here = {file for root in roots if rest and _is_file(file := _below(root, rest))}
                 if len(found_here) == 1:
                     found = found_here.pop()
-                    return self._source_of(recorded) or found if is_made(found, self.roots) else found
+                    return self._source_of(recorded) or found if is_copy(found, self.roots) else found
                 if found_here:
                     return None
         return None
@@ -209,7 +209,7 @@ class PathMap:
         rests = [rest for rest in (below, after, ("src", *after) if after else None) if rest]
         for rest in rests:
             places = {_below(root, rest) for root in self.roots}
-            found = [file for file in places if not is_made(file, self.roots) and _is_file(file)]
+            found = [file for file in places if not is_copy(file, self.roots) and _is_file(file)]
             found = [file for file in found if _has_text(file, source)]
             if found:
                 return found[0] if len(found) == 1 else None
@@ -222,10 +222,10 @@ class PathMap:
 
     def _is_another_file(self, recorded: str, path: str) -> bool:
         """Whether the recorded file is known to be another one here, and this is a copy of it."""
-        if is_made(path, self.roots):
+        if is_copy(path, self.roots):
             return not _is_same_file(recorded, path)
         if self._lies_here(recorded) and self.is_in_workspace(recorded):
-            return not is_made(recorded, self.roots) and not _is_same_file(recorded, path)
+            return not is_copy(recorded, self.roots) and not _is_same_file(recorded, path)
         found = self._find_local(recorded)
         if found is None or _is_same_file(found, path) or not self.is_in_workspace(found):
             return False

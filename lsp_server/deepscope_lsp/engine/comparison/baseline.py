@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from deepscope.records import Function, Line
 from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.engine.path_map import PathMap
-from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex
+from deepscope_lsp.engine.files.path_map import PathMap
+from deepscope_lsp.engine.profile.profile_index import FileIndex, ProfileIndex
 from deepscope_lsp.remap import LineMap
 from deepscope_lsp.remap.diff import match_indented
 
@@ -47,7 +47,7 @@ class Baseline:
     def own_ns(self, file: str, line: int) -> float:
         """Own device time per step and rank that the line had; 0 where it was not measured."""
         old = self.line(file, line)
-        return 0.0 if old is None else self.index.measure.per_step(old.self_device_ns)
+        return 0.0 if old is None else self.index.scales.per_step(old.self_device_ns)
 
     def vanished(self) -> list[Line]:
         """Older lines with device time of their own that no line is today; the largest first."""

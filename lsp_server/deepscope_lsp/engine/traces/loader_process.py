@@ -1,4 +1,4 @@
-"""The process in which a trace is read for the server: `python -m deepscope_lsp.engine.loading_process`."""
+"""The process in which a trace is read for the server: `python -m deepscope_lsp.engine.traces.loader_process`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import Told, serve
 from deepscope.store.load import load_profile, load_selection
-from deepscope_lsp.engine.loading import Request
+from deepscope_lsp.engine.traces.loader import Request
 
 __all__: list[str] = []
 

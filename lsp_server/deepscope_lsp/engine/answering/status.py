@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from deepscope.records import Profile
 from deepscope_lsp.answers import Comparison, ShownTrace, State, Status
-from deepscope_lsp.engine import wording
+from deepscope_lsp.engine.profile.program import program_of
+from deepscope_lsp.engine.profile.step_times import mean_step_ns, steps_differ
 from deepscope_lsp.engine.project import Project
-from deepscope_lsp.engine.step_times import mean_step_ns, steps_differ
-from deepscope_lsp.engine.trace_list import program_of
+from deepscope_lsp.engine.wording import quantities
 
 __all__ = ["status_of"]
 
@@ -92,4 +92,4 @@ def _step_words(old: Profile | None, new: Profile | None) -> str:
     before, now = (None if profile is None else mean_step_ns(profile) for profile in (old, new))
     if now is None:
         return ""
-    return f"step {wording.duration(now) if before is None else wording.durations(before, now)}"
+    return f"step {quantities.duration(now) if before is None else quantities.durations(before, now)}"

@@ -6,7 +6,7 @@ import re
 
 from deepscope_lsp.engine.recorded_path import parts_of
 
-__all__ = ["hides", "hiding"]
+__all__ = ["hides", "hiding_entry"]
 
 _ENTRY = re.compile(r"(?P<code>[^:]+)(?::(?P<end>(?:[A-Za-z]:(?=[\\/]))?[^:]*)(?::(?P<text>.*))?)?", re.DOTALL)
 
@@ -28,7 +28,7 @@ def hides(entry: str, code: str, file: str, text: str) -> bool:
     return match["text"] is None or (bool(text.strip()) and match["text"].strip() == text.strip())
 
 
-def hiding(code: str, file: str | None, text: str) -> str:
+def hiding_entry(code: str, file: str | None, text: str) -> str:
     """The entry that hides a code: on a line of this text, where there is none in the file, without a file everywhere.
 
     Of a path the last two parts are kept: enough to name a file, and free of what another machine calls its folders.

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from deepscope.records import Numbers
 from deepscope_lsp.answers import HOT_METRICS, HotAmount, HotMetric
-from deepscope_lsp.engine import wording
-from deepscope_lsp.engine.measure import Measure
+from deepscope_lsp.engine.profile.scales import Scales
+from deepscope_lsp.engine.wording import quantities
 
 __all__ = ["Amounts", "own_value", "value_with_calls"]
 
@@ -38,12 +38,12 @@ class Amounts:
 
     Args:
         records: all that there are.
-        measure: the scales of their profile.
+        scales: the scales of their profile.
         value: the number of a record.
     """
 
-    def __init__(self, records: Sequence[Numbers], measure: Measure, value: Value = own_value) -> None:
-        self._measure = measure
+    def __init__(self, records: Sequence[Numbers], scales: Scales, value: Value = own_value) -> None:
+        self._scales = scales
         self._value = value
         self._wholes = {metric: sum(value(one, metric) for one in records) for metric in HOT_METRICS}
 
@@ -55,7 +55,7 @@ class Amounts:
         for metric in HOT_METRICS:
             if value := sum(self._value(one, metric) for one in records):
                 # Device time is a part of the busy time, of which some may have reached no line.
-                share = self._measure.share(value) if metric == "device" else value / self._wholes[metric]
-                per_step = self._measure.per_step(value)
-                words = wording.size(per_step) if metric == "memory" else wording.duration(per_step)
-                yield metric, HotAmount(share=share, words=f"{wording.share(share)} · {words}")
+                share = self._scales.share(value) if metric == "device" else value / self._wholes[metric]
+                per_step = self._scales.per_step(value)
+                words = quantities.size(per_step) if metric == "memory" else quantities.duration(per_step)
+                yield metric, HotAmount(share=share, words=f"{quantities.share(share)} · {words}")

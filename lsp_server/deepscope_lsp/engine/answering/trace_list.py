@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from deepscope.records import Profile
 from deepscope.store import cache
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import STAGES
 from deepscope_lsp.answers import ListedTrace, Run
-from deepscope_lsp.engine import wording
-from deepscope_lsp.engine.recorded_path import parts_of
-from deepscope_lsp.engine.step_times import mean_step_ns
+from deepscope_lsp.engine.profile.program import program_of
+from deepscope_lsp.engine.profile.step_times import mean_step_ns
+from deepscope_lsp.engine.wording import quantities
 
-__all__ = ["listed_trace", "program_of", "runs_of"]
+__all__ = ["listed_trace", "runs_of"]
 
 
 def listed_trace(found: FoundTrace, *, is_shown: bool) -> ListedTrace:
@@ -27,7 +26,7 @@ def listed_trace(found: FoundTrace, *, is_shown: bool) -> ListedTrace:
         path=file.path,
         name=file.name,
         size_bytes=file.size_bytes,
-        size_words=wording.size(file.size_bytes),
+        size_words=quantities.size(file.size_bytes),
         recorded_ns=found.time_ns,
         run=f"{found.run.folder}#{found.run.word}",
         program=head.program or (program_of(kept) if kept is not None else ""),
@@ -75,22 +74,4 @@ def _mean_step_ns(traces: Sequence[ListedTrace]) -> float | None:
 
 
 def _step_words(step_ns: float | None) -> str:
-    return "" if step_ns is None else f"{wording.duration(step_ns)} a step"
-
-
-def program_of(profile: Profile) -> str:
-    """The program that a profile is of: as recorded, else the file from which most of the time was called; or ""."""
-    if profile.trace.program:
-        return profile.trace.program
-    weights: dict[str, int] = {}
-    for place, node in enumerate(profile.call_tree):
-        root = place
-        while (parent := profile.call_tree[root].parent) >= 0:
-            root = parent
-        line = profile.call_tree[root].line
-        if line >= 0 and profile.lines[line].file:
-            file = profile.lines[line].file
-            weights[file] = weights.get(file, 0) + node.self_device_ns + node.self_cpu_ns
-    if not weights:
-        return ""
-    return "".join(parts_of(max(weights, key=lambda file: weights[file])).parts[-1:])
+    return "" if step_ns is None else f"{quantities.duration(step_ns)} a step"

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from deepscope.records import Finding, Function, Line, Numbers, Profile, Top
 from deepscope.report.event_names import readable
 from deepscope.report.places import short_path
-from deepscope_lsp.engine import markdown, wording
-from deepscope_lsp.engine.annotation import Mark
-from deepscope_lsp.engine.baseline import Baseline
-from deepscope_lsp.engine.findings import evidence_words
-from deepscope_lsp.engine.hover_table import numbers_table
-from deepscope_lsp.engine.measure import Measure
+from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.files.mark import Mark
 from deepscope_lsp.engine.places import Locate
-from deepscope_lsp.engine.profile_index import Call, ProfileIndex
+from deepscope_lsp.engine.profile.profile_index import Call, ProfileIndex
+from deepscope_lsp.engine.profile.scales import Scales
+from deepscope_lsp.engine.wording import markdown, quantities
+from deepscope_lsp.engine.wording.findings import evidence_words
+from deepscope_lsp.engine.wording.hover_table import numbers_table
 
 __all__ = ["HoverContext", "function_hover", "line_hover", "trace_words"]
 
@@ -37,9 +37,9 @@ class HoverContext:
     findings: Sequence[Finding] = ()
 
     @property
-    def measure(self) -> Measure:
+    def scales(self) -> Scales:
         """The profile's scales."""
-        return self.index.measure
+        return self.index.scales
 
     def place(self, file: str, line: int) -> str:
         """`train.py:42`, a link where the file is here."""
@@ -54,12 +54,12 @@ def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> 
     sections = [
         _title(f"{line.function}, line {now or line.line}", moved, context.mark.value),
         _table(line, context, context.baseline.line(line.file, line.line) if context.baseline else None),
-        _ranks(line, context.measure),
+        _ranks(line, context.scales),
         _baseline(context),
-        _tops("Kernels", line.top_kernels, context.measure),
-        _tops("Operators", line.top_operators, context.measure),
-        _libraries(line, context.measure),
-        _findings(context.findings, context.measure),
+        _tops("Kernels", line.top_kernels, context.scales),
+        _tops("Operators", line.top_operators, context.scales),
+        _libraries(line, context.scales),
+        _findings(context.findings, context.scales),
         _calls("Called from", context.index.callers(line.file, line.line), context),
         _calls("Calls", context.index.callees(line.file, line.line), context),
         _remarks(line, is_recorded_by_line=context.index.profile.trace.line_source == "scopes"),
@@ -74,10 +74,10 @@ def function_hover(function: Function, context: HoverContext) -> str:
     sections = [
         _title(function.function, context.mark.value),
         _table(function, context, context.baseline.function(function) if context.baseline else None),
-        _ranks(function, context.measure),
+        _ranks(function, context.scales),
         _baseline(context),
-        _tops("Kernels", kernels, context.measure),
-        _tops("Operators", operators, context.measure),
+        _tops("Kernels", kernels, context.scales),
+        _tops("Operators", operators, context.scales),
         _calls("Called from", context.index.callers_of_function(function.file, function.line), context),
         f"Defined at {context.place(function.file, function.line)}",
         _footer(context),
@@ -111,16 +111,17 @@ def _title(name: str, *remarks: str) -> str:
 
 def _table(numbers: Numbers, context: HoverContext, old: Numbers | None) -> str:
     baseline, totals = context.baseline, context.index.profile.totals
-    before = (old, baseline.index.measure, baseline.index.profile.totals) if baseline is not None else None
-    return numbers_table(numbers, context.measure, totals, before)
+    before = (old, baseline.index.scales, baseline.index.profile.totals) if baseline is not None else None
+    return numbers_table(numbers, context.scales, totals, before)
 
 
-def _ranks(record: Line | Function, measure: Measure) -> str:
+def _ranks(record: Line | Function, scales: Scales) -> str:
     spread = record.spread
     if spread is None:
         return ""
     low, median, high = (
-        wording.duration(measure.per_step_of_rank(value)) for value in (spread.min_ns, spread.median_ns, spread.max_ns)
+        quantities.duration(scales.per_step_of_rank(value))
+        for value in (spread.min_ns, spread.median_ns, spread.max_ns)
     )
     slowest = f"max {high} (rank {spread.max_rank}, the slowest)"
     return f"Ranks: min {low} (rank {spread.min_rank}), median {median}, {slowest}"
@@ -130,30 +131,30 @@ def _baseline(context: HoverContext) -> str:
     return f"Baseline: {markdown.plain(trace_words(context.baseline.index.profile))}" if context.baseline else ""
 
 
-def _tops(title: str, tops: Sequence[Top], measure: Measure) -> str:
+def _tops(title: str, tops: Sequence[Top], scales: Scales) -> str:
     rows = []
     for top in tops[:TOP_COUNT]:
         calls = "1 call" if top.count == 1 else f"{top.count:,} calls"
         rows.append(
-            f"- {markdown.code(readable(top.name))} {wording.duration(measure.per_step(top.device_ns))} ({calls})"
+            f"- {markdown.code(readable(top.name))} {quantities.duration(scales.per_step(top.device_ns))} ({calls})"
         )
     return _list(title, rows)
 
 
-def _libraries(line: Line, measure: Measure) -> str:
+def _libraries(line: Line, scales: Scales) -> str:
     rows = [
         f"- {markdown.code(f'{library.module}.{library.function}')} {markdown.code(readable(library.operator))} "
-        f"{wording.duration(measure.per_step(library.device_ns))}; record with "
+        f"{quantities.duration(scales.per_step(library.device_ns))}; record with "
         f"{markdown.code(f'include=[{library.include!r}]')} to see its lines"
         for library in line.libraries[:TOP_COUNT]
     ]
     return _list("Spent in libraries", rows)
 
 
-def _findings(findings: Iterable[Finding], measure: Measure) -> str:
+def _findings(findings: Iterable[Finding], scales: Scales) -> str:
     rows = []
     for finding in findings:
-        words = f"{finding.message}. {finding.remedy.text} ({evidence_words(finding.evidence, measure)})"
+        words = f"{finding.message}. {finding.remedy.text} ({evidence_words(finding.evidence, scales)})"
         rows.append(f"- **{markdown.plain(finding.title)}**: {markdown.plain(words, SENTENCE_LENGTH)}")
     return _list("Findings", rows)
 
@@ -161,7 +162,7 @@ def _findings(findings: Iterable[Finding], measure: Measure) -> str:
 def _calls(title: str, calls: Sequence[Call], context: HoverContext) -> str:
     rows = []
     for call in calls[:CALL_COUNT]:
-        duration = wording.duration(context.measure.per_step(call.device_ns or call.cpu_ns))
+        duration = quantities.duration(context.scales.per_step(call.device_ns or call.cpu_ns))
         word = "" if call.device_ns else " CPU"
         note = " (its backward pass)" if call.is_backward else ""
         place = context.place(call.line.file, call.line.line)

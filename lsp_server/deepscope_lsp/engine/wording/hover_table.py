@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from deepscope.records import Function, Numbers, Totals
-from deepscope_lsp.engine import markdown, wording
-from deepscope_lsp.engine.measure import Measure
+from deepscope_lsp.engine.profile.scales import Scales
+from deepscope_lsp.engine.wording import markdown, quantities
 
 __all__ = ["numbers_table"]
 
@@ -24,22 +24,22 @@ class Row:
 
 
 def numbers_table(
-    numbers: Numbers, measure: Measure, totals: Totals, before: tuple[Numbers | None, Measure, Totals] | None = None
+    numbers: Numbers, scales: Scales, totals: Totals, before: tuple[Numbers | None, Scales, Totals] | None = None
 ) -> str:
     """The numbers that are not 0, in a fixed order; "" where all are.
 
     Args:
         numbers: of a line or a function.
-        measure: the scales of its profile.
+        scales: the scales of its profile.
         totals: the whole that shares are of.
         before: the same of the baseline, None in it for what was not measured there.
     """
-    rows = list(_rows(numbers, measure, totals))
-    head = ["", measure.step_words, "share"]
+    rows = list(_rows(numbers, scales, totals))
+    head = ["", scales.step_words, "share"]
     if before is None:
         return markdown.table(head, [[row.name, row.value, row.share] for row in rows]) if rows else ""
-    old_numbers, old_measure, old_totals = before
-    old = {row.name: row for row in _rows(old_numbers or Numbers(), old_measure, old_totals)}
+    old_numbers, old_scales, old_totals = before
+    old = {row.name: row for row in _rows(old_numbers or Numbers(), old_scales, old_totals)}
     names = [row.name for row in rows]
     new = {row.name: row for row in rows}
     cells = []
@@ -52,33 +52,31 @@ def numbers_table(
 def _change(new: Row, old: Row) -> str:
     if new.time_ns is None and old.time_ns is None:
         return ""
-    return wording.change(old.time_ns or 0, new.time_ns or 0)
+    return quantities.change(old.time_ns or 0, new.time_ns or 0)
 
 
-def _rows(numbers: Numbers, measure: Measure, totals: Totals) -> Iterator[Row]:
-    busy = "busy" if measure.is_device else "operators"
-    for name, duration_ns in _of_device(numbers, measure):
+def _rows(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
+    busy = "busy" if scales.is_device else "operators"
+    for name, duration_ns in _of_device(numbers, scales):
         if duration_ns:
-            yield _time(name, duration_ns, f"{wording.share(measure.share(duration_ns))} of {busy}", measure)
-    for name, duration_ns in _of_wall(numbers, measure):
+            yield _time(name, duration_ns, f"{quantities.share(scales.share(duration_ns))} of {busy}", scales)
+    for name, duration_ns in _of_wall(numbers, scales):
         if duration_ns:
-            yield _time(name, duration_ns, f"{wording.share(measure.wall_share(duration_ns))} of wall", measure)
-    yield from _memory(numbers, measure, totals)
-    if speed := wording.rate(numbers.flops, numbers.self_device_ns):
+            yield _time(name, duration_ns, f"{quantities.share(scales.wall_share(duration_ns))} of wall", scales)
+    yield from _memory(numbers, scales, totals)
+    if speed := quantities.rate(numbers.flops, numbers.self_device_ns):
         yield Row("FLOP/s", speed, _part(numbers.flops, totals.flops, "all FLOPs"))
     if numbers.calls:
         # Of a function its lines are counted: how often it was called, the trace does not say.
-        yield Row(
-            "lines entered" if isinstance(numbers, Function) else "calls", _count(measure.per_step(numbers.calls))
-        )
+        yield Row("lines entered" if isinstance(numbers, Function) else "calls", _count(scales.per_step(numbers.calls)))
     if numbers.launches:
-        launches = _count(measure.per_step(numbers.launches))
+        launches = _count(scales.per_step(numbers.launches))
         yield Row("launches", launches, _part(numbers.launches, totals.launches, "all"))
 
 
-def _of_device(numbers: Numbers, measure: Measure) -> list[tuple[str, int]]:
+def _of_device(numbers: Numbers, scales: Scales) -> list[tuple[str, int]]:
     own, whole = (
-        ("device", "device with calls") if measure.is_device else ("operators on the CPU", "operators with calls")
+        ("device", "device with calls") if scales.is_device else ("operators on the CPU", "operators with calls")
     )
     forward_ns = numbers.self_device_ns - numbers.backward_device_ns
     return [
@@ -91,8 +89,8 @@ def _of_device(numbers: Numbers, measure: Measure) -> list[tuple[str, int]]:
     ]
 
 
-def _of_wall(numbers: Numbers, measure: Measure) -> list[tuple[str, int]]:
-    own, whole = ("CPU", "CPU with calls") if measure.is_device else ("whole line on the CPU", "whole line with calls")
+def _of_wall(numbers: Numbers, scales: Scales) -> list[tuple[str, int]]:
+    own, whole = ("CPU", "CPU with calls") if scales.is_device else ("whole line on the CPU", "whole line with calls")
     return [
         (own, numbers.self_cpu_ns),
         (whole, numbers.total_cpu_ns if numbers.total_cpu_ns > numbers.self_cpu_ns else 0),
@@ -105,31 +103,31 @@ def _of_wall(numbers: Numbers, measure: Measure) -> list[tuple[str, int]]:
     ]
 
 
-def _memory(numbers: Numbers, measure: Measure, totals: Totals) -> Iterator[Row]:
+def _memory(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
     for name, size_bytes in (("memory allocated", numbers.bytes_allocated), ("memory freed", numbers.bytes_freed)):
         if size_bytes:
-            yield Row(name, wording.size(measure.per_step(size_bytes)))
+            yield Row(name, quantities.size(scales.per_step(size_bytes)))
     if numbers.peak_bytes:
         # Not a sum over the steps: what was live at the one moment of the peak.
         share = _part(numbers.peak_bytes, totals.peak_bytes, "the peak")
-        yield Row("live at the peak", wording.size(numbers.peak_bytes / measure.ranks), share)
+        yield Row("live at the peak", quantities.size(numbers.peak_bytes / scales.ranks), share)
     for name, size_bytes, duration_ns in (
         ("copies to the device", numbers.h2d_bytes, numbers.h2d_ns),
         ("copies from the device", numbers.d2h_bytes, numbers.d2h_ns),
         ("copies on the device", numbers.d2d_bytes, numbers.d2d_ns),
     ):
         if size_bytes or duration_ns:
-            size, duration = measure.per_step(size_bytes), measure.per_step(duration_ns)
-            yield Row(name, f"{wording.size(size)} in {wording.duration(duration)}", "", duration)
+            size, duration = scales.per_step(size_bytes), scales.per_step(duration_ns)
+            yield Row(name, f"{quantities.size(size)} in {quantities.duration(duration)}", "", duration)
 
 
-def _time(name: str, duration_ns: int, share: str, measure: Measure) -> Row:
-    per_step = measure.per_step(duration_ns)
-    return Row(name, wording.duration(per_step), share, per_step)
+def _time(name: str, duration_ns: int, share: str, scales: Scales) -> Row:
+    per_step = scales.per_step(duration_ns)
+    return Row(name, quantities.duration(per_step), share, per_step)
 
 
 def _part(part: int, whole: int, words: str) -> str:
-    return f"{wording.share(part / whole)} of {words}" if whole and part <= whole else ""
+    return f"{quantities.share(part / whole)} of {words}" if whole and part <= whole else ""
 
 
 def _count(value: float) -> str:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from deepscope.records import Line, Profile
 from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.engine.annotation import Mark
-from deepscope_lsp.engine.buffer import Buffer, Splice
-from deepscope_lsp.engine.likeness import is_same_text
-from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex
-from deepscope_lsp.engine.unopened import lines_on_disk
+from deepscope_lsp.engine.files.buffer import Buffer, Splice
+from deepscope_lsp.engine.files.mark import Mark
+from deepscope_lsp.engine.files.text_likeness import is_same_text
+from deepscope_lsp.engine.files.unopened_files import lines_on_disk
+from deepscope_lsp.engine.profile.profile_index import FileIndex, ProfileIndex
 from deepscope_lsp.remap import LineMap
 
 __all__ = ["Binding", "Shown", "bind"]

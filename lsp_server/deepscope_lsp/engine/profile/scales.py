@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from deepscope.records import Profile
 
-__all__ = ["Measure"]
+__all__ = ["Scales"]
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class Scales:
     """The scales of one profile.
 
     A time per step is the mean over steps and ranks; of a trace without steps it is the whole time.
@@ -27,7 +27,7 @@ class Measure:
     idle_ns: int
 
     @classmethod
-    def of(cls, profile: Profile) -> Measure:
+    def of(cls, profile: Profile) -> Scales:
         """The scales of a profile."""
         totals = profile.totals
         steps = totals.steps if profile.step is None else 1

@@ -12,8 +12,8 @@ import msgspec
 from deepscope.records import Function, Line, Numbers, Profile, Top
 from deepscope.report.paths import call_tree
 from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.engine.call_tree import JoinedNode, joined_calls, subtree_ns
-from deepscope_lsp.engine.measure import Measure
+from deepscope_lsp.engine.profile.call_tree import JoinedNode, joined_calls, subtree_ns
+from deepscope_lsp.engine.profile.scales import Scales
 
 __all__ = ["NO_LINE", "Call", "FileIndex", "ProfileIndex", "merged"]
 
@@ -49,7 +49,7 @@ class ProfileIndex:
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
-        self.measure = Measure.of(profile)
+        self.scales = Scales.of(profile)
         self._texts: dict[str, list[str]] = {}
         self._tops: dict[tuple[str, str], tuple[list[Top], list[Top]]] = {}
         self._function_callers: dict[tuple[str, int], list[Call]] = {}
@@ -71,7 +71,7 @@ class ProfileIndex:
     @cached_property
     def joined_calls(self) -> tuple[JoinedNode, ...]:
         """The call tree with equal lines under one parent joined."""
-        return joined_calls(call_tree(self.profile), PATH_SHARE * self.measure.busy_ns)
+        return joined_calls(call_tree(self.profile), PATH_SHARE * self.scales.busy_ns)
 
     @cached_property
     def by_name(self) -> dict[str, list[Function]]:

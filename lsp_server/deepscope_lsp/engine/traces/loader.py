@@ -96,7 +96,7 @@ class Loader:
         with self._lock:
             if self._is_cancelled:
                 raise self._cancelled()
-            process = HelperProcess.start("deepscope_lsp.engine.loading_process", is_quiet=True)
+            process = HelperProcess.start("deepscope_lsp.engine.traces.loader_process", is_quiet=True)
             if process is None:
                 raise TraceError(f"{self.request.path}: no process could be started to read it")
             self._process = process

@@ -9,12 +9,12 @@ import msgspec
 from deepscope.records import Line, Module, Numbers
 from deepscope.report.places import short_path
 from deepscope_lsp.answers import HotGroup, HotLine, HotLines, HotModule, HotModules, VanishedLine
-from deepscope_lsp.engine import wording
-from deepscope_lsp.engine.amounts import Amounts, value_with_calls
-from deepscope_lsp.engine.annotation import annotate, total_words
-from deepscope_lsp.engine.baseline import Baseline
+from deepscope_lsp.engine.answering.amounts import Amounts, value_with_calls
+from deepscope_lsp.engine.comparison.baseline import Baseline
 from deepscope_lsp.engine.places import Locate, place_fields
-from deepscope_lsp.engine.profile_index import ProfileIndex
+from deepscope_lsp.engine.profile.profile_index import ProfileIndex
+from deepscope_lsp.engine.wording import quantities
+from deepscope_lsp.engine.wording.annotation import annotate, total_words
 
 __all__ = ["hot_lines", "hot_modules", "numbers_of"]
 
@@ -43,22 +43,22 @@ def hot_lines(
     maker = _Lines(index, locate, lines, baseline)
     return HotLines(
         metric=index.profile.metric,
-        step_words=index.measure.step_words,
+        step_words=index.scales.step_words,
         lines=[maker.line(line) for line in lines[:limit]],
         functions=maker.functions(),
         files=maker.files(),
         vanished=vanished,
-        vanished_words=wording.difference(-sum(line.per_step_ns for line in vanished)),
+        vanished_words=quantities.difference(-sum(line.per_step_ns for line in vanished)),
     )
 
 
 def hot_modules(index: ProfileIndex, *, limit: int) -> HotModules:
     """The modules with the most device time, with what is in them."""
     modules = sorted(index.profile.modules, key=lambda one: (-one.total_device_ns, -one.total_cpu_ns))
-    amounts = Amounts(modules, index.measure, value_with_calls)
+    amounts = Amounts(modules, index.scales, value_with_calls)
     return HotModules(
         metric=index.profile.metric,
-        step_words=index.measure.step_words,
+        step_words=index.scales.step_words,
         modules=[_module(module, index, amounts) for module in modules[:limit]],
     )
 
@@ -77,28 +77,28 @@ class _Lines:
         self._locate = locate
         self._lines = lines
         self._baseline = baseline
-        self._amounts = Amounts(lines, index.measure)
-        self._device_ns = index.measure.per_step(sum(line.self_device_ns for line in lines))
+        self._amounts = Amounts(lines, index.scales)
+        self._device_ns = index.scales.per_step(sum(line.self_device_ns for line in lines))
 
     def line(self, line: Line) -> HotLine:
         """One line."""
-        measure = self._index.measure
-        own_ns = measure.per_step(line.self_device_ns)
+        scales = self._index.scales
+        own_ns = scales.per_step(line.self_device_ns)
         old_ns = None if self._baseline is None else self._baseline.own_ns(line.file, line.line)
-        share = measure.share(line.self_device_ns)
+        share = scales.share(line.self_device_ns)
         return HotLine(
             **place_fields(line, self._locate),
             short_file=self._short(line.file),
             text=(line.text or "").strip(),
-            label=annotate(line, measure).label,
+            label=annotate(line, scales).label,
             share=share,
-            share_words=wording.share(share),
-            total_share=measure.share(line.total_device_ns),
+            share_words=quantities.share(share),
+            total_share=scales.share(line.total_device_ns),
             per_step_ns=own_ns,
             baseline_ns=old_ns,
             baseline_words=""
             if old_ns is None
-            else f"{wording.duration(old_ns)}, now {wording.difference(own_ns - old_ns)}",
+            else f"{quantities.duration(old_ns)}, now {quantities.difference(own_ns - old_ns)}",
             change_words="" if old_ns is None else self._change_words(old_ns, own_ns),
             whole_words=_whole_words(line),
             exact=line.exact,
@@ -129,19 +129,19 @@ class _Lines:
     def _change_words(self, old_ns: float, new_ns: float) -> str:
         if abs(new_ns - old_ns) < CHANGE_SHARE * self._device_ns:
             return ""
-        return "new" if not old_ns and new_ns else wording.difference(new_ns - old_ns)
+        return "new" if not old_ns and new_ns else quantities.difference(new_ns - old_ns)
 
 
 def _vanished_lines(index: ProfileIndex, locate: Locate, baseline: Baseline) -> list[VanishedLine]:
     """Lines of the baseline that had device time and are gone, or have none today; the largest first."""
-    measure = baseline.index.measure
+    scales = baseline.index.scales
     answers = []
     for line in baseline.vanished()[:VANISHED_LIMIT]:
-        share, per_step_ns = measure.share(line.self_device_ns), measure.per_step(line.self_device_ns)
+        share, per_step_ns = scales.share(line.self_device_ns), scales.per_step(line.self_device_ns)
         if share < VANISHED_SHARE:
             break
         file, number = baseline.place_now(line)
-        time = wording.duration(per_step_ns)
+        time = quantities.duration(per_step_ns)
         answers.append(
             VanishedLine(
                 **place_fields(line, locate, file=file, number=number),
@@ -149,8 +149,8 @@ def _vanished_lines(index: ProfileIndex, locate: Locate, baseline: Baseline) -> 
                 text=(line.text or "").strip(),
                 share=share,
                 per_step_ns=per_step_ns,
-                change_words=wording.difference(-per_step_ns),
-                time_words=f"{time} {measure.step_words} in the baseline ({wording.share(share)})",
+                change_words=quantities.difference(-per_step_ns),
+                time_words=f"{time} {scales.step_words} in the baseline ({quantities.share(share)})",
             )
         )
     return answers
@@ -158,13 +158,13 @@ def _vanished_lines(index: ProfileIndex, locate: Locate, baseline: Baseline) -> 
 
 def _whole_words(line: Line) -> str:
     words = [
-        ("device", wording.duration(line.self_device_ns)),
-        ("of it backward", wording.duration(line.backward_device_ns)),
-        ("with what it calls", wording.duration(line.total_device_ns)),
-        ("CPU", wording.duration(line.self_cpu_ns)),
-        ("waiting", wording.duration(line.wait_ns)),
-        ("device idle meanwhile", wording.duration(line.idle_ns)),
-        ("allocated", wording.size(line.bytes_allocated)),
+        ("device", quantities.duration(line.self_device_ns)),
+        ("of it backward", quantities.duration(line.backward_device_ns)),
+        ("with what it calls", quantities.duration(line.total_device_ns)),
+        ("CPU", quantities.duration(line.self_cpu_ns)),
+        ("waiting", quantities.duration(line.wait_ns)),
+        ("device idle meanwhile", quantities.duration(line.idle_ns)),
+        ("allocated", quantities.size(line.bytes_allocated)),
         ("launches", str(line.launches)),
         ("entered", str(line.calls)),
     ]
@@ -172,13 +172,13 @@ def _whole_words(line: Line) -> str:
 
 
 def _module(module: Module, index: ProfileIndex, amounts: Amounts) -> HotModule:
-    own_ns = index.measure.per_step(module.self_device_ns)
+    own_ns = index.scales.per_step(module.self_device_ns)
     return HotModule(
         path=module.path,
         class_name=module.class_name,
-        label=total_words(module, index.measure),
-        share=index.measure.share(module.total_device_ns),
-        own_words=f"own {wording.duration(own_ns)}" if own_ns else "",
+        label=total_words(module, index.scales),
+        share=index.scales.share(module.total_device_ns),
+        own_words=f"own {quantities.duration(own_ns)}" if own_ns else "",
         amounts=amounts.of(module),
         numbers=numbers_of(module),
     )

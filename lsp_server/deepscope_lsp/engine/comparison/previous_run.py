@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from deepscope.records import Profile
 from deepscope.store.recognition import FoundTrace
-from deepscope_lsp.engine.trace_list import program_of
+from deepscope_lsp.engine.profile.program import program_of
 
 __all__ = ["earlier_traces", "is_same_program"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepscope_lsp.engine.hiding import hides, hiding
+from deepscope_lsp.engine.hidden_codes import hides, hiding_entry
 
 FILE, TEXT = "/job/model/net.py", "    total += loss.item()  # a: b"
 
@@ -43,7 +43,7 @@ def test_paths_of_windows_have_a_colon_of_their_own() -> None:
     ],
 )
 def test_what_is_hidden_is_written_as_an_entry_that_hides_it(file: str | None, text: str, entry: str) -> None:
-    assert hiding("DS001", file, text) == entry
+    assert hiding_entry("DS001", file, text) == entry
     assert hides(entry, "DS001", file or "/any.py", text)
 
 

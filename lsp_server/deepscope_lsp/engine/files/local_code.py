@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable
 
 from deepscope.records import Profile
-from deepscope_lsp.engine.likeness import shared_ratio
-from deepscope_lsp.engine.path_map import ALIKE_RATIO, PathMap
-from deepscope_lsp.engine.unopened import lines_on_disk
+from deepscope_lsp.engine.files.path_map import ALIKE_RATIO, PathMap
+from deepscope_lsp.engine.files.text_likeness import shared_ratio
+from deepscope_lsp.engine.files.unopened_files import lines_on_disk
 
 __all__ = ["is_here"]
 

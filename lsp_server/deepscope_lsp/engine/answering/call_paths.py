@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from deepscope.records import Line
 from deepscope.report.paths import call_tree
 from deepscope_lsp.answers import CallPath, CallPaths, LinePath, LinePaths, Place
-from deepscope_lsp.engine import wording
-from deepscope_lsp.engine.call_tree import JoinedNode, joined_calls
 from deepscope_lsp.engine.places import Locate, place_fields
-from deepscope_lsp.engine.profile_index import NO_LINE, ProfileIndex
+from deepscope_lsp.engine.profile.call_tree import JoinedNode, joined_calls
+from deepscope_lsp.engine.profile.profile_index import NO_LINE, ProfileIndex
+from deepscope_lsp.engine.wording import quantities
 
 __all__ = ["NO_LINE_PLACE", "call_paths", "line_paths"]
 
@@ -32,11 +32,11 @@ def call_paths(index: ProfileIndex, locate: Locate, *, min_share: float = 0.001)
             self_ns=node.self_ns,
             total_ns=node.total_ns,
             total_cpu_ns=node.total_cpu_ns,
-            share=index.measure.share(node.total_ns),
+            share=index.scales.share(node.total_ns),
             children=[path(child) for child in node.children],
         )
 
-    roots = joined_calls(call_tree(index.profile), min_share * index.measure.busy_ns)
+    roots = joined_calls(call_tree(index.profile), min_share * index.scales.busy_ns)
     return CallPaths(metric=index.profile.metric, roots=[path(root) for root in roots])
 
 
@@ -46,7 +46,7 @@ def line_paths(index: ProfileIndex, locate: Locate, file: str, line: int) -> Lin
     maker = _LinePaths(index, locate)
     return LinePaths(
         line=Place(**place_fields(_line(index, chains[0][1]), locate)) if chains else None,
-        step_words=index.measure.step_words,
+        step_words=index.scales.step_words,
         callers=maker.callers(chains),
         callees=maker.callees([child for _, node in chains for child in node.children], 0),
     )
@@ -97,7 +97,7 @@ class _LinePaths:
         return _sorted(rows)
 
     def _row(self, node: JoinedNode, ns: int, children: list[LinePath]) -> LinePath:
-        words = wording.duration(self._index.measure.per_step(ns))
+        words = quantities.duration(self._index.scales.per_step(ns))
         place = place_fields(_line(self._index, node), self._locate)
         return LinePath(**place, ns=ns, time_words=words, children=children)
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from deepscope.records import CallNode
 from deepscope.report.paths import call_tree
 from deepscope_lsp.answers import FlameGraph, FlameMetric, FlameNode, Place
-from deepscope_lsp.engine import wording
 from deepscope_lsp.engine.places import Locate, place_fields
-from deepscope_lsp.engine.profile_index import ProfileIndex
+from deepscope_lsp.engine.profile.profile_index import ProfileIndex
+from deepscope_lsp.engine.wording import quantities
 
 __all__ = ["flame_graph"]
 
@@ -44,7 +44,7 @@ def flame_graph(
         if 0 <= tree[place].parent < place:
             totals[tree[place].parent] += totals[place]
     whole = sum(totals[place] for place, node in enumerate(tree) if not 0 <= node.parent < place)
-    per_step = index.measure.per_step
+    per_step = index.scales.per_step
     roots: list[FlameNode] = []
     levels: list[list[FlameNode] | None] = []
     """Of each node where its children go; None below one that is left out."""
@@ -54,14 +54,14 @@ def flame_graph(
             levels.append(None)
             continue
         own_ns = own(node)
-        own_words = f", own {wording.duration(per_step(own_ns))}" if own_ns else ""
+        own_words = f", own {quantities.duration(per_step(own_ns))}" if own_ns else ""
         entry = FlameNode(
             frame=node.line,
             value=total_ns,
             own=own_ns,
             value_per_step=per_step(total_ns),
             self_per_step=per_step(own_ns),
-            words=f"{wording.duration(per_step(total_ns))} · {wording.share(total_ns / whole)}{own_words}",
+            words=f"{quantities.duration(per_step(total_ns))} · {quantities.share(total_ns / whole)}{own_words}",
             children=[],
         )
         level.append(entry)
@@ -73,8 +73,8 @@ def flame_graph(
         unit="nanoseconds",
         total=whole,
         total_per_step=per_step(whole),
-        total_words=wording.duration(per_step(whole)),
-        step_words=index.measure.step_words,
+        total_words=quantities.duration(per_step(whole)),
+        step_words=index.scales.step_words,
         frames=[Place(**place_fields(line, locate)) for line in index.profile.lines],
         roots=roots,
     )

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from deepscope.errors import DeepScopeError, NotATraceError, TruncatedTraceError
 from deepscope.store.recognition import FoundTrace, Recognizer
-from deepscope_lsp.engine.discovery import Places, find_traces, resolve_places
+from deepscope_lsp.engine.traces.discovery import Places, find_traces, resolve_places
 
 if TYPE_CHECKING:
     from deepscope.store.files import TraceFile
     from deepscope_lsp.engine.project import Project
 
-__all__ = ["Watched", "age", "entries_of", "is_perhaps_unfinished"]
+__all__ = ["TraceSearch", "age", "entries_of", "is_perhaps_unfinished"]
 
 UNFINISHED_SECONDS = 20.0
 """A trace that ends early and was written so recently is taken for one that is still being written."""
@@ -28,7 +28,7 @@ PLACES_SECONDS = 15.0
 
 
 @dataclass
-class Watched:
+class TraceSearch:
     """What is known of one project."""
 
     entries: tuple[str, ...]
