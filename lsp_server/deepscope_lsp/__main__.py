@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         sys.stderr.write("deepscope: the language server needs pygls; run: pip install 'deepscope[lsp]'\n")
         return 1
-    # The protocol's types are a hundred thousand objects that live for ever: they need not be looked through again.
+    # The protocol's types are a hundred thousand objects that live for ever; the collector can leave them out.
     gc.disable()
     if options.log_level != "debug":
         quiet_pygls()

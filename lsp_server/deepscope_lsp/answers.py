@@ -80,7 +80,7 @@ class HotAmount(Answer, frozen=True, kw_only=True):
     """One number of a line, a group of lines or a module."""
 
     share: float
-    """Of the device's busy time; by another metric than `device` of the sum over all lines (or modules)."""
+    """By `device` of the device's busy time; by another metric of the sum over all lines (or modules)."""
     words: str
     """Share and mean of a step: `38 % · 12.4 ms`."""
 
@@ -105,7 +105,7 @@ class HotLine(Place, frozen=True, kw_only=True):
     baseline_words: str
     """The same with the change since; "" without a baseline."""
     change_words: str
-    """Since the baseline: `+3.10 ms`, `new`; "" for none, or none to speak of."""
+    """Since the baseline: `+3.10 ms`, `new`; "" where the change is too small to mention."""
     whole_words: str
     """The numbers over the whole trace."""
     exact: bool
@@ -164,9 +164,9 @@ class HotModule(Answer, frozen=True, kw_only=True):
     share: float
     """With what is in it."""
     own_words: str
-    """`own 1.00 ms`; "" where all of the time is that of what is in it."""
+    """`own 1.00 ms`; "" where it has no time of its own."""
     amounts: dict[str, HotAmount]
-    """By metric: device time with what is in the module, of the others its own."""
+    """By metric: device time includes what is in the module; the other numbers are its own."""
     numbers: dict[str, int]
 
 
@@ -199,7 +199,7 @@ class LinePath(Place, frozen=True, kw_only=True):
     """A line in a chain of calls; `children` are its callers or its callees, the largest time first."""
 
     ns: int
-    """Time of the line asked for on the paths through this one; for callees their own total."""
+    """Of a caller: the time of the line asked for on the paths through this one. Of a callee: its own total."""
     time_words: str
     children: list[LinePath]
 
@@ -279,11 +279,11 @@ class Located(Answer, frozen=True, kw_only=True):
     uri: str
     line: Natural
     standing: Standing
-    """Of one that is gone `line` is the one above its place."""
+    """Where the line is gone, `line` is the one above its place."""
 
 
 class RecordedLine(Answer, frozen=True, kw_only=True):
-    """A line as it was recorded, the one name that no edit changes."""
+    """A line as it was recorded: the name of a line that no edit changes."""
 
     file: str
     line: Natural
@@ -340,7 +340,7 @@ class Run(Answer, frozen=True, kw_only=True):
     recorded_ns: int
     program: str
     step_words: str
-    """Mean of the ranks, of the training if it is among the traces; "" where it is not known."""
+    """Mean over the ranks. Where the training is among the traces, it is the training's. "" where it is not known."""
     ranks: int
     """How many."""
     selected: bool
@@ -348,7 +348,7 @@ class Run(Answer, frozen=True, kw_only=True):
 
 
 class ShownTrace(Answer, frozen=True, kw_only=True):
-    """What is said of a trace (or of all the traces of a run together) that is shown or compared with."""
+    """A trace, or all the traces of a run together, that is shown or compared with."""
 
     path: str
     paths: list[str]
@@ -400,8 +400,8 @@ class Status(Answer, frozen=True, kw_only=True):
     comparison: Comparison | None
     """Null without a baseline."""
     newer: ShownTrace | None
-    """The newest run, where another one is shown since no code of this one is here."""
+    """The newest run, where an older one is shown because no code of the newest is here."""
     step_words: str
     """`step 2.79 s`, beside a baseline `step 2.95 → 2.79 s`; "" where the trace has no steps."""
     chance_words: str
-    """What is to be said of a change that may be chance; "" of one that is not."""
+    """A remark where the change may be chance; else ""."""

@@ -23,10 +23,10 @@ __all__ = ["DeepScopeServer"]
 log = logging.getLogger("deepscope_lsp")
 
 QUIET_SECONDS = 0.2
-"""After an edit, for what need not be done at every keystroke."""
+"""The pause after an edit before what need not be done at every keystroke."""
 
 ANSWER_SECONDS = 5.0
-"""So long the editor may take to answer what needs no person."""
+"""How long the editor may take to answer what needs no person."""
 
 Answer = TypeVar("Answer")
 
@@ -60,7 +60,7 @@ class DeepScopeServer(LanguageServer):
         return self.session.documents.get(uri)
 
     async def ask(self, request: Awaitable[Answer], patience_seconds: float | None = ANSWER_SECONDS) -> Answer | None:
-        """The editor's answer; None where it refuses, or says nothing for so long: an editor may promise too much."""
+        """The editor's answer; None where it refuses or is silent for `patience_seconds`: editors promise too much."""
         try:
             return await asyncio.wait_for(request, patience_seconds)
         except (asyncio.TimeoutError, JsonRpcException) as error:
@@ -100,7 +100,7 @@ class DeepScopeServer(LanguageServer):
                 project.loader.cancel()
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """What fails is logged: it is not the user's to mend. A request is answered with its error."""
+        """Logs what fails: the user cannot mend it. A request is answered with its error."""
         if source is FeatureRequestError or self._is_reporting:  # where the editor is gone, telling it fails too
             return
         log.error("%s: %s", getattr(source, "__name__", source), error)

@@ -1,4 +1,4 @@
-"""Where a recorded line is here, as every answer says it."""
+"""Where a recorded line is on this machine, as every answer says it."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Session:
                 yield document, binding
 
     def hover_context(self, document: Document, mark: Mark, findings: Sequence[Finding] = ()) -> HoverContext | None:
-        """What hovers over a document say beside the numbers."""
+        """What hovers over a document say besides the numbers."""
         project, binding = document.project, document.binding
         if project is None or binding is None:
             return None
@@ -152,7 +152,7 @@ class Session:
         )
 
     def findings(self, document: Document) -> Iterator[tuple[int, Finding]]:
-        """The findings of a document that are not hidden, with the line where each stands now, its text unchanged."""
+        """The findings of a document that are not hidden and whose lines are unchanged, each with its current line."""
         project, binding = document.project, document.binding
         if project is None or binding is None or binding.mark is not Mark.NONE:
             return
@@ -173,7 +173,7 @@ class Session:
         return any(hides(entry, code, file, text) for entry in hidden)
 
     def main_project(self) -> Project | None:
-        """The one to ask about when nobody says which: the first that shows a profile."""
+        """The project that is meant when nobody says which: the first that shows a profile."""
         return next((project for project in self.projects if project.index is not None), None)
 
     def _by_nearness(self, path: str | None) -> list[Project]:
@@ -192,7 +192,7 @@ class Session:
         assert project.paths is not None
         match = project.paths.match(document.path, document.buffer.lines)
         if match.recorded is None and document.path is None:
-            # A cell has nothing but its content, which may have been edited since it was found, or picked.
+            # A cell is known by its content alone, which may have been edited since the cell was found or picked.
             known = (project.picked.get(document.uri), before)
             match = next((FileMatch(one) for one in known if one is not None and one in project.index.files), match)
         return match

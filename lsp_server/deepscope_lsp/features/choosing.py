@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["find_newest", "find_previous", "read_picked", "read_previous", "tell_error"]
 
 EARLIER_RUNS = 20
-"""So many runs before the newest are looked at for one of the same program."""
+"""At most so many earlier runs are looked at for one of the same program."""
 
 FOREIGN_RUNS = 20
-"""So many of the newest runs are looked at for one whose code is here."""
+"""At most so many of the newest runs are looked at for one whose code is here."""
 
 
 async def read_picked(server: DeepScopeServer, project: Project, watched: TraceSearch) -> Profile | None:

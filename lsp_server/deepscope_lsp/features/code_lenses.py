@@ -75,7 +75,7 @@ def _is_edited(binding: Binding, function: Function) -> bool:
 
 
 def _classes(binding: Binding) -> Iterator[tuple[Definition, int]]:
-    """Classes with the own time of their methods and what is defined in those; totals would count calls twice."""
+    """Classes with the own time of their methods and of functions in these; total times would count calls twice."""
     functions = binding.file.functions.values()
     for definition in outline(binding.recorded_lines):
         if definition.is_class:

@@ -242,7 +242,7 @@ class Commands:
             try:
                 project.compare_with(await loading.load(self._server, project, request))
             finally:
-                self._watcher.look()  # a load of a new trace that this one took the place of
+                self._watcher.look()  # this load may have taken the place of one of a new trace
         self._changed(project)
         return status_now(self._server, project, "ready")
 
@@ -369,7 +369,7 @@ COMMANDS: dict[str, Callable[[Commands, Any], Awaitable[object]]] = {
     HIDE_FINDING: Commands.hide_finding,
     "deepscope.unhideFindings": Commands.unhide_findings,
 }
-"""By name; what each takes and answers is said by its annotations, from which the extension's contract is made too."""
+"""By name. Annotations say what each takes and answers; the extension's contract is made from them too."""
 
 
 def register(server: DeepScopeServer, watcher: Watcher) -> None:

@@ -64,7 +64,7 @@ def clear(server: DeepScopeServer, document: Document) -> None:
 
 
 def diagnose(server: DeepScopeServer, document: Document) -> list[types.Diagnostic]:
-    """The diagnostics of a document, on lines whose text is the measured one alone."""
+    """The diagnostics of a document; only lines whose text is what ran have any."""
     binding = document.binding
     if binding is None or document.project is None:
         return []

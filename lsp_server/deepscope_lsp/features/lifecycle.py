@@ -96,7 +96,7 @@ class Configuration:
         return workspace is not None and bool(workspace.configuration)
 
     async def pull(self) -> tuple[object, dict[str, object]]:
-        """The editor's settings, and those of each workspace folder by its path; None where it has none."""
+        """The editor's settings (None where it has none), and those of each workspace folder by its path."""
         server = self._server
         roots = server.session.roots
         items = [

@@ -80,10 +80,10 @@ def show(
 
     Args:
         server: whose documents they are.
-        project: that shows it.
+        project: the one that shows it.
         profile: what is shown.
-        newer: of the newest run, where this is another one.
-        previous: of the run before, to compare with.
+        newer: the newest run, where `profile` is another one.
+        previous: the run before, to compare with.
     """
     session = server.session
     project.newer = newer

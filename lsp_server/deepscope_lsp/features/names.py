@@ -1,4 +1,4 @@
-"""Names that go over the wire."""
+"""Names that go over the wire more than once; `commands` has the names of all commands."""
 
 from __future__ import annotations
 

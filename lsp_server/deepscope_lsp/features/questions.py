@@ -1,4 +1,4 @@
-"""Questions to the user: which recorded file an open one is, when that cannot be told."""
+"""Questions to the user: which recorded file an open one is, where the server cannot tell."""
 
 from __future__ import annotations
 

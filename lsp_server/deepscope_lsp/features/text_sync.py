@@ -63,7 +63,7 @@ def edit_text(
 
 
 def _bind_again(server: DeepScopeServer, document: Document) -> None:
-    """Where an edit has brought the recorded text back, its numbers need no mark."""
+    """Binds anew where an edit has brought the recorded text back: its numbers need no mark then."""
     if document.binding is not None and document.binding.may_be_what_ran:
         server.session.rebind(document)
         refresh(server)

@@ -1,4 +1,4 @@
-"""What is known of the traces of one workspace folder: where they are looked for, which there are, what was tried."""
+"""The search for traces in one workspace folder: where to look, what was found, what was tried."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ PLACES_SECONDS = 15.0
 
 @dataclass
 class TraceSearch:
-    """What is known of one project."""
+    """The search of one project."""
 
     entries: tuple[str, ...]
-    """Of the settings, or what was picked; `places` is what they mean."""
+    """The places of the settings, or what was picked; `places` is what they mean."""
     places: Places = field(default_factory=lambda: Places((), ()))
     resolved_at: float = -math.inf
     recognizer: Recognizer = field(default_factory=Recognizer)
@@ -41,9 +41,9 @@ class TraceSearch:
     """The files of `found`; None before the first look."""
     seen_at: float = 0.0
     look_seconds: float = 0.0
-    """What the last look took."""
+    """How long the last look took."""
     unfinished: tuple[TraceFile, ...] | None = None
-    """Traces of which the newest is not whole yet: looked at again when they change, or when it is old."""
+    """The traces that were there when the newest was not whole yet; looked at again when they change, or it is old."""
     tried: str = ""
     """The path that was loaded last."""
     broken: set[tuple[TraceFile, ...]] = field(default_factory=set)
@@ -54,7 +54,7 @@ class TraceSearch:
         loop = asyncio.get_running_loop()
         now = time.monotonic()
         if now - self.resolved_at > PLACES_SECONDS:
-            self.resolved_at = now  # before the work: who sets it back meanwhile wants the work done again
+            self.resolved_at = now  # before the work: whoever resets it meanwhile wants the work done again
             self.places = await loop.run_in_executor(None, resolve_places, self.entries, root or str(Path.cwd()))
         started = time.monotonic()
         found = await loop.run_in_executor(None, find_traces, self.places, self.recognizer)

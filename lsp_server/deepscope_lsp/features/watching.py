@@ -31,13 +31,13 @@ __all__ = ["Watcher", "register"]
 log = logging.getLogger("deepscope_lsp")
 
 WATCHED_FACTOR = 10
-"""So much rarer are looks where the editor watches: it misses what happens in folders that are new, or far away."""
+"""Where the editor watches, looks are so much rarer: it misses what happens in new folders and in far ones."""
 
 IDLE_FACTOR = 20
-"""A look that took a second is followed by none for so many."""
+"""After a look that took a second, the next comes so many seconds later at the earliest."""
 
 FIRST_PAUSE_SECONDS = 0.5
-"""After what the editor told; later looks come at doubled distances: a new folder is told of before it is filled."""
+"""After news from the editor, doubled for each look after it: a new folder is told of before it is filled."""
 
 
 def register(server: DeepScopeServer, watcher: Watcher) -> None:
@@ -60,14 +60,14 @@ class Watcher:
         """Whether the editor reports new files in the workspace."""
 
     def look(self) -> None:
-        """Has the watcher look now, and again soon."""
+        """Makes the watcher look now, and again soon."""
         for watched in self._watched.values():
             watched.resolved_at = -math.inf
         self._nudged_at = time.monotonic()
         self._nudged.set()
 
     def forget(self, project: Project) -> None:
-        """What could not be read may be readable now: the settings have changed."""
+        """Forgets what could not be read: under changed settings it may be readable."""
         self._watched.pop(project.root, None)
 
     async def run(self) -> None:
@@ -94,7 +94,7 @@ class Watcher:
             self._nudged.set()
 
     async def _check_safely(self, project: Project) -> float | None:
-        """What goes wrong with the traces of one folder is logged, and the looking goes on."""
+        """As `_check`; what goes wrong with the traces of one folder is logged, and the watcher goes on."""
         try:
             return await self._check(project)
         except Exception as error:
@@ -192,7 +192,7 @@ class Watcher:
             project.stamps = stamps if project.settings == settings else ()
             tell_status(self._server, project, "error", project.error)
         else:
-            # Under other settings since it was begun: it is looked at once more.
+            # Where the settings have changed since the load began, it is looked at once more.
             project.stamps = stamps if project.settings == settings else ()
             watched.unfinished = None
             kept = previous if isinstance(previous, Profile) else None

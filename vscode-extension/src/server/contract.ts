@@ -156,7 +156,7 @@ export interface HideArgument {
   readonly line?: number | null;
 }
 
-/** What is said of a trace (or of all the traces of a run together) that is shown or compared with. */
+/** A trace, or all the traces of a run together, that is shown or compared with. */
 export interface ShownTrace {
   readonly path: string;
   readonly paths: readonly string[];
@@ -233,11 +233,11 @@ export interface Status {
   readonly baseline: ShownTrace | null;
   /** Null without a baseline. */
   readonly comparison: Comparison | null;
-  /** The newest run, where another one is shown since no code of this one is here. */
+  /** The newest run, where an older one is shown because no code of the newest is here. */
   readonly newer: ShownTrace | null;
   /** `step 2.79 s`, beside a baseline `step 2.95 → 2.79 s`; "" where the trace has no steps. */
   readonly stepWords: string;
-  /** What is to be said of a change that may be chance; "" of one that is not. */
+  /** A remark where the change may be chance; else "". */
   readonly chanceWords: string;
 }
 export const status: Reader<Status> = object({
@@ -254,7 +254,7 @@ export const status: Reader<Status> = object({
 
 /** One number of a line, a group of lines or a module. */
 export interface HotAmount {
-  /** Of the device's busy time; by another metric than `device` of the sum over all lines (or modules). */
+  /** By `device` of the device's busy time; by another metric of the sum over all lines (or modules). */
   readonly share: number;
   /** Share and mean of a step: `38 % · 12.4 ms`. */
   readonly words: string;
@@ -291,7 +291,7 @@ export interface HotLine {
   readonly baselineNs: number | null;
   /** The same with the change since; "" without a baseline. */
   readonly baselineWords: string;
-  /** Since the baseline: `+3.10 ms`, `new`; "" for none, or none to speak of. */
+  /** Since the baseline: `+3.10 ms`, `new`; "" where the change is too small to mention. */
   readonly changeWords: string;
   /** The numbers over the whole trace. */
   readonly wholeWords: string;
@@ -467,7 +467,7 @@ export interface LinePath {
   readonly uri: string | null;
   /** At the moment of the answer. */
   readonly currentLine: number | null;
-  /** Time of the line asked for on the paths through this one; for callees their own total. */
+  /** Of a caller: the time of the line asked for on the paths through this one. Of a callee: its own total. */
   readonly ns: number;
   readonly timeWords: string;
   readonly children: readonly LinePath[];
@@ -555,9 +555,9 @@ export interface HotModule {
   readonly label: string;
   /** With what is in it. */
   readonly share: number;
-  /** `own 1.00 ms`; "" where all of the time is that of what is in it. */
+  /** `own 1.00 ms`; "" where it has no time of its own. */
   readonly ownWords: string;
-  /** By metric: device time with what is in the module, of the others its own. */
+  /** By metric: device time includes what is in the module; the other numbers are its own. */
   readonly amounts: Readonly<Record<string, HotAmount>>;
   readonly numbers: Readonly<Record<string, number>>;
 }
@@ -663,7 +663,7 @@ export const resolvedPath: Reader<ResolvedPath> = object({
 export interface Located {
   readonly uri: string;
   readonly line: number;
-  /** Of one that is gone `line` is the one above its place. */
+  /** Where the line is gone, `line` is the one above its place. */
   readonly standing: Standing;
 }
 export const located: Reader<Located> = object({
@@ -672,7 +672,7 @@ export const located: Reader<Located> = object({
   standing: standing,
 });
 
-/** A line as it was recorded, the one name that no edit changes. */
+/** A line as it was recorded: the name of a line that no edit changes. */
 export interface RecordedLine {
   readonly file: string;
   readonly line: number;
@@ -791,7 +791,7 @@ export interface Run {
   readonly id: string;
   readonly recordedNs: number;
   readonly program: string;
-  /** Mean of the ranks, of the training if it is among the traces; "" where it is not known. */
+  /** Mean over the ranks. Where the training is among the traces, it is the training's. "" where it is not known. */
   readonly stepWords: string;
   /** How many. */
   readonly ranks: number;

@@ -34,7 +34,7 @@ def value_with_calls(numbers: Numbers, metric: HotMetric) -> int:
 
 
 class Amounts:
-    """Makes the amounts of records: parts of what all of them have together.
+    """Makes the amounts of records: each a part of what all records have together.
 
     Args:
         records: all that there are.
@@ -48,13 +48,13 @@ class Amounts:
         self._wholes = {metric: sum(value(one, metric) for one in records) for metric in HOT_METRICS}
 
     def of(self, *records: Numbers) -> dict[str, HotAmount]:
-        """Those of some records together, by metric, without those that are 0."""
+        """The amounts of some records together, by metric; those that are 0 are left out."""
         return dict(self._amounts(records))
 
     def _amounts(self, records: Sequence[Numbers]) -> Iterable[tuple[str, HotAmount]]:
         for metric in HOT_METRICS:
             if value := sum(self._value(one, metric) for one in records):
-                # Device time is a part of the busy time, of which some may have reached no line.
+                # The whole of device time is the busy time: some of it may have reached no line.
                 share = self._scales.share(value) if metric == "device" else value / self._wholes[metric]
                 per_step = self._scales.per_step(value)
                 words = quantities.size(per_step) if metric == "memory" else quantities.duration(per_step)

@@ -47,7 +47,7 @@ def flame_graph(
     per_step = index.scales.per_step
     roots: list[FlameNode] = []
     levels: list[list[FlameNode] | None] = []
-    """Of each node where its children go; None below one that is left out."""
+    """For each node the list that its children go into; None where the node is left out."""
     for node, total_ns in zip(tree, totals, strict=True):
         level = levels[node.parent] if 0 <= node.parent < len(levels) else roots
         if level is None or not total_ns or total_ns < min_share * whole:

@@ -35,7 +35,7 @@ def hot_lines(
 ) -> HotLines:
     """The lines with the most own device time first, then those that make it wait; of `files` alone where given.
 
-    What has vanished since the baseline is told where all files are asked for.
+    Lines that have vanished since the baseline are told only where all files are asked for.
     """
     lines = [line for line in index.profile.lines if files is None or line.file in files]
     lines.sort(key=lambda line: (-line.self_device_ns, -(line.wait_ns + line.idle_ns), -line.self_cpu_ns))

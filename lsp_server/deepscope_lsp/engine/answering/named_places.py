@@ -15,7 +15,7 @@ __all__ = ["resolve_place"]
 def resolve_place(session: Session, project: Project, path: str, line: int) -> ResolvedPath | None:
     """Where a path stands here; None where nothing here answers to it.
 
-    A path is taken as recorded first; one without a root names the file of the trace that ends with it, if only one
+    A path is taken as recorded first. A relative one names the file of the trace that ends with it, if only one
     does, else a file below a workspace folder.
     """
     locate = session.locate(project)

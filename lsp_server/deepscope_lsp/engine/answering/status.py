@@ -19,10 +19,10 @@ def status_of(project: Project, root: str | None, state: State, message: str = "
     """The status of a project.
 
     Args:
-        project: of which it is.
+        project: whose status it is.
         root: the URI of its workspace folder.
         state: what is going on.
-        message: what is to be said of it.
+        message: what to say of it.
     """
     profile = project.index.profile if project.index is not None else None
     if state == "ready" and not message and profile is not None and not profile.lines:

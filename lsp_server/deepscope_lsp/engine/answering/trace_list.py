@@ -1,4 +1,4 @@
-"""Traces as a list of them says: from their names and heads, and from the cache where they were read before."""
+"""What lists of traces say: from the names and heads of the traces, and from the cache where they were read before."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _run(name: str, traces: list[ListedTrace]) -> Run:
 
 
 def _mean_step_ns(traces: Sequence[ListedTrace]) -> float | None:
-    """Of the training, if it is among them; the mean of the ranks, of each its newest trace that was read."""
+    """The mean over the ranks, from the newest trace of each that was read; of the training, if it is among them."""
     recorded = {trace.stage for trace in traces}
     stage = next((one for one in STAGES if one in recorded), None)
     of_rank: dict[int | None, int] = {}

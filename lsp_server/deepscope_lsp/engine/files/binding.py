@@ -43,12 +43,12 @@ class Binding:
 
     @property
     def may_be_what_ran(self) -> bool:
-        """Whether the text, unlike when it was bound, has the recorded hash by now: then it is to be bound anew."""
+        """Whether an edit has given the text the recorded hash since it was bound; then it is to be bound anew."""
         source = self.index.profile.files.get(self.file.path)
         return self.mark is Mark.OTHER_TEXT and source is not None and is_same_text(source, self.map.lines)
 
     def recorded_line(self, line: int) -> int | None:
-        """The recorded line that a line of now is, unchanged or edited; None for one that was not there."""
+        """The recorded line that a current line is, unchanged or edited; None for one that was not there."""
         return self.map.recorded_line(line) or self.map.changed_between(line, line).get(line)
 
     def spliced(self, splice: Splice) -> None:
@@ -56,7 +56,7 @@ class Binding:
         self.map.spliced(splice.start, splice.removed, splice.inserted)
 
     def shown_between(self, first: int, last: int, *, with_changed: bool) -> list[Shown]:
-        """The measured lines from `first` to `last`, in order; with those known to be of another text, or without."""
+        """The measured lines from `first` to `last`, in order; those known to have another text only `with_changed`."""
         if self.mark is Mark.OTHER_TEXT and not with_changed:
             return []
         shown = list(self._unchanged_between(first, last))

@@ -22,7 +22,7 @@ class FileHere:
     """None where the text that ran is not known: then lines stand where they were recorded."""
 
     def near(self, line: int) -> int:
-        """Where a recorded line stands now; of one that is gone, the line above its place."""
+        """Where a recorded line stands now; where it is gone, the line above its place."""
         if self.map is not None:
             return self.map.near(line)
         return min(max(line, 1), LINE_LIMIT)  # torch has frames in line 0, and a trace may name any other

@@ -1,4 +1,4 @@
-"""Whether the code that a trace is of is on this machine: else it is somebody else's run, or of another project."""
+"""Whether the code that ran in a trace is on this machine; if not, it is somebody else's run, or another project's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deepscope_lsp.engine.files.unopened_files import lines_on_disk
 __all__ = ["is_here"]
 
 KNOWN_RATIO = 0.5
-"""Of a file's measured functions, where the trace has no text of it: `main` and `forward` are in every second file."""
+"""So many of a file's measured functions must be there, where the trace has no text: every second file has a `main`."""
 
 
 def is_here(profile: Profile, paths: PathMap) -> bool:

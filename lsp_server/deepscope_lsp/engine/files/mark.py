@@ -1,4 +1,4 @@
-"""Why a number may not be that of the text beside it."""
+"""Why a number may not belong to the text beside it."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ from deepscope_lsp.engine.recorded_path import RecordedPath, parts_of
 __all__ = ["FileMatch", "PathMap"]
 
 ALIKE_RATIO = 0.3
-"""Of the recorded lines, for a file of the same name."""
+"""So many of the recorded lines make a file of the same name the recorded one."""
 RENAMED_RATIO = 0.6
-"""Of the recorded lines, for a file of another name."""
+"""So many of the recorded lines make a file of another name the recorded one."""
 READ_LIMIT_BYTES = 16 << 20
 COMMON_NAMES = frozenset({"__init__.py", "__main__.py", "main.py", "setup.py", "conftest.py"})
 """Names that say nothing by themselves."""
@@ -39,7 +39,7 @@ COMMON_NAMES = frozenset({"__init__.py", "__main__.py", "main.py", "setup.py", "
 
 @dataclass(frozen=True, slots=True)
 class FileMatch:
-    """Which recorded file a local one is; several `candidates` when that is for a person to say."""
+    """Which recorded file a local one is; `candidates` where only a person can tell."""
 
     recorded: str | None
     candidates: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""How far a text is another: equal, by hash, or by the share of its telling lines."""
+"""How alike two texts are: equal, equal by hash, or by the share of telling lines that both have."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from deepscope.records import CallNode
 __all__ = ["JoinedNode", "joined_calls", "subtree_ns"]
 
 DEPTH_LIMIT = 200
-"""Of the tree: what reads JSON has limits of its own."""
+"""A deeper tree is cut: readers of JSON have limits of their own."""
 
 
 @dataclass(frozen=True, slots=True)

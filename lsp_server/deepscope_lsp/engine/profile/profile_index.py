@@ -21,7 +21,7 @@ __all__ = ["NO_LINE", "Call", "FileIndex", "ProfileIndex", "merged"]
 _SUMMED = tuple(name for name in Numbers.__struct_fields__ if not name.startswith("total_"))
 NO_LINE = -1
 PATH_SHARE = 0.001
-"""Of the busy time, from which a path of calls is looked at."""
+"""A call path with a smaller share of the busy time is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Call:
     device_ns: int
     cpu_ns: int
     is_backward: bool = False
-    """The caller is no caller but ran the backward pass of what this line did."""
+    """The other line did not call this one; it ran the backward pass of what this one did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ def merged(lines: Sequence[Line]) -> Line:
         "total_device_ns": _joint(sums["self_device_ns"], (line.total_device_ns for line in lines)),
         "total_cpu_ns": _joint(sums["self_cpu_ns"], (line.total_cpu_ns for line in lines)),
     }
-    # How far the sums lie apart between the ranks cannot be told from how far their parts do.
+    # How far the ranks' sums lie apart does not follow from how far their parts do.
     return msgspec.structs.replace(first, **sums, **totals, spread=None)
 
 

@@ -1,4 +1,4 @@
-"""How long the steps of a run took: of each the mean over its ranks."""
+"""How long each step of a run took, as the mean over the ranks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["mean_step_ns", "step_durations_ns", "steps_differ"]
 
 
 def step_durations_ns(profile: Profile) -> list[float]:
-    """Of each step; a profile has the sums over its ranks."""
+    """The duration of each step; a profile has the sums over its ranks."""
     return [step.duration_ns / max(1, profile.totals.ranks) for step in profile.steps]
 
 

@@ -1,4 +1,4 @@
-"""What to load of the traces that were found: the newest run with all its ranks, and what comes after it."""
+"""Which of the found traces to load: the newest run with all its ranks, then what comes after it."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class Candidates:
             self._alone.extend(Selection((file,), selection.stage) for file in selection.files)
 
     def drop_run(self, selection: Selection) -> None:
-        """It is whole and not what is wanted: neither is anything else of its run."""
+        """It can be read and is not what is wanted; nor is anything else of its run."""
         runs = {one.run for one in self._left if one.file in selection.files}
         self._left = [one for one in self._left if one.run not in runs]
 
 
 def run_of(path: str, found: Sequence[FoundTrace], *, rank: int | None, stage: str | None) -> Selection | None:
-    """The run that a trace is of, with all its ranks; None where the trace is not among those that were found.
+    """The run that a trace belongs to, with all its ranks; None where the trace was not found.
 
     Raises:
         OptionError: the run has no such stage or rank.

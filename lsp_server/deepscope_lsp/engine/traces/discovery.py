@@ -58,7 +58,7 @@ def resolve_places(entries: Sequence[str], root: str) -> Places:
 
 
 def lies_below(folder: str, root: str) -> bool:
-    """Whether a folder is really below another, where an editor watches: not behind a link that leads out of it."""
+    """Whether a folder really lies below another one, so that an editor watches it; a link may lead out of it."""
     real_folder, real_root = (os.path.normcase(os.path.realpath(one)) for one in (folder, root))
     return real_folder.startswith(os.path.join(real_root, ""))  # noqa: PTH118
 

@@ -12,7 +12,7 @@ __all__ = ["Annotation", "annotate", "total_words"]
 
 SEPARATOR = " · "
 CALLS_SHARE = 0.01
-"""Of the busy time, from which a line with work of its own says what it calls."""
+"""A line with work of its own says what it calls if that is at least this share of the busy time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Annotation:
 
 
 def annotate(line: Line, scales: Scales) -> Annotation:
-    """The label of a line: own time and share; with what it calls, where that is most; waiting and idling it causes.
+    """The label of a line: its own time and share, the time of what it calls where that is more, and what it waits for.
 
     `12.4 ms · 38 %`, `0.2 ms · 0.6 % · calls 30.1 ms · 91 %`, `0.1 ms · 0.3 % · waits 12 ms`.
     """
@@ -75,7 +75,7 @@ def _main_parts(line: Line, scales: Scales) -> list[str]:
 
 
 def _mostly_calls(line: Line, scales: Scales) -> bool:
-    """Whether what a line calls is most of its time; beside own work it must also be worth a word."""
+    """Whether most of a line's time is that of what it calls. Beside work of its own it must also be worth a word."""
     if not line.self_device_ns:
         return line.total_device_ns > 0
     return line.total_device_ns >= 2 * line.self_device_ns and scales.share(line.total_device_ns) >= CALLS_SHARE

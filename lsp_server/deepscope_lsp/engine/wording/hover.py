@@ -26,7 +26,7 @@ SENTENCE_LENGTH = 600
 
 @dataclass(frozen=True, slots=True)
 class HoverContext:
-    """What a hover is about, beside the numbers."""
+    """What a hover is about, besides the numbers."""
 
     index: ProfileIndex
     locate: Locate

@@ -20,7 +20,7 @@ class Row:
     value: str
     share: str = ""
     time_ns: float | None = None
-    """Per step, of what a change is told of."""
+    """Per step; None for what is no time, of which no change is told."""
 
 
 def numbers_table(
@@ -67,7 +67,7 @@ def _rows(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
     if speed := quantities.rate(numbers.flops, numbers.self_device_ns):
         yield Row("FLOP/s", speed, _part(numbers.flops, totals.flops, "all FLOPs"))
     if numbers.calls:
-        # Of a function its lines are counted: how often it was called, the trace does not say.
+        # The trace does not say how often a function was called, only how often its lines were entered.
         yield Row("lines entered" if isinstance(numbers, Function) else "calls", _count(scales.per_step(numbers.calls)))
     if numbers.launches:
         launches = _count(scales.per_step(numbers.launches))
