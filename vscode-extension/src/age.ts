@@ -1,4 +1,4 @@
-/** How long ago something was: the one number that the extension words itself, since it changes while the server is silent. */
+/** How long ago something was. The extension words it itself, since it changes from minute to minute without news from the server. */
 
 const AGES = [
   { unit: "day", ms: 86_400_000 },

@@ -60,7 +60,7 @@ export function oneOf<const T extends string>(...words: readonly T[]): Reader<T>
   return (value, at) => words.find((word) => word === value) ?? fail(at, words.map((word) => `"${word}"`).join(" or "), value);
 }
 
-/** One word and no other: what tells the members of a union apart. */
+/** One word and no other: it tells the members of a union apart. */
 export function literal<const T extends string>(word: T): Reader<T> {
   return oneOf(word);
 }

@@ -1,6 +1,6 @@
 /**
- * The time of several boxes in words. Every box comes with words of the server's; which boxes are found by a search or
- * marked is known to the page alone, so their sum is worded here, as the server words times (`test/durations.json`).
+ * The time of several boxes in words. Each single box comes with words from the server. Only the page knows which boxes a
+ * search finds, so it words their sum itself, in the server's way: `test/durations.json` holds both to it.
  */
 
 const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]] as const;

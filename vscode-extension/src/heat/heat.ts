@@ -38,7 +38,7 @@ export class Heat implements vscode.Disposable {
     ];
   }
 
-  /** Draws when there is a trace, and takes all away when there is none. */
+  /** Draws while there is a trace, and removes everything when there is none. */
   setOn(isOn: boolean): void {
     this.isOn = isOn;
     this.refreshSoon(0);

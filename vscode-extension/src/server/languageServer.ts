@@ -75,7 +75,7 @@ export class LanguageServer implements vscode.Disposable {
     this.runningEmitter.dispose();
   }
 
-  /** One after the other: a client that is still starting cannot be stopped. Of several wishes the last one counts. */
+  /** Starts and stops one after the other: a client that is still starting cannot be stopped. The last wish counts. */
   private inTurn(next: () => Promise<void>): Promise<void> {
     const wish = (this.wishes += 1);
     this.turn = this.turn.then(async () => {
@@ -137,7 +137,7 @@ export class LanguageServer implements vscode.Disposable {
     } catch (error) {
       this.log.error(`the language server did not start: ${String(error)}`);
       if (this.crashes.count === 0) {
-        // It could not even be run; a process that ends at once is a crash, and started again as such.
+        // It could not even be run. A process that ends at once counts as a crash and is started again.
         this.runningEmitter.fire("failed");
         void this.tellFailed("DeepScope's language server did not start.");
       }

@@ -7,7 +7,7 @@ import { read } from "../shape";
 /** Sends `workspace/executeCommand` and gives back what was answered. */
 export type Send = (command: string, argument: object) => Promise<unknown>;
 
-/** Many more lines than a person reads, and few enough for a tree. */
+/** More lines than anybody reads, and few enough for a tree. */
 const LINES_LIMIT = 5000;
 const TRACES_LIMIT = 1000;
 
@@ -89,7 +89,7 @@ export class Requests {
     return this.askHere(commands.recordedText, { file });
   }
 
-  /** Has a recorded file, and what lay beside it, be looked for in a folder from now on. */
+  /** From now on looks in a folder for a recorded file and for what lay beside it. */
   async mapFolder(file: string, folder: string): Promise<void> {
     await this.askHere(commands.mapFolder, { file, folder });
   }

@@ -97,7 +97,7 @@ export function plain(text: string): string {
   return text.replaceAll("$(", "$\u200b(");
 }
 
-/** Text in which VS Code sees no `[words](command:…)`, which it would make a link of, and run when it is clicked. */
+/** Text in which VS Code sees no `[words](command:…)`: it would make a link of it, and run the command at a click. */
 export function unlinked(text: string): string {
   return text.replaceAll("](", "]\u200b(");
 }

@@ -1,4 +1,4 @@
-/** Rows of the Call Paths view: each with a name of its own in its tree. */
+/** Rows of the Call Paths view, each with an id of its own. */
 
 import type { LinePath } from "../server/contract";
 

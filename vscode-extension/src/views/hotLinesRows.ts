@@ -15,7 +15,7 @@ export interface Row {
   readonly amount: string;
   /** A place, a function, a file or a module. */
   readonly name: string;
-  /** Since the baseline; "" for none, or none to speak of. */
+  /** Since the baseline; "" where it is too small to mention. */
   readonly change: string;
   /** The line's text, or where a function is. */
   readonly rest: string;
@@ -29,11 +29,11 @@ export interface Row {
 export interface RowOptions {
   readonly by: GroupBy;
   readonly metric: HotMetric;
-  /** Ids of rows that the user has hidden: it takes rows away and changes no number. */
+  /** Ids of rows that the user has hidden. Hiding takes rows away and changes no number. */
   readonly hidden: ReadonlySet<string>;
 }
 
-/** Rows of lines; the largest first, those without the number left out. */
+/** Rows of lines, the largest first; lines without the number are left out. */
 export function lineRows(answer: HotLines, options: RowOptions): Row[] {
   const lines = shown(answer.lines.flatMap((line) => lineRow(line, options)), options);
   if (options.by === "line" || options.by === "module") {
@@ -49,7 +49,7 @@ export function lineRows(answer: HotLines, options: RowOptions): Row[] {
   return shown(groups.flatMap((group) => groupRow(group, members.get(keyOf(group, isFunction)) ?? [], options)), options);
 }
 
-/** The lines of the baseline that are no longer there, below one row; none where none is missing. */
+/** One row with the lines of the baseline that are no longer there below it; no row where none is missing. */
 export function vanishedRows({ vanished, vanishedWords }: HotLines, hidden: ReadonlySet<string>): Row[] {
   const rows = vanished.map((line): Row => ({
     ...EMPTY,

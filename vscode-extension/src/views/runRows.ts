@@ -39,7 +39,7 @@ export function runRows(runs: readonly Run[], folders: readonly string[], nowMs:
   });
 }
 
-/** What a row stands for where one is chosen: a trace, or a run with all its ranks, by its newest trace. */
+/** What is chosen with a row: a trace, or, named by its newest trace, a run with all its ranks. */
 export function chosenBy(row: RunRow | TraceRow): Chosen {
   return row.kind === "trace" ? { path: row.trace.path } : { path: row.traces[0]?.trace.path ?? "", run: true };
 }

@@ -7,7 +7,7 @@ import type { Session } from "../session";
 import { runRows, tracesIn, type RunRow, type TraceRow } from "./runRows";
 
 type Node = RunRow | TraceRow;
-/** A run of so few traces stands open. */
+/** A run with at most so many traces is shown open. */
 const FEW_TRACES = 4;
 const BASELINE = " · baseline";
 const TRACE_NAME = /\.pt\.trace\.json(\.gz)?$/;

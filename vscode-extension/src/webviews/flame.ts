@@ -166,7 +166,7 @@ function rootNode(): PlacedNode<Box> | undefined {
   return select<HTMLElement, PlacedNode<Box>>(chartElement).datum();
 }
 
-/** Time and share of boxes, each counted once where one stands in another; of the whole, whatever is zoomed to. */
+/** Time and share of boxes. A box inside another one is not counted again; the share is of the whole graph, also when zoomed. */
 function sumOf(boxes: readonly PlacedNode<Box>[], root: Pick<DrawnNode, "value">): string {
   const found = new Set(boxes);
   const outer = boxes.filter((box) => !box.ancestors().slice(1).some((above) => found.has(above)));
