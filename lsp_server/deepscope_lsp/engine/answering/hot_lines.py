@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
+from msgspec.structs import replace
 
 from deepscope.records import Line, Module, Numbers
 from deepscope.report.places import short_path
@@ -25,6 +28,10 @@ CHANGE_SHARE = 0.005
 """Of the lines' device time: smaller changes since the baseline are not spoken of."""
 
 
+_KNOWN: WeakKeyDictionary[ProfileIndex, HotLines] = WeakKeyDictionary()
+"""All lines of a profile in words, without places: they are asked for after every pause in typing."""
+
+
 def hot_lines(
     index: ProfileIndex,
     locate: Locate,
@@ -37,16 +44,17 @@ def hot_lines(
 
     Lines that have vanished since the baseline are told only where all files are asked for.
     """
-    lines = [line for line in index.profile.lines if files is None or line.file in files]
-    lines.sort(key=lambda line: (-line.self_device_ns, -(line.wait_ns + line.idle_ns), -line.self_cpu_ns))
+    if files is None and index not in _KNOWN:
+        _KNOWN[index] = _Lines(index, index.profile.lines).answer()
+    if files is None:
+        answer = _KNOWN[index]
+    else:
+        answer = _Lines(index, [line for line in index.profile.lines if line.file in files]).answer()
     vanished = [] if baseline is None or files is not None else _vanished_lines(index, locate, baseline)
-    maker = _Lines(index, locate, lines, baseline)
-    return HotLines(
-        metric=index.profile.metric,
-        step_words=index.scales.step_words,
-        lines=[maker.line(line) for line in lines[:limit]],
-        functions=maker.functions(),
-        files=maker.files(),
+    compared = None if baseline is None else _Comparison(baseline, sum(line.per_step_ns for line in answer.lines))
+    return replace(
+        answer,
+        lines=[_here(line, locate, compared) for line in answer.lines[:limit]],
         vanished=vanished,
         vanished_words=quantities.difference(-sum(line.per_step_ns for line in vanished)),
     )
@@ -69,37 +77,70 @@ def numbers_of(record: Numbers) -> dict[str, int]:
     return {name: value for name, value in numbers.items() if type(value) is int and value and name != "line"}
 
 
-class _Lines:
-    """Lines of one profile as answers."""
+def _here(line: HotLine, locate: Locate, compared: _Comparison | None) -> HotLine:
+    """A line with its place here and its change since the baseline."""
+    uri, current_line = locate(line.file, line.line) or (None, None)
+    changes = {} if compared is None else compared.changes(line)
+    return replace(line, uri=uri, current_line=current_line, **changes)
 
-    def __init__(self, index: ProfileIndex, locate: Locate, lines: list[Line], baseline: Baseline | None) -> None:
-        self._index = index
-        self._locate = locate
-        self._lines = lines
+
+class _Comparison:
+    """Lines beside those of a baseline; `whole_ns` is the device time of all lines, per step."""
+
+    def __init__(self, baseline: Baseline, whole_ns: float) -> None:
         self._baseline = baseline
+        self._least_ns = CHANGE_SHARE * whole_ns
+
+    def changes(self, line: HotLine) -> dict[str, Any]:
+        """The fields of a line that say how it has changed."""
+        old_ns, new_ns = self._baseline.own_ns(line.file, line.line), line.per_step_ns
+        difference = quantities.difference(new_ns - old_ns)
+        is_small = abs(new_ns - old_ns) < self._least_ns
+        return {
+            "baseline_ns": old_ns,
+            "baseline_words": f"{quantities.duration(old_ns)}, now {difference}",
+            "change_words": "" if is_small else "new" if not old_ns and new_ns else difference,
+        }
+
+
+class _Lines:
+    """Lines of one profile as answers, the hottest first; where they are here is left open."""
+
+    def __init__(self, index: ProfileIndex, lines: list[Line]) -> None:
+        self._index = index
+        self._lines = sorted(
+            lines, key=lambda line: (-line.self_device_ns, -(line.wait_ns + line.idle_ns), -line.self_cpu_ns)
+        )
         self._amounts = Amounts(lines, index.scales)
-        self._device_ns = index.scales.per_step(sum(line.self_device_ns for line in lines))
+
+    def answer(self) -> HotLines:
+        """All lines, by themselves and in groups."""
+        return HotLines(
+            metric=self._index.profile.metric,
+            step_words=self._index.scales.step_words,
+            lines=[self.line(line) for line in self._lines],
+            functions=self.functions(),
+            files=self.files(),
+            vanished=[],
+            vanished_words="",
+        )
 
     def line(self, line: Line) -> HotLine:
         """One line."""
         scales = self._index.scales
-        own_ns = scales.per_step(line.self_device_ns)
-        old_ns = None if self._baseline is None else self._baseline.own_ns(line.file, line.line)
         share = scales.share(line.self_device_ns)
         return HotLine(
-            **place_fields(line, self._locate),
+            **place_fields(line, _nowhere),
             short_file=self._short(line.file),
             text=(line.text or "").strip(),
             label=annotate(line, scales).label,
             share=share,
             share_words=quantities.share(share),
             total_share=scales.share(line.total_device_ns),
-            per_step_ns=own_ns,
-            baseline_ns=old_ns,
-            baseline_words=""
-            if old_ns is None
-            else f"{quantities.duration(old_ns)}, now {quantities.difference(own_ns - old_ns)}",
-            change_words="" if old_ns is None else self._change_words(old_ns, own_ns),
+            per_step_ns=scales.per_step(line.self_device_ns),
+            baseline_ns=None,
+            baseline_words="",
+            change_words="",
             whole_words=_whole_words(line),
             exact=line.exact,
             amounts=self._amounts.of(line),
@@ -126,10 +167,9 @@ class _Lines:
     def _short(self, file: str) -> str:
         return short_path(file, self._index.profile.trace.project_root)
 
-    def _change_words(self, old_ns: float, new_ns: float) -> str:
-        if abs(new_ns - old_ns) < CHANGE_SHARE * self._device_ns:
-            return ""
-        return "new" if not old_ns and new_ns else quantities.difference(new_ns - old_ns)
+
+def _nowhere(_file: str, _line: int) -> None:
+    return None
 
 
 def _vanished_lines(index: ProfileIndex, locate: Locate, baseline: Baseline) -> list[VanishedLine]:
@@ -157,18 +197,19 @@ def _vanished_lines(index: ProfileIndex, locate: Locate, baseline: Baseline) -> 
 
 
 def _whole_words(line: Line) -> str:
-    words = [
-        ("device", quantities.duration(line.self_device_ns)),
-        ("of it backward", quantities.duration(line.backward_device_ns)),
-        ("with what it calls", quantities.duration(line.total_device_ns)),
-        ("CPU", quantities.duration(line.self_cpu_ns)),
-        ("waiting", quantities.duration(line.wait_ns)),
-        ("device idle meanwhile", quantities.duration(line.idle_ns)),
-        ("allocated", quantities.size(line.bytes_allocated)),
-        ("launches", str(line.launches)),
-        ("entered", str(line.calls)),
+    times = [
+        ("device", line.self_device_ns),
+        ("of it backward", line.backward_device_ns),
+        ("with what it calls", line.total_device_ns),
+        ("CPU", line.self_cpu_ns),
+        ("waiting", line.wait_ns),
+        ("device idle meanwhile", line.idle_ns),
     ]
-    return ", ".join(f"{name} {value}" for name, value in words if value != "0")
+    words = [f"{name} {quantities.duration(duration_ns)}" for name, duration_ns in times if duration_ns]
+    if line.bytes_allocated:
+        words.append(f"allocated {quantities.size(line.bytes_allocated)}")
+    words += [f"{name} {count}" for name, count in (("launches", line.launches), ("entered", line.calls)) if count]
+    return ", ".join(words)
 
 
 def _module(module: Module, index: ProfileIndex, amounts: Amounts) -> HotModule:
