@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from deepscope.errors import NotATraceError, TruncatedTraceError
 from deepscope.trace.arrays import distinct_places
-from deepscope.trace.joins.recorded_lines import resolve_scopes
+from deepscope.trace.format.header import read_header
+from deepscope.trace.format.scopes import resolve_scopes
 from deepscope.trace.kineto.ascend import CANN, connect, home_threads
 from deepscope.trace.kineto.bounds import MOST_BYTES, possible_times, summable
 from deepscope.trace.kineto.decoders import Decoders, workers_for
@@ -99,6 +100,7 @@ def _describe(path: str, source_damage: str, damage: str, count: int) -> str:
 
 
 def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: bool) -> Trace:
+    header = read_header(metadata.pop("deepscope", None))
     threads = list(columns.threads)
     process_names = [columns.process_names.get(pid, "") for pid, _ in threads]
     strings = columns.strings
@@ -115,7 +117,7 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
     np.copyto(correlation, queue + QUEUE_OFFSET, where=(queue >= 0) & (correlation < 0))
     shapes, concrete = columns.raw_texts("shapes"), columns.raw_texts("concrete")
     texts = list(strings)
-    scopes, scope = resolve_scopes(metadata.get("deepscope"), kind, columns.argument("scope"), name, texts)
+    scopes, scope = resolve_scopes(header, kind, columns.argument("scope"), name, texts)
     device, stream = _devices(columns, thread, threads, is_device)
     start, duration = columns.column("start_ns"), columns.column("duration_ns")
     size_bytes = columns.argument("size_bytes")
@@ -162,6 +164,7 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         counters=columns.moments.counters(),
         scopes=scopes,
         metadata=metadata,
+        header=header,
         base_ns=_base_ns(metadata),
         truncated=truncated,
         left_out=columns.left_out + int((~possible).sum()) + int((~sound).sum()),

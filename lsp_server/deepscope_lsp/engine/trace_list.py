@@ -15,7 +15,7 @@ __all__ = ["describe", "program_of"]
 
 def describe(found: FoundTrace) -> dict[str, Any]:
     """One trace: `run` is shared by the traces of one run; what is not in its head is "" or null until it was read."""
-    file, head = found.file, found.peek
+    file, head = found.file, found.identity
     kept = cache.load(file, step=None, partial=False)
     info = kept.trace if kept is not None else None
     return {
