@@ -6,7 +6,7 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from deepscope.errors import NotATraceError, TruncatedTraceError
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.format.header import read_header
 from deepscope.trace.format.scopes import resolve_scopes
-from deepscope.trace.kineto.ascend import CANN, connect, home_threads
+from deepscope.trace.kineto.ascend import CANN, corrected
 from deepscope.trace.kineto.bounds import MOST_BYTES, possible_times, summable
 from deepscope.trace.kineto.decoders import Decoders, workers_for
 from deepscope.trace.kineto.event_columns import QUEUE_OFFSET, Columns
@@ -108,9 +108,6 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
     name = columns.column("name", np.int32)
     thread = columns.column("thread", np.int32)
     kind = _kinds(category, name, thread, list(strings), process_names)
-    used = np.bincount(thread[kind <= Kind.RUNTIME], minlength=len(threads)) > 0
-    home = home_threads(threads, process_names, used)
-    thread = home[thread] if len(home) else thread
     is_device = (kind >= Kind.KERNEL) & (kind <= Kind.DEVICE_SPAN)
     correlation = columns.argument("correlation")
     queue = columns.argument("correlation_id")
@@ -121,16 +118,6 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
     device, stream = _devices(columns, thread, threads, is_device)
     start, duration = columns.column("start_ns"), columns.column("duration_ns")
     size_bytes = columns.argument("size_bytes")
-    if CANN in process_names:
-        arrows = columns.moments.launch_arrows()
-        connect(
-            replace(arrows, thread=home[arrows.thread]),
-            start_ns=start,
-            end_ns=start + duration,
-            thread=thread,
-            kind=kind,
-            correlation=correlation,
-        )
     events = Events(
         start_ns=start,
         duration_ns=duration,
@@ -154,7 +141,7 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
     memory = columns.moments.memory()
     possible = possible_times(start, duration, device)
     sound = summable(memory.size_bytes, MOST_BYTES) & (np.abs(memory.total_allocated_bytes) <= MOST_BYTES)
-    return Trace(
+    trace = Trace(
         path=path,
         strings=texts,
         threads=threads_found,
@@ -169,6 +156,7 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         truncated=truncated,
         left_out=columns.left_out + int((~possible).sum()) + int((~sound).sum()),
     )
+    return corrected(trace, columns.moments.launch_arrows()) if CANN in process_names else trace
 
 
 def _chosen(columns: ColumnsT, rows: npt.NDArray[np.bool_]) -> ColumnsT:

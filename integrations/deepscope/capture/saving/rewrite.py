@@ -20,6 +20,7 @@ import numpy as np
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
 from deepscope.capture.saving.late_spans import LateRuns, late_event, with_late_runs
+from deepscope.capture.saving.quoted_names import escape_names
 from deepscope.capture.saving.splice import (
     compact,
     json_bytes,
@@ -36,7 +37,6 @@ from deepscope.trace.format.scopes import scope_of
 from deepscope.trace.format.span_names import LINE, is_late, is_own, parse_name, parse_off_cpu
 from deepscope.trace.joins.graph_breaks import end_broken_lines
 from deepscope.trace.kineto.pieces import Piece, Pieces
-from deepscope.trace.kineto.repair import escape_names
 from deepscope.trace.kineto.source import Source
 from deepscope.trace.model import Events, Int64, Kind, Scope, Trace
 from deepscope.trace.read import read_trace
