@@ -22,7 +22,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from deepscope.capture.lines import LineRecord, LineRecorder, UserCode, parse_name
-from deepscope.trace.format.scope_names import MOMENT_NAME
+from deepscope.trace.format.span_names import MOMENT_NAME
 
 TARGETS = Path(__file__).parent / "targets"
 WITNESS = "truth:"

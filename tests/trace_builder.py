@@ -144,8 +144,9 @@ class TraceBuilder:
         """The whole as JSON would have it."""
         metadata = dict(self.metadata)
         if self.scopes:
-            own = {"format": 1, "files": self.files, "scopes": self.scopes}
-            metadata["deepscope"] = own | metadata.get("deepscope", {})
+            own = {"format": 2, "files": self.files, "scopes": self.scopes}
+            given = metadata.get("deepscope", {})
+            metadata["deepscope"] = given | own | given  # in the order of real files, short values first
         return {**metadata, "traceEvents": self.events, "traceName": "built.json"}
 
     def dumps(self, **options: Any) -> bytes:

@@ -96,7 +96,7 @@ def test_compiled_operators_stand_at_the_line_that_called_compiled_code(compiled
     assert line_of("net") in forward
     assert lines("aten::exp") == {line_of("function")}
     assert lines("aten::floor") == {line_of("eager")}
-    assert found.record.account["warnings"] == []
+    assert found.record.account.warnings == []
     source = (TARGETS / "compiled.py").read_text().splitlines()
     definitions = {number for number, text in enumerate(source, 1) if "def " in text}
     assert not definitions & {row.line for row in found.record.scopes if row.kind == 0}

@@ -35,7 +35,7 @@ def functions_of_lines() -> dict[int, str]:
 def lowered(found: Recording) -> dict[str, list[tuple[str, int]]]:
     """By function, how it was lowered, and the line that stands for it."""
     ways: dict[str, list[tuple[str, int]]] = {}
-    for number, way in found.record.account["lowered"]:
+    for number, way in found.record.account.lowered:
         row = found.record.scopes[number]
         ways.setdefault(row.name, []).append((way, row.line))
     return ways
@@ -59,11 +59,11 @@ def test_an_operator_stands_at_its_line_or_at_what_stands_for_it(max_entries: in
     found = run_target("dense", tmp_path, with_witness=True, limits=limits)
     functions, ways = functions_of_lines(), lowered(found)
     account = found.record.account
-    assert account["warnings"] == []
-    assert ways or account["modules_only"]
+    assert account.warnings == []
+    assert ways or account.modules_only
     lines = [(span, int(span.name[len(WITNESS) :])) for span in found.witnessed]
     assert len(lines) > 300
-    if not account["modules_only"]:
+    if not account.modules_only:
         wrong = [
             (line, functions.get(line), span.lines[:2])
             for span, line in lines
@@ -75,5 +75,5 @@ def test_an_operator_stands_at_its_line_or_at_what_stands_for_it(max_entries: in
 
 def test_nothing_is_lowered_where_lines_are_cheap(tmp_path: Path) -> None:
     found = run_target("expressions", tmp_path, with_witness=False)
-    assert found.record.account["lowered"] == []
-    assert found.record.account["modules_only"] is False
+    assert found.record.account.lowered == []
+    assert found.record.account.modules_only is False

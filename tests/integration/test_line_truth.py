@@ -42,7 +42,7 @@ def check_by_witness(found: Recording, file: str) -> None:
         (statements.index(ran) + 1, [(file, statements.index(stands_at) + 1)]) for ran, stands_at in unseen
     ]
     assert len(found.witnessed) >= 10
-    assert found.record.account["warnings"] == []
+    assert found.record.account.warnings == []
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "threads"])

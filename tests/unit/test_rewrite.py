@@ -14,6 +14,7 @@ from deepscope.analysis.ownership.call_stacks import CUT_MARK
 from deepscope.capture.saving.rewrite import Instructions, Outcome, rewrite
 from deepscope.errors import TraceError
 from deepscope.processes import HelperProcess
+from deepscope.trace.format.header import CallStackAccount, Header, read_header
 from deepscope.trace.model import Kind
 from deepscope.trace.read import read_trace
 from trace_builder import BACKWARD, MAIN, TraceBuilder
@@ -24,6 +25,8 @@ SCOPES = [
     [0, 1, 42, "Net.forward", 40, "", ""],
     [1, -1, 0, "Linear", 0, "encoder.fc", "torch.nn.modules.linear"],
 ]
+
+TABLES = read_header({"files": FILES, "scopes": SCOPES})
 
 
 def export(tmp_path: Path, trace: TraceBuilder, **head: Any) -> Path:
@@ -36,7 +39,7 @@ def export(tmp_path: Path, trace: TraceBuilder, **head: Any) -> Path:
 def rewritten(tmp_path: Path, trace: TraceBuilder, **options: Any) -> dict[str, Any]:
     target = tmp_path / "run.1.pt.trace.json.gz"
     header = options.pop("header", {"format": 1, "files": FILES, "scopes": SCOPES})
-    rewrite(Instructions(raw=str(export(tmp_path, trace)), target=str(target), header=header, **options))
+    rewrite(Instructions(raw=str(export(tmp_path, trace)), target=str(target), header=read_header(header), **options))
     result: dict[str, Any] = json.loads(gzip.decompress(target.read_bytes()))
     return result
 
@@ -157,20 +160,19 @@ def test_times_keep_their_digits(tmp_path: Path) -> None:
     events = [f'{{ "ph": "X", "cat": "cpu_op", "name": "{name}", {place} }}' for name in ("@ds:0", "aten::mm")]
     raw.write_text(f'{{ "traceEvents": [ {" , ".join(events)} ] }}')
     target = tmp_path / "run.1.pt.trace.json"
-    rewrite(Instructions(raw=str(raw), target=str(target), header={"files": FILES, "scopes": SCOPES}))
+    rewrite(Instructions(raw=str(raw), target=str(target), header=TABLES))
     assert target.read_text().count(f'"ts":{digits},"dur":5.001') == 2
 
 
 def test_top_level_keys_of_torch_are_kept_and_ours_added(tmp_path: Path) -> None:
     raw = export(tmp_path, nested(), deviceProperties=[{"id": 0}], baseTimeNanoseconds=1790857026000000000)
     target = tmp_path / "run.1.pt.trace.json"
-    rewrite(Instructions(raw=str(raw), target=str(target), header={"rank": 3, "files": FILES, "scopes": SCOPES}))
+    rewrite(Instructions(raw=str(raw), target=str(target), header=msgspec.structs.replace(TABLES, rank=3)))
     trace = read_trace(target)
     assert trace.metadata["deviceProperties"] == [{"id": 0}]
     assert trace.base_ns == 1790857026000000000
-    assert trace.deepscope is not None
-    assert trace.deepscope["rank"] == 3
-    assert trace.deepscope["call_stacks"] == {"operators": 4, "written": 3, "depth": 64, "cut": 0}
+    assert trace.header.rank == 3
+    assert trace.header.call_stacks == CallStackAccount(operators=4, written=3, depth=64, cut=0)
 
 
 def test_the_reader_finds_the_scopes_that_were_written(tmp_path: Path) -> None:
@@ -228,7 +230,7 @@ def test_a_window_without_operators_is_skipped_where_that_is_asked_for(tmp_path:
     raw = export(tmp_path, TraceBuilder().op("@ds:0", 0, 100).step(5, 0, 100))
     target = tmp_path / "run.1.pt.trace.json.gz"
     header = {"files": FILES, "scopes": SCOPES}
-    outcome = rewrite(Instructions(raw=str(raw), target=str(target), header=header, skip_if_empty=True))
+    outcome = rewrite(Instructions(raw=str(raw), target=str(target), header=read_header(header), skip_if_empty=True))
     assert not outcome.written
     assert not target.exists()
 
@@ -237,7 +239,7 @@ def test_a_broken_export_leaves_no_trace_and_no_partial_file(tmp_path: Path) -> 
     raw = export(tmp_path, nested())
     raw.write_bytes(raw.read_bytes()[:700])
     with pytest.raises(TraceError):
-        rewrite(Instructions(raw=str(raw), target=str(tmp_path / "run.1.pt.trace.json.gz"), header={}))
+        rewrite(Instructions(raw=str(raw), target=str(tmp_path / "run.1.pt.trace.json.gz"), header=Header()))
     assert [path.name for path in tmp_path.iterdir()] == [raw.name]
 
 
@@ -252,7 +254,7 @@ def test_nothing_is_at_the_target_until_it_is_whole(tmp_path: Path, monkeypatch:
         return original(self, other)
 
     monkeypatch.setattr(Path, "replace", replace)
-    rewrite(Instructions(raw=str(raw), target=str(target), header={"files": FILES, "scopes": SCOPES}))
+    rewrite(Instructions(raw=str(raw), target=str(target), header=TABLES))
     assert seen == [[]]
     assert target.exists()
 
@@ -260,7 +262,7 @@ def test_nothing_is_at_the_target_until_it_is_whole(tmp_path: Path, monkeypatch:
 def test_the_other_process_answers_as_a_call_does(tmp_path: Path) -> None:
     raw = export(tmp_path, nested())
     target = tmp_path / "run.1.pt.trace.json.gz"
-    instructions = Instructions(raw=str(raw), target=str(target), header={"files": FILES, "scopes": SCOPES})
+    instructions = Instructions(raw=str(raw), target=str(target), header=TABLES)
     process = HelperProcess.start("deepscope.capture.saving.rewrite")
     assert process is not None
     answer = process.ask(msgspec.json.encode(instructions))
@@ -289,9 +291,8 @@ def test_line_dense_code_leaves_every_operator_its_stack(tmp_path: Path) -> None
         trace.op("@ds:1", 100 + 100 * i, 90)
     trace.op("aten::mm", 110, 10)
     rewritten(tmp_path, trace)
-    written = read_trace(tmp_path / "run.1.pt.trace.json.gz").deepscope
-    assert written is not None
-    assert written["call_stacks"] == {"operators": 1, "written": 1, "depth": 64, "cut": 0}
+    written = read_trace(tmp_path / "run.1.pt.trace.json.gz").header.call_stacks
+    assert written == CallStackAccount(operators=1, written=1, depth=64, cut=0)
 
 
 def test_stacks_together_are_no_larger_than_the_export_and_each_keeps_both_its_ends(tmp_path: Path) -> None:

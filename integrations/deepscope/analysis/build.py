@@ -59,12 +59,4 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
 
 
 def _files(trace: Trace) -> dict[str, SourceFile]:
-    listed = (trace.deepscope or {}).get("files")
-    result = {}
-    for one in listed if isinstance(listed, list) else []:
-        if isinstance(one, dict) and isinstance(one.get("path"), str):
-            text = one.get("text")
-            result[one["path"]] = SourceFile(
-                sha256=str(one.get("sha256") or ""), text=text if isinstance(text, str) else None
-            )
-    return result
+    return {file.path: SourceFile(sha256=file.sha256, text=file.text) for file in trace.header.texts()}

@@ -10,12 +10,9 @@ from torch.profiler import record_function
 
 from deepscope.capture.lines.emit import Pair, make_pair
 from deepscope.capture.lines.running_frame import bury
-from deepscope.trace.format.scope_names import annotation_name
+from deepscope.trace.format.span_names import annotation_name
 
-__all__ = ["PHASES", "Annotations", "warm_up"]
-
-PHASES = {f"deepscope.{phase}": phase for phase in ("data", "forward", "backward", "optimizer")}
-"""Annotation → phase of training; torch itself marks data loaders, optimizers and backward nodes."""
+__all__ = ["Annotations", "warm_up"]
 
 
 class Annotations:

@@ -1,16 +1,13 @@
-"""The seam to the line scopes: who records them for a recorder's windows, and what they tell the trace."""
+"""The seam to the line scopes: who records them for a recorder's windows."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from deepscope.capture import notices
-from deepscope.capture.lines import Limits, LineRecord, LineRecorder, UserCode
+from deepscope.capture.lines import Limits, LineRecorder, UserCode
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.saving.sources import describe_files
-from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
+from deepscope.capture.workers.training_side import WorkerClocks
 
-__all__ = ["add_workers", "arm", "describe_scopes", "line_recorder", "user_code", "worker_clocks"]
+__all__ = ["arm", "line_recorder", "user_code", "worker_clocks"]
 
 
 def user_code(options: RecordingOptions) -> UserCode:
@@ -38,37 +35,3 @@ def arm(clocks: WorkerClocks) -> None:
     except OSError as error:  # a temporary folder that is full, or none at all
         clocks.disarm()
         notices.warn("data-loader workers are not timed", error)
-
-
-def add_workers(header: dict[str, Any], timings: list[WorkerTiming]) -> None:
-    """Put `workers` into the `deepscope` object, and into its `files` those that only they ran."""
-    if not timings:
-        return
-    files: list[dict[str, Any]] = header["files"]
-    number = {file["path"]: index for index, file in enumerate(files)}
-    new = dict.fromkeys(line.file for timing in timings for line in timing.lines if line.file not in number)
-    files += describe_files(new, lambda _: True, header["source"])
-    number |= {path: index for index, path in enumerate(new, len(number))}
-    header["workers"] = [
-        {
-            "pid": timing.pid,
-            "worker_id": timing.worker_id,
-            "num_workers": timing.num_workers,
-            "lines": [[number[line.file], *line[1:]] for line in timing.lines],
-            "wall_ns": timing.wall_ns,
-        }
-        for timing in timings
-    ]
-
-
-def describe_scopes(record: LineRecord, code: UserCode, source: str) -> dict[str, Any]:
-    """`project_root`, `lines`, `files` and `scopes` of the `deepscope` object."""
-    paths = list(dict.fromkeys([*record.files, *(row.file for row in record.scopes if row.file)]))
-    number = {path: index for index, path in enumerate(paths)}
-    users = set(record.files)
-    return {
-        "project_root": str(code.root),
-        "lines": record.account or {"backend": None},
-        "files": describe_files(paths, users.__contains__, source),
-        "scopes": [[row.kind, number.get(row.file, -1), *row[2:]] for row in record.scopes],
-    }

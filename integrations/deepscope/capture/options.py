@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
+from math import isinf
 from pathlib import Path
 from typing import Any, TypedDict
 
 from deepscope.errors import OptionError
+from deepscope.trace.format.header import Configuration
 
 __all__ = ["OPTION_NAMES", "SCHEDULE_NAMES", "SOURCE_CHOICES", "OptionKeywords", "RecordingOptions", "checked_options"]
 
@@ -54,53 +56,24 @@ class OptionKeywords(TypedDict, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordingOptions:
+class RecordingOptions(Configuration):
     """Options of a recording; `deepscope.profile`, `callback`, `DeepProfiler` and `deepscope run` take them all.
 
     Raises `OptionError`, which names the option and the values it takes.
     """
 
-    wait: int = 1
-    """Steps of each cycle that pass unrecorded."""
-    warmup: int = 1
-    """Steps of each cycle with torch's tracing switched on and nothing kept."""
-    active: int = 3
-    """Steps of each cycle that are recorded; each cycle writes one file."""
-    repeat: int = 1
-    """Cycles; 0 for as many as the run has."""
-    skip_first: int = 0
-    """Steps before the first cycle."""
     schedule: Callable[[int], Any] | None = None
     """A function of the step number as `torch.profiler.schedule` makes it, in place of the five numbers."""
     activities: Iterable[Any] | None = None
     """`torch.profiler.ProfilerActivity`s; None for all that this build of torch supports."""
-    lines: bool = True
-    """Record the executing lines of user code."""
-    modules: bool = True
-    """Record the calls of `nn.Module`s, too; they hang on the same hooks, which go in for either."""
     include: Collection[str] = ()
     """Globs of files or names of packages that count as user code though they lie outside the project."""
     exclude: Collection[str] = ()
     """Globs of files that do not count as user code."""
     root: str | Path | None = None
     """The project's root; None to look for it upward from the running script."""
-    source: str = "text"
-    """What of the user's files goes into the trace: their `text`, a `hash` of it, or `none`."""
-    record_shapes: bool = False
-    """Record the shapes of operators' arguments, from which FLOPs follow."""
-    profile_memory: bool = False
     max_slowdown: float = 2.0
     """Times as long as without lines that a window may take before detail is lowered; infinity for any."""
-    max_entries: int = 250_000
-    """Runs of lines that a window may record before detail is lowered; each costs 1.2 kB of memory at its end."""
-    with_stack: bool = False
-    """torch's own stacks; line scopes say more and cost less."""
-    with_flops: bool = False
-    """Implies `record_shapes`: torch writes no FLOPs into a trace."""
-    with_modules: bool = False
-    all_threads: bool | None = None
-    """Record threads that the user starts, too; None for where torch can do so safely: from 2.14 on, and not with
-    `profile_memory`."""
     ranks: Collection[int] | None = None
     """The ranks that record; None for all."""
     on_trace_ready: Callable[[Path], Any] | None = None
@@ -149,6 +122,12 @@ class RecordingOptions:
             object.__setattr__(self, "record_shapes", True)
         if self.activities is not None:
             object.__setattr__(self, "activities", tuple(self.activities))
+
+    @property
+    def configuration(self) -> Configuration:
+        """The part that a trace tells."""
+        told = {field.name: getattr(self, field.name) for field in fields(Configuration)}
+        return Configuration(**told | {"max_slowdown": None if isinf(self.max_slowdown) else self.max_slowdown})
 
     @property
     def max_total_bytes(self) -> int | None:

@@ -6,6 +6,8 @@ import statistics
 from collections import deque
 from time import perf_counter_ns
 
+from deepscope.trace.format.header import StepLengths
+
 __all__ = ["Pace"]
 
 _KEPT = 64
@@ -31,9 +33,10 @@ class Pace:
             self._lengths[self._is_recorded].append(perf_counter_ns() - self._began)
         self._steps += 1
 
-    def account(self) -> dict[str, int]:
-        """The medians, where there are any: as in the trace (docs/trace-format.md, `pace`)."""
+    def account(self) -> StepLengths:
+        """The medians, where there are any."""
         words = {True: "recorded", False: "other"}
         known = {words[kind]: lengths for kind, lengths in self._lengths.items() if lengths}
         counts = {f"{word}_steps": len(lengths) for word, lengths in known.items()}
-        return counts | {f"{word}_ns": int(statistics.median(lengths)) for word, lengths in known.items()}
+        medians = {f"{word}_ns": int(statistics.median(lengths)) for word, lengths in known.items()}
+        return StepLengths(**counts, **medians)

@@ -9,11 +9,11 @@ import uuid
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from deepscope.capture import torch_compat
+from deepscope.trace.format.header import Device
 
 __all__ = [
     "RUN_ID_VARIABLE",
@@ -126,8 +126,8 @@ def versions(more: Mapping[str, str] | None = None) -> dict[str, str]:
     return found | dict(more or {})
 
 
-def describe_device() -> dict[str, Any]:
-    """Type, name and count of the devices in use: cuda (HIP, too), xpu, mps, another back end, or cpu.
+def describe_device() -> Device:
+    """The devices in use: cuda (HIP, too), xpu, mps, another back end, or cpu.
 
     A back end that nothing has used yet is left alone: asking for a name would take memory on its device.
     """
@@ -136,13 +136,13 @@ def describe_device() -> dict[str, Any]:
         try:
             if module is not None and module.is_available() and getattr(module, "is_initialized", lambda: True)():
                 name = module.get_device_name() if hasattr(module, "get_device_name") else kind.upper()
-                return {"type": kind, "name": str(name), "count": int(module.device_count())}
+                return Device(kind, str(name), int(module.device_count()))
         except (RuntimeError, AssertionError, NotImplementedError):
             continue
     mps = getattr(torch.backends, "mps", None)
     if mps is not None and mps.is_available():
-        return {"type": "mps", "name": f"Apple {platform.machine()}", "count": 1}
-    return {"type": "cpu", "name": _cpu_name(), "count": os.cpu_count() or 1}
+        return Device("mps", f"Apple {platform.machine()}", 1)
+    return Device("cpu", _cpu_name(), os.cpu_count() or 1)
 
 
 def _cpu_name() -> str:

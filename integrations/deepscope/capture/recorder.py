@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.profiler import ProfilerAction
 
-from deepscope.capture.annotations import PHASES, Annotations
+from deepscope.capture.annotations import Annotations
 from deepscope.capture.line_scopes import arm, line_recorder, worker_clocks
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.pace import Pace
@@ -24,9 +24,10 @@ from deepscope.capture.surroundings import open_recorders as turns
 from deepscope.capture.surroundings import termination
 from deepscope.capture.surroundings.failsafe import guarded
 from deepscope.capture.surroundings.interrupts import held_back
-from deepscope.capture.window import BLOCK_ANNOTATION, Window
+from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import RecorderError
+from deepscope.trace.format.span_names import PHASE_ANNOTATIONS, WINDOW_NAME, step_name
 
 if TYPE_CHECKING:
     from deepscope.records import Profile
@@ -66,7 +67,7 @@ class Recorder:
         world_size: int | None = None,
         first_step: int = 0,
         versions: Mapping[str, str] | None = None,
-        phases: Mapping[str, str] = PHASES,
+        phases: Mapping[str, str] = PHASE_ANNOTATIONS,
         owner: object | None = None,
         run_id: str | None = None,
         workers: WorkerClocks | None = None,
@@ -366,7 +367,7 @@ class Recorder:
             raw=str(raw),
             target=str(target),
             header=self._session.header(window, schedule=schedule, complete=complete, pace=self._pace.account()),
-            rename={BLOCK_ANNOTATION: "ProfilerStep#0" if window.steps else None, **window.annotation_names},
+            rename={WINDOW_NAME: step_name(0) if window.steps else None, **window.annotation_names},
             drop_if_empty=window.step_name,
             skip_if_empty=skip_if_empty,
         )

@@ -21,11 +21,10 @@ from deepscope.capture.surroundings.forked import abandoned_in_children
 from deepscope.capture.surroundings.users_profiler import GiveWay
 from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError
+from deepscope.trace.format.header import LineAccount
+from deepscope.trace.format.span_names import WINDOW_NAME, step_name
 
-__all__ = ["BLOCK_ANNOTATION", "Window"]
-
-BLOCK_ANNOTATION = "@dw:0"
-"""Stands for step 0 of a block without a schedule; named at export, once it is known whether the block had steps."""
+__all__ = ["Window"]
 
 _TAKEN = "another torch profiler is running in this process, and torch has room for one; stop it first"
 _BROKEN_INTO = "another torch profiler was started on another thread, and torch has room for one; the window is lost"
@@ -90,7 +89,7 @@ class Window:
         if self._lines is not None:
             self._lines.prepare()
         self.annotations = Annotations()
-        self._open_step(BLOCK_ANNOTATION if step is None else f"ProfilerStep#{step}")
+        self._open_step(WINDOW_NAME if step is None else step_name(step))
         # Scopes may be entered only while torch records; and what is done while they are open stands at the user's
         # line. So lines come last here and first in end().
         if self._lines is not None:
@@ -103,7 +102,7 @@ class Window:
             raise RecorderError(_BROKEN_INTO)
         self._close_step()
         self.steps += 1
-        self._open_step(f"ProfilerStep#{step}")
+        self._open_step(step_name(step))
         if self._lines is not None:
             self._lines.next_step()
 
@@ -129,8 +128,8 @@ class Window:
 
     def _stop_lines(self, lines: LineRecorder) -> None:
         record = lines.stop()
-        if not record.account:
-            record = replace(record, account={"backend": None, "warnings": [_NO_LINES]})
+        if record.account == LineAccount():
+            record = replace(record, account=LineAccount(warnings=[_NO_LINES]))
             notices.warn(_NO_LINES)
         self.line_record = record
 

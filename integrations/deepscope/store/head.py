@@ -22,7 +22,6 @@ _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _TORCH_KEYS = frozenset({b"deviceProperties", b"distributedInfo", b"deepscope", b"trace_id", b"baseTimeNanoseconds"})
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})\b')
 _TIME = re.compile(rb'"ts"\s*:\s*"?(\d{1,19})(?:\.\d*)?')
-_STATED = re.compile(rb'"recorded_at"\s*:\s*"([0-9T:.+Z-]{10,40})"')
 _TIMES_TRIED = 64
 _EARLIEST_NS, _LATEST_NS = 1_400_000_000 * 10**9, 4_000_000_000 * 10**9
 """2014 to 2096: what lies outside is the time since some machine was started."""
@@ -63,16 +62,16 @@ def is_trace(head: bytes) -> bool:
     return len(head) >= HEAD_BYTES and b"schemaVersion" in keys and not keys.isdisjoint(_TORCH_KEYS)
 
 
-def recorded_ns(head: bytes, own: bytes = b"") -> int:
+def recorded_ns(head: bytes, stated: str = "") -> int:
     """When it was recorded, in nanoseconds since the epoch, as the text says; 0 where it does not.
 
     Args:
         head: of the whole text: its first event with a time since the epoch.
-        own: the head from the `deepscope` object on, which states the time.
+        stated: the time that DeepScope's header states.
     """
-    if (stated := _STATED.search(own)) is not None:
+    if stated:
         try:
-            return int(datetime.fromisoformat(stated[1].decode().replace("Z", "+00:00")).timestamp() * 10**9)
+            return int(datetime.fromisoformat(stated.replace("Z", "+00:00")).timestamp() * 10**9)
         except (ValueError, OverflowError):
             pass
     base = _BASE.search(head)

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 from deepscope.store.files import TraceFile
 from deepscope.store.head import is_trace, read_head, recorded_ns
+from deepscope.trace.format.header import glance
 
-__all__ = ["Peek", "peek"]
+__all__ = ["Identity", "identify"]
 
 _SUFFIX = re.compile(r"(?:\.pt)?(?:\.trace)?\.json(?:\.gz)?$|(?:\.trace)?\.gz$|\.trace$")
 _STAGES = frozenset({"fit", "validate", "test", "predict", "sanity_check"})
 _RANK_PART = re.compile(r"rank(\d+)$")
 _RANK_WORD = re.compile(r"rank[-_]?(\d+)", re.IGNORECASE)
 _DISTRIBUTED = re.compile(rb'"distributedInfo"\s*:\s*\{([^{}\[\]]*)')
-_DEEPSCOPE = re.compile(rb'"deepscope"\s*:\s*\{')
 
 
 @dataclass(frozen=True, slots=True)
-class Peek:
+class Identity:
     """What is known of a trace before it is read; the trace itself has the last word."""
 
     looks_like_trace: bool
@@ -40,30 +40,29 @@ class Peek:
         return re.sub(r"\d+", "#", self.worker)
 
 
-def peek(file: TraceFile) -> Peek:
+def identify(file: TraceFile) -> Identity:
     """Reads the name and the first 64 KiB of text; a file that cannot be read looks like no trace."""
     worker, stage, rank = parse_name(file.name)
     head = read_head(file)
     if not is_trace(head):
-        return Peek(looks_like_trace=False, worker=worker, stage=stage, rank=rank)
-    own = _DEEPSCOPE.search(head)
-    words = head[own.end() :] if own else b""
+        return Identity(looks_like_trace=False, worker=worker, stage=stage, rank=rank)
+    header = glance(head)
     distributed = _DISTRIBUTED.search(head)
     group = distributed[1] if distributed else b""
     recorded_rank = _number(group, b"rank")
     if recorded_rank is None:
-        recorded_rank = _number(words, b"rank")
-    size = _number(group, b"world_size") or _number(words, b"world_size")
-    return Peek(
+        recorded_rank = header.rank
+    size = _number(group, b"world_size") or header.world_size
+    return Identity(
         looks_like_trace=True,
         worker=worker,
-        run_id=_word(words, b"run_id"),
-        stage=stage or _word(words, b"stage"),
-        window=_number(words, b"window"),
+        run_id=header.run_id,
+        stage=stage or header.stage,
+        window=header.window,
         rank=recorded_rank if recorded_rank is not None else rank,
         world_size=size or 1,
-        program=_word(words, b"program"),
-        recorded_ns=recorded_ns(head, words),
+        program=header.program,
+        recorded_ns=recorded_ns(head, header.recorded_at),
     )
 
 
@@ -91,8 +90,3 @@ def parse_name(name: str) -> tuple[str, str, int | None]:
 def _number(text: bytes, key: bytes) -> int | None:
     match = re.search(rb'"' + key + rb'"\s*:\s*(\d{1,9})\b', text)
     return int(match[1]) if match else None
-
-
-def _word(text: bytes, key: bytes) -> str:
-    match = re.search(rb'"' + key + rb'"\s*:\s*"([^"\\]{1,200})"', text)
-    return match[1].decode("utf-8", "replace") if match else ""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from deepscope.store.files import TraceFile
-from deepscope.store.identity import Peek, peek
+from deepscope.store.identity import Identity, identify
 
 __all__ = ["FoundTrace", "Recognizer", "RunKey"]
 
@@ -24,13 +24,13 @@ class FoundTrace:
     """A trace with what its name and head say."""
 
     file: TraceFile
-    peek: Peek
+    identity: Identity
     run: RunKey
 
     @property
     def time_ns(self) -> int:
         """When it was recorded, since the epoch: as the trace says, else its name, else when the file was written."""
-        return self.peek.recorded_ns or self.file.named_ns or self.file.mtime_ns
+        return self.identity.recorded_ns or self.file.named_ns or self.file.mtime_ns
 
     @property
     def newest_first(self) -> tuple[int, int, int, str]:
@@ -42,7 +42,7 @@ class Recognizer:
     """Remembers what each file was found to be, by path, size and date."""
 
     def __init__(self) -> None:
-        self._known: dict[TraceFile, Peek | None] = {}
+        self._known: dict[TraceFile, Identity | None] = {}
 
     def traces(self, files: Iterable[TraceFile], *, named: Iterable[TraceFile] = ()) -> list[FoundTrace]:
         """Those of `files` that are traces, by their first bytes, and all of `named`; the newest first.
@@ -51,22 +51,22 @@ class Recognizer:
         other files is forgotten.
         """
         before, self._known = self._known, {}
-        known: dict[TraceFile, Peek | None] = {}
+        known: dict[TraceFile, Identity | None] = {}
         found: dict[str, FoundTrace] = {}
         taken = set(named)
         for file in (*taken, *files):
             what = before.get(file)
             if file not in before or (what is None and file in taken):
-                what = peek(file)
+                what = identify(file)
             is_trace = what is not None and (what.looks_like_trace or file.is_named_trace or file in taken)
             known[file] = what if is_trace else None
             if what is not None and is_trace:
-                found[file.path] = FoundTrace(file=file, peek=what, run=_run_of(file, what))
+                found[file.path] = FoundTrace(file=file, identity=what, run=_run_of(file, what))
         self._known = known
         return sorted(found.values(), key=lambda one: one.newest_first)
 
 
-def _run_of(file: TraceFile, what: Peek) -> RunKey:
+def _run_of(file: TraceFile, what: Identity) -> RunKey:
     if what.run_id:
         return RunKey("", what.run_id)
     if what.world_size > 1 or what.rank is not None:

@@ -86,15 +86,15 @@ def select_from(found: Sequence[FoundTrace], *, rank: int | None = None, stage: 
     """
     is_single = len(found) == 1
     run = _same_run(found)
-    stages = [name for name in STAGES if any(one.peek.stage == name for one in run)]
-    stages += sorted({one.peek.stage for one in run} - set(stages))
+    stages = [name for name in STAGES if any(one.identity.stage == name for one in run)]
+    stages += sorted({one.identity.stage for one in run} - set(stages))
     chosen = stages[0] if stage is None else stage
     if is_single and stages == [""]:
         stages = [chosen]  # only the whole trace tells; load_profile checks it
     if chosen not in stages:
         recorded = ", ".join(name or "(none named)" for name in stages)
         raise OptionError("stage", stage, f"this run has no such stage; it has: {recorded}")
-    window = _newest_window([one for one in run if is_single or one.peek.stage == chosen])
+    window = _newest_window([one for one in run if is_single or one.identity.stage == chosen])
     if rank is not None:
         window = _of_rank(window, rank)
     return Selection(
@@ -122,11 +122,11 @@ def newest_folder(folders: Iterable[str]) -> str:
 
 
 def _of_rank(window: list[FoundTrace], rank: int) -> list[FoundTrace]:
-    if len(window) == 1 and window[0].peek.rank is None:
+    if len(window) == 1 and window[0].identity.rank is None:
         return window  # only the whole trace tells; load_profile checks it
-    chosen = [one for one in window if one.peek.rank == rank]
+    chosen = [one for one in window if one.identity.rank == rank]
     if not chosen:
-        ranks = ", ".join(str(one.peek.rank) for one in window if one.peek.rank is not None)
+        ranks = ", ".join(str(one.identity.rank) for one in window if one.identity.rank is not None)
         raise OptionError("rank", rank, f"no trace of this rank; there are: {ranks or 'none that name a rank'}")
     return chosen
 
@@ -134,10 +134,10 @@ def _of_rank(window: list[FoundTrace], rank: int) -> list[FoundTrace]:
 def _same_run(found: Sequence[FoundTrace]) -> list[FoundTrace]:
     newest = found[0]
     run = [one for one in found if one.run == newest.run]
-    if newest.peek.run_id:
+    if newest.identity.run_id:
         return run
     # Without a run id an older run may have written under the same names: a stage of it is no part of this one.
-    return run if len({one.peek.rank for one in run}) <= 1 else [one for one in run if _near(one, newest)]
+    return run if len({one.identity.rank for one in run}) <= 1 else [one for one in run if _near(one, newest)]
 
 
 def _near(one: FoundTrace, newest: FoundTrace) -> bool:
@@ -146,12 +146,12 @@ def _near(one: FoundTrace, newest: FoundTrace) -> bool:
 
 def _newest_window(stage: list[FoundTrace]) -> list[FoundTrace]:
     """Of each rank the newest trace of the newest window; by rank."""
-    windows = {one.peek.window for one in stage if one.peek.window is not None}
+    windows = {one.identity.window for one in stage if one.identity.window is not None}
     if windows:
-        stage = [one for one in stage if one.peek.window == max(windows)]
+        stage = [one for one in stage if one.identity.window == max(windows)]
     newest: dict[int | None, FoundTrace] = {}
     for one in sorted(stage, key=lambda one: one.newest_first):
-        newest.setdefault(one.peek.rank, one)
+        newest.setdefault(one.identity.rank, one)
     if len(newest) > 1:
         newest.pop(None, None)  # a file that names no rank cannot be merged with those that do
     return [newest[rank] for rank in sorted(newest, key=lambda rank: -1 if rank is None else rank)]

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deepscope.trace.format.header import Header
+
 __all__ = ["CounterEvents", "Events", "Flows", "Int32", "Int64", "Kind", "MemoryEvents", "Scope", "Thread", "Trace"]
 
 Int64 = npt.NDArray[np.int64]
@@ -169,19 +171,15 @@ class Trace:
     counters: CounterEvents
     scopes: list[Scope] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
-    """Top-level keys of the file other than the events: `deviceProperties`, `distributedInfo`, `deepscope`, …"""
+    """Top-level keys of the file other than the events and the header: `deviceProperties`, `distributedInfo`, …"""
+    header: Header = field(default_factory=Header)
+    """What DeepScope's recorder says of it; empty for a trace of others."""
     base_ns: int = 0
     """`baseTimeNanoseconds`: add it to a time to get nanoseconds since the epoch."""
     truncated: bool = False
     """The file ended early and what was whole has been read."""
     left_out: int = 0
     """Complete events and memory events that are in the file but not here: their times or sizes cannot be true."""
-
-    @property
-    def deepscope(self) -> dict[str, Any] | None:
-        """The `deepscope` object that DeepScope's recorder wrote, if any (docs/trace-format.md)."""
-        value = self.metadata.get("deepscope")
-        return value if isinstance(value, dict) else None
 
     @property
     def has_line_scopes(self) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from deepscope.trace.format.span_names import LINE_CATEGORY, MODULE_CATEGORY, STEP_PREFIX
 from deepscope.trace.model import Kind
 
 __all__ = [
     "CONVOLUTIONS",
-    "STEP_PREFIX",
     "Frame",
     "is_backward_node",
     "is_backward_root",
@@ -26,15 +26,13 @@ __all__ = [
     "parse_frame",
 ]
 
-STEP_PREFIX = "ProfilerStep#"
-
 # libkineto/src/ActivityType.cpp, its first release's names (Operator, Runtime, …), torch_npu's and DeepScope's own.
 _KINDS: dict[str, Kind] = {
     "user_annotation": Kind.ANNOTATION,
     "python_function": Kind.PYTHON_FUNCTION,
     "python": Kind.PYTHON_FUNCTION,
-    "python_line": Kind.LINE_SCOPE,
-    "python_module": Kind.MODULE_SCOPE,
+    LINE_CATEGORY: Kind.LINE_SCOPE,
+    MODULE_CATEGORY: Kind.MODULE_SCOPE,
     "cpu_op": Kind.OPERATOR,
     "operator": Kind.OPERATOR,
     "runtime": Kind.RUNTIME,

@@ -6,7 +6,7 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from deepscope.errors import NotATraceError, TruncatedTraceError
 from deepscope.trace.arrays import distinct_places
-from deepscope.trace.joins.recorded_lines import resolve_scopes
-from deepscope.trace.kineto.ascend import CANN, connect, home_threads
+from deepscope.trace.format.header import read_header
+from deepscope.trace.format.scopes import resolve_scopes
+from deepscope.trace.kineto.ascend import CANN, corrected
 from deepscope.trace.kineto.bounds import MOST_BYTES, possible_times, summable
 from deepscope.trace.kineto.decoders import Decoders, workers_for
 from deepscope.trace.kineto.event_columns import QUEUE_OFFSET, Columns
@@ -99,6 +100,7 @@ def _describe(path: str, source_damage: str, damage: str, count: int) -> str:
 
 
 def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: bool) -> Trace:
+    header = read_header(metadata.pop("deepscope", None))
     threads = list(columns.threads)
     process_names = [columns.process_names.get(pid, "") for pid, _ in threads]
     strings = columns.strings
@@ -106,29 +108,16 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
     name = columns.column("name", np.int32)
     thread = columns.column("thread", np.int32)
     kind = _kinds(category, name, thread, list(strings), process_names)
-    used = np.bincount(thread[kind <= Kind.RUNTIME], minlength=len(threads)) > 0
-    home = home_threads(threads, process_names, used)
-    thread = home[thread] if len(home) else thread
     is_device = (kind >= Kind.KERNEL) & (kind <= Kind.DEVICE_SPAN)
     correlation = columns.argument("correlation")
     queue = columns.argument("correlation_id")
     np.copyto(correlation, queue + QUEUE_OFFSET, where=(queue >= 0) & (correlation < 0))
     shapes, concrete = columns.raw_texts("shapes"), columns.raw_texts("concrete")
     texts = list(strings)
-    scopes, scope = resolve_scopes(metadata.get("deepscope"), kind, columns.argument("scope"), name, texts)
+    scopes, scope = resolve_scopes(header, kind, columns.argument("scope"), name, texts)
     device, stream = _devices(columns, thread, threads, is_device)
     start, duration = columns.column("start_ns"), columns.column("duration_ns")
     size_bytes = columns.argument("size_bytes")
-    if CANN in process_names:
-        arrows = columns.moments.launch_arrows()
-        connect(
-            replace(arrows, thread=home[arrows.thread]),
-            start_ns=start,
-            end_ns=start + duration,
-            thread=thread,
-            kind=kind,
-            correlation=correlation,
-        )
     events = Events(
         start_ns=start,
         duration_ns=duration,
@@ -152,7 +141,7 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
     memory = columns.moments.memory()
     possible = possible_times(start, duration, device)
     sound = summable(memory.size_bytes, MOST_BYTES) & (np.abs(memory.total_allocated_bytes) <= MOST_BYTES)
-    return Trace(
+    trace = Trace(
         path=path,
         strings=texts,
         threads=threads_found,
@@ -162,10 +151,12 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         counters=columns.moments.counters(),
         scopes=scopes,
         metadata=metadata,
+        header=header,
         base_ns=_base_ns(metadata),
         truncated=truncated,
         left_out=columns.left_out + int((~possible).sum()) + int((~sound).sum()),
     )
+    return corrected(trace, columns.moments.launch_arrows()) if CANN in process_names else trace
 
 
 def _chosen(columns: ColumnsT, rows: npt.NDArray[np.bool_]) -> ColumnsT:

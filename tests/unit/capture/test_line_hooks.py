@@ -9,7 +9,7 @@ def test_a_recorder_that_starts_and_stops_without_a_recording_does_nothing_bad(r
         recorder.start()
         x = torch.ones(2) + 1
         record = recorder.stop()
-        assert record.account["warnings"] == [], record.account
+        assert record.account.warnings == [], record.account
     with Window() as window:
         x = torch.ones(2) + 1
     assert recorder.stop().scopes == []
@@ -72,7 +72,7 @@ def test_taken_tool_ids_are_not_stolen(run) -> None:
     with Window() as window:
         x = torch.ones(2) + 1
     account = window.record.account
-    assert account["backend"] is None and len(account["warnings"]) == 1, account
+    assert account.backend is None and len(account.warnings) == 1, account
     assert window.record.entries == []
     if monitored:
         assert [sys.monitoring.get_tool(number) for number in (1, 2, 3, 4)] == ["tool1", "tool2", "tool3", "tool4"]
@@ -122,11 +122,11 @@ def test_a_failure_in_a_hook_ends_the_recording_and_not_the_run(run) -> None:
         work()
         z = x * 2
     table.Slot.pair = whole
-    assert "planted" in window.record.account["warnings"][0]
+    assert "planted" in window.record.account.warnings[0]
     assert hooks() == clean
     with Window() as window:
         work()
-    assert window.record.account["warnings"] == []
+    assert window.record.account.warnings == []
     """,
         warnings="always",
     )
@@ -154,7 +154,7 @@ def test_ctrl_c_in_the_window_reaches_the_user_and_leaves_nothing(run) -> None:
             caught = True
         assert caught
         # Python itself takes a trace function out that Ctrl-C arrives in.
-        assert window.record.account["warnings"] in ([[]] if monitored else [[], [PART]]), window.record.account
+        assert window.record.account.warnings in ([[]] if monitored else [[], [PART]]), window.record.account
         assert hooks() == clean
         with Window() as window:
             x = torch.ones(2) + 1  # add

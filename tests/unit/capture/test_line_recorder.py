@@ -7,6 +7,7 @@ import pytest
 from deepscope.capture.lines import LineRecorder, UserCode
 from deepscope.capture.lines import recorder as module
 from deepscope.capture.notices import RecordingWarning
+from deepscope.trace.format.header import LineAccount
 
 HERE = Path(__file__).parent
 
@@ -19,5 +20,5 @@ def test_a_window_that_cannot_be_made_says_why(monkeypatch: pytest.MonkeyPatch) 
     recorder = LineRecorder(UserCode.find(root=HERE))
     with pytest.warns(RecordingWarning, match="lines are not recorded: OSError: no more hooks"):
         recorder.start()
-    assert recorder.stop().account["warnings"] == ["lines are not recorded: OSError: no more hooks"]
-    assert not recorder.stop().account
+    assert recorder.stop().account.warnings == ["lines are not recorded: OSError: no more hooks"]
+    assert recorder.stop().account == LineAccount()

@@ -14,7 +14,7 @@ from torch import nn
 
 from deepscope.capture.lines import Limits, UserCode, parse_name
 from deepscope.capture.lines.code_facts import opens_at_start
-from deepscope.trace.format.scope_names import ScopeEvent, late_name, line_name, module_name
+from deepscope.trace.format.span_names import ScopeEvent, late_name, line_name, module_name
 from line_truth import Recording, Span, recording
 
 HERE = Path(__file__)
@@ -176,7 +176,7 @@ def test_lines_without_operators_stop_at_their_budget_and_the_count_is_stated(
 
     found = record(tmp_path, code, budget=BUDGET)
     number = next(n for n, row in enumerate(found.record.scopes) if row.line == line_of("cheap"))
-    missed = dict(found.record.account["over_budget"])
+    missed = dict(found.record.account.over_budget)
     assert found.record.entries[number] + missed[number] == RUNS
     assert BUDGET <= found.record.entries[number] < 2 * BUDGET
     in_trace = Counter(span.line for span in found.spans)
@@ -214,7 +214,7 @@ def test_the_cost_of_an_entry_is_stated(tmp_path: Path) -> None:
         for index in range(400):
             callee(index)
 
-    cost = record(tmp_path, code).record.account["cost_ns"]
+    cost = record(tmp_path, code).record.account.cost_ns
     assert 50 < cost < 100_000
 
 
@@ -225,6 +225,6 @@ def test_the_account_counts_what_is_in_the_trace(tmp_path: Path) -> None:
 
     found = record(tmp_path, code)
     scopes: list[Span] = [span for span in found.spans if span.line is not None or span.module is not None]
-    assert found.record.account["entries"] == len(scopes) == sum(found.record.entries)
-    assert found.record.account["over_budget"] == []
+    assert found.record.account.entries == len(scopes) == sum(found.record.entries)
+    assert found.record.account.over_budget == []
     assert found.record.files == [str(HERE), *[name for name in found.record.files if name != str(HERE)]]

@@ -42,7 +42,7 @@ def test_a_window_closed_on_another_thread_closes_nothing_and_says_so(run) -> No
         thread = threading.Thread(target=lambda: records.append(recorder.stop())); records = []
         thread.start()
         thread.join()
-    assert "another thread" in records[0].account["warnings"][0]
+    assert "another thread" in records[0].account.warnings[0]
     if not monitored:
         sys.settrace(None)
     for _ in range(3):
@@ -152,7 +152,7 @@ def test_threads_started_in_the_window_have_their_own_lines_and_no_hook_after_it
     assert [lines[0] for lines in window.lines_of("aten::mul")] == [line_of("mul")] * 3
     assert window.lines_of("aten::add") == [[line_of("add")]]
     assert left == [None] * 3
-    assert window.record.account["threads"] == 4
+    assert window.record.account.threads == 4
     assert hooks() == clean
     """)
 
@@ -166,7 +166,7 @@ def test_threads_that_torch_does_not_record_cost_no_scope(run) -> None:
         thread = threading.Thread(target=work)
         thread.start(); thread.join()
     assert "work" not in {row.name for row in window.record.scopes}
-    assert window.record.account["threads"] == 1
+    assert window.record.account.threads == 1
     """)
 
 
@@ -194,7 +194,7 @@ def test_the_scopes_fall_back_to_record_function(run) -> None:
     with Window() as window:
         x = torch.ones(2) + 1  # add
     torch._C._profiler = original
-    assert window.record.account["warnings"] == [], window.record.account
+    assert window.record.account.warnings == [], window.record.account
     assert window.lines_of("aten::add")[0] == [line_of("add")]
     """)
 
@@ -218,7 +218,7 @@ def test_code_at_its_recursion_limit_runs_as_without_hooks(run) -> None:
     with Window() as window:
         for near in range(12):
             down(n - near)
-    assert window.record.account["warnings"] == [], window.record.account
+    assert window.record.account.warnings == [], window.record.account
     assert len(window.lines_of("aten::add")) == 12
     assert sys.getrecursionlimit() == limit
     """)
@@ -242,10 +242,10 @@ def test_code_that_catches_its_own_recursion_error_leaks_no_hook(run) -> None:
         assert hooks() == clean
         assert sys.getrecursionlimit() == limit
     if monitored:
-        assert window.record.account["warnings"] == [], window.record.account
+        assert window.record.account.warnings == [], window.record.account
         assert window.lines_of("aten::mul")[0] == [line_of("mul")]
     else:  # Python itself takes a trace function out that raises
-        assert "recorded in part" in window.record.account["warnings"][0]
+        assert "recorded in part" in window.record.account.warnings[0]
     with Window() as window:
         x = torch.ones(2) * 2  # next
     assert window.lines_of("aten::mul")[0] == [line_of("next")]
@@ -290,5 +290,5 @@ def test_threads_that_call_at_once_stop_no_lines(run) -> None:
             for thread in threads: thread.start()
             for thread in threads[:2]: thread.join()
         for thread in threads: thread.join()
-        assert window.record.account["warnings"] == [], window.record.account
+        assert window.record.account.warnings == [], window.record.account
     """)

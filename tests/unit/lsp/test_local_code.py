@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from deepscope.store.files import TraceFile
-from deepscope.store.identity import Peek
+from deepscope.store.identity import Identity
 from deepscope.store.recognition import FoundTrace, RunKey
 from deepscope_lsp.engine.files.local_code import is_here
 from deepscope_lsp.engine.files.path_map import PathMap
@@ -49,7 +49,7 @@ def test_a_file_that_lies_where_it_was_recorded_is_here_whatever_it_holds_now(tm
 
 
 def found(run: str, rank: int, seconds: int, window: int = 0) -> FoundTrace:
-    peek = Peek(True, "w", run, "fit", window, rank, 2, "", seconds * 10**9)
+    peek = Identity(True, "w", run, "fit", window, rank, 2, "", seconds * 10**9)
     return FoundTrace(TraceFile(f"/runs/{run}.{window}.{rank}.json", 1, 1), peek, RunKey("", run))
 
 

@@ -84,8 +84,7 @@ def _device(trace: Trace) -> tuple[str, bool]:
     """The device's name, and whether it is NVIDIA's Ampere or later."""
     listed = trace.metadata.get("deviceProperties")
     first = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], dict) else {}
-    own = (trace.deepscope or {}).get("device")
-    name = str(first.get("name") or (own.get("name") if isinstance(own, dict) else "") or "")
+    name = str(first.get("name") or trace.header.device.name)
     major = first.get("computeMajor")
     is_amd = "AMD" in name or "Instinct" in name or "Radeon" in name
     if is_amd:

@@ -75,8 +75,4 @@ def _segment(line: str, node: ast.Call) -> str:
 
 
 def _text(trace: Trace, path: str) -> str:
-    listed = (trace.deepscope or {}).get("files")
-    for one in listed if isinstance(listed, list) else []:
-        if isinstance(one, dict) and one.get("path") == path and isinstance(one.get("text"), str):
-            return str(one["text"])
-    return ""
+    return next((file.text for file in trace.header.texts() if file.path == path and file.text), "")

@@ -8,7 +8,7 @@ from deepscope.analysis.algebra.selection import named, of_kind
 from deepscope.analysis.extent import Extent
 from deepscope.analysis.numbers.workers import HAS_WORKERS
 from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.trace.format.scope_names import parse_off_cpu
+from deepscope.trace.format.span_names import parse_off_cpu
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Int64, Kind
 

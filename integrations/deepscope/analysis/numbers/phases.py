@@ -111,8 +111,7 @@ def _annotated(attribution: Attribution, modules: ModuleScopes) -> tuple[Int64, 
     """Events of the training thread that mark a phase (indexes), and which: annotations and outermost module calls."""
     trace = attribution.trace
     here = trace.events.thread == attribution.training_thread
-    own = (trace.deepscope or {}).get("phases")
-    own = own if isinstance(own, dict) else {}
+    own = trace.header.phases
     phase = np.full(len(trace.strings) + 1, -1, np.int64)
     annotations = here & of_kind(trace, Kind.ANNOTATION)
     for name in distinct(trace.events.name[annotations], len(trace.strings)):

@@ -17,11 +17,9 @@ _DEAREST_ENTRY_NS = 10**6
 
 def cost_of_entry_ns(attribution: Attribution) -> int:
     """What one entry of a line scope cost; 0 for traces of others."""
-    lines = (attribution.trace.deepscope or {}).get("lines")
-    cost = lines.get("cost_ns") if isinstance(lines, dict) else None
-    if not isinstance(cost, int | float) or attribution.scopes.source != "scopes":
+    if attribution.scopes.source != "scopes":
         return 0
-    return round(min(max(cost, 0), _DEAREST_ENTRY_NS))
+    return round(min(max(attribution.trace.header.lines.cost_ns, 0), _DEAREST_ENTRY_NS))
 
 
 def recorded_ns(attribution: Attribution, stretches: Intervals) -> Int64:

@@ -10,10 +10,11 @@ import numpy as np
 from deepscope.analysis.algebra.ancestry import nearest, nearest_to, pick
 from deepscope.analysis.algebra.selection import Mask, named, of_kind
 from deepscope.trace.arrays import distinct_values
+from deepscope.trace.format.span_names import STEP_PREFIX
 from deepscope.trace.joins.correlation import backward_partners
 from deepscope.trace.joins.nesting import Nesting
 from deepscope.trace.model import Int32, Int64, Kind, Trace
-from deepscope.trace.names import STEP_PREFIX, is_forked_function
+from deepscope.trace.names import is_forked_function
 
 __all__ = ["CPU_KINDS", "STEP", "CallForest", "Nested", "join_backward", "nest", "open_at", "step_events"]
 

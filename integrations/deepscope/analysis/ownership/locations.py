@@ -181,6 +181,4 @@ def _place_of(frame: Frame, is_own: bool, lowered: str) -> Location:
 
 def _has_own_call_stacks(trace: Trace) -> bool:
     """Whether DeepScope wrote the stacks; without lines of its own it leaves torch's as they are."""
-    own = (trace.deepscope or {}).get("call_stacks")
-    written = own.get("written") if isinstance(own, dict) else None
-    return isinstance(written, int) and written > 0
+    return trace.header.call_stacks.written > 0

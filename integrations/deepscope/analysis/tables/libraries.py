@@ -176,8 +176,8 @@ def _of_scope(attribution: Attribution, index: int) -> tuple[str, str, bool] | N
 
 def _is_recorded(attribution: Attribution, file: str) -> bool:
     """Whether lines of a file were recorded, or would have been: packages need not be installed where others are."""
-    root = (attribution.trace.deepscope or {}).get("project_root")
-    if attribution.scopes.source != "scopes" or not isinstance(root, str):
+    root = attribution.trace.header.project_root
+    if attribution.scopes.source != "scopes" or not root:
         return True
     inside = PurePath(file).is_relative_to(root)
     return inside or any(one.file == file for one in attribution.scopes.locations)

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
 
+import msgspec
+
 from deepscope.records import LineSource, TraceInfo
+from deepscope.trace.format.header import LOWERED_TO_CALLER, LOWERED_TO_FUNCTION, LOWERED_TO_LOOP, Header
 from deepscope.trace.model import Trace
 
 __all__ = ["trace_info"]
@@ -15,53 +18,50 @@ _LARGEST = 2**53
 
 _NAMED = 3
 _LOWERED = {
-    "loop": "too dear to record by the line, so that all of the loop stands at its first line",
-    "function": "too dear to record by the line, so that all of the function stands at its first line",
-    "caller": "too many calls to record, so that they stand at the lines that call",
+    LOWERED_TO_LOOP: "too dear to record by the line, so that all of the loop stands at its first line",
+    LOWERED_TO_FUNCTION: "too dear to record by the line, so that all of the function stands at its first line",
+    LOWERED_TO_CALLER: "too many calls to record, so that they stand at the lines that call",
 }
 """By the way in which detail was lowered."""
 
 
 def trace_info(trace: Trace, line_source: LineSource, *, has_device: bool) -> TraceInfo:
     """The facts about a trace that do not come from its events; what is absent stays at its default."""
-    own = trace.deepscope or {}
+    header = trace.header
     distributed = _mapping(trace.metadata.get("distributedInfo"))
-    versions = _mapping(own.get("versions"))
-    git = _mapping(own.get("git"))
-    lines = _mapping(own.get("lines"))
-    device, count = _device(trace, own, has_device=has_device)
-    rank = own.get("rank", distributed.get("rank"))
+    device, count = _device(trace, has_device=has_device)
+    rank = header.rank if header.rank is not None else distributed.get("rank")
     return TraceInfo(
         path=trace.path,
         paths=[trace.path],
         ranks=[_integer(rank)] if rank is not None else [],
-        world_size=max(_integer(own.get("world_size", distributed.get("world_size", 1))), 1),
+        world_size=max(header.world_size or _integer(distributed.get("world_size", 1)), 1),
         device=device,
         device_count=count,
-        hostname=_text(own.get("hostname") or trace.metadata.get("host_name")),
-        recorded_at=_text(own.get("recorded_at")) or _recorded_at(trace),
-        program=_text(own.get("program")),
-        stage=_text(own.get("stage")),
-        window=_integer(own.get("window")),
-        project_root=_text(own.get("project_root")),
-        git_commit=_text(git.get("commit")),
-        git_dirty=git.get("dirty") is True,
-        python=_text(versions.get("python")),
-        torch=_text(versions.get("torch")),
-        lightning=_text(versions.get("lightning")),
-        deepscope=_text(own.get("version")),
+        hostname=header.hostname or _text(trace.metadata.get("host_name")),
+        recorded_at=header.recorded_at or _recorded_at(trace),
+        program=header.program,
+        stage=header.stage,
+        window=header.window or 0,
+        project_root=header.project_root,
+        git_commit=header.git.commit if header.git is not None else "",
+        git_dirty=header.git is not None and header.git.dirty,
+        python=header.versions.get("python", ""),
+        torch=header.versions.get("torch", ""),
+        lightning=header.versions.get("lightning", ""),
+        deepscope=header.version,
         line_source=line_source,
         truncated=trace.truncated,
-        warnings=[*_warnings(own, lines, trace.left_out), *_lowered_words(own, lines)],
-        recording=dict(lines) | _window_costs(own),
+        warnings=[*_warnings(header, trace.left_out), *_lowered_words(header)],
+        recording=_account(header),
     )
 
 
-def _device(trace: Trace, own: dict[str, Any], *, has_device: bool) -> tuple[str, int]:
+def _device(trace: Trace, *, has_device: bool) -> tuple[str, int]:
     """Name and number of devices; "CPU" for a trace without device work."""
-    recorded = _mapping(own.get("device"))
-    if recorded.get("name"):
-        return _text(recorded["name"]), _integer(recorded.get("count"))
+    recorded = trace.header.device
+    if recorded.name:
+        return recorded.name, recorded.count
     listed = trace.metadata.get("deviceProperties")
     devices = [_mapping(one) for one in listed] if isinstance(listed, list) else []
     if not has_device:
@@ -78,52 +78,42 @@ def _recorded_at(trace: Trace) -> str:
     return datetime.fromtimestamp(epoch_ns // 1_000_000_000, timezone.utc).isoformat()
 
 
-def _window_costs(own: dict[str, Any]) -> dict[str, Any]:
-    """What opening, ending and exporting the window took, and how long steps were, as the recorder measured it."""
-    found = {"recorder_ns": _mapping(own.get("recorder_ns")), "pace": _mapping(own.get("pace"))}
-    return {
-        name: {str(key): value for key, value in table.items() if type(value) is int and value >= 0}
-        for name, table in found.items()
-        if table
-    }
+def _account(header: Header) -> dict[str, Any]:
+    """The recorder's own account, and how it was configured; empty for a trace of others."""
+    if not header.format:
+        return {}
+    account: dict[str, Any] = msgspec.to_builtins(header.lines)
+    parts = ("recorder_ns", "pace", "configuration", "schedule", "all_threads")
+    return account | {name: msgspec.to_builtins(getattr(header, name)) for name in parts}
 
 
-def _warnings(own: dict[str, Any], lines: dict[str, Any], left_out: int) -> list[str]:
-    found = lines.get("warnings")
-    warnings = [str(one) for one in found] if isinstance(found, list) else []
-    unrecorded = _integer(lines.get("unrecorded_threads"))
-    if unrecorded > 0:
+def _warnings(header: Header, left_out: int) -> list[str]:
+    warnings = list(header.lines.warnings)
+    if unrecorded := header.lines.unrecorded_threads:
         threads = "1 thread" if unrecorded == 1 else f"{unrecorded:,} threads"
         warnings.append(
             f"{threads} ran your code unrecorded; all_threads=True records them (before torch 2.14 at a risk)"
         )
-    if own.get("complete") is False:
+    if not header.complete:
         warnings.append("the recording ended early (an exception, Ctrl-C or running out of memory)")
     if left_out:
         warnings.append(f"{left_out:,} events were left out: their times or sizes cannot be true")
     return warnings
 
 
-def _lowered_words(own: dict[str, Any], lines: dict[str, Any]) -> Iterator[str]:
+def _lowered_words(header: Header) -> Iterator[str]:
     """What the recorder recorded less of, since it would have slowed the run down too much; a sentence for each way."""
-    scopes, files = own.get("scopes"), own.get("files")
-    if not isinstance(scopes, list) or not isinstance(files, list):
-        return
-    lowered = lines.get("lowered")
     places: dict[str, list[str]] = {}
-    for row in lowered if isinstance(lowered, list) else []:
-        try:
-            number, way = row
-            _, file, line, function = scopes[number][:4]
-            name = str(files[file]["path"]).replace("\\", "/").rpartition("/")[2]
-            places.setdefault(way, []).append(f"{name}:{int(line)} {function}")
-        except (TypeError, ValueError, IndexError, KeyError):
-            continue
+    for number, way in header.lines.lowered:
+        row = header.scopes[number] if number < len(header.scopes) else None
+        if row is not None and (path := header.path_of(row.file)):
+            name = path.replace("\\", "/").rpartition("/")[2]
+            places.setdefault(way, []).append(f"{name}:{row.line} {row.name}")
     for way, words in _LOWERED.items():
         if found := places.get(way):
             more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
             yield f"{words}: {', '.join(found[:_NAMED])}{more}"
-    if lines.get("modules_only") is True:
+    if header.lines.modules_only:
         yield "too many lines ran: from some time on only modules were recorded (max_slowdown, max_entries)"
 
 

@@ -17,7 +17,7 @@ except ImportError:  # macOS counts by process alone, Windows not at all
     getrusage = None  # type: ignore[assignment]
 
 from deepscope.capture.lines.emit import make_pair
-from deepscope.trace.format.scope_names import off_cpu_name
+from deepscope.trace.format.span_names import off_cpu_name
 
 __all__ = ["LONG_NS", "Pulse", "TimeAway", "tells_cpu_time"]
 

@@ -13,6 +13,7 @@ from deepscope.capture.lines.loops import Loop, find_loops
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import Function, ScopeTable
+from deepscope.trace.format.header import LOWERED_TO_CALLER, LOWERED_TO_FUNCTION, LOWERED_TO_LOOP
 
 __all__ = ["Lowering", "Switch", "lowered_scopes"]
 
@@ -176,14 +177,14 @@ def _dearest(spent: _Spent, share: float) -> Iterator[Function]:
 
 
 def lowered_scopes(table: ScopeTable) -> list[tuple[int, str]]:
-    """What was lowered, as in the trace: a scope and the word for its level (docs/trace-format.md, `lines`)."""
+    """What was lowered, as in the trace: a scope and the word for its level."""
     found: dict[int, str] = {}
     for function in (*table.functions.values(), *table.dropped.values()):
         if function.level is Level.CALLER:
-            found[table.whole(function).id] = "caller"
+            found[table.whole(function).id] = LOWERED_TO_CALLER
         elif function.level is Level.FUNCTION:
-            found[table.whole(function).id] = "function"
+            found[table.whole(function).id] = LOWERED_TO_FUNCTION
         for loop in function.loops:
             slot = table.slot_at(function, loop.line)
-            found.setdefault(slot.id, "loop")
+            found.setdefault(slot.id, LOWERED_TO_LOOP)
     return sorted(found.items())

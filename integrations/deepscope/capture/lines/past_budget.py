@@ -23,7 +23,7 @@ from deepscope.capture.lines.emit import Pair, make_pair
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.table import OFTEN, Slot
-from deepscope.trace.format.scope_names import MOMENT_NAME, late_name
+from deepscope.trace.format.span_names import MOMENT_NAME, late_name
 
 __all__ = ["QuietLines", "Verdict"]
 

@@ -6,7 +6,6 @@ import sys
 import weakref
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
 
 from deepscope.capture.lines.calibration import CostSamples, Work
 from deepscope.capture.lines.dynamo import hide_modules
@@ -20,7 +19,8 @@ from deepscope.capture.lines.table import LINE, ScopeRow, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.capture.notices import warn
 from deepscope.capture.surroundings.forked import abandoned_in_children
-from deepscope.trace.format import scope_names
+from deepscope.trace.format import span_names
+from deepscope.trace.format.header import LineAccount
 
 __all__ = ["LineRecord", "LineRecorder"]
 
@@ -34,8 +34,7 @@ class LineRecord:
     """User files (and cells) that ran, absolute with links resolved, in order of appearance."""
     entries: list[int] = field(default_factory=list)
     """Scopes opened, by scope number."""
-    account: dict[str, Any] = field(default_factory=dict)
-    """docs/trace-format.md, `lines`."""
+    account: LineAccount = field(default_factory=LineAccount)
 
 
 _LOST = (RecursionError, IndexError)
@@ -101,7 +100,7 @@ class LineRecorder:
         if window is not None:
             return window.close()
         refusal, self._refusal = self._refusal, ""
-        return LineRecord(account={"backend": None, "warnings": [refusal]} if refusal else {})
+        return LineRecord(account=LineAccount(warnings=[refusal] if refusal else []))
 
 
 class _Window:
@@ -185,23 +184,23 @@ class _Window:
         lowered = lowered_scopes(table)
         entries = [slot.opened for slot in table.slots]
         files = dict.fromkeys(row.file for row in table.rows if row.kind == LINE)
-        account = {
-            "backend": self._hooks.backend if self._is_hooked else None,
-            "entries": sum(entries),
-            "cost_ns": _costs.of(Work.ENTRY),
-            "total_ns": self._ledger.cost_ns,
-            "calls": self._ledger.calls,
-            "left_alone": self._ledger.left_alone,
-            "slowdown": round(_costs.toll.slowdown, 2),
-            "on_core": round(self._ledger.share_on_core, 3),
-            "budget": table.budget,
-            "over_budget": [[slot.id, slot.missed - slot.late] for slot in table.slots if slot.missed > slot.late],
-            "lowered": lowered,
-            "modules_only": not table.has_lines,
-            "threads": self._stacks.threads,
-            "unrecorded_threads": self._stacks.unrecorded_threads,
-            "warnings": self._warnings,
-        }
+        account = LineAccount(
+            backend=self._hooks.backend if self._is_hooked else None,
+            entries=sum(entries),
+            cost_ns=_costs.of(Work.ENTRY),
+            total_ns=self._ledger.cost_ns,
+            calls=self._ledger.calls,
+            left_alone=self._ledger.left_alone,
+            slowdown=round(_costs.toll.slowdown, 2),
+            on_core=round(self._ledger.share_on_core, 3),
+            budget=table.budget,
+            over_budget=[(slot.id, slot.missed - slot.late) for slot in table.slots if slot.missed > slot.late],
+            lowered=lowered,
+            modules_only=not table.has_lines,
+            threads=self._stacks.threads,
+            unrecorded_threads=self._stacks.unrecorded_threads,
+            warnings=self._warnings,
+        )
         return LineRecord(list(table.rows), list(files), entries, account)
 
 
@@ -219,4 +218,4 @@ _open_windows: weakref.WeakSet[_Window] = abandoned_in_children()
 def _hide_hooks() -> None:
     package = __name__.rpartition(".")[0]
     own = [module for name, module in list(sys.modules.items()) if name.startswith(f"{package}.")]
-    hide_modules([*own, scope_names])
+    hide_modules([*own, span_names])

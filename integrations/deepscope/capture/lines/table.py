@@ -13,7 +13,7 @@ from deepscope.capture.lines.emit import Pair, make_pair
 from deepscope.capture.lines.levels import Level
 from deepscope.capture.lines.loops import Loop
 from deepscope.capture.lines.user_code import UserCode
-from deepscope.trace.format.scope_names import line_name, module_name
+from deepscope.trace.format.span_names import line_name, module_name
 
 __all__ = ["HIDDEN", "LINE", "MODULE", "OFTEN", "UNLIMITED", "Function", "MakePair", "ScopeRow", "ScopeTable", "Slot"]
 

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import TypedDict
 
-__all__ = ["GitState", "git_state"]
+from deepscope.trace.format.header import Git
+
+__all__ = ["git_state"]
 
 _TIMEOUT_S = 5.0
 
 
-class GitState(TypedDict):
-    """The `git` of the `deepscope` object."""
-
-    commit: str
-    dirty: bool
-
-
-def git_state(folder: str) -> GitState | None:
+def git_state(folder: str) -> Git | None:
     """Commit, and whether tracked files differ from it; None outside a repository, without git or with a slow one."""
     commit = _git(folder, "rev-parse", "HEAD")
     if not commit:
         return None
     changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
-    return {"commit": commit, "dirty": changes is None or bool(changes)}
+    return Git(commit, dirty=changes is None or bool(changes))
 
 
 def _git(folder: str, *arguments: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The `deepscope` object of a trace: where, when and of what it was recorded (docs/trace-format.md)."""
+"""What a recorder knows of its windows, as the header of their traces tells it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from typing import Any
 import msgspec
 
 from deepscope.capture import process_facts as process
-from deepscope.capture.line_scopes import describe_scopes, user_code
+from deepscope.capture.line_scopes import user_code
+from deepscope.capture.lines import LineRecord
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.saving.naming import worker_name
+from deepscope.capture.saving.sources import describe_files
 from deepscope.capture.window import Window
+from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import OptionError
+from deepscope.trace.format.header import FORMAT, File, Header, ScopeRow, StepLengths, Worker, WorkerLine
 
-__all__ = ["FORMAT", "Session", "checked_metadata"]
-
-FORMAT = 1
+__all__ = ["Session", "add_workers", "checked_metadata"]
 
 _windows: dict[tuple[str, str], int] = {}
 """Windows written so far in this process, by run and stage."""
@@ -87,33 +89,67 @@ class Session:
         return number
 
     def header(
-        self, window: Window, *, schedule: Mapping[str, int] | None, complete: bool, pace: Mapping[str, int]
-    ) -> dict[str, Any]:
-        """The object for a window that has ended; short values stand first, so that a glance at the file finds them."""
-        return {
-            "format": FORMAT,
-            "version": version("deepscope"),
-            "run_id": process.agreed_run_id(self._run_id),
-            "stage": self._stage,
-            "window": self._next_window(),
-            "rank": self.rank,
-            "world_size": process.find_world_size() if self._world_size is None else self._world_size,
-            "complete": complete,
-            "program": process.program_name(self.user_code.root),
-            "recorded_at": datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds"),
-            "hostname": socket.gethostname(),
-            "pid": self.pid,
-            "device": process.describe_device(),
-            "versions": process.versions(self._versions),
-            "schedule": None if schedule is None else dict(schedule),
-            "recorder_ns": dict(window.cost_ns),
-            "pace": dict(pace),
-            "all_threads": window.all_threads,
-            "phases": dict(self._phases),
-            "metadata": dict(self.metadata),
-            "source": self.options.source,
-            **describe_scopes(window.line_record, self.user_code, self.options.source),
-        }
+        self, window: Window, *, schedule: Mapping[str, int] | None, complete: bool, pace: StepLengths
+    ) -> Header:
+        """The header of a window that has ended."""
+        record = window.line_record
+        files, scopes = _described(record, self.options.source)
+        return Header(
+            format=FORMAT,
+            version=version("deepscope"),
+            run_id=process.agreed_run_id(self._run_id),
+            stage=self._stage,
+            window=self._next_window(),
+            rank=self.rank,
+            world_size=process.find_world_size() if self._world_size is None else self._world_size,
+            complete=complete,
+            program=process.program_name(self.user_code.root),
+            recorded_at=datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds"),
+            hostname=socket.gethostname(),
+            pid=self.pid,
+            all_threads=window.all_threads,
+            device=process.describe_device(),
+            versions=process.versions(self._versions),
+            configuration=self.options.configuration,
+            schedule=None if schedule is None else dict(schedule),
+            recorder_ns=dict(window.cost_ns),
+            pace=pace,
+            phases=dict(self._phases),
+            metadata=dict(self.metadata),
+            project_root=str(self.user_code.root),
+            lines=record.account,
+            files=files,
+            scopes=scopes,
+        )
+
+
+def _described(record: LineRecord, source: str) -> tuple[list[File | None], list[ScopeRow | None]]:
+    """Files and scopes as a header has them."""
+    paths = list(dict.fromkeys([*record.files, *(row.file for row in record.scopes if row.file)]))
+    number = {path: index for index, path in enumerate(paths)}
+    users = set(record.files)
+    return (
+        [*describe_files(paths, users.__contains__, source)],
+        [ScopeRow(row.kind, number.get(row.file, -1), *row[2:]) for row in record.scopes],
+    )
+
+
+def add_workers(header: Header, timings: list[WorkerTiming]) -> None:
+    """Put data-loader workers into a header, and into its files those that only they ran."""
+    number = {file.path: index for index, file in enumerate(header.files) if file is not None}
+    new = dict.fromkeys(line.file for timing in timings for line in timing.lines if line.file not in number)
+    number |= {path: index for index, path in enumerate(new, len(header.files))}
+    header.files += describe_files(new, lambda _: True, header.source)
+    header.workers = [
+        Worker(
+            pid=timing.pid,
+            worker_id=timing.worker_id,
+            num_workers=timing.num_workers,
+            lines=[WorkerLine(number[line.file], *line[1:]) for line in timing.lines],
+            wall_ns=timing.wall_ns,
+        )
+        for timing in timings
+    ]
 
 
 def checked_metadata(key: str, value: Any) -> Any:

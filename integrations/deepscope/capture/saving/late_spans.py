@@ -14,7 +14,7 @@ import numpy as np
 
 from deepscope.capture.saving.splice import microseconds
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.format.scope_names import LATE, MOMENT_NAME, parse_name
+from deepscope.trace.format.span_names import MOMENT_NAME, is_late, parse_name
 from deepscope.trace.model import Events, Int64, Kind, Trace
 
 __all__ = ["LateRuns", "late_event", "with_late_runs"]
@@ -41,7 +41,7 @@ def with_late_runs(trace: Trace, scope_count: int) -> tuple[Trace, dict[int, Lat
 
     A span's own row becomes its outermost run; rows for the runs within that stand behind all others.
     """
-    told = {index: name for index, name in enumerate(trace.strings) if name.startswith(LATE)}
+    told = {index: name for index, name in enumerate(trace.strings) if is_late(name)}
     if not told:
         return trace, {}
     is_mark = trace.events.name == (trace.strings.index(MOMENT_NAME) if MOMENT_NAME in trace.strings else -1)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from deepscope.capture.process_facts import is_alive
 from deepscope.capture.saving import naming
+from deepscope.trace.format.header import Header, glance
 
 __all__ = ["LARGE_BYTES", "remove_oldest", "traces_bytes"]
 
@@ -37,7 +38,7 @@ class _Trace:
     size_bytes: int
     modified_s: float
     run_id: str
-    window: tuple[str, str, str]
+    window: tuple[str, str, int | None]
     """Run, stage and number."""
     host: str
     pid: int
@@ -76,7 +77,7 @@ def remove_oldest(folder: Path, *, keep_last: int | None, max_total_bytes: int |
 
 def _by_window(traces: Iterable[_Trace]) -> list[list[_Trace]]:
     """Newest first; a window is as new as the file of it that was written last."""
-    groups: dict[tuple[str, str, str], list[_Trace]] = {}
+    groups: dict[tuple[str, str, int | None], list[_Trace]] = {}
     for trace in traces:
         groups.setdefault(trace.window, []).append(trace)
     return sorted(groups.values(), key=lambda group: -max(trace.modified_s for trace in group))
@@ -87,16 +88,16 @@ def _own_traces(folder: Path) -> Iterable[_Trace]:
         with suppress(OSError, zlib.error):
             status = path.lstat()
             head = _head(path) if path.is_file() and not path.is_symlink() else b""
-            run_id = _value(head, b"run_id")
-            if _OWN.match(head) and run_id:
+            header = glance(head) if _OWN.match(head) else Header()
+            if header.run_id:
                 yield _Trace(
                     path=path,
                     size_bytes=status.st_size,
                     modified_s=status.st_mtime,
-                    run_id=run_id,
-                    window=(run_id, _value(head, b"stage"), _value(head, b"window")),
-                    host=_value(head, b"hostname"),
-                    pid=int(_value(head, b"pid") or 0),
+                    run_id=header.run_id,
+                    window=(header.run_id, header.stage, header.window),
+                    host=header.hostname,
+                    pid=header.pid,
                 )
 
 
@@ -104,11 +105,6 @@ def _head(path: Path) -> bytes:
     with path.open("rb") as stream:
         raw = stream.read(_HEAD_BYTES)
     return zlib.decompressobj(wbits=31).decompress(raw, _HEAD_BYTES) if raw[:2] == b"\x1f\x8b" else raw
-
-
-def _value(head: bytes, key: bytes) -> str:
-    found = re.search(rb'"' + key + rb'":(?:"([^"\\]{1,200})"|(\d{1,10}))', head)
-    return (found[1] or found[2]).decode("utf-8", "replace") if found is not None else ""
 
 
 def _may_be_in_use(trace: _Trace) -> bool:

@@ -20,6 +20,7 @@ import numpy as np
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
 from deepscope.capture.saving.late_spans import LateRuns, late_event, with_late_runs
+from deepscope.capture.saving.quoted_names import escape_names
 from deepscope.capture.saving.splice import (
     compact,
     json_bytes,
@@ -31,20 +32,16 @@ from deepscope.capture.saving.splice import (
 )
 from deepscope.errors import TraceError
 from deepscope.processes import Told, serve
-from deepscope.trace.format.scope_names import LATE, MOMENT_NAME, OFF_CPU, parse_off_cpu
+from deepscope.trace.format.header import CallStackAccount, Header, ScopeRow
+from deepscope.trace.format.scopes import scope_of
+from deepscope.trace.format.span_names import LINE, is_late, is_own, parse_name, parse_off_cpu
 from deepscope.trace.joins.graph_breaks import end_broken_lines
 from deepscope.trace.kineto.pieces import Piece, Pieces
-from deepscope.trace.kineto.repair import escape_names
 from deepscope.trace.kineto.source import Source
 from deepscope.trace.model import Events, Int64, Kind, Scope, Trace
 from deepscope.trace.read import read_trace
 
-__all__ = ["LINE_PREFIX", "MODULE_PREFIX", "Instructions", "Outcome", "rewrite"]
-
-LINE_PREFIX = "@ds:"
-"""Name of a line scope's event in torch's export, before its index in `deepscope.scopes`."""
-MODULE_PREFIX = "@dm:"
-"""The same for the call of a module."""
+__all__ = ["Instructions", "Outcome", "rewrite"]
 
 
 class Instructions(msgspec.Struct, kw_only=True):
@@ -52,8 +49,7 @@ class Instructions(msgspec.Struct, kw_only=True):
 
     raw: str
     target: str
-    header: dict[str, Any]
-    """The `deepscope` object."""
+    header: Header
     rename: dict[str, str | None] = {}
     """New names of annotations; None takes them out."""
     drop_if_empty: str = ""
@@ -78,13 +74,14 @@ def rewrite(instructions: Instructions) -> Outcome:
     Raises `TraceError` when the export cannot be read and `OSError` when the trace cannot be written.
     """
     raw = _read_export(Path(instructions.raw))
-    scopes = _scopes(instructions.header)
+    header = instructions.header
+    scopes = [scope_of(row, header) for row in header.scopes if row is not None]
     trace = end_broken_lines(_with_scopes(raw, scopes))
     cut = np.flatnonzero(trace.events.duration_ns != raw.events.duration_ns)
     trace, late = with_late_runs(trace, len(scopes))
     trace = _with_annotations(trace, instructions.rename)
     names = _renames(trace, instructions)
-    trace = _as_written(trace, names, instructions.header)
+    trace = _as_written(trace, names, header)
     events = trace.events
     operators = int((events.kind == Kind.OPERATOR).sum())
     if instructions.skip_if_empty and not operators:
@@ -99,7 +96,7 @@ def rewrite(instructions: Instructions) -> Outcome:
         late=late,
         cut=cut,
         names=names,
-        table=instructions.header.get("scopes", []),
+        table=header.scopes,
     )
     outcome = Outcome(
         written=True,
@@ -107,13 +104,12 @@ def rewrite(instructions: Instructions) -> Outcome:
         scopes=int((events.scope >= 0).sum()),
         stacks=int((stacks.of_event >= 0).sum()),
     )
-    written = {"operators": operators, "written": outcome.stacks, "depth": depth, "cut": stacks.deeper_than(depth)}
-    header = instructions.header | {"call_stacks": written}
+    header.call_stacks = CallStackAccount(operators, outcome.stacks, depth, stacks.deeper_than(depth))
     with _renamed_when_whole(Path(instructions.target)) as stream:
         stream.write(b'{"schemaVersion":%s,"deepscope":' % json_bytes(trace.metadata.get("schemaVersion", 1)))
         stream.write(json_bytes(header))
         for key, value in trace.metadata.items():
-            if key not in ("schemaVersion", "deepscope", "traceName"):
+            if key not in ("schemaVersion", "traceName"):
                 stream.write(b"," + json_bytes(key) + b":" + json_bytes(value))
         stream.write(b',"traceName":' + json_bytes(instructions.target) + b',"traceEvents":[\n')
         pieces = Pieces(Source(instructions.raw), instructions.raw)
@@ -134,27 +130,20 @@ def _read_export(export: Path) -> Trace:
         return read_trace(export, workers=0)
 
 
-def _scopes(header: dict[str, Any]) -> list[Scope]:
-    paths = [file["path"] for file in header.get("files", [])]
-    return [
-        Scope(paths[file] if file >= 0 else "", line, name, first_line, path, python_module)
-        for _, file, line, name, first_line, path, python_module in header.get("scopes", [])
-    ]
-
-
 def _with_scopes(trace: Trace, scopes: list[Scope]) -> Trace:
     """The trace with the kinds and numbers of scopes, which torch's export has among the operators."""
     events = trace.events
-    kind_of_name = np.zeros(len(trace.strings), np.uint8)
     scope_of_name = np.full(len(trace.strings), -1, np.int32)
+    is_line = np.zeros(len(trace.strings), np.bool_)
     for index, name in enumerate(trace.strings):
-        if name[:4] in (LINE_PREFIX, MODULE_PREFIX) and name[4:].isdigit() and int(name[4:]) < len(scopes):
-            scope_of_name[index] = int(name[4:])
-            kind_of_name[index] = Kind.LINE_SCOPE if name.startswith(LINE_PREFIX) else Kind.MODULE_SCOPE
+        if not is_late(name) and (told := parse_name(name)) is not None and told.scopes[0] < len(scopes):
+            scope_of_name[index] = told.scopes[0]
+            is_line[index] = name.startswith(LINE)
     # Where torch has no fast scopes they are annotations, which the device gets a copy of: no scope, and taken out.
     on_cpu = events.kind != Kind.DEVICE_SPAN
     scope = np.where(on_cpu, scope_of_name[events.name], -1).astype(np.int32)
-    kind = np.where(scope >= 0, kind_of_name[events.name], events.kind)
+    scope_kind = np.where(is_line[events.name], np.uint8(Kind.LINE_SCOPE), np.uint8(Kind.MODULE_SCOPE))
+    kind = np.where(scope >= 0, scope_kind, events.kind)
     return replace(trace, scopes=scopes, events=replace(events, scope=scope, kind=kind))
 
 
@@ -168,7 +157,7 @@ def _with_annotations(trace: Trace, renamed: Mapping[str, str | None]) -> Trace:
     return replace(trace, events=replace(events, kind=np.where(is_light, np.uint8(Kind.ANNOTATION), events.kind)))
 
 
-def _as_written(trace: Trace, names: Mapping[str, str | None], header: dict[str, Any]) -> Trace:
+def _as_written(trace: Trace, names: Mapping[str, str | None], header: Header) -> Trace:
     """The trace as a reader of the file will have it: new names, and what is taken out being nothing any more."""
     events = trace.events
     gone = np.array([name in names and names[name] is None for name in trace.strings], np.bool_)
@@ -177,7 +166,7 @@ def _as_written(trace: Trace, names: Mapping[str, str | None], header: dict[str,
         trace,
         strings=[names.get(name) or name for name in trace.strings],
         events=replace(events, kind=kind),
-        metadata=trace.metadata | {"deepscope": header},
+        header=header,
     )
 
 
@@ -194,7 +183,7 @@ class _Edits:
         late: dict[int, LateRuns],
         cut: Int64,
         names: dict[str, str | None],
-        table: list[Any],
+        table: list[ScopeRow | None],
     ) -> None:
         self._seen = 0
         self._count = count
@@ -205,7 +194,7 @@ class _Edits:
         self._texts = [json_bytes(text) for text in texts]
         self._names = names
         self._affixes = [
-            scope_prefix(number, scope, is_module=row[0] == 1)
+            scope_prefix(number, scope, is_module=row is not None and row.kind == 1)
             for number, (scope, row) in enumerate(zip(trace.scopes, table, strict=True))
         ]
 
@@ -246,7 +235,7 @@ _decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
 def _renames(trace: Trace, instructions: Instructions) -> dict[str, str | None]:
     names = dict(instructions.rename)
     for name in trace.strings:
-        if name[:4] in (LINE_PREFIX, MODULE_PREFIX, LATE, MOMENT_NAME, OFF_CPU):
+        if is_own(name):
             names[name] = None
     last = instructions.drop_if_empty
     current = next((old for old, new in names.items() if new == last), last)

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from deepscope.capture import notices
-from deepscope.capture.line_scopes import add_workers
 from deepscope.capture.saving.git_state import git_state
+from deepscope.capture.saving.header import add_workers
 from deepscope.capture.saving.leftovers import keep_job, recover, sweep_worker_folders
 from deepscope.capture.saving.naming import remove_raw
 from deepscope.capture.saving.retention import LARGE_BYTES, remove_oldest, traces_bytes
@@ -107,7 +107,7 @@ class Saver:
     def _tell(self, path: Path, job: Job) -> None:
         if self._announces:
             self._announces = False
-            notices.announce(path, job.instructions.header["source"])
+            notices.announce(path, job.instructions.header.source)
         if self._on_ready is not None:
             try:
                 self._on_ready(path)
@@ -122,7 +122,7 @@ class Saver:
                 folder,
                 keep_last=self._keep_last,
                 max_total_bytes=self._max_total_bytes,
-                run_id=job.instructions.header["run_id"],
+                run_id=job.instructions.header.run_id,
             )
             self.traces[:] = [path for path in self.traces if path not in removed]
         elif self._is_first and folder not in _spoken_of and (size := traces_bytes(folder)) > LARGE_BYTES:
@@ -134,8 +134,9 @@ class Saver:
         """The file written; None where there was nothing to write."""
         target = Path(job.instructions.target)
         raw = Path(job.instructions.raw)
-        add_workers(job.instructions.header, job.worker_timings())
-        job.instructions.header["git"] = git_state(job.instructions.header["project_root"] or ".")
+        header = job.instructions.header
+        add_workers(header, job.worker_timings())
+        header.git = git_state(header.project_root or ".")
         can_be_made_later = keep_job(job.instructions)
         try:
             outcome = _rewritten(job.instructions)

@@ -7,7 +7,8 @@ import linecache
 import tokenize
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+
+from deepscope.trace.format.header import File
 
 __all__ = ["describe_file", "describe_files"]
 
@@ -15,20 +16,20 @@ _LARGEST_BYTES = 4 << 20
 """Generated tables of data are no source that anybody reads; above this a file is listed with its hash alone."""
 
 
-def describe_files(paths: Iterable[str], is_users: Callable[[str], bool], source: str) -> list[dict[str, Any]]:
-    """The `files` of the `deepscope` object; a file that is not the user's is listed by its path alone."""
+def describe_files(paths: Iterable[str], is_users: Callable[[str], bool], source: str) -> list[File]:
+    """The files of a header; one that is not the user's is listed by its path alone."""
     return [describe_file(path, source if is_users(path) else "none") for path in paths]
 
 
-def describe_file(path: str, source: str) -> dict[str, Any]:
+def describe_file(path: str, source: str) -> File:
     """Path, with `source="hash"` the SHA-256 of the text in UTF-8, with `source="text"` the text as well."""
-    described: dict[str, Any] = {"path": path}
+    described = File(path)
     text = _text(path) if source != "none" else None
     if text is not None:
         encoded = text.encode("utf-8", "surrogatepass")
-        described["sha256"] = hashlib.sha256(encoded).hexdigest()
+        described.sha256 = hashlib.sha256(encoded).hexdigest()
         if source == "text" and len(encoded) <= _LARGEST_BYTES:
-            described["text"] = text
+            described.text = text
     return described
 
 

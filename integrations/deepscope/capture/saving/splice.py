@@ -7,7 +7,13 @@ from typing import Any
 
 import msgspec
 
-from deepscope.trace.format.scope_names import off_cpu_name
+from deepscope.trace.format.span_names import (
+    LINE_CATEGORY,
+    MODULE_CATEGORY,
+    MODULE_TITLE,
+    OFF_CPU_CATEGORY,
+    off_cpu_name,
+)
 from deepscope.trace.model import Scope
 
 __all__ = [
@@ -42,7 +48,7 @@ def json_bytes(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_without_surrogates(value))
+        return msgspec.json.encode(_without_surrogates(msgspec.to_builtins(value)))
 
 
 def _without_surrogates(value: Any) -> Any:
@@ -66,17 +72,20 @@ def compact(array: bytes) -> bytes:
 def scope_prefix(number: int, scope: Scope, *, is_module: bool) -> tuple[bytes, bytes]:
     """What stands before and after the place and times of a scope's events."""
     if is_module:
-        category, name = "python_module", f"nn.Module: {scope.name}"
+        category, name = MODULE_CATEGORY, f"{MODULE_TITLE}{scope.name}"
     else:
-        category, name = "python_line", f"{_basename(scope.file)}({scope.line}): {scope.name}"
+        category, name = LINE_CATEGORY, f"{_basename(scope.file)}({scope.line}): {scope.name}"
     before = b'{"ph":"X","cat":"%s","name":%s,"pid":' % (category.encode(), json_bytes(name))
     return before, b',"args":{"scope":%d}}' % number
 
 
 def off_cpu_prefix(duration_ns: int) -> tuple[bytes, bytes]:
     """What stands before and after the place and times of a mark that a line was off the CPU."""
-    name = json_bytes(off_cpu_name(duration_ns))
-    return b'{"ph":"X","cat":"python_off_cpu","name":%s,"pid":' % name, b',"args":{"off_cpu_ns":%d}}' % duration_ns
+    before = b'{"ph":"X","cat":"%s","name":%s,"pid":' % (
+        OFF_CPU_CATEGORY.encode(),
+        json_bytes(off_cpu_name(duration_ns)),
+    )
+    return before, b',"args":{"off_cpu_ns":%d}}' % duration_ns
 
 
 def _basename(path: str) -> str:

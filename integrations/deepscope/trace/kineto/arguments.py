@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deepscope.trace.format.span_names import LINE_CATEGORY, MODULE_CATEGORY
 from deepscope.trace.kineto.decode import Args
 from deepscope.trace.kineto.values import Table, ints
 from deepscope.trace.model import Int32, Int64
@@ -141,8 +142,8 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "cpu_op": _OPERATOR_FIELDS,
     "user_annotation": _OPERATOR_FIELDS,
     "python_function": (),
-    "python_line": ("scope",),
-    "python_module": ("scope",),
+    LINE_CATEGORY: ("scope",),
+    MODULE_CATEGORY: ("scope",),
     "cuda_runtime": _RUNTIME_FIELDS,
     "cuda_driver": _RUNTIME_FIELDS,
     "kernel": _DEVICE_FIELDS,

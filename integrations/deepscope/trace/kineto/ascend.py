@@ -6,53 +6,58 @@ msprof (https://gitee.com/ascend/msprof-analyze) puts the calls into CANN under 
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from deepscope.trace.joins.nesting import innermost
-from deepscope.trace.model import Flows, Int32, Int64, Kind
+from deepscope.trace.model import Events, Flows, Int32, Int64, Kind, Trace
 
-__all__ = ["CANN", "connect", "home_threads"]
+__all__ = ["CANN", "corrected"]
 
 CANN = "CANN"
 
 
-def home_threads(threads: list[tuple[Any, Any]], process_names: list[str], used: npt.NDArray[np.bool_]) -> Int32:
-    """For each thread the one that its events go to: from CANN's to that of the same number, if that is `used`."""
-    home = np.arange(len(threads), dtype=np.int32)
-    if CANN in process_names:
-        own = {tid: i for i, (_, tid) in enumerate(threads) if used[i] and process_names[i] != CANN}
-        for i, (_, tid) in enumerate(threads):
-            if process_names[i] == CANN:
-                home[i] = own.get(tid, i)
+def corrected(trace: Trace, arrows: Flows) -> Trace:
+    """The trace with CANN's calls on the threads that made them, and with work joined to them by `arrows`."""
+    events = trace.events
+    home = _home_threads(trace)
+    events = replace(events, thread=home[events.thread])
+    arrows = replace(arrows, thread=home[arrows.thread])
+    return replace(trace, events=replace(events, correlation=_joined(events, arrows)))
+
+
+def _home_threads(trace: Trace) -> Int32:
+    """For each thread the one that its events go to: from CANN's to that of the same number, if that has any."""
+    events = trace.events
+    used = np.bincount(events.thread[events.kind <= Kind.RUNTIME], minlength=len(trace.threads)) > 0
+    home = np.arange(len(trace.threads), dtype=np.int32)
+    own = {one.tid: i for i, one in enumerate(trace.threads) if used[i] and one.process_name != CANN}
+    for i, one in enumerate(trace.threads):
+        if one.process_name == CANN:
+            home[i] = own.get(one.tid, i)
     return home
 
 
-def connect(
-    arrows: Flows,
-    *,
-    start_ns: Int64,
-    end_ns: Int64,
-    thread: Int32,
-    kind: npt.NDArray[np.uint8],
-    correlation: Int64,
-) -> None:
-    """Give each piece of work at the head of a `HostToDevice` arrow the correlation of the call around its tail.
-
-    Changes `correlation` in place; arrows stand on the threads that `thread` names.
-    """
+def _joined(events: Events, arrows: Flows) -> Int64:
+    """Correlations: work at the head of a `HostToDevice` arrow has that of the call around its tail."""
     tails, heads = np.flatnonzero(arrows.is_start), np.flatnonzero(~arrows.is_start)
-    calls = np.flatnonzero((kind == Kind.RUNTIME) & (correlation >= 0))
-    work = np.flatnonzero((kind >= Kind.KERNEL) & (kind <= Kind.DEVICE_SPAN))
+    calls = np.flatnonzero((events.kind == Kind.RUNTIME) & (events.correlation >= 0))
+    work = np.flatnonzero((events.kind >= Kind.KERNEL) & (events.kind <= Kind.DEVICE_SPAN))
     if not len(tails) or not len(heads) or not len(calls) or not len(work):
-        return
+        return events.correlation
     tails = tails[np.argsort(arrows.id[tails], kind="stable")]
     at = np.minimum(np.searchsorted(arrows.id[tails], arrows.id[heads]), len(tails) - 1)
     joined = arrows.id[tails[at]] == arrows.id[heads]
-    heads, tails = heads[joined], tails[at[joined]]
-    call = innermost(arrows.ts_ns[tails], arrows.thread[tails], start_ns[calls], end_ns[calls], thread[calls])
-    target = innermost(arrows.ts_ns[heads], arrows.thread[heads], start_ns[work], end_ns[work], thread[work])
+    call = _around(events, calls, arrows, tails[at[joined]])
+    target = _around(events, work, arrows, heads[joined])
     hit = (call >= 0) & (target >= 0)
+    correlation: Int64 = events.correlation.copy()
     correlation[work[target[hit]]] = correlation[calls[call[hit]]]
+    return correlation
+
+
+def _around(events: Events, chosen: Int64, arrows: Flows, ends: Int64) -> Int64:
+    """Which of the chosen events stands around each end of an arrow (indexes into `chosen`), -1 for none."""
+    start, end = events.start_ns[chosen], events.end_ns[chosen]
+    return innermost(arrows.ts_ns[ends], arrows.thread[ends], start, end, events.thread[chosen])

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.trace.kineto.arguments import Arguments
-from deepscope.trace.kineto.decode import Args, Buffer, Event, exact_times, nanoseconds
+from deepscope.trace.kineto.decode import Args, Buffer, Event
 from deepscope.trace.kineto.heads import Group, Heads
 from deepscope.trace.kineto.moments import Moments
+from deepscope.trace.kineto.times import exact_times, nanoseconds
 from deepscope.trace.kineto.values import Table
 from deepscope.trace.model import Int32, Int64
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from deepscope.trace.kineto.decode import Args, Buffer, Event, counter_values
+from deepscope.trace.kineto.decode import FAILURES, NOTHING, Args, Buffer, Event
 from deepscope.trace.kineto.values import Table, ints
 from deepscope.trace.model import CounterEvents, Flows, Int32, Int64, MemoryEvents
 
@@ -37,7 +38,7 @@ class Moments:
         """Samples of counters; `text` is the JSON array in which they stand."""
         rows = [
             (ts, strings[name], strings[series], value)
-            for name, ts, samples in zip(names, times.tolist(), counter_values(text), strict=True)
+            for name, ts, samples in zip(names, times.tolist(), _counter_values(text), strict=True)
             for series, value in samples.items()
         ]
         self._parts["counters"].append(np.array([row[:3] for row in rows], np.int64).reshape(-1, 3))
@@ -105,3 +106,24 @@ _MEMORY: tuple[Callable[[list[Args]], list[Any]], ...] = (
 
 _THREAD = {"memory": 1, "flows": 3, "launch_arrows": 3}
 """The column of the thread."""
+
+
+class _Values(msgspec.Struct, gc=False):
+    ph: str = ""
+    args: msgspec.Raw = NOTHING
+
+
+_decode_values = msgspec.json.Decoder(list[_Values]).decode
+
+
+def _counter_values(piece: Buffer) -> Iterator[dict[str, float]]:
+    """The samples of each counter event (`ph: C`) in `piece`, in order."""
+    for event in _decode_values(piece):
+        if event.ph != "C":
+            continue
+        try:
+            args = msgspec.json.decode(event.args)
+        except FAILURES:
+            args = None
+        samples = args.items() if isinstance(args, dict) else ()
+        yield {k: float(v) for k, v in samples if isinstance(v, (int, float)) and abs(v) < 1e300}

@@ -1,4 +1,4 @@
-"""The stream of a trace's bytes, cut into pieces of whole events: head, events, tail, in whatever order and spacing."""
+"""The stream of a trace's bytes, cut into pieces of whole events."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deepscope.errors import NotATraceError
-from deepscope.trace.kineto.decode import FAILURES, TOO_DEEP, Buffer, Event, decode_events, normalise, spans
+from deepscope.trace.kineto.decode import FAILURES, Buffer, Event, decode_events
+from deepscope.trace.kineto.file_head import ADVICE, FileHead, take_head
+from deepscope.trace.kineto.file_tail import take_tail
+from deepscope.trace.kineto.repair import TOO_DEEP, decodable, spans
+from deepscope.trace.kineto.text import BLANK, Text
 
 __all__ = ["Piece", "Pieces"]
 
-_ARRAY_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(rb"}\s*(,)\s*{\s*[\"}]")
-_BLANK = b" \t\r\n"
-_BOM = b"\xef\xbb\xbf"
 _LOOK_BACK = 1 << 12  # and twice as much each time
 _OVERLAP = 1 << 12
-_MOST_HEADS = 32
-"""Places named `traceEvents` that are tried: more than a few are no head of a trace."""
 _EVENTS = "\0events"
 """Stands for the key before the array of events, so that no other key is taken for it."""
-_ADVICE = "give a Kineto or Chrome trace (.json or .json.gz)"
 
 
 class Piece(NamedTuple):
@@ -45,14 +43,16 @@ class Pieces:
         self.damage = ""
         self.read_events = 0
         self._path = path
-        self._chunks = iter(chunks)
-        # Within the array of events it begins with "[", in place of the comma before the next event.
-        self._buffer = bytearray()
-        self._ended = False
+        # Within the array of events its buffer begins with "[", in place of the comma before the next event.
+        self._text = Text(chunks)
+        self._head: FileHead | None = None
+        self._has_looked = False
         self._enough = 0
-        self._is_bare = False
         self._has_phases = False
-        self._has_head: bool | None = None
+
+    @property
+    def _is_bare(self) -> bool:
+        return self._head is not None and self._head.is_bare
 
     def take(self, size: int) -> bytes | None:
         """The next events as a JSON array of at most `size` bytes, undecoded; None where no such piece is left.
@@ -61,22 +61,22 @@ class Pieces:
         """
         if not self._found_head():
             return None
-        while len(self._buffer) < size and self._fill():
+        while len(self._text.buffer) < size and self._text.fill():
             pass
-        if self._ended:
+        if self._text.has_ended:
             return None
         cut = self._last_between(size)
         if cut < 0:
             return None
-        text = bytes(memoryview(self._buffer)[:cut]) + b"]"
-        del self._buffer[:cut]
-        self._buffer[0] = ord("[")
+        text = bytes(memoryview(self._text.buffer)[:cut]) + b"]"
+        del self._text.buffer[:cut]
+        self._text.buffer[0] = ord("[")
         return text
 
     def give_back(self, texts: list[bytes]) -> None:
         """Puts the last texts taken, in their order, before what comes next."""
         for text in reversed(texts):
-            self._buffer[:1] = text[:-1] + b","
+            self._text.buffer[:1] = text[:-1] + b","
 
     def count_taken(self, events: int) -> None:
         """A text taken held so many events."""
@@ -90,9 +90,9 @@ class Pieces:
             return
         while not closed:
             # An event of many megabytes: looked at again when there is twice as much of it, not with every chunk.
-            while self._fill() and len(self._buffer) < self._enough:
+            while self._text.fill() and len(self._text.buffer) < self._enough:
                 pass
-            if self._ended:
+            if self._text.has_ended:
                 closed = yield from self._last_piece()
                 if not closed:
                     self._report_cut()
@@ -104,108 +104,32 @@ class Pieces:
                     closed = yield from self._by_brackets()
                     if self.damage:
                         return
-                    self._enough = 0 if self.read_events > before else 2 * len(self._buffer)
+                    self._enough = 0 if self.read_events > before else 2 * len(self._text.buffer)
                 else:
                     yield self._counted(piece)
-        self._read_tail()
+        tail = take_tail(self._text, is_bare=self._is_bare)
+        if tail is None:
+            self.damage = f"ends behind event {self.read_events:,}, the last"
+        else:
+            self.metadata |= tail
         if self._is_bare and not self._has_phases:
-            raise NotATraceError(f"{self._path}: is JSON without events; {_ADVICE}")
-
-    def _fill(self) -> bool:
-        chunk = next(self._chunks, None)
-        if chunk is None:
-            self._ended = True
-            return False
-        self._buffer += chunk
-        return True
+            raise NotATraceError(f"{self._path}: is JSON without events; {ADVICE}")
 
     def _counted(self, piece: Piece) -> Piece:
         self.read_events += len(piece.events)
         self._has_phases = self._has_phases or any(event.ph for event in piece.events)
         return piece
 
-    # --- the head
-
     def _found_head(self) -> bool:
-        if self._has_head is None:
-            self._has_head = self._read_head()
-        return self._has_head
-
-    def _read_head(self) -> bool:
-        """Leaves the buffer at the array of events, its bracket included; False where the file ends before it."""
-        while len(self._buffer) < 64 and self._fill():
-            pass
-        if self._buffer.startswith(_BOM):
-            del self._buffer[: len(_BOM)]
-        while not (rest := self._buffer.lstrip(_BLANK)) and self._fill_anew():
-            pass
-        self._buffer = rest
-        if self._buffer.startswith(b"["):
-            self._is_bare = True
-            return True
-        searched = tried = 0
-        while self._buffer.startswith(b"{") and tried < _MOST_HEADS:
-            match = _ARRAY_KEY.search(self._buffer, searched)
-            if match is None:
-                searched = self._where_the_key_may_begin(searched)
-                if not self._fill_to(2 * len(self._buffer) - searched):
-                    break
-            elif (head := _object(self._buffer[: match.start()] + b'"traceEvents":0}')) is not None:
-                head.pop("traceEvents", None)
-                self.metadata |= head
-                del self._buffer[: match.end() - 1]
-                return True
-            else:  # a key of that name further down, or bad JSON
-                searched = match.end()
-                tried += 1
-        if self._is_cut_object():
-            return False
-        raise NotATraceError(f"{self._path}: {self._what_it_is()}")
-
-    def _where_the_key_may_begin(self, searched: int) -> int:
-        """Nothing before that can become the key of the events, whatever comes."""
-        key = self._buffer.rfind(b'"traceEvents"', searched)
-        if key >= 0 and not self._buffer[key + len(b'"traceEvents"') :].strip(_BLANK + b":"):
-            return key
-        return max(searched, len(self._buffer) - 64)
-
-    def _fill_anew(self) -> bool:
-        self._buffer.clear()
-        return self._fill()
-
-    def _fill_to(self, size: int) -> bool:
-        """At least one chunk more, up to a size; False where there is none."""
-        if not self._fill():
-            return False
-        while len(self._buffer) < size and self._fill():
-            pass
-        return True
-
-    def _is_cut_object(self) -> bool:
-        try:
-            msgspec.json.decode(self._buffer)
-        except FAILURES as error:
-            return self._buffer.lstrip(_BLANK).startswith(b"{") and "truncated" in str(error)
-        return False
-
-    def _what_it_is(self) -> str:
-        body = bytes(self._buffer).strip(_BLANK)
-        if not body:
-            return "is empty; was the run ended before the trace was written?"
-        try:
-            msgspec.json.decode(body)
-        except FAILURES:
-            if body.startswith(b"PK\3\4"):
-                return f"is a zip archive; unpack it, or name the trace in it: zip://NAME::{self._path}"
-            what = "holds binary data" if b"\0" in body[:1024] else "holds no JSON"
-            return f"{what}; {_ADVICE}"
-        return f"is JSON without `traceEvents`; {_ADVICE}"
-
-    # --- the events
+        if not self._has_looked:
+            self._has_looked = True
+            self._head = take_head(self._text, self._path)
+            self.metadata |= self._head.metadata if self._head is not None else {}
+        return self._head is not None
 
     def _cut_piece(self) -> Piece | None:
         """The events up to the last cut that decodes; None if none does."""
-        buffer = self._buffer
+        buffer = self._text.buffer
         end = len(buffer)
         for _ in range(4):
             cut = self._last_between(end)
@@ -233,7 +157,7 @@ class Pieces:
         while start > 0:
             stop, start = min(end, start + _OVERLAP), max(0, start - look_back)
             look_back *= 2
-            cuts = [match.start(1) for match in _BETWEEN.finditer(self._buffer, start, stop)]
+            cuts = [match.start(1) for match in _BETWEEN.finditer(self._text.buffer, start, stop)]
             if cuts:
                 return cuts[-1]
         return -1
@@ -243,28 +167,28 @@ class Pieces:
         rest: dict[str, Any] = {}
         try:
             if self._is_bare:
-                piece = bytes(self._buffer)
+                piece = bytes(self._text.buffer)
             else:
-                keys = _decode_object(b'{"\\u0000events":' + self._buffer)
+                keys = _decode_object(b'{"\\u0000events":' + self._text.buffer)
                 piece = bytes(keys.pop(_EVENTS))
                 rest = {key: msgspec.json.decode(value) for key, value in keys.items() if key != "traceEvents"}
             events = decode_events(piece)
         except FAILURES:
             return (yield from self._by_brackets())
         self.metadata |= rest
-        self._buffer = bytearray(b"" if self._is_bare else b"}")
+        self._text.buffer = bytearray(b"" if self._is_bare else b"}")
         yield self._counted(Piece(events, piece))
         return True
 
     def _by_brackets(self) -> Generator[Piece, None, bool]:
         """The events that stand whole in the buffer, the slow and sure way; returns whether the array closes here."""
-        found, close = spans(memoryview(self._buffer)[1:])
-        whole = [bytes(self._buffer[span.start + 1 : span.stop + 1]) for span in found]
+        found, close = spans(memoryview(self._text.buffer)[1:])
+        whole = [bytes(self._text.buffer[span.start + 1 : span.stop + 1]) for span in found]
         yield from self._tolerantly(whole)
         if close >= 0:
-            del self._buffer[: close + 2]
+            del self._text.buffer[: close + 2]
         elif found:
-            self._buffer[: found[-1].stop + 1] = b"["
+            self._text.buffer[: found[-1].stop + 1] = b"["
         if close == TOO_DEEP and not self.damage:
             self.damage = f"is nested without end in event {self.read_events + 1:,}"
         return close >= 0
@@ -274,7 +198,7 @@ class Pieces:
         try:
             events = decode_events(piece)
         except FAILURES:
-            shaped = [_decodable(event) for event in whole]
+            shaped = [decodable(event) for event in whole]
             if None in shaped:
                 shaped = shaped[: shaped.index(None)]
                 self.damage = f"is damaged in event {self.read_events + len(shaped) + 1:,}"
@@ -282,53 +206,11 @@ class Pieces:
             events = decode_events(piece)
         yield self._counted(Piece(events, piece))
 
-    # --- the tail
-
     def _report_cut(self) -> None:
         if not self.damage:
-            inside = bool(self._buffer.strip(_BLANK + b"[,"))
+            inside = bool(self._text.buffer.strip(BLANK + b"[,"))
             number = self.read_events + inside
             self.damage = f"ends in the middle of event {number:,}" if inside else f"ends after event {number:,}"
 
-    def _read_tail(self) -> None:
-        while self._fill():
-            pass
-        tail = _tail(self._buffer, is_bare=self._is_bare)
-        if tail is None:
-            self.damage = f"ends behind event {self.read_events:,}, the last"
-        else:
-            self.metadata |= tail
-
-
-def _decodable(event: bytes) -> bytes | None:
-    """The event as it is, or normalised, or None where neither decodes."""
-    for text in (event, normalise(event)):
-        if text is None:
-            return None
-        try:
-            decode_events(b"[" + text + b"]")
-        except FAILURES:
-            continue
-        return text
-    return None
-
 
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
-
-def _object(text: bytes | bytearray) -> dict[str, Any] | None:
-    try:
-        value = msgspec.json.decode(text)
-    except FAILURES:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _tail(text: bytearray, *, is_bare: bool) -> dict[str, Any] | None:
-    """The keys after the array: `, "a": 1}` or `}`; nothing may follow a bare array. None where it is not whole."""
-    if is_bare:
-        return None if text.strip(_BLANK) else {}
-    value = _object(b'{"traceEvents":0' + text)
-    if value is not None:
-        value.pop("traceEvents", None)
-    return value

@@ -23,8 +23,8 @@ def earlier_traces(found: Sequence[FoundTrace], profile: Profile) -> list[FoundT
         for one in found
         if one.run not in runs
         and one.time_ns < recorded_ns
-        and one.peek.stage == shown[0].peek.stage
-        and (one.peek.program == profile.trace.program or "" in {one.peek.program, profile.trace.program})
+        and one.identity.stage == shown[0].identity.stage
+        and (one.identity.program == profile.trace.program or "" in {one.identity.program, profile.trace.program})
     ]
 
 

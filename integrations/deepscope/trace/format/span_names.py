@@ -1,10 +1,13 @@
-"""The names under which scopes stand in torch's own recording, and how to read them back.
+"""The names and categories of DeepScope's spans.
+
+In torch's own recording, until a trace is made of it, all that is known of a span is its name:
 
 | name | stands for |
 |---|---|
 | `@ds:17` | a run of scope 17, a line |
 | `@dm:17` | a call of scope 17, a module |
 | `@da:3` | annotation 3 of the window, by whatever name |
+| `@dw:0` | the window, until it is known at its end whether it had steps: then step 0, else nothing |
 | `@dt:` | a moment: the span's start |
 | `@do:81200` | the thread was off the CPU for 81,200 ns on the line that is open, since the last line began or ended |
 | `@dl:14,17:1843` | runs of lines 14 and, within it, 17, from 1,843 ns before the thread's last moment to that moment |
@@ -21,24 +24,44 @@ from typing import NamedTuple
 __all__ = [
     "LATE",
     "LINE",
+    "LINE_CATEGORY",
     "MODULE",
+    "MODULE_CATEGORY",
+    "MODULE_TITLE",
     "MOMENT_NAME",
     "OFF_CPU",
+    "OFF_CPU_CATEGORY",
+    "PHASE_ANNOTATIONS",
+    "STEP_PREFIX",
+    "WINDOW_NAME",
     "ScopeEvent",
     "annotation_name",
+    "is_late",
+    "is_own",
     "late_name",
     "line_name",
     "module_name",
     "off_cpu_name",
     "parse_name",
     "parse_off_cpu",
+    "step_name",
 ]
 
 LINE, MODULE, LATE = "@ds:", "@dm:", "@dl:"
 MOMENT_NAME = "@dt:"
 OFF_CPU = "@do:"
+WINDOW_NAME = "@dw:0"
+_ANNOTATION = "@da:"
 _MOST_DIGITS = 16
 """More nanoseconds than that are months."""
+
+LINE_CATEGORY, MODULE_CATEGORY, OFF_CPU_CATEGORY = "python_line", "python_module", "python_off_cpu"
+"""In the finished trace."""
+MODULE_TITLE = "nn.Module: "
+"""In the finished trace: what a module's span is called, before its class."""
+STEP_PREFIX = "ProfilerStep#"
+PHASE_ANNOTATIONS = {f"deepscope.{phase}": phase for phase in ("data", "forward", "backward", "optimizer")}
+"""Annotation → phase of training; torch itself marks data loaders, optimizers and backward nodes."""
 
 
 class ScopeEvent(NamedTuple):
@@ -62,7 +85,12 @@ def module_name(scope: int) -> str:
 
 def annotation_name(number: int) -> str:
     """The name of an annotation's span."""
-    return f"@da:{number}"
+    return f"{_ANNOTATION}{number}"
+
+
+def step_name(step: int) -> str:
+    """The name of a step's span, torch's own."""
+    return f"{STEP_PREFIX}{step}"
 
 
 def late_name(scopes: Iterable[int], began_ns: int) -> str:
@@ -80,6 +108,16 @@ def parse_off_cpu(name: str) -> int | None:
     digits = name[len(OFF_CPU) :]
     is_number = digits.isascii() and digits.isdecimal() and len(digits) < _MOST_DIGITS
     return int(digits) if is_number and name.startswith(OFF_CPU) else None
+
+
+def is_late(name: str) -> bool:
+    """Whether it is the name of a late span."""
+    return name.startswith(LATE)
+
+
+def is_own(name: str) -> bool:
+    """Whether a span of that name in torch's recording is DeepScope's, and no annotation of the user's."""
+    return name.startswith((LINE, MODULE, LATE, MOMENT_NAME, OFF_CPU))
 
 
 def parse_name(name: str) -> ScopeEvent | None:

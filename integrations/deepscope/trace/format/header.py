@@ -1,0 +1,352 @@
+"""The `deepscope` object of a trace (docs/trace-format.md), in one shape for who writes it and who reads it.
+
+A trace is input from strangers: `read_header` keeps what is well formed and leaves the rest at its default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import msgspec
+import msgspec.inspect
+
+__all__ = [
+    "FORMAT",
+    "LOWERED_TO_CALLER",
+    "LOWERED_TO_FUNCTION",
+    "LOWERED_TO_LOOP",
+    "CallStackAccount",
+    "Configuration",
+    "Device",
+    "File",
+    "Git",
+    "Header",
+    "LineAccount",
+    "ScopeRow",
+    "StepLengths",
+    "Worker",
+    "WorkerLine",
+    "glance",
+    "read_header",
+]
+
+FORMAT = 2
+
+LOWERED_TO_LOOP, LOWERED_TO_FUNCTION, LOWERED_TO_CALLER = "loop", "function", "caller"
+"""What stands for a line where detail was lowered: the loop that it begins, its function, the line that called it."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""So that sums over many stay exact."""
+LineNumber = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """How a recording was configured: the options that a trace tells, as the user gave them."""
+
+    wait: int = 1
+    """Steps of each cycle that pass unrecorded."""
+    warmup: int = 1
+    """Steps of each cycle with torch's tracing switched on and nothing kept."""
+    active: int = 3
+    """Steps of each cycle that are recorded; each cycle writes one file."""
+    repeat: int = 1
+    """Cycles; 0 for as many as the run has."""
+    skip_first: int = 0
+    """Steps before the first cycle."""
+    lines: bool = True
+    """Record the executing lines of user code."""
+    modules: bool = True
+    """Record the calls of `nn.Module`s, too; they hang on the same hooks, which go in for either."""
+    source: str = "text"
+    """What of the user's files goes into the trace: their `text`, a `hash` of it, or `none`."""
+    record_shapes: bool = False
+    """Record the shapes of operators' arguments, from which FLOPs follow."""
+    profile_memory: bool = False
+    max_slowdown: float | None = 2.0
+    """Times as long as without lines that a window may take before detail is lowered; None for any."""
+    max_entries: int = 250_000
+    """Runs of lines that a window may record before detail is lowered; each costs 1.2 kB of memory at its end."""
+    with_stack: bool = False
+    """torch's own stacks; line scopes say more and cost less."""
+    with_flops: bool = False
+    """Implies `record_shapes`: torch writes no FLOPs into a trace."""
+    with_modules: bool = False
+    all_threads: bool | None = None
+    """Record threads that the user starts, too; None for where torch can do so safely: from 2.14 on, and not with
+    `profile_memory`."""
+
+
+class Device(msgspec.Struct, frozen=True):
+    """The devices in use."""
+
+    type: str = ""
+    """`cuda` (ROCm, too), `xpu`, `mps`, …; `cpu` where there is none."""
+    name: str = ""
+    count: Count = 0
+
+
+class Git(msgspec.Struct, frozen=True):
+    """The commit that the project stood at."""
+
+    commit: str
+    dirty: bool = False
+    """Whether files differed from it."""
+
+
+class File(msgspec.Struct, omit_defaults=True):
+    """A file that scopes name."""
+
+    path: str
+    """Absolute as recorded."""
+    sha256: str = ""
+    """Of the text in UTF-8; "" with `source="none"`, and for files that are not the user's."""
+    text: str | None = None
+    """With `source="text"` alone."""
+
+
+class ScopeRow(msgspec.Struct, array_like=True, frozen=True):
+    """What the events `args.scope = N` stand for: row N of the table of scopes."""
+
+    kind: Annotated[int, msgspec.Meta(ge=0, le=1)]
+    """0 a line, 1 a module."""
+    file: int
+    """Index into `Header.files`; -1 for none."""
+    line: LineNumber
+    name: str
+    """A line's function, by its qualified name; a module's class."""
+    first_line: int = 0
+    """Of a line's function."""
+    path: str = ""
+    """Of a module, dotted, in its root."""
+    python_module: str = ""
+    """Where a module's class is defined."""
+
+
+class LineAccount(msgspec.Struct):
+    """The recorder's own account of the lines of a window."""
+
+    backend: str | None = None
+    """`monitoring` or `settrace`; None where no lines were recorded."""
+    entries: Count = 0
+    cost_ns: float = 0.0
+    """Calibrated nanoseconds an entry."""
+    total_ns: Count = 0
+    """What all of it cost: entries without a scope, calls of functions and the making of scopes, too."""
+    calls: Count = 0
+    """Of functions of user code."""
+    left_alone: Count = 0
+    """Calls of code without scopes that a hook was called for (`settrace` alone)."""
+    slowdown: float = 1.0
+    """How much longer Python's instructions took while lines were recorded."""
+    on_core: float = 1.0
+    """Of the time in which the thread could run, the part in which it had a core."""
+    budget: Count = 0
+    """Scopes that a line which never holds an operator may have."""
+    over_budget: list[tuple[Count, Count]] = []
+    """Number of a scope, and its entries that were not recorded."""
+    lowered: list[tuple[Count, str]] = []
+    """Number of a scope, and what stands for it: `loop`, `function` or `caller`."""
+    modules_only: bool = False
+    """From some time on no line was recorded at all."""
+    threads: Count = 0
+    """On which user code was recorded."""
+    unrecorded_threads: Count = 0
+    """On which it ran unrecorded."""
+    warnings: list[str] = []
+
+
+class StepLengths(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How long steps took, without the first one of the run: medians, 0 where not known."""
+
+    recorded_steps: Count = 0
+    recorded_ns: Count = 0
+    other_steps: Count = 0
+    other_ns: Count = 0
+
+
+class WorkerLine(msgspec.Struct, array_like=True, frozen=True):
+    """What one data-loader worker spent on one line in the window."""
+
+    file: Count
+    """Index into `Header.files`."""
+    line: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+    function: str
+    self_ns: Count
+    calls: Count = 0
+    cpu_ns: Count = 0
+    """The part of `self_ns` on the CPU."""
+
+
+class Worker(msgspec.Struct):
+    """A data loader's worker process."""
+
+    pid: int = 0
+    worker_id: int = 0
+    num_workers: Count = 0
+    """How many its loader has; 0 where not known."""
+    lines: list[WorkerLine] = []
+    wall_ns: Count = 0
+
+
+class CallStackAccount(msgspec.Struct, frozen=True):
+    """What became of the operators' `Call stack`s."""
+
+    operators: Count = 0
+    written: Count = 0
+    depth: Count = 0
+    """Frames that a stack may have."""
+    cut: Count = 0
+    """Stacks that had more."""
+
+
+class Header(msgspec.Struct, kw_only=True):
+    """Where, when and of what a trace was recorded; short values stand first, so that a glance at a file finds them."""
+
+    format: Count = 0
+    """0 for a trace that DeepScope did not record."""
+    version: str = ""
+    """DeepScope's."""
+    run_id: str = ""
+    """The same word in every trace that one process group wrote in one run."""
+    stage: str = ""
+    """`fit`, `validate`, `test`, `predict`, `sanity_check`; "" outside Lightning."""
+    window: Count | None = None
+    """Number of the window in its stage."""
+    rank: Count | None = None
+    world_size: Count | None = None
+    complete: bool = True
+    """False when an exception, Ctrl-C or running out of memory ended the window early."""
+    program: str = ""
+    """The script as seen from `project_root`, the module of `python -m`, or `notebook`; never its arguments."""
+    recorded_at: str = ""
+    """ISO 8601 with offset."""
+    hostname: str = ""
+    pid: Count = 0
+    all_threads: bool | None = None
+    """Whether torch recorded all threads or only the training thread and autograd's; None where torch cannot tell."""
+    device: Device = Device()
+    versions: dict[str, str] = {}
+    """Of `python`, `torch` and `lightning`."""
+    configuration: Configuration | None = None
+    schedule: dict[str, Count] | None = None
+    """The schedule's numbers as used, where a short run shortened it; None for a function of the user's."""
+    recorder_ns: dict[str, Count] = {}
+    """What `prepare`, `start`, `stop` and `export` of the window cost the thread that recorded."""
+    pace: StepLengths = StepLengths()
+    phases: dict[str, str] = {}
+    """Names of the annotations that mark phases, and the phases."""
+    metadata: dict[str, Any] = {}
+    """What the user gave to `add_metadata`."""
+    project_root: str = ""
+    git: Git | None = None
+    call_stacks: CallStackAccount = CallStackAccount()
+    lines: LineAccount = msgspec.field(default_factory=LineAccount)
+    files: list[File | None] = []
+    scopes: list[ScopeRow | None] = []
+    workers: list[Worker] = []
+
+    @property
+    def source(self) -> str:
+        """What of the user's files is in the trace: `text`, `hash` or `none`."""
+        return self.configuration.source if self.configuration is not None else "none"
+
+    def texts(self) -> Iterator[File]:
+        """The files that are well formed."""
+        return (file for file in self.files if file is not None)
+
+    def path_of(self, file: int) -> str:
+        """The path of a file by its number; "" for one that is not there."""
+        found = self.files[file] if 0 <= file < len(self.files) else None
+        return found.path if found is not None else ""
+
+
+def read_header(value: object) -> Header:
+    """The header as far as it is well formed; an empty one for a trace that has none.
+
+    A file or scope that is not as the format says becomes None, so that the numbers of the others stay right; any other
+    row of a list is left out.
+    """
+    if not isinstance(value, dict):
+        return Header()
+    header: Header = _salvaged(value, Header)
+    header.format = header.format or 1
+    return header
+
+
+_START = re.compile(rb'"deepscope"\s*:\s*\{')
+_SHORT_VALUES = re.compile(rb'(?:\s*"[^"\\]*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[-+.\w]+)\s*(?:,|(?=\})))*')
+
+
+def glance(head: bytes) -> Header:
+    """What the first bytes of a trace's text tell of its header: the short values, which stand first."""
+    start = _START.search(head)
+    if start is None:
+        return Header()
+    values = _SHORT_VALUES.match(head, start.end())
+    assert values is not None
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        found: Header = _salvaged(msgspec.json.decode(b"{%s}" % values[0].strip().removesuffix(b",")), Header)
+        return found
+    return Header()
+
+
+_MALFORMED = (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError)
+
+
+def _salvaged(value: dict[Any, Any], kind: Any) -> Any:
+    """Raises one of `_MALFORMED` where a field without a default is not well formed."""
+    with suppress(*_MALFORMED):
+        return msgspec.convert(value, kind)
+    found = {}
+    for name, of_field in _fields(kind).items():
+        if name in value:
+            with suppress(*_MALFORMED):
+                found[name] = _part(value[name], of_field)
+    return kind(**found)
+
+
+def _part(value: Any, kind: Any) -> Any:
+    """`value` as `kind` has it, of a list and a mapping what is well formed; raises one of `_MALFORMED` otherwise."""
+    with suppress(*_MALFORMED):
+        return msgspec.convert(value, kind)
+    if get_origin(kind) is list and isinstance(value, list):
+        (element,) = get_args(kind)
+        rows = (_row(one, element) for one in value)
+        return [row for row in rows if row is not None or NoneType in get_args(element)]
+    if get_origin(kind) is dict and isinstance(value, dict):
+        _, element = get_args(kind)
+        return {key: one for key, row in value.items() if (one := _row(row, element)) is not None}
+    with_fields = _with_fields(kind)
+    if isinstance(value, dict) and with_fields is not None:
+        return _salvaged(value, with_fields)
+    return msgspec.convert(value, kind)
+
+
+def _row(value: Any, kind: Any) -> Any:
+    """The same, of an array, too, that stands for an object; None where it is not well formed."""
+    with_fields = _with_fields(kind)
+    if isinstance(value, list) and with_fields is not None:
+        value = dict(zip(_fields(with_fields), value, strict=False))
+    try:
+        return _part(value, kind)
+    except _MALFORMED:
+        return None
+
+
+def _with_fields(kind: Any) -> Any:
+    """The structure that `kind` is, or may be beside None; None for any other type."""
+    kinds = get_args(kind) if get_origin(kind) is UnionType else (kind,)
+    return next((one for one in kinds if is_dataclass(one) or msgspec.inspect.is_struct_type(one)), None)
+
+
+@cache
+def _fields(kind: Any) -> dict[str, Any]:
+    """The types of a structure's fields, in the order of an array that stands for it."""
+    return get_type_hints(kind, include_extras=True)

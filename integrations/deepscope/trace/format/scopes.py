@@ -1,0 +1,67 @@
+"""What DeepScope's own scope events stand for: a row of the file's table, or the event's name where the table fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deepscope.trace.format.header import LOWERED_TO_FUNCTION, LOWERED_TO_LOOP, Header, ScopeRow
+from deepscope.trace.format.span_names import MODULE_TITLE
+from deepscope.trace.model import Int32, Int64, Kind, Scope
+from deepscope.trace.names import parse_frame
+
+__all__ = ["resolve_scopes", "scope_of"]
+
+
+def resolve_scopes(
+    header: Header, kind: Any, scope_argument: Int64, name: Int32, strings: list[str]
+) -> tuple[list[Scope], Int32]:
+    """The scopes of a trace and, for each event, an index into them (-1: no scope event); docs/trace-format.md.
+
+    A row of the table that is not as the format says is not believed: the event's own name is parsed in its place.
+    """
+    scopes, table = _table(header)
+    column = np.full(len(kind), -1, np.int32)
+    rows = np.flatnonzero((kind == Kind.LINE_SCOPE) | (kind == Kind.MODULE_SCOPE))
+    if not len(rows):
+        return scopes, column
+    by_name: dict[tuple[int, int], int] = {}
+    keys = np.stack([kind[rows].astype(np.int64), scope_argument[rows], name[rows].astype(np.int64)], axis=1)
+    unique, inverse = np.unique(keys, axis=0, return_inverse=True)
+    resolved = []
+    for event_kind, argument, event_name in unique.tolist():
+        index = table.get((event_kind, argument), -1)
+        if index < 0:
+            index = by_name.setdefault((event_kind, event_name), len(scopes))
+            if index == len(scopes):
+                scopes.append(_from_name(event_kind, strings[event_name]))
+        resolved.append(index)
+    column[rows] = np.array(resolved, np.int32)[inverse.reshape(-1)]
+    return scopes, column
+
+
+def scope_of(row: ScopeRow, header: Header, lowered: str = "") -> Scope:
+    """What a row of the table stands for."""
+    return Scope(header.path_of(row.file), row.line, row.name, row.first_line, row.path, row.python_module, lowered)
+
+
+def _table(header: Header) -> tuple[list[Scope], dict[tuple[int, int], int]]:
+    """The good rows, and (kind, number in the file's table) → index into them."""
+    lowered = {number: way for number, way in header.lines.lowered if way in (LOWERED_TO_LOOP, LOWERED_TO_FUNCTION)}
+    scopes: list[Scope] = []
+    table: dict[tuple[int, int], int] = {}
+    for number, row in enumerate(header.scopes):
+        if row is None or (row.kind == 0 and not (row.line and header.path_of(row.file))):
+            continue
+        kind = Kind.MODULE_SCOPE if row.kind == 1 else Kind.LINE_SCOPE
+        table[int(kind), number] = len(scopes)
+        scopes.append(scope_of(row, header, lowered.get(number, "")))
+    return scopes, table
+
+
+def _from_name(kind: int, name: str) -> Scope:
+    if kind == Kind.MODULE_SCOPE:
+        return Scope("", 0, name.removeprefix(MODULE_TITLE))
+    frame = parse_frame(name)
+    return Scope(frame.path, frame.line, frame.function) if frame else Scope("", 0, name)

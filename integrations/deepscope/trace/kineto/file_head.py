@@ -1,0 +1,105 @@
+"""What stands before a trace's events: other top-level keys, a byte order mark, or nothing at all."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+
+from deepscope.errors import NotATraceError
+from deepscope.trace.kineto.decode import FAILURES
+from deepscope.trace.kineto.text import BLANK, Text
+
+__all__ = ["ADVICE", "FileHead", "read_object", "take_head"]
+
+ADVICE = "give a Kineto or Chrome trace (.json or .json.gz)"
+
+_ARRAY_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BOM = b"\xef\xbb\xbf"
+_MOST_TRIED = 32
+"""Places named `traceEvents` that are tried: more than a few are no head of a trace."""
+
+
+class FileHead(NamedTuple):
+    """What a file begins with."""
+
+    metadata: dict[str, Any]
+    is_bare: bool
+    """The file is the array of events alone."""
+
+
+def take_head(text: Text, path: str) -> FileHead | None:
+    """Takes it from the text, which is left at the array of events, its bracket included.
+
+    None where the file ends before the events. Raises `NotATraceError` on what is no trace at all.
+    """
+    text.fill_to(64)
+    if text.buffer.startswith(_BOM):
+        del text.buffer[: len(_BOM)]
+    while not (rest := text.buffer.lstrip(BLANK)) and _fill_anew(text):
+        pass
+    text.buffer = rest
+    if text.buffer.startswith(b"["):
+        return FileHead({}, is_bare=True)
+    searched = tried = 0
+    while text.buffer.startswith(b"{") and tried < _MOST_TRIED:
+        match = _ARRAY_KEY.search(text.buffer, searched)
+        if match is None:
+            searched = _where_the_key_may_begin(text.buffer, searched)
+            if not text.fill_to(2 * len(text.buffer) - searched):
+                break
+        elif (keys := read_object(text.buffer[: match.start()] + b'"traceEvents":0}')) is not None:
+            keys.pop("traceEvents", None)
+            del text.buffer[: match.end() - 1]
+            return FileHead(keys, is_bare=False)
+        else:  # a key of that name further down, or bad JSON
+            searched = match.end()
+            tried += 1
+    if _is_cut_object(text.buffer):
+        return None
+    raise NotATraceError(f"{path}: {_what_it_is(text.buffer, path)}")
+
+
+def read_object(text: bytes | bytearray) -> dict[str, Any] | None:
+    """The JSON object of a text; None for any other text."""
+    try:
+        value = msgspec.json.decode(text)
+    except FAILURES:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _where_the_key_may_begin(buffer: bytearray, searched: int) -> int:
+    """Nothing before that can become the key of the events, whatever comes."""
+    key = buffer.rfind(b'"traceEvents"', searched)
+    if key >= 0 and not buffer[key + len(b'"traceEvents"') :].strip(BLANK + b":"):
+        return key
+    return max(searched, len(buffer) - 64)
+
+
+def _fill_anew(text: Text) -> bool:
+    text.buffer.clear()
+    return text.fill()
+
+
+def _is_cut_object(buffer: bytearray) -> bool:
+    try:
+        msgspec.json.decode(buffer)
+    except FAILURES as error:
+        return buffer.lstrip(BLANK).startswith(b"{") and "truncated" in str(error)
+    return False
+
+
+def _what_it_is(buffer: bytearray, path: str) -> str:
+    body = bytes(buffer).strip(BLANK)
+    if not body:
+        return "is empty; was the run ended before the trace was written?"
+    try:
+        msgspec.json.decode(body)
+    except FAILURES:
+        if body.startswith(b"PK\3\4"):
+            return f"is a zip archive; unpack it, or name the trace in it: zip://NAME::{path}"
+        what = "holds binary data" if b"\0" in body[:1024] else "holds no JSON"
+        return f"{what}; {ADVICE}"
+    return f"is JSON without `traceEvents`; {ADVICE}"

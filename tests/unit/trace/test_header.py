@@ -1,0 +1,119 @@
+"""The `deepscope` object: written and read by one module, and believed as far as it is well formed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from deepscope.capture.options import RecordingOptions
+from deepscope.trace.format.header import (
+    FORMAT,
+    CallStackAccount,
+    Configuration,
+    Device,
+    File,
+    Git,
+    Header,
+    LineAccount,
+    ScopeRow,
+    StepLengths,
+    Worker,
+    WorkerLine,
+    glance,
+    read_header,
+)
+
+FULL = Header(
+    format=FORMAT,
+    version="1.2",
+    run_id="ab-1",
+    stage="fit",
+    window=3,
+    rank=1,
+    world_size=8,
+    complete=False,
+    program='train "x{y}.py',
+    recorded_at="2026-01-02T03:04:05+01:00",
+    hostname="h",
+    pid=77,
+    all_threads=True,
+    device=Device("cuda", "NVIDIA H100", 8),
+    versions={"python": "3.13.0", "torch": "2.13.0"},
+    configuration=Configuration(wait=2, source="hash", max_slowdown=None),
+    schedule={"wait": 1, "active": 3},
+    recorder_ns={"start": 5},
+    pace=StepLengths(recorded_steps=3, recorded_ns=40),
+    phases={"mine": "forward"},
+    metadata={"batch": {"size": 4}},
+    project_root="/p",
+    git=Git("c0ffee", dirty=True),
+    call_stacks=CallStackAccount(4, 3, 64, 1),
+    lines=LineAccount(backend="settrace", entries=9, cost_ns=1.5, over_budget=[(0, 7)], lowered=[(0, "loop")]),
+    files=[File("/p/a.py", "ab", "x = 1\n"), File("/lib/b.py")],
+    scopes=[ScopeRow(0, 0, 12, "main", 3), ScopeRow(1, 1, 0, "Linear", 0, "encoder.fc", "torch.nn")],
+    workers=[Worker(8, 0, 2, [WorkerLine(0, 12, "main", 500, 2, 400)], 900)],
+)
+PLAIN: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(FULL))
+JUNK = [None, 7, -1, 2**70, 1.5, "x", True, [], {}, [None], [[]], {"a": None}, [{"path": 3}], [[0, 0, "12", "main"]]]
+
+
+def test_what_was_written_is_read() -> None:
+    assert read_header(PLAIN) == FULL
+    assert all(getattr(FULL, field) != getattr(Header(), field) for field in Header.__struct_fields__)
+
+
+@pytest.mark.parametrize("field", Header.__struct_fields__)
+def test_junk_in_one_place_costs_no_other(field: str) -> None:
+    for junk in JUNK:
+        found = read_header(PLAIN | {field: junk})
+        others = [name for name in Header.__struct_fields__ if name != field]
+        assert [getattr(found, name) for name in others] == [getattr(FULL, name) for name in others]
+        msgspec.json.decode(msgspec.json.encode(found), type=Header)  # what is kept is as the format says
+
+
+@pytest.mark.parametrize("nested", ["lines", "configuration", "device", "pace", "call_stacks"])
+def test_junk_within_an_object_costs_no_other_part_of_it(nested: str) -> None:
+    for part in PLAIN[nested]:
+        found = getattr(read_header(PLAIN | {nested: PLAIN[nested] | {part: {"no": "such"}}}), nested)
+        kept = {name: getattr(found, name) for name in PLAIN[nested] if name != part}
+        assert kept == {name: getattr(getattr(FULL, nested), name) for name in kept}
+
+
+def test_a_damaged_row_of_a_table_keeps_its_place_and_of_a_list_it_is_left_out() -> None:
+    damaged = PLAIN | {
+        "files": [{"path": 3}, PLAIN["files"][0]],
+        "scopes": [[0, 0], PLAIN["scopes"][0]],
+        "lines": {"over_budget": [[1], [2, 3]]},
+        "workers": [{"lines": [[0], [0, 1, "f", 5, 1, "x"]]}, 8],
+    }
+    header = read_header(damaged)
+    assert header.files == [None, FULL.files[0]]
+    assert (header.path_of(0), header.path_of(1), header.path_of(2), header.path_of(-1)) == ("", "/p/a.py", "", "")
+    assert header.scopes == [None, FULL.scopes[0]]
+    assert header.lines.over_budget == [(2, 3)]
+    assert [worker.lines for worker in header.workers] == [[WorkerLine(0, 1, "f", 5, 1)]]
+
+
+@pytest.mark.parametrize("value", [None, 7, "x", []])
+def test_a_trace_of_others_has_an_empty_header(value: object) -> None:
+    assert read_header(value) == Header()
+    assert not read_header(value).format
+
+
+def test_a_glance_at_any_number_of_first_bytes_tells_nothing_but_the_truth() -> None:
+    text = b'{"schemaVersion":1,"deepscope":' + msgspec.json.encode(FULL) + b',"traceEvents":[]}'
+    short = [name for name, value in PLAIN.items() if not isinstance(value, (dict, list))]
+    short = short[: short.index("all_threads") + 1]
+    for cut in range(len(text)):
+        found = glance(text[:cut])
+        assert all(getattr(found, name) in (getattr(FULL, name), getattr(Header(), name)) for name in short)
+    assert all(getattr(glance(text), name) == getattr(FULL, name) for name in short)
+    assert glance(msgspec.json.format(text)) == glance(text)
+
+
+def test_a_recordings_options_are_its_configuration() -> None:
+    told = RecordingOptions(wait=4, record_shapes=True, max_slowdown=float("inf"), source="none").configuration
+    assert told == Configuration(wait=4, record_shapes=True, max_slowdown=None, source="none")
+    assert type(told) is Configuration
