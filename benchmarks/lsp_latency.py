@@ -20,7 +20,7 @@ from typing import Any
 from lsp_client import Client, is_ready, open_document
 from lsp_workspace import HOT_LINES, LINES, keep_profile, make_workspace
 from machine import describe_machine, describe_python
-from scales import Spread
+from measure import Spread
 from results import Goal, Result
 
 _HERE = Path(__file__).resolve().parent
@@ -82,7 +82,7 @@ def requests_ms(name: str, file: Path, cache: Path, rounds: int, seed: int) -> t
     if name == "deepscope":
         session.client.until(is_ready)
         if not (session.hover() and len(session.hints()) >= VIEWPORT * HOT_LINES // LINES - 1):
-            raise RuntimeError("the server shows no numbers: there is nothing to scales")
+            raise RuntimeError("the server shows no numbers: there is nothing to measure")
     actions = {
         HOVER: session.hover,
         FUNCTION_HOVER: session.function_hover,
