@@ -320,7 +320,7 @@ class ListedTrace(Answer, frozen=True, kw_only=True):
     program: str
     step_ns: int | None
     """Mean of a step."""
-    step_words: str
+    step_time_words: str
     """`2.79 s a step`"""
     rank: Natural | None
     world_size: int
@@ -339,7 +339,7 @@ class Run(Answer, frozen=True, kw_only=True):
     id: str
     recorded_ns: int
     program: str
-    step_words: str
+    step_time_words: str
     """Mean over the ranks. Where the training is among the traces, it is the training's. "" where it is not known."""
     ranks: int
     """How many."""
@@ -401,7 +401,7 @@ class Status(Answer, frozen=True, kw_only=True):
     """Null without a baseline."""
     newer: ShownTrace | None
     """The newest run, where an older one is shown because no code of the newest is here."""
-    step_words: str
+    step_time_words: str
     """`step 2.79 s`, beside a baseline `step 2.95 → 2.79 s`; "" where the trace has no steps."""
     chance_words: str
     """A remark where the change may be chance; else ""."""

@@ -55,7 +55,7 @@ export function listedTrace(change: Partial<ListedTrace> = {}): ListedTrace {
     run: "",
     program: "",
     stepNs: null,
-    stepWords: "",
+    stepTimeWords: "",
     rank: null,
     worldSize: 1,
     window: null,
@@ -67,7 +67,7 @@ export function listedTrace(change: Partial<ListedTrace> = {}): ListedTrace {
 }
 
 export function run(change: Partial<Run>): Run {
-  return { id: "a", recordedNs: 1_000_000_000_000, program: "", stepWords: "", ranks: 1, selected: false, traces: [listedTrace()], ...change };
+  return { id: "a", recordedNs: 1_000_000_000_000, program: "", stepTimeWords: "", ranks: 1, selected: false, traces: [listedTrace()], ...change };
 }
 
 export function shownTrace(change: Partial<ShownTrace> = {}): ShownTrace {
@@ -100,5 +100,5 @@ export function shownTrace(change: Partial<ShownTrace> = {}): ShownTrace {
 
 export function status(change: Partial<Status> = {}): Status {
   const nothing = { message: "", root: null, baseline: null, comparison: null, newer: null, chanceWords: "" };
-  return { ...nothing, state: "ready", trace: shownTrace(), stepWords: "step 2.79 s", ...change };
+  return { ...nothing, state: "ready", trace: shownTrace(), stepTimeWords: "step 2.79 s", ...change };
 }

@@ -10,12 +10,12 @@ describe("the status item", () => {
     const shown = statusWords("ready", status(), { edited: false }, now);
     expect(shown.text).toBe("$(flame) DeepScope 2.79 s");
     expect(shown.tooltip.slice(0, 2)).toEqual(["train.py, fit, steps 2–4, 5 min ago", "step 2.79 s"]);
-    expect(statusWords("ready", status({ stepWords: "" }), { edited: false }, now).text).toBe("$(flame) DeepScope fit");
+    expect(statusWords("ready", status({ stepTimeWords: "" }), { edited: false }, now).text).toBe("$(flame) DeepScope fit");
   });
 
   it("says whether a change has helped, and when it may be chance", () => {
     const comparison = { isChosen: false, stepsDiffer: false };
-    const words = { stepWords: "step 2.95 → 2.79 s", chanceWords: "within what steps of one run differ" };
+    const words = { stepTimeWords: "step 2.95 → 2.79 s", chanceWords: "within what steps of one run differ" };
     const shown = statusWords("ready", status({ baseline: shownTrace(), comparison, ...words }), { edited: false }, now);
     expect(shown.text).toBe("$(flame) DeepScope 2.95 → 2.79 s $(diff)");
     expect(shown.tooltip[1]).toBe("step 2.95 → 2.79 s, within what steps of one run differ");
@@ -28,13 +28,13 @@ describe("the status item", () => {
   });
 
   it("says that the text has changed, and that a baseline is compared with", () => {
-    const shown = statusWords("ready", status({ baseline: shownTrace({ path: "/w/old" }), stepWords: "step 2.79 → 2.79 s" }), { edited: true }, now);
+    const shown = statusWords("ready", status({ baseline: shownTrace({ path: "/w/old" }), stepTimeWords: "step 2.79 → 2.79 s" }), { edited: true }, now);
     expect(shown.text).toBe("$(flame) DeepScope 2.79 → 2.79 s $(edit) text changed since $(diff)");
     expect(shown.tooltip).toContain("compared with /w/old");
   });
 
   it("makes no icon of a name in a trace", () => {
-    const shown = statusWords("ready", status({ trace: shownTrace({ stage: "$(trash)" }), stepWords: "" }), { edited: false }, now);
+    const shown = statusWords("ready", status({ trace: shownTrace({ stage: "$(trash)" }), stepTimeWords: "" }), { edited: false }, now);
     expect(shown.text).not.toContain("$(trash)");
     expect(plain("a $(x) b")).toBe("a $\u200b(x) b");
   });
@@ -53,7 +53,7 @@ describe("the status item", () => {
 
 describe("the notice of a new trace", () => {
   it("names the hottest line as it stands now", () => {
-    const shown = status({ baseline: shownTrace(), comparison: { isChosen: false, stepsDiffer: true }, stepWords: "step 2.95 → 2.79 s" });
+    const shown = status({ baseline: shownTrace(), comparison: { isChosen: false, stepsDiffer: true }, stepTimeWords: "step 2.95 → 2.79 s" });
     expect(noticeWords(shownTrace(), shown, hotLine({ currentLine: 44 }))).toBe(
       "fit, steps 2–4: step 2.95 → 2.79 s; model.py:44 took 38 % of the device time",
     );

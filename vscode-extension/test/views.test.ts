@@ -116,8 +116,8 @@ describe("runs", () => {
   const rank3 = "/w/runs/b/x.rank3.1795185182862936653.pt.trace.json";
 
   it("are named by program, step and time, the newest first; a run of one trace is one row", () => {
-    const trace = listedTrace({ program: "tools/train.py", stage: "fit", stepWords: "2.79 s a step", device: "NVIDIA H100 80GB HBM3" });
-    const lone = run({ program: "tools/train.py", stepWords: "2.79 s a step", traces: [trace] });
+    const trace = listedTrace({ program: "tools/train.py", stage: "fit", stepTimeWords: "2.79 s a step", device: "NVIDIA H100 80GB HBM3" });
+    const lone = run({ program: "tools/train.py", stepTimeWords: "2.79 s a step", traces: [trace] });
     const members = [2.1e12, 2e12].map((recordedNs, place) =>
       listedTrace({ path: `${rank3}${1 - place}`, recordedNs, run: "b", stage: "fit", rank: 1 - place, selected: true, program: "ddp.py" }),
     );

@@ -189,7 +189,7 @@ def listed(**change: Any) -> ListedTrace:
         run="a",
         program="",
         step_ns=None,
-        step_words="",
+        step_time_words="",
         rank=None,
         world_size=1,
         window=None,
@@ -205,7 +205,7 @@ def test_traces_are_listed_by_run_the_newest_first() -> None:
     lone = listed(run="a", recorded_ns=1, program="tools/train.py", step_ns=2_790_000_000)
     ranks = [listed(run="b", recorded_ns=2 + rank, rank=rank, selected=rank == 0, program="ddp.py") for rank in (0, 1)]
     runs = runs_of([lone, *ranks])
-    assert [(run.program, run.step_words, run.ranks, run.selected) for run in runs] == [
+    assert [(run.program, run.step_time_words, run.ranks, run.selected) for run in runs] == [
         ("ddp.py", "", 2, True),
         ("tools/train.py", "2.79 s a step", 1, False),
     ]
@@ -217,7 +217,7 @@ def test_a_run_has_the_step_time_of_its_training_whatever_was_recorded_after_it(
         listed(stage=stage, recorded_ns=9 - place, step_ns=2_790_000_000 if stage == "fit" else 5_000)
         for place, stage in enumerate(["validate", "fit", "test"])
     ]
-    assert runs_of(stages)[0].step_words == "2.79 s a step"
+    assert runs_of(stages)[0].step_time_words == "2.79 s a step"
 
 
 def test_the_step_time_of_a_run_is_the_mean_of_the_newest_traces_of_its_ranks() -> None:
@@ -225,7 +225,7 @@ def test_the_step_time_of_a_run_is_the_mean_of_the_newest_traces_of_its_ranks() 
         listed(stage="fit", recorded_ns=recorded_ns, rank=rank, step_ns=step_s * SECOND)
         for recorded_ns, rank, step_s in ((9, 0, 4), (9, 1, 2), (8, 0, 7))
     ]
-    assert runs_of(windows)[0].step_words == "3 s a step"
+    assert runs_of(windows)[0].step_time_words == "3 s a step"
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_a_status_says_the_time_of_a_step_and_how_it_has_changed(
     project = Project("", Remembered(""))
     project.show(with_steps(*new), [], with_steps(*old) if old else None)
     status = status_of(project, None, "ready")
-    assert status.step_words == words
+    assert status.step_time_words == words
     assert status.chance_words.startswith(chance)
     assert bool(status.chance_words) == bool(chance)
 

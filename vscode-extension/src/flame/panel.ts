@@ -82,7 +82,7 @@ export class FlamePanel implements vscode.Disposable {
       metrics: ["device", "backward", "cpu"],
       rank: this.rank,
       ranks: [...trace.ranks],
-      caption: [`${graph.totalWords} ${graph.stepWords}, ${trace.stepsWords}`, this.session.status?.stepWords ?? ""]
+      caption: [`${graph.totalWords} ${graph.stepWords}, ${trace.stepsWords}`, this.session.status?.stepTimeWords ?? ""]
         .filter((words) => words !== "")
         .join(" · "),
       isDevice: trace.metric === "device",

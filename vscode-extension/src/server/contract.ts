@@ -236,7 +236,7 @@ export interface Status {
   /** The newest run, where an older one is shown because no code of the newest is here. */
   readonly newer: ShownTrace | null;
   /** `step 2.79 s`, beside a baseline `step 2.95 → 2.79 s`; "" where the trace has no steps. */
-  readonly stepWords: string;
+  readonly stepTimeWords: string;
   /** A remark where the change may be chance; else "". */
   readonly chanceWords: string;
 }
@@ -248,7 +248,7 @@ export const status: Reader<Status> = object({
   baseline: nullable(shownTrace),
   comparison: nullable(comparison),
   newer: nullable(shownTrace),
-  stepWords: text,
+  stepTimeWords: text,
   chanceWords: text,
 });
 
@@ -756,7 +756,7 @@ export interface ListedTrace {
   /** Mean of a step. */
   readonly stepNs: number | null;
   /** `2.79 s a step` */
-  readonly stepWords: string;
+  readonly stepTimeWords: string;
   readonly rank: number | null;
   readonly worldSize: number;
   /** Which of the run's recordings it is, from 0. */
@@ -776,7 +776,7 @@ export const listedTrace: Reader<ListedTrace> = object({
   run: text,
   program: text,
   stepNs: nullable(finite),
-  stepWords: text,
+  stepTimeWords: text,
   rank: nullable(natural),
   worldSize: finite,
   window: nullable(finite),
@@ -792,7 +792,7 @@ export interface Run {
   readonly recordedNs: number;
   readonly program: string;
   /** Mean over the ranks. Where the training is among the traces, it is the training's. "" where it is not known. */
-  readonly stepWords: string;
+  readonly stepTimeWords: string;
   /** How many. */
   readonly ranks: number;
   readonly selected: boolean;
@@ -802,7 +802,7 @@ export const run: Reader<Run> = object({
   id: text,
   recordedNs: finite,
   program: text,
-  stepWords: text,
+  stepTimeWords: text,
   ranks: finite,
   selected: flag,
   traces: list(listedTrace),

@@ -57,10 +57,10 @@ function ready(trace: ShownTrace, status: Status, file: { edited: boolean }, now
   const changed = file.edited ? " $(edit) text changed since" : "";
   const compared = baseline === undefined ? "" : " $(diff)";
   const newer = status.newer ?? undefined;
-  const step = status.stepWords;
+  const step = status.stepTimeWords;
   const tooltip = [
     [programName(trace.program), trace.stage, trace.stepsWords, recorded].filter((word) => word !== "").join(", "),
-    ...(step === "" ? [] : [stepWords(status)]),
+    ...(step === "" ? [] : [stepTimeWords(status)]),
     trace.path,
     `${trace.device}${trace.metric === "device" ? "" : " (CPU only: no device work in this trace)"}`,
     ...(trace.ranks.length > 1 ? [`${trace.ranks.length} ranks merged`] : []),
@@ -77,8 +77,8 @@ function ready(trace: ShownTrace, status: Status, file: { edited: boolean }, now
 }
 
 /** The time of a step, how it has changed, and whether that may be chance; "" where the trace has no steps. */
-export function stepWords({ stepWords, chanceWords }: Pick<Status, "stepWords" | "chanceWords">): string {
-  return [stepWords, chanceWords].filter((words) => words !== "").join(", ");
+export function stepTimeWords({ stepTimeWords, chanceWords }: Pick<Status, "stepTimeWords" | "chanceWords">): string {
+  return [stepTimeWords, chanceWords].filter((words) => words !== "").join(", ");
 }
 
 /** `train.py` of `tools/train.py`; a module as it is. */

@@ -175,7 +175,7 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
   private draw(): void {
     const trace = this.session.status?.trace;
     const metric = this.metric === "device" && trace?.metric === "cpu_self" ? "Operators' CPU time" : METRIC_WORDS[this.metric];
-    const words = [this.session.status?.stepWords ?? "", `${metric} ${this.lines?.stepWords ?? ""}`];
+    const words = [this.session.status?.stepTimeWords ?? "", `${metric} ${this.lines?.stepWords ?? ""}`];
     this.view.description = trace == null ? "" : words.filter((word) => word !== "").join(" · ");
     this.changed.fire(undefined);
     this.tellShown();

@@ -29,7 +29,7 @@ export function runRows(runs: readonly Run[], folders: readonly string[], nowMs:
       return [];
     }
     const label = run.program === "" ? relative(parentOf(newest.path), folders) : programName(run.program);
-    const facts = [run.stepWords, ageOf(run, nowMs), shortDevice(newest.device), newest.commit.slice(0, 8)];
+    const facts = [run.stepTimeWords, ageOf(run, nowMs), shortDevice(newest.device), newest.commit.slice(0, 8)];
     if (others.length === 0) {
       const rank = newest.rank === null || newest.rank === 0 ? "" : `rank ${newest.rank}`;
       return [{ kind: "trace", trace: newest, label, description: joined([...facts, newest.stage, rank, newest.sizeWords]) }];
@@ -56,7 +56,7 @@ export function tracesIn(rows: readonly (RunRow | TraceRow)[]): TraceRow[] {
 
 function traceRow(trace: ListedTrace, nowMs: number): TraceRow {
   const label = joined([trace.stage, trace.rank === null ? "" : `rank ${trace.rank}`]) || trace.name;
-  return { kind: "trace", trace, label, description: joined([trace.stepWords, ageOf(trace, nowMs), trace.sizeWords]) };
+  return { kind: "trace", trace, label, description: joined([trace.stepTimeWords, ageOf(trace, nowMs), trace.sizeWords]) };
 }
 
 function ageOf({ recordedNs }: { readonly recordedNs: number }, nowMs: number): string {

@@ -42,7 +42,7 @@ def status_of(project: Project, root: str | None, state: State, message: str = "
         baseline=_shown_trace(baseline),
         comparison=comparison,
         newer=_shown_trace(newer),
-        step_words=_step_words(baseline, profile),
+        step_time_words=_step_time_words(baseline, profile),
         chance_words=CHANCE if comparison is not None and comparison.steps_differ is False else "",
     )
 
@@ -88,7 +88,7 @@ def steps_words(count: int, first: int | None, last: int | None) -> str:
     return "1 step" if count == 1 else f"{count} steps"
 
 
-def _step_words(old: Profile | None, new: Profile | None) -> str:
+def _step_time_words(old: Profile | None, new: Profile | None) -> str:
     before, now = (None if profile is None else mean_step_ns(profile) for profile in (old, new))
     if now is None:
         return ""

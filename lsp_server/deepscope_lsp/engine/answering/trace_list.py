@@ -31,7 +31,7 @@ def listed_trace(found: FoundTrace, *, is_shown: bool) -> ListedTrace:
         run=f"{found.run.folder}#{found.run.word}",
         program=head.program or (program_of(kept) if kept is not None else ""),
         step_ns=step_ns,
-        step_words=_step_words(step_ns),
+        step_time_words=_step_time_words(step_ns),
         rank=head.rank if head.rank is not None else (info.ranks[0] if info is not None and info.ranks else None),
         world_size=head.world_size,
         window=head.window,
@@ -55,7 +55,7 @@ def _run(name: str, traces: list[ListedTrace]) -> Run:
         id=name,
         recorded_ns=traces[0].recorded_ns,
         program=next((trace.program for trace in traces if trace.program), ""),
-        step_words=_step_words(_mean_step_ns(traces)),
+        step_time_words=_step_time_words(_mean_step_ns(traces)),
         ranks=len({trace.rank for trace in traces}),
         selected=any(trace.selected for trace in traces),
         traces=traces,
@@ -73,5 +73,5 @@ def _mean_step_ns(traces: Sequence[ListedTrace]) -> float | None:
     return sum(of_rank.values()) / len(of_rank) if of_rank else None
 
 
-def _step_words(step_ns: float | None) -> str:
+def _step_time_words(step_ns: float | None) -> str:
     return "" if step_ns is None else f"{quantities.duration(step_ns)} a step"
