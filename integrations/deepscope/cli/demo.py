@@ -42,9 +42,8 @@ def demo(folder: Path, steps: int, batch_size: int, workers: int, rows: int) -> 
     The program learns from the sources of Python's own standard library. Two mistakes are planted in it; the report
     names their lines. It is copied to FOLDER, so that you can read, change and run it again.
     """
-    for package in ("torch", "lightning"):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtraError(package, "lightning")
+    if importlib.util.find_spec("lightning") is None:  # which brings torch
+        raise MissingExtraError("lightning", "lightning")
     folder.mkdir(parents=True, exist_ok=True)
     program = copy_program(folder)
     traces = folder / "deepscope_logs"

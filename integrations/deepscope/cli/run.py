@@ -53,7 +53,7 @@ def run(
     (`Trainer(profiler="deep")`, `deepscope.profile`) is run as it is. Options of `deepscope run` stand before PROGRAM.
     """
     if importlib.util.find_spec("torch") is None:
-        raise MissingExtraError("torch", "lightning")
+        raise MissingExtraError("torch", "torch")
     from deepscope.capture.program import Program, record_steps, record_whole
 
     recording = (record_whole if whole else record_steps)(folder, **given_options(options))

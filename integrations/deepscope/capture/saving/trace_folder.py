@@ -36,4 +36,4 @@ def check_space(folder: Path) -> None:
     except OSError:
         return
     if free_bytes < _FULL_BYTES:
-        raise RecorderError(f"the disk is full: {free_bytes // 1024:,} KB are free in {folder}")
+        raise RecorderError(f"the disk is full: {free_bytes // 1024:,} KiB are free in {folder}")
