@@ -46,7 +46,8 @@ async def _sections(editor: Editor, uri: str, line: int, definition: int, name: 
     yield "workspace symbols", "\n".join(_symbol(one) for one in symbols or ())
     highlights = await editor.text_document_document_highlight_async(types.DocumentHighlightParams(document, place))
     yield f"highlights of line {line}", "\n".join(_range(one.range) for one in highlights or ())
-    for command, argument in _commands(uri, line):
+    place = await editor.command("recordedLine", uri=uri, line=line)
+    for command, argument in [*_commands(uri, line), ("linePaths", {"file": place["file"], "line": place["line"]})]:
         yield f"deepscope.{command} {json.dumps(argument)}", _json(await editor.command(command, **argument))
 
 
@@ -61,6 +62,7 @@ def _commands(uri: str, line: int) -> list[tuple[str, dict[str, Any]]]:
         ("annotations", {"uri": uri}),
         ("resolvePath", {"path": "train.py", "line": line}),
         ("listTraces", {"limit": 1}),
+        ("listRuns", {"limit": 1}),
         ("status", {}),
     ]
 

@@ -19,5 +19,6 @@ export default tseslint.config(
       "@typescript-eslint/switch-exhaustiveness-check": "error",
     },
   },
+  { files: ["src/server/contract.ts"], rules: { "max-lines": "off" } }, // made by contract.py
   { files: ["*.mjs"], languageOptions: { globals: { process: "readonly" } } },
 );

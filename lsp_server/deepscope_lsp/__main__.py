@@ -19,14 +19,14 @@ def main(arguments: list[str] | None = None) -> int:
     if options.log_level != "debug":
         logging.getLogger("pygls").setLevel(logging.ERROR)  # it logs every message in full
     try:
+        from deepscope_lsp.assembly import create_server
         from deepscope_lsp.logs import quiet_pygls
-        from deepscope_lsp.server import create_server
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"pygls", "lsprotocol", "cattrs", "attrs"}:
             raise
         sys.stderr.write("deepscope: the language server needs pygls; run: pip install 'deepscope[lsp]'\n")
         return 1
-    # The protocol's types are a hundred thousand objects that live for ever: they need not be looked through again.
+    # The protocol's types are a hundred thousand objects that live for ever; the collector can leave them out.
     gc.disable()
     if options.log_level != "debug":
         quiet_pygls()

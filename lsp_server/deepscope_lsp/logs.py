@@ -1,4 +1,4 @@
-"""What pygls logs, without tracebacks for what an editor sent wrong: those say nothing of this server."""
+"""What pygls logs, without the tracebacks for an editor's mistakes: they say nothing of this server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNREADABLE = "Unable to deserialize message"
 
 
 def quiet_pygls() -> None:
-    """Has the loggers of pygls' message loop say in one line what is the editor's fault."""
+    """Makes the loggers of pygls' message loop say an editor's mistakes in one line."""
     for name in ("pygls.protocol.json_rpc", "pygls.io_", "pygls.server"):
         logging.getLogger(name).addFilter(_in_one_line)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lsprotocol import types
 
-from deepscope_lsp.engine.buffer import Buffer, Splice
+from deepscope_lsp.engine.files.buffer import Buffer, Splice
 
 __all__ = ["Units", "apply_change", "line_end", "line_of", "lines_of", "span", "whole_line"]
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from cattrs import transform_error
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
@@ -31,14 +32,14 @@ Step = Generator[tuple[Callable[..., Any], tuple[Any, ...], None], Any, None]
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Stands for a message that was answered, or cannot be, without a handler."""
+    """Stands for a message that needs no handler: it was answered already, or cannot be."""
 
 
 class DocumentProtocol(LanguageServerProtocol):
     """Hands the document notifications to the handlers registered for them, and does nothing else with them."""
 
     def structure_message(self, data: dict[str, Any]) -> Any:
-        """A message as its type; one that has not the shape of it is refused, a request with an error."""
+        """A message as its type. One of another shape is refused; a request is answered with an error."""
         try:
             return super().structure_message(data)
         except JsonRpcException as error:
@@ -49,8 +50,12 @@ class DocumentProtocol(LanguageServerProtocol):
                 self._send_response(number, error=JsonRpcInvalidParams(words).to_response_error())
             return Refused()
 
+    def _serialize_message(self, data: Any) -> Any:
+        """Serializes what is sent; this server's answers are structs."""
+        return msgspec.to_builtins(data) if isinstance(data, msgspec.Struct) else super()._serialize_message(data)
+
     def handle_message(self, message: Any) -> None:
-        """Hands a message to its handler; what is no message at all is left alone."""
+        """Hands a message to its handler; what is not a message of the protocol is left alone."""
         if isinstance(message, Refused):
             return
         if not hasattr(message, "jsonrpc"):

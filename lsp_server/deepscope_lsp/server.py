@@ -1,4 +1,4 @@
-"""The server: one session, and the features registered on it."""
+"""The server as its features see it: one session, and ways to speak with the editor."""
 
 from __future__ import annotations
 
@@ -6,30 +6,27 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import FeatureRequestError, JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from deepscope_lsp.engine.session import Document, Session
-from deepscope_lsp.engine.wording import in_message
+from deepscope_lsp.engine.wording.quantities import in_message
 from deepscope_lsp.positions import Units
 from deepscope_lsp.protocol import DocumentProtocol
 from deepscope_lsp.uris import to_uri
 
-if TYPE_CHECKING:
-    from deepscope_lsp.features.watching import Watcher
-
-__all__ = ["DeepScopeServer", "create_server"]
+__all__ = ["DeepScopeServer"]
 
 log = logging.getLogger("deepscope_lsp")
 
 QUIET_SECONDS = 0.2
-"""After an edit, for what need not be done at every keystroke."""
+"""The pause after an edit before what need not be done at every keystroke."""
 
 ANSWER_SECONDS = 5.0
-"""So long the editor may take to answer what needs no person."""
+"""How long the editor may take to answer what needs no person."""
 
 Answer = TypeVar("Answer")
 
@@ -54,8 +51,6 @@ class DeepScopeServer(LanguageServer):
         )
         self.session = Session(to_uri)
         self.units = Units()
-        self.watcher: Watcher
-        """Set when its feature is registered."""
         self._said: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_reporting = False
@@ -65,7 +60,7 @@ class DeepScopeServer(LanguageServer):
         return self.session.documents.get(uri)
 
     async def ask(self, request: Awaitable[Answer], patience_seconds: float | None = ANSWER_SECONDS) -> Answer | None:
-        """The editor's answer; None where it refuses, or says nothing for so long: an editor may promise too much."""
+        """The editor's answer; None where it refuses or is silent for `patience_seconds`: editors promise too much."""
         try:
             return await asyncio.wait_for(request, patience_seconds)
         except (asyncio.TimeoutError, JsonRpcException) as error:
@@ -105,7 +100,7 @@ class DeepScopeServer(LanguageServer):
                 project.loader.cancel()
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """What fails is logged: it is not the user's to mend. A request is answered with its error."""
+        """Logs what fails: the user cannot mend it. A request is answered with its error."""
         if source is FeatureRequestError or self._is_reporting:  # where the editor is gone, telling it fails too
             return
         log.error("%s: %s", getattr(source, "__name__", source), error)
@@ -120,15 +115,6 @@ class DeepScopeServer(LanguageServer):
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("background work failed", exc_info=error)
             self.window_log_message(types.LogMessageParams(types.MessageType.Error, f"{type(error).__name__}: {error}"))
-
-
-def create_server() -> DeepScopeServer:
-    """A server with all its features, not yet started."""
-    from deepscope_lsp.features import register_all
-
-    server = DeepScopeServer()
-    register_all(server)
-    return server
 
 
 def _version() -> str:

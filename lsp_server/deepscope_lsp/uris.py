@@ -1,4 +1,4 @@
-"""URIs of files and the paths that they name; names that are no UTF-8 survive the way there and back."""
+"""URIs of files and the paths that they name; names that are not UTF-8 survive both ways."""
 
 from __future__ import annotations
 

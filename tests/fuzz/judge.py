@@ -22,7 +22,7 @@ from deepscope.report.speedscope import speedscope_report
 from deepscope.report.tables import TABLES
 from deepscope.report.text import text_report
 from deepscope.store import load_profile
-from deepscope_lsp.engine.profile_index import ProfileIndex
+from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from fuzz.cases import Case
 
 __all__ = ["TooLongError", "judge", "judge_profile"]

@@ -25,6 +25,7 @@ def placeless(text: str, *folders: Path) -> str:
     for number, folder in enumerate(folders):
         for name in (folder.as_uri(), str(folder)):
             text = text.replace(name, f"<folder {number}>")
+    text = re.sub(r'"sizeWords": "[^"]+"', '"sizeWords": …', text)
     return re.sub(r'"sizeBytes": \d+', '"sizeBytes": …', text)  # a trace holds the folder's name
 
 

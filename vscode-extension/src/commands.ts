@@ -1,4 +1,4 @@
-/** The commands of the palette and the menus; each one line of what it does. */
+/** The commands of the palette and the menus, one line for each. */
 
 import * as vscode from "vscode";
 import type { Dashboard } from "./dashboard/dashboard";
@@ -61,11 +61,11 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
   };
 
   const actions: Readonly<Record<string, (...given: never[]) => unknown>> = {
-    // Of the views' rows; not in the palette.
+    // For the views' rows; not in the palette.
     "deepscope.open": async (row: LineArgument) => {
       const line = recordedOf(row);
       if (line !== undefined) {
-        void callPaths.show(line); // before the cursor says so: of a line whose file is not here it never does
+        void callPaths.show(line); // at once: the cursor never reaches a line whose file is not here
         await jumps.open(line);
       }
     },

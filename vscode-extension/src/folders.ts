@@ -1,4 +1,4 @@
-/** What lies below what, by path. */
+/** Which paths lie below which folders. */
 
 import * as path from "node:path";
 

@@ -1,4 +1,4 @@
-/** From a line of a trace to the editor. Where it stands is asked at the click: texts change while views are looked at. */
+/** From a line of a trace to the editor. The click asks where the line stands: texts change after a view was drawn. */
 
 import * as vscode from "vscode";
 import { notify } from "./notify";

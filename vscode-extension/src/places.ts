@@ -59,7 +59,7 @@ function isReadable(uri: vscode.Uri): boolean {
   return uri.scheme === "file" ? uri.authority === "" : uri.scheme === "vscode-notebook-cell";
 }
 
-/** Whether the file itself, at the end of all links, lies in a folder of the workspace. */
+/** Whether the file itself, all links resolved, lies in a folder of the workspace. */
 async function isInWorkspace(uri: vscode.Uri): Promise<boolean> {
   if (uri.scheme !== "file") {
     return vscode.workspace.getWorkspaceFolder(uri) !== undefined;

@@ -24,7 +24,7 @@ export class Session implements vscode.Disposable {
   private readonly subscriptions: vscode.Disposable[] = [];
   private currentStanding: Standing = "off";
   private current: Interpreter | undefined;
-  /** What there is in place of an interpreter with DeepScope. */
+  /** What was found instead of an interpreter with DeepScope. */
   private missing: Exclude<Resolution, { kind: "ready" } | { kind: "restricted" }> | undefined;
   private attempt = 0;
   private isTold = false;
@@ -71,7 +71,7 @@ export class Session implements vscode.Disposable {
     return this.currentStanding;
   }
 
-  /** Of the workspace folder that the active editor is in, else of the first that shows a trace. */
+  /** The status of the workspace folder that the active editor is in, else of the first that shows a trace. */
   get status(): Status | undefined {
     const active = vscode.window.activeTextEditor?.document.uri;
     const folder = active === undefined ? undefined : vscode.workspace.getWorkspaceFolder(active)?.uri.toString();
@@ -80,7 +80,7 @@ export class Session implements vscode.Disposable {
     return near?.trace != null ? near : (all.find((status) => status.trace !== null) ?? near ?? all[0]);
   }
 
-  /** The folder of a trace, by the server's own name for it; without a path the one that is shown. */
+  /** The workspace folder that holds a trace, as the server names it; without a path the folder that is shown. */
   private rootFor(path: string | null | undefined): string | undefined {
     const roots = [...this.statuses.keys()].filter((root) => root !== "");
     const holding = path == null ? [] : roots.filter((root) => isBelowAny(path, [vscode.Uri.parse(root).fsPath]));

@@ -38,9 +38,15 @@ export function nullable<T>(reader: Reader<T>): Reader<T | null> {
   return (value, at) => (value === null || value === undefined ? null : reader(value, at));
 }
 
-/** A field that an older server may leave out. */
+/** A field that may be left out. */
 export function withDefault<T>(reader: Reader<T>, fallback: T): Reader<T> {
   return (value, at) => (value === undefined ? fallback : reader(value, at));
+}
+
+export const nothing: Reader<null> = (value, at) => (value === null || value === undefined ? null : fail(at, "nothing", value));
+
+export function either<A, B>(one: Reader<A>, other: Reader<B>): Reader<A | B> {
+  return (value, at) => readOr(one, value) ?? other(value, at);
 }
 
 export function list<T>(reader: Reader<T>): Reader<T[]> {
@@ -54,7 +60,7 @@ export function oneOf<const T extends string>(...words: readonly T[]): Reader<T>
   return (value, at) => words.find((word) => word === value) ?? fail(at, words.map((word) => `"${word}"`).join(" or "), value);
 }
 
-/** One word and no other: what tells the members of a union apart. */
+/** One word and no other: it tells the members of a union apart. */
 export function literal<const T extends string>(word: T): Reader<T> {
   return oneOf(word);
 }

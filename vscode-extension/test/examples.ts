@@ -1,6 +1,10 @@
 /** Small answers of a server, for tests. */
 
-import type { CallPath, HotLine, ListedTrace, ShownTrace, Status } from "../src/server/contract";
+import type { HotAmount, HotGroup, HotLine, HotLines, LinePath, ListedTrace, Run, ShownTrace, Status } from "../src/server/contract";
+
+export function amount(share: number, words: string): HotAmount {
+  return { share, words: `${Math.round(100 * share)} % · ${words}` };
+}
 
 export function hotLine(change: Partial<HotLine> = {}): HotLine {
   return {
@@ -13,28 +17,31 @@ export function hotLine(change: Partial<HotLine> = {}): HotLine {
     text: "y = self.layer(x)",
     label: "12.4 ms · 38 %",
     share: 0.38,
+    shareWords: "38 %",
     totalShare: 0.5,
     perStepNs: 12_400_000,
     baselineNs: null,
+    baselineWords: "",
+    changeWords: "",
+    wholeWords: "device 37.2 ms",
     exact: true,
+    amounts: { device: amount(0.38, "12.4 ms") },
     numbers: { self_device_ns: 37_200_000 },
     ...change,
   };
 }
 
-export function callPath(name: string, line: number, totalNs: number, children: CallPath[] = []): CallPath {
-  return {
-    function: name,
-    file: "/p/model.py",
-    line,
-    uri: "file:///p/model.py",
-    currentLine: line + 100,
-    selfNs: 0,
-    totalNs,
-    totalCpuNs: 0,
-    share: 0,
-    children,
-  };
+export function hotGroup(name: string, file: string, amounts: HotGroup["amounts"]): HotGroup {
+  return { function: name, file, shortFile: file.replace("/p/", ""), amounts };
+}
+
+export function hotLines(change: Partial<HotLines>): HotLines {
+  return { metric: "device", stepWords: "per step", lines: [], functions: [], files: [], vanished: [], vanishedWords: "", ...change };
+}
+
+export function linePath(name: string, line: number, ns: number, children: LinePath[] = []): LinePath {
+  const place = { function: name, file: "/p/model.py", line, uri: "file:///p/model.py", currentLine: line + 100 };
+  return { ...place, ns, timeWords: `${ns} ns`, children };
 }
 
 export function listedTrace(change: Partial<ListedTrace> = {}): ListedTrace {
@@ -42,17 +49,25 @@ export function listedTrace(change: Partial<ListedTrace> = {}): ListedTrace {
     path: "/w/runs/a/host_1.fit.rank0.1795185182862936653.pt.trace.json.gz",
     name: "host_1.fit.rank0.1795185182862936653.pt.trace.json.gz",
     sizeBytes: 2 ** 20,
+    sizeWords: "1 MiB",
     recordedNs: 1_000_000_000_000,
     selected: false,
     run: "",
     program: "",
     stepNs: null,
+    stepTimeWords: "",
     rank: null,
+    worldSize: 1,
+    window: null,
     stage: "",
     device: "",
     commit: "",
     ...change,
   };
+}
+
+export function run(change: Partial<Run>): Run {
+  return { id: "a", recordedNs: 1_000_000_000_000, program: "", stepTimeWords: "", ranks: 1, selected: false, traces: [listedTrace()], ...change };
 }
 
 export function shownTrace(change: Partial<ShownTrace> = {}): ShownTrace {
@@ -65,20 +80,25 @@ export function shownTrace(change: Partial<ShownTrace> = {}): ShownTrace {
     program: "tools/train.py",
     stepNs: 2_790_000_000,
     stage: "fit",
+    alsoRecorded: [],
     ranks: [0],
     steps: 3,
     firstStep: 2,
     lastStep: 4,
+    stepsWords: "steps 2–4",
     step: null,
     commit: "",
     dirty: false,
     deviceNs: 1,
     busyNs: 1,
+    idleNs: 0,
+    wallNs: 1,
     warnings: [],
     ...change,
   };
 }
 
 export function status(change: Partial<Status> = {}): Status {
-  return { state: "ready", message: "", root: null, trace: shownTrace(), baseline: null, comparison: null, newer: null, ...change };
+  const nothing = { message: "", root: null, baseline: null, comparison: null, newer: null, chanceWords: "" };
+  return { ...nothing, state: "ready", trace: shownTrace(), stepTimeWords: "step 2.79 s", ...change };
 }

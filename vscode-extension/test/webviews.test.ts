@@ -6,7 +6,7 @@ import { drawnTree, frameLabels, framesOf } from "../src/flame/drawn";
 import { fromPage, toPage } from "../src/flame/messages";
 import { page } from "../src/page";
 import { read, readOr } from "../src/shape";
-import type { FlameGraph } from "../src/server/contract";
+import type { FlameGraph, FlameNode } from "../src/server/contract";
 
 describe("a click on a frame in torch-tb-profiler", () => {
   it("counts lines from 0: line 0 is the first of the file", () => {
@@ -71,25 +71,34 @@ describe("a key pressed in TensorBoard", () => {
 
 describe("the flame graph", () => {
   const place = { function: "Net.forward", file: "/p/model.py", line: 42, uri: "file:///p/model.py", currentLine: 44 };
+  const node = (frame: number, value: number, self: number, children: FlameNode[] = []): FlameNode => {
+    return { frame, value, self, valuePerStep: value / 2, selfPerStep: self / 2, words: `${value / 2} ns`, children };
+  };
   const graph: FlameGraph = {
     metric: "device",
+    of: "device",
+    rank: null,
+    unit: "nanoseconds",
     total: 100_000,
+    totalPerStep: 50_000,
+    totalWords: "50 µs",
+    stepWords: "per step",
     frames: [place, { ...place, line: 7, currentLine: null, uri: null }],
     roots: [
-      { frame: 0, value: 99_990, self: 9, children: [{ frame: 1, value: 50_000, self: 50_000, children: [] }] },
-      { frame: -1, value: 10, self: 10, children: [] },
+      node(0, 99_990, 9, [node(1, 50_000, 50_000)]),
+      node(-1, 10, 10),
     ],
   };
 
   it("sends names and indexes, no address", () => {
-    const tree = drawnTree(graph, 2);
-    expect(tree.children.map((node) => node.name)).toEqual(["Net.forward model.py:44"]); // the other is too thin to see
+    const tree = drawnTree(graph);
+    expect(tree.children.map((node) => node.name)).toEqual(["Net.forward model.py:44", "(no user line)"]);
     expect(tree.children[0]?.children[0]).toMatchObject({ name: "Net.forward model.py:7", frame: 1, self: 25_000 });
     expect(JSON.stringify(tree)).not.toContain("file://");
   });
 
   it("has times of one step", () => {
-    expect(drawnTree(graph, 2)).toMatchObject({ value: 50_000, children: [{ value: 49_995, self: 4.5 }] });
+    expect(drawnTree(graph)).toMatchObject({ value: 50_000, children: [{ value: 49_995, self: 4.5, words: "49995 ns" }, { value: 5 }] });
   });
 
   it("finds a line as recorded, in every function that it runs in", () => {
@@ -105,7 +114,7 @@ describe("the flame graph", () => {
   });
 
   it("sends what its page reads", () => {
-    const message = { type: "graph", root: drawnTree(graph, 2), metric: "device", metrics: ["device", "cpu"], rank: null, ranks: [0, 1], caption: "", isDevice: true };
+    const message = { type: "graph", root: drawnTree(graph), metric: "device", metrics: ["device", "cpu"], rank: null, ranks: [0, 1], caption: "", isDevice: true };
     expect(read(toPage, message, "message")).toEqual(message);
   });
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from deepscope.records import Profile
 from deepscope.store.files import TraceFile
 from deepscope.store.recognition import Recognizer
-from deepscope_lsp.engine.baseline import Baseline
-from deepscope_lsp.engine.loading import Loader
-from deepscope_lsp.engine.path_map import PathMap
-from deepscope_lsp.engine.presence import is_here
-from deepscope_lsp.engine.profile_index import ProfileIndex
+from deepscope_lsp.answers import Status
+from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.files.local_code import is_here
+from deepscope_lsp.engine.files.path_map import PathMap
+from deepscope_lsp.engine.files.unopened_files import UnopenedFiles
+from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.remembered import Remembered
 from deepscope_lsp.engine.settings import Settings
-from deepscope_lsp.engine.unopened import UnopenedFiles
+from deepscope_lsp.engine.traces.loader import Loader
 from deepscope_lsp.remap import LineMap
 
 __all__ = ["Project"]
@@ -35,26 +35,26 @@ class Project:
     baseline: Baseline | None = None
     baseline_index: ProfileIndex | None = None
     is_baseline_chosen: bool = False
-    """By hand: it stays when new runs come; else it is the run before, of the same program."""
+    """A chosen baseline stays when new runs come. One that is not chosen is the run before, of the same program."""
     compares_with_previous: bool = True
-    """Until somebody wants no comparison."""
+    """Whether a run is compared with the one before it; the user can end that."""
     paths: PathMap | None = None
     stamps: tuple[TraceFile, ...] = ()
     """The traces that were there when the profile was loaded."""
     newer: Profile | None = None
-    """Of the newest run, where another one is shown since no code of this one is here."""
+    """The newest run, where an older one is shown because no code of the newest is here."""
     listing: Recognizer = field(default_factory=Recognizer)
-    """Of the list of traces that a user chooses from."""
+    """Recognizes traces for the list that a user chooses from."""
     loader: Loader | None = None
     """The load under way."""
     orders: int = 0
-    """Loads that somebody asked for and that are not done."""
+    """How many loads that somebody asked for are not done."""
     asked: set[str] = field(default_factory=set)
     """Paths about which the user was asked already."""
     picked: dict[str, str] = field(default_factory=dict)
     """Cells of notebooks by URI, and the recorded ones that the user says they are."""
     error: str = ""
-    told: dict[str, Any] | None = None
+    told: Status | None = None
     """The status that the editor was told last."""
     unopened: UnopenedFiles = field(default_factory=UnopenedFiles)
 
@@ -77,7 +77,7 @@ class Project:
         self.paths = self._paths_of(profile, self.index.files, roots)
 
     def is_here(self, profile: Profile, roots: list[str]) -> bool:
-        """Whether code that a profile is of is on this machine."""
+        """Whether the code that ran in a profile is on this machine."""
         files = {line.file for line in profile.lines}
         return is_here(profile, self._paths_of(profile, files, roots))
 
@@ -113,7 +113,7 @@ class Project:
             self._compare()
 
     def learn(self, lesson: dict[str, str]) -> None:
-        """Remembers what a match teaches of paths."""
+        """Remembers what a match has taught about paths."""
         memory = self.remembered.memory
         if lesson and any(memory.path_mappings.get(recorded) != local for recorded, local in lesson.items()):
             memory.path_mappings.update(lesson)

@@ -23,7 +23,7 @@ class Memory(msgspec.Struct, kw_only=True):
     trace: str = ""
     """The trace or folder that was picked; "" for the newest."""
     is_run: bool = False
-    """The run was picked that the trace is of, with all its ranks."""
+    """Whether the whole run of that trace was picked, with all its ranks."""
     baseline: str = ""
     hidden: list[str] = []
     """Hidden findings: `code` or `code:path`."""

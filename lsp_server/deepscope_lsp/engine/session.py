@@ -7,18 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from deepscope.records import Finding
-from deepscope_lsp.engine.annotation import Mark
-from deepscope_lsp.engine.binding import Binding, bind
-from deepscope_lsp.engine.buffer import Buffer, Splice
-from deepscope_lsp.engine.copies import is_made
-from deepscope_lsp.engine.file_here import FileHere
-from deepscope_lsp.engine.hiding import hides
-from deepscope_lsp.engine.hover import HoverContext, Locate
-from deepscope_lsp.engine.path_map import FileMatch
+from deepscope_lsp.engine.files.binding import Binding, bind
+from deepscope_lsp.engine.files.buffer import Buffer, Splice
+from deepscope_lsp.engine.files.built_copies import is_copy
+from deepscope_lsp.engine.files.file_here import FileHere
+from deepscope_lsp.engine.files.mark import Mark
+from deepscope_lsp.engine.files.path_map import FileMatch
+from deepscope_lsp.engine.hidden_codes import hides
+from deepscope_lsp.engine.places import Locate
 from deepscope_lsp.engine.project import Project
 from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.remembered import Remembered
 from deepscope_lsp.engine.settings import Settings
+from deepscope_lsp.engine.wording.hover import HoverContext
 
 __all__ = ["Document", "Question", "Session"]
 
@@ -120,7 +121,7 @@ class Session:
         """A recorded file where it is open, else where it lies on disk; None where it is not here."""
         path = project.paths.local(recorded) if project.paths is not None else None
         opened = list(self._opened(project, recorded))
-        opened.sort(key=lambda pair: pair[0].path is not None and is_made(pair[0].path, self.roots))
+        opened.sort(key=lambda pair: pair[0].path is not None and is_copy(pair[0].path, self.roots))
         for document, binding in opened:
             # A copy of the file may be open too: a link leads to where the file itself is.
             if document.path == path or path is None:
@@ -137,7 +138,7 @@ class Session:
                 yield document, binding
 
     def hover_context(self, document: Document, mark: Mark, findings: Sequence[Finding] = ()) -> HoverContext | None:
-        """What hovers over a document say beside the numbers."""
+        """What hovers over a document say besides the numbers."""
         project, binding = document.project, document.binding
         if project is None or binding is None:
             return None
@@ -151,7 +152,7 @@ class Session:
         )
 
     def findings(self, document: Document) -> Iterator[tuple[int, Finding]]:
-        """The findings of a document that are not hidden, with the line where each stands now, its text unchanged."""
+        """The findings of a document that are not hidden and whose lines are unchanged, each with its current line."""
         project, binding = document.project, document.binding
         if project is None or binding is None or binding.mark is not Mark.NONE:
             return
@@ -172,7 +173,7 @@ class Session:
         return any(hides(entry, code, file, text) for entry in hidden)
 
     def main_project(self) -> Project | None:
-        """The one to ask about when nobody says which: the first that shows a profile."""
+        """The project that is meant when nobody says which: the first that shows a profile."""
         return next((project for project in self.projects if project.index is not None), None)
 
     def _by_nearness(self, path: str | None) -> list[Project]:
@@ -191,7 +192,7 @@ class Session:
         assert project.paths is not None
         match = project.paths.match(document.path, document.buffer.lines)
         if match.recorded is None and document.path is None:
-            # A cell has nothing but its content, which may have been edited since it was found, or picked.
+            # A cell is known by its content alone, which may have been edited since the cell was found or picked.
             known = (project.picked.get(document.uri), before)
             match = next((FileMatch(one) for one in known if one is not None and one in project.index.files), match)
         return match

@@ -49,7 +49,7 @@ _SECTIONS = ("watch", "inlayHints", "codeLens", "hover", "diagnostics", "highlig
 
 
 def read_settings(*layers: object) -> tuple[Settings, list[str]]:
-    """Settings from what an editor sends, later layers before earlier, and a sentence for each value that is no use.
+    """Settings from what an editor sends, and a sentence for each value that cannot be used; later layers win.
 
     A layer has nested objects (`{"inlayHints": {"detail": "all"}}`), dotted names (`{"inlayHints.detail": "all"}`), or
     both below a `deepscope` key. Unknown names are left alone: an editor has settings of its own. null means unset.

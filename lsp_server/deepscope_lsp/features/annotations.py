@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from deepscope_lsp.engine.annotation import annotate
-from deepscope_lsp.engine.answers import numbers_object
+from deepscope_lsp.answers import AnnotatedLine
+from deepscope_lsp.engine.answering.hot_lines import numbers_of
+from deepscope_lsp.engine.wording.annotation import annotate
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.session import Document
@@ -14,28 +15,28 @@ if TYPE_CHECKING:
 __all__ = ["measured_lines"]
 
 
-def measured_lines(server: DeepScopeServer, document: Document) -> list[dict[str, Any]]:
-    """One object a measured line: `line` as it stands now, `recordedLine`, `label`, `share`, `mark`, numbers."""
+def measured_lines(server: DeepScopeServer, document: Document) -> list[AnnotatedLine]:
+    """The lines as they stand now."""
     binding = document.binding
     if binding is None:
         return []
     with_changed = server.session.settings.changed_lines == "mark"
-    measure = binding.index.measure
+    scales = binding.index.scales
     found = []
     for shown in binding.shown_between(1, len(document.buffer.lines), with_changed=with_changed):
-        note = annotate(shown.record, measure)
+        note = annotate(shown.record, scales)
         found.append(
-            {
-                "line": shown.line,
-                "recordedLine": shown.record.line,
-                "function": shown.record.function,
-                "label": note.label,
-                "tooltip": note.tooltip,
-                "share": measure.share(shown.record.self_device_ns),
-                "totalShare": measure.share(shown.record.total_device_ns),
-                "weight": note.weight,
-                "mark": shown.mark.value,
-                "numbers": numbers_object(shown.record),
-            }
+            AnnotatedLine(
+                line=shown.line,
+                recorded_line=shown.record.line,
+                function=shown.record.function,
+                label=note.label,
+                tooltip=note.tooltip,
+                share=scales.share(shown.record.self_device_ns),
+                total_share=scales.share(shown.record.total_device_ns),
+                weight=note.weight,
+                mark=shown.mark.value,
+                numbers=numbers_of(shown.record),
+            )
         )
     return found

@@ -10,13 +10,13 @@ from lsprotocol import types
 from deepscope.errors import DeepScopeError, OptionError, TraceError
 from deepscope.records import Profile
 from deepscope.store.runs import Selection
-from deepscope_lsp.engine.candidates import Candidates, run_of
-from deepscope_lsp.engine.loading import CancelledLoadError, Loader, cached_profile
-from deepscope_lsp.engine.previous import earlier_traces, is_same_program
-from deepscope_lsp.engine.wording import in_settings
+from deepscope_lsp.engine.comparison.previous_run import earlier_traces, is_same_program
+from deepscope_lsp.engine.traces.candidates import Candidates, run_of
+from deepscope_lsp.engine.traces.loader import CancelledLoadError, Loader, cached_profile
+from deepscope_lsp.engine.wording.quantities import in_settings
 from deepscope_lsp.features import loading
 from deepscope_lsp.features.refreshing import refresh, tell_status
-from deepscope_lsp.features.watched import Watched, is_perhaps_unfinished
+from deepscope_lsp.features.trace_search import TraceSearch, is_perhaps_unfinished
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["find_newest", "find_previous", "read_picked", "read_previous", "tell_error"]
 
 EARLIER_RUNS = 20
-"""So many runs before the newest are looked at for one of the same program."""
+"""At most so many earlier runs are looked at for one of the same program."""
 
 FOREIGN_RUNS = 20
-"""So many of the newest runs are looked at for one whose code is here."""
+"""At most so many of the newest runs are looked at for one whose code is here."""
 
 
-async def read_picked(server: DeepScopeServer, project: Project, watched: Watched) -> Profile | None:
+async def read_picked(server: DeepScopeServer, project: Project, watched: TraceSearch) -> Profile | None:
     """The user's choice as it is, or a remote folder where nothing is here; None where neither is asked for.
 
     Raises:
@@ -49,7 +49,7 @@ async def read_picked(server: DeepScopeServer, project: Project, watched: Watche
 
 
 async def find_newest(
-    server: DeepScopeServer, project: Project, watched: Watched, *, strict: bool
+    server: DeepScopeServer, project: Project, watched: TraceSearch, *, strict: bool
 ) -> tuple[Profile, Profile | None]:
     """The newest run that can be read and whose code is here, and the newest of all where that is another one.
 
@@ -84,7 +84,7 @@ async def find_newest(
     raise problem or TraceError(project.error or "none of the traces can be read")
 
 
-async def find_previous(project: Project, watched: Watched, profile: Profile) -> Profile | Selection | None:
+async def find_previous(project: Project, watched: TraceSearch, profile: Profile) -> Profile | Selection | None:
     """The run before, of the same program; its selection where it was never read, None where there is none."""
     if not project.wants_previous:
         return None
@@ -136,7 +136,7 @@ async def _is_here(server: DeepScopeServer, project: Project, profile: Profile) 
 
 
 async def _read(
-    server: DeepScopeServer, project: Project, watched: Watched, path: str, selection: Selection | None = None
+    server: DeepScopeServer, project: Project, watched: TraceSearch, path: str, selection: Selection | None = None
 ) -> Profile:
     watched.tried = path
     tell_status(server, project, "loading", path)

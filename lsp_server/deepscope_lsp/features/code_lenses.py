@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from deepscope_lsp.engine import wording
-from deepscope_lsp.engine.annotation import Mark, total_words
-from deepscope_lsp.engine.outline import Definition, outline
+from deepscope_lsp.engine.files.mark import Mark
+from deepscope_lsp.engine.profile.outline import Definition, outline
+from deepscope_lsp.engine.wording import quantities
+from deepscope_lsp.engine.wording.annotation import total_words
 from deepscope_lsp.features.names import SHOW_CALLERS
 from deepscope_lsp.positions import whole_line
 
 if TYPE_CHECKING:
     from deepscope.records import Function
-    from deepscope_lsp.engine.binding import Binding
+    from deepscope_lsp.engine.files.binding import Binding
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer
 
@@ -34,7 +35,7 @@ def register(server: DeepScopeServer) -> None:
 
 
 def _lenses(server: DeepScopeServer, document: Document, binding: Binding) -> Iterator[types.CodeLens]:
-    measure = binding.index.measure
+    scales = binding.index.scales
     threshold = server.session.settings.code_lens_threshold
     if binding.mark is Mark.OTHER_TEXT and server.session.settings.changed_lines == "hide":
         return
@@ -42,17 +43,17 @@ def _lenses(server: DeepScopeServer, document: Document, binding: Binding) -> It
     seen = set()
     for function in binding.file.functions.values():
         line = binding.map.line_of(function.line)
-        if line is None or measure.share(function.total_device_ns) < threshold:
+        if line is None or scales.share(function.total_device_ns) < threshold:
             continue
         seen.add(function.line)
         edited = mark or (" (edited)" if _is_edited(binding, function) else "")
-        yield _lens(server, document, line, total_words(function, measure) + edited, function)
+        yield _lens(server, document, line, total_words(function, scales) + edited, function)
     for definition, own_ns in _classes(binding):
         line = binding.map.line_of(definition.line)
-        if line is None or definition.line in seen or measure.share(own_ns) < threshold:
+        if line is None or definition.line in seen or scales.share(own_ns) < threshold:
             continue
-        prefix = "" if measure.is_device else "CPU "
-        time, share = wording.duration(measure.per_step(own_ns)), wording.share(measure.share(own_ns))
+        prefix = "" if scales.is_device else "CPU "
+        time, share = quantities.duration(scales.per_step(own_ns)), quantities.share(scales.share(own_ns))
         yield _lens(server, document, line, f"{prefix}{time} · {share} in its methods{mark}", None)
 
 
@@ -74,7 +75,7 @@ def _is_edited(binding: Binding, function: Function) -> bool:
 
 
 def _classes(binding: Binding) -> Iterator[tuple[Definition, int]]:
-    """Classes with the own time of their methods and what is defined in those; totals would count calls twice."""
+    """Classes with the own time of their methods and of functions in these; total times would count calls twice."""
     functions = binding.file.functions.values()
     for definition in outline(binding.recorded_lines):
         if definition.is_class:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
@@ -14,20 +14,24 @@ from deepscope.errors import DeepScopeError, NoTraceError
 from deepscope.store.files import is_url
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import Selection
-from deepscope_lsp.engine.answers import call_paths, flame_graph, hot_lines, hot_modules, vanished_lines
-from deepscope_lsp.engine.candidates import run_of
-from deepscope_lsp.engine.discovery import find_traces, resolve_places
-from deepscope_lsp.engine.findings import finding_words
-from deepscope_lsp.engine.hiding import hiding
-from deepscope_lsp.engine.loading import Loader
-from deepscope_lsp.engine.named_places import resolve_place
-from deepscope_lsp.engine.profile_index import ProfileIndex
-from deepscope_lsp.engine.recorded_path import parts_of
-from deepscope_lsp.engine.trace_list import describe
-from deepscope_lsp.engine.wording import in_settings
-from deepscope_lsp.features import loading, questions
-from deepscope_lsp.features.annotations import measured_lines
-from deepscope_lsp.features.arguments import (
+from deepscope_lsp.answers import (
+    AnnotatedLine,
+    Caller,
+    CallPaths,
+    FlameGraph,
+    FoundFinding,
+    HotLines,
+    HotModules,
+    LinePaths,
+    ListedTrace,
+    Located,
+    RecordedLine,
+    ResolvedPath,
+    Run,
+    State,
+    Status,
+)
+from deepscope_lsp.arguments import (
     CallPathsArgument,
     FlameArgument,
     HideArgument,
@@ -44,57 +48,32 @@ from deepscope_lsp.features.arguments import (
     UriArgument,
     Where,
 )
+from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths
+from deepscope_lsp.engine.answering.flame_graph import flame_graph
+from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules
+from deepscope_lsp.engine.answering.named_places import resolve_place
+from deepscope_lsp.engine.answering.trace_list import listed_trace, runs_of
+from deepscope_lsp.engine.hidden_codes import hiding_entry
+from deepscope_lsp.engine.profile.profile_index import ProfileIndex
+from deepscope_lsp.engine.recorded_path import parts_of
+from deepscope_lsp.engine.traces.candidates import run_of
+from deepscope_lsp.engine.traces.discovery import find_traces, resolve_places
+from deepscope_lsp.engine.traces.loader import Loader
+from deepscope_lsp.engine.wording.findings import finding_words
+from deepscope_lsp.engine.wording.quantities import in_settings
+from deepscope_lsp.features import loading, questions
+from deepscope_lsp.features.annotations import measured_lines
 from deepscope_lsp.features.callers import callers, show_callers
 from deepscope_lsp.features.names import HIDE_FINDING, SHOW_CALLERS
-from deepscope_lsp.features.refreshing import refresh, status_object, tell_status
+from deepscope_lsp.features.refreshing import refresh, status_now, tell_status
 from deepscope_lsp.uris import to_path
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
+    from deepscope_lsp.features.watching import Watcher
     from deepscope_lsp.server import DeepScopeServer
 
 __all__ = ["register"]
-
-Argument = TypeVar("Argument", bound=msgspec.Struct)
-
-
-def register(server: DeepScopeServer) -> None:
-    """Registers the commands."""
-    commands = Commands(server)
-
-    def add(name: str, kind: type[Argument], run: Callable[[Argument], Awaitable[Any]]) -> None:
-        @server.command(name)
-        async def command(*arguments: Any) -> Any:
-            try:
-                argument = msgspec.convert(arguments[0] if arguments and arguments[0] is not None else {}, kind)
-                return await run(argument)
-            except msgspec.ValidationError as error:
-                raise JsonRpcInvalidParams(f"{name}: {error}") from error
-            except DeepScopeError as error:
-                raise JsonRpcException(error.told(in_settings), code=REQUEST_FAILED) from error
-
-    add("deepscope.hotLines", HotLinesArgument, commands.hot_lines)
-    add("deepscope.callPaths", CallPathsArgument, commands.call_paths)
-    add("deepscope.flamegraph", FlameArgument, commands.flamegraph)
-    add("deepscope.modules", HotModulesArgument, commands.modules)
-    add("deepscope.findings", Where, commands.findings)
-    add("deepscope.resolvePath", ResolveArgument, commands.resolve_path)
-    add("deepscope.locate", RecordedPlaceArgument, commands.locate)
-    add("deepscope.recordedLine", TextPlaceArgument, commands.recorded_line)
-    add("deepscope.recordedText", RecordedTextArgument, commands.recorded_text)
-    add("deepscope.mapFolder", MapFolderArgument, commands.map_folder)
-    add("deepscope.callers", PlaceArgument, commands.callers)
-    add(SHOW_CALLERS, PlaceArgument, commands.show_callers)
-    add("deepscope.annotations", UriArgument, commands.annotations)
-    add("deepscope.listTraces", ListArgument, commands.list_traces)
-    add("deepscope.selectTrace", PathArgument, commands.select_trace)
-    add("deepscope.setBaseline", PathArgument, commands.set_baseline)
-    add("deepscope.clearBaseline", Where, commands.clear_baseline)
-    add("deepscope.reload", Where, commands.reload)
-    add("deepscope.status", Where, commands.status)
-    add(HIDE_FINDING, HideArgument, commands.hide_finding)
-    add("deepscope.unhideFindings", Where, commands.unhide_findings)
-
 
 REQUEST_FAILED = -32803
 """The protocol's RequestFailed: a request that was understood and cannot be met."""
@@ -103,79 +82,76 @@ REQUEST_FAILED = -32803
 class Commands:
     """What each command does."""
 
-    def __init__(self, server: DeepScopeServer) -> None:
+    def __init__(self, server: DeepScopeServer, watcher: Watcher) -> None:
         self._server = server
+        self._watcher = watcher
 
-    async def hot_lines(self, argument: HotLinesArgument) -> dict[str, Any]:
+    async def hot_lines(self, argument: HotLinesArgument) -> HotLines:
         """The hottest lines of the trace, or of one open document."""
         project, index = self._shown(argument)
-        files = None
+        files, baseline = None, project.baseline
         if argument.uri is not None:
             document = self._server.document(argument.uri)
-            if document is None or document.binding is None or document.project is None:
-                return {"metric": index.profile.metric, "lines": [], "vanished": []}
-            project, index = document.project, document.binding.index
-            files = {document.binding.file.path}
-        locate, baseline = self._server.session.locate(project), project.baseline
-        return {
-            "metric": index.profile.metric,
-            "stepWords": index.measure.step_words,
-            "lines": hot_lines(index, locate, limit=argument.limit, files=files, baseline=baseline),
-            "vanished": vanished_lines(index, locate, baseline) if baseline is not None and files is None else [],
-        }
+            files = set()
+            if document is not None and document.binding is not None and document.project is not None:
+                project, index, baseline = document.project, document.binding.index, document.project.baseline
+                files = {document.binding.file.path}
+        locate = self._server.session.locate(project)
+        return hot_lines(index, locate, limit=argument.limit, files=files, baseline=baseline)
 
-    async def call_paths(self, argument: CallPathsArgument) -> dict[str, Any]:
+    async def call_paths(self, argument: CallPathsArgument) -> CallPaths:
         """The call tree with own and total times."""
         project, index = self._shown(argument)
-        roots = call_paths(index, self._server.session.locate(project), min_share=argument.min_share)
-        return {"metric": index.profile.metric, "roots": roots}
+        return call_paths(index, self._server.session.locate(project), min_share=argument.min_share)
 
-    async def flamegraph(self, argument: FlameArgument) -> dict[str, Any]:
+    async def line_paths(self, argument: RecordedPlaceArgument) -> LinePaths:
+        """Who calls a line and what it calls, on all paths."""
+        project, index = self._shown(argument)
+        return line_paths(index, self._server.session.locate(project), argument.file, argument.line)
+
+    async def flamegraph(self, argument: FlameArgument) -> FlameGraph:
         """Frames and the tree of their times."""
         project, index = self._shown(argument)
-        if argument.rank is not None and index.profile.trace.ranks != [argument.rank]:
-            index = await self._of_rank(project, index, argument.rank)
-        graph = flame_graph(index, self._server.session.locate(project), metric=argument.metric)
-        return {**graph, "rank": argument.rank}
+        rank, locate = argument.rank, self._server.session.locate(project)
+        if rank is not None and index.profile.trace.ranks != [rank]:
+            index = await self._of_rank(project, index, rank)
+        return flame_graph(index, locate, metric=argument.metric, rank=rank, min_share=argument.min_share)
 
-    async def modules(self, argument: HotModulesArgument) -> dict[str, Any]:
+    async def modules(self, argument: HotModulesArgument) -> HotModules:
         """The modules with the most device time."""
-        _, index = self._shown(argument)
-        modules = hot_modules(index, limit=argument.limit)
-        return {"metric": index.profile.metric, "stepWords": index.measure.step_words, "modules": modules}
+        return hot_modules(self._shown(argument)[1], limit=argument.limit)
 
-    async def findings(self, argument: Where) -> list[dict[str, Any]]:
+    async def findings(self, argument: Where) -> list[FoundFinding]:
         """All findings that are not hidden, the largest saving first, also those of no line."""
         project, index = self._shown(argument)
         locate = self._server.session.locate(project)
         answers = []
         for finding in index.profile.findings:
             if not self._server.session.is_hidden(project, finding.code, finding.file, finding.line):
-                found = locate(finding.file, finding.line) if finding.file else None
-                place = {"uri": found[0] if found else None, "currentLine": found[1] if found else None}
-                words = {"words": finding_words(finding, index.measure)}
-                answers.append({**msgspec.to_builtins(finding), **place, **words})
+                uri, line = (locate(finding.file, finding.line) if finding.file else None) or (None, None)
+                words = finding_words(finding, index.scales)
+                fields = msgspec.structs.asdict(finding)
+                answers.append(FoundFinding(**fields, uri=uri, current_line=line, words=words))
         return answers
 
-    async def resolve_path(self, argument: ResolveArgument) -> dict[str, Any] | None:
+    async def resolve_path(self, argument: ResolveArgument) -> ResolvedPath | None:
         """Where a path stands here that a trace or a dashboard names."""
-        found = resolve_place(self._server.session, self._project(argument), argument.path, argument.line)
-        return None if found is None else {"uri": found[0], "line": found[1], "known": found[2]}
+        return resolve_place(self._server.session, self._project(argument), argument.path, argument.line)
 
-    async def locate(self, argument: RecordedPlaceArgument) -> dict[str, Any] | None:
-        """Where a recorded line stands at this moment, and whether it is still the one that ran."""
+    async def locate(self, argument: RecordedPlaceArgument) -> Located | None:
+        """Where a recorded line stands at this moment, and whether it is what ran; null where its file is not here."""
         project, _ = self._shown(argument)
         here = self._server.session.file_here(project, argument.file)
         if here is None:
             return None
-        return {"uri": here.uri, "line": here.near(argument.line), "standing": here.standing(argument.line)}
+        return Located(uri=here.uri, line=here.near(argument.line), standing=here.standing(argument.line))
 
-    async def recorded_line(self, argument: TextPlaceArgument) -> dict[str, Any] | None:
+    async def recorded_line(self, argument: TextPlaceArgument) -> RecordedLine | None:
         """The recorded line that a line of an open document is, unchanged or edited; null for one that did not run."""
         document = self._server.document(argument.uri)
         binding = document.binding if document is not None else None
         home = binding.recorded_line(argument.line) if binding is not None else None
-        return None if binding is None or home is None else {"file": binding.file.path, "line": home}
+        return None if binding is None or home is None else RecordedLine(file=binding.file.path, line=home)
 
     async def recorded_text(self, argument: RecordedTextArgument) -> str | None:
         """A file as it ran; null where the trace has no text of it."""
@@ -200,24 +176,24 @@ class Commands:
         refresh(self._server)
         return lesson
 
-    async def callers(self, argument: PlaceArgument) -> list[dict[str, Any]]:
+    async def callers(self, argument: PlaceArgument) -> list[Caller]:
         """Who calls a line's function."""
         project, index, file, line = self._place(argument)
         return callers(self._server, project, index, file, line)
 
-    async def show_callers(self, argument: PlaceArgument) -> list[dict[str, Any]]:
+    async def show_callers(self, argument: PlaceArgument) -> list[Caller]:
         """The same, and the user picks one to go to."""
         project, index, file, line = self._place(argument)
         found = callers(self._server, project, index, file, line)
         self._server.start(show_callers(self._server, found))
         return found
 
-    async def annotations(self, argument: UriArgument) -> list[dict[str, Any]]:
+    async def annotations(self, argument: UriArgument) -> list[AnnotatedLine]:
         """All measured lines of an open document as they stand now."""
         document = self._server.document(argument.uri)
         return [] if document is None else measured_lines(self._server, document)
 
-    async def list_traces(self, argument: ListArgument) -> list[dict[str, Any]]:
+    async def list_traces(self, argument: ListArgument) -> list[ListedTrace]:
         """The traces in the configured places, the newest first."""
         loop = asyncio.get_running_loop()
         projects = [self._project(argument)] if argument.root is not None else self._server.session.projects
@@ -225,11 +201,14 @@ class Commands:
         for project in projects:
             listed.extend((trace, project) for trace in await self._listing(project))
         listed.sort(key=lambda pair: pair[0].newest_first)
-        shown = listed[: argument.limit]
-        told = await loop.run_in_executor(None, lambda: [describe(found) for found, _ in shown])
-        return [{**words, "selected": _is_shown(*pair)} for words, pair in zip(told, shown, strict=True)]
+        shown = [(trace, _is_shown(trace, project)) for trace, project in listed[: argument.limit]]
+        return await loop.run_in_executor(None, lambda: [listed_trace(one, is_shown=is_it) for one, is_it in shown])
 
-    async def select_trace(self, argument: PathArgument) -> dict[str, Any]:
+    async def list_runs(self, argument: ListArgument) -> list[Run]:
+        """The same by their runs."""
+        return runs_of(await self.list_traces(argument))
+
+    async def select_trace(self, argument: PathArgument) -> Status:
         """Shows a trace of the user's choice from now on, or the newest again."""
         project = self._project(argument)
         memory = project.remembered.memory
@@ -237,21 +216,21 @@ class Commands:
         chosen = (self._absolute(project, argument.path) if argument.path else "", argument.run)
         memory.trace, memory.is_run = chosen
         try:
-            await self._server.watcher.load_newest(project)
+            await self._watcher.load_newest(project)
         except DeepScopeError:
             if (memory.trace, memory.is_run) == chosen:  # else a later choice has cancelled this one
                 memory.trace, memory.is_run = before
             raise
         project.remembered.save()
-        return status_object(self._server, project, "ready")
+        return status_now(self._server, project, "ready")
 
-    async def reload(self, argument: Where) -> dict[str, Any]:
+    async def reload(self, argument: Where) -> Status:
         """Looks for traces now and loads what is to be shown."""
         project = self._project(argument)
-        await self._server.watcher.load_newest(project)
-        return status_object(self._server, project, "ready")
+        await self._watcher.load_newest(project)
+        return status_now(self._server, project, "ready")
 
-    async def set_baseline(self, argument: PathArgument) -> dict[str, Any]:
+    async def set_baseline(self, argument: PathArgument) -> Status:
         """Compares with another trace, or with what is shown now once a newer trace is there."""
         project, index = self._shown(argument)
         if argument.path is None:
@@ -263,9 +242,9 @@ class Commands:
             try:
                 project.compare_with(await loading.load(self._server, project, request))
             finally:
-                self._server.watcher.look()  # a load of a new trace that this one took the place of
+                self._watcher.look()  # this load may have taken the place of one of a new trace
         self._changed(project)
-        return status_object(self._server, project, "ready")
+        return status_now(self._server, project, "ready")
 
     async def clear_baseline(self, argument: Where) -> None:
         """Compares no longer."""
@@ -273,11 +252,11 @@ class Commands:
         project.compare_with(None)
         self._changed(project)
 
-    async def status(self, argument: Where) -> dict[str, Any]:
+    async def status(self, argument: Where) -> Status:
         """What is shown now."""
         project = self._project(argument)
-        state = "loading" if project.loader is not None else "ready" if project.index is not None else "none"
-        return status_object(self._server, project, "error" if project.error else state, project.error)
+        state: State = "loading" if project.loader is not None else "ready" if project.index is not None else "none"
+        return status_now(self._server, project, "error" if project.error else state, project.error)
 
     async def hide_finding(self, argument: HideArgument) -> None:
         """Hides a diagnostic's code on a line, in a file or everywhere; remembered for the workspace folder."""
@@ -288,7 +267,7 @@ class Commands:
             text = index.text_of(argument.file or "", argument.line)
             if not text.strip():
                 raise NoTraceError(f"{argument.file}:{argument.line}: the trace has no text of this line")
-        entry = hiding(argument.code, argument.file, text)
+        entry = hiding_entry(argument.code, argument.file, text)
         memory = project.remembered.memory
         if entry not in memory.hidden:
             memory.hidden.append(entry)
@@ -363,3 +342,54 @@ class Commands:
 def _is_shown(found: FoundTrace, project: Project) -> bool:
     shown = project.index.profile.trace if project.index is not None else None
     return shown is not None and found.file.path in (shown.paths or [shown.path])
+
+
+COMMANDS: dict[str, Callable[[Commands, Any], Awaitable[object]]] = {
+    "deepscope.hotLines": Commands.hot_lines,
+    "deepscope.callPaths": Commands.call_paths,
+    "deepscope.linePaths": Commands.line_paths,
+    "deepscope.flamegraph": Commands.flamegraph,
+    "deepscope.modules": Commands.modules,
+    "deepscope.findings": Commands.findings,
+    "deepscope.resolvePath": Commands.resolve_path,
+    "deepscope.locate": Commands.locate,
+    "deepscope.recordedLine": Commands.recorded_line,
+    "deepscope.recordedText": Commands.recorded_text,
+    "deepscope.mapFolder": Commands.map_folder,
+    "deepscope.callers": Commands.callers,
+    SHOW_CALLERS: Commands.show_callers,
+    "deepscope.annotations": Commands.annotations,
+    "deepscope.listTraces": Commands.list_traces,
+    "deepscope.listRuns": Commands.list_runs,
+    "deepscope.selectTrace": Commands.select_trace,
+    "deepscope.setBaseline": Commands.set_baseline,
+    "deepscope.clearBaseline": Commands.clear_baseline,
+    "deepscope.reload": Commands.reload,
+    "deepscope.status": Commands.status,
+    HIDE_FINDING: Commands.hide_finding,
+    "deepscope.unhideFindings": Commands.unhide_findings,
+}
+"""By name. Annotations say what each takes and answers; the extension's contract is made from them too."""
+
+
+def register(server: DeepScopeServer, watcher: Watcher) -> None:
+    """Registers the commands."""
+    commands = Commands(server, watcher)
+    for name, run in COMMANDS.items():
+        _register(server, commands, name, run)
+
+
+def _register(
+    server: DeepScopeServer, commands: Commands, name: str, run: Callable[[Commands, Any], Awaitable[object]]
+) -> None:
+    kind = get_type_hints(run)["argument"]
+
+    @server.command(name)
+    async def command(*arguments: Any) -> object:
+        try:
+            argument = msgspec.convert(arguments[0] if arguments and arguments[0] is not None else {}, kind)
+            return await run(commands, argument)
+        except msgspec.ValidationError as error:
+            raise JsonRpcInvalidParams(f"{name}: {error}") from error
+        except DeepScopeError as error:
+            raise JsonRpcException(error.told(in_settings), code=REQUEST_FAILED) from error

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope_lsp.documentation import page_uri
-from deepscope_lsp.engine import wording
-from deepscope_lsp.engine.annotation import Mark, annotate
-from deepscope_lsp.engine.findings import finding_words
+from deepscope_lsp.engine.files.mark import Mark
+from deepscope_lsp.engine.wording import quantities
+from deepscope_lsp.engine.wording.annotation import annotate
+from deepscope_lsp.engine.wording.findings import finding_words
 from deepscope_lsp.features.names import HOT_LINE, SOURCE
 from deepscope_lsp.positions import whole_line
 
 if TYPE_CHECKING:
     from deepscope.records import Finding
-    from deepscope_lsp.engine.binding import Binding, Shown
+    from deepscope_lsp.engine.files.binding import Binding, Shown
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer
 
@@ -63,7 +64,7 @@ def clear(server: DeepScopeServer, document: Document) -> None:
 
 
 def diagnose(server: DeepScopeServer, document: Document) -> list[types.Diagnostic]:
-    """The diagnostics of a document, on lines whose text is the measured one alone."""
+    """The diagnostics of a document; only lines whose text is what ran have any."""
     binding = document.binding
     if binding is None or document.project is None:
         return []
@@ -78,7 +79,7 @@ def diagnose(server: DeepScopeServer, document: Document) -> list[types.Diagnost
 
 def _hot_lines(server: DeepScopeServer, document: Document, binding: Binding) -> Iterator[types.Diagnostic]:
     for record in binding.file.lines.values():
-        severity = _severity(server, binding.index.measure.share(record.self_device_ns))
+        severity = _severity(server, binding.index.scales.share(record.self_device_ns))
         line = binding.map.line_of(record.line) if severity is not None else None
         if line is None or binding.mark is not Mark.NONE or document.project is None:
             continue
@@ -96,9 +97,9 @@ def _hot_line(
     shown: Shown,
     severity: types.DiagnosticSeverity | None,
 ) -> types.Diagnostic:
-    measure, record = binding.index.measure, shown.record
-    whose = "device" if measure.is_device else "operators'"
-    note = annotate(record, measure)
+    scales, record = binding.index.scales, shown.record
+    whose = "device" if scales.is_device else "operators'"
+    note = annotate(record, scales)
     return types.Diagnostic(
         range=whole_line(shown.line, document.buffer.line(shown.line), server.units),
         severity=severity,
@@ -106,8 +107,8 @@ def _hot_line(
         code_description=_description(HOT_LINE, ""),
         source=SOURCE,
         message=(
-            f"Hot line: {wording.share(measure.share(record.self_device_ns))} of the {whose} time, "
-            f"{wording.duration(measure.per_step(record.self_device_ns))} {measure.step_words}: {note.parts}"
+            f"Hot line: {quantities.share(scales.share(record.self_device_ns))} of the {whose} time, "
+            f"{quantities.duration(scales.per_step(record.self_device_ns))} {scales.step_words}: {note.parts}"
         ),
         related_information=_callers(server, document, record.file, record.line),
         data={"code": HOT_LINE, "file": record.file, "line": record.line},
@@ -123,7 +124,7 @@ def _from_finding(server: DeepScopeServer, document: Document, line: int, findin
         code=finding.code,
         code_description=_description(finding.code, finding.doc),
         source=SOURCE,
-        message=finding_words(finding, binding.index.measure),
+        message=finding_words(finding, binding.index.scales),
         related_information=_callers(server, document, finding.file, finding.line),
         data={"code": finding.code, "file": finding.file, "line": finding.line},
     )
@@ -140,7 +141,7 @@ def _callers(
     for call in binding.index.callers(file, line)[:CALLERS]:
         found = locate(call.line.file, call.line.line)
         if found is not None:
-            duration = wording.duration(binding.index.measure.per_step(call.device_ns or call.cpu_ns))
+            duration = quantities.duration(binding.index.scales.per_step(call.device_ns or call.cpu_ns))
             place = types.Position(found[1] - 1, 0)
             related.append(
                 types.DiagnosticRelatedInformation(

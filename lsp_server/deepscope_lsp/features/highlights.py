@@ -21,7 +21,7 @@ def register(server: DeepScopeServer) -> None:
     def highlight(params: types.DocumentHighlightParams) -> list[types.DocumentHighlight] | None:
         document = server.document(params.text_document.uri)
         binding = document.binding if document is not None else None
-        # Where there is one such answer, editors show no other: neither the same word nor what else a server marks.
+        # An editor that gets such an answer shows no other highlights: no equal words, nothing of another server.
         if document is None or binding is None or not server.session.settings.highlights_enabled:
             return None
         home = binding.map.recorded_line(line_of(params.position))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from deepscope_lsp.engine.annotation import Mark
-from deepscope_lsp.engine.hover import function_hover, line_hover
+from deepscope_lsp.engine.files.mark import Mark
+from deepscope_lsp.engine.wording.hover import function_hover, line_hover
 from deepscope_lsp.positions import line_of, span, whole_line
 
 if TYPE_CHECKING:
     from deepscope.records import Function, Line
-    from deepscope_lsp.engine.binding import Binding
+    from deepscope_lsp.engine.files.binding import Binding
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer
 
@@ -43,7 +43,7 @@ def _hover(
     with_changed = server.session.settings.changed_lines == "mark"
     shown = binding.shown_at(line, with_changed=with_changed)
     function = _function_at(binding, line, text, word, end)
-    # Without line scopes the number at a function's first line is the function's: it is told once.
+    # Without line scopes the number at a function's first line is the function's own; it is told once.
     is_told_twice = function is not None and shown is not None and _is_whole(shown.record, function)
     parts = []
     if function is not None and not is_told_twice:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from deepscope_lsp.engine import wording
-from deepscope_lsp.engine.annotation import Mark, annotate
-from deepscope_lsp.engine.binding import Shown
+from deepscope_lsp.engine.files.binding import Shown
+from deepscope_lsp.engine.files.mark import Mark
+from deepscope_lsp.engine.wording import quantities
+from deepscope_lsp.engine.wording.annotation import annotate
 from deepscope_lsp.positions import line_end, lines_of
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def _hints(server: DeepScopeServer, document: Document, first: int, last: int) -
     assert binding is not None
     threshold = settings.inlay_hints_threshold if settings.inlay_hints_detail == "hot" else 0.0
     for shown in binding.shown_between(first, last, with_changed=settings.changed_lines == "mark"):
-        note = annotate(shown.record, binding.index.measure)
+        note = annotate(shown.record, binding.index.scales)
         if not note.label or note.weight < threshold:
             continue
         yield types.InlayHint(
@@ -55,9 +56,9 @@ def _change(server: DeepScopeServer, document: Document, shown: Shown) -> str:
         return ""  # what changed from run to run stands in the lists; at each line it would be noise
     if not server.session.settings.inlay_hints_baseline:
         return ""
-    new = binding.index.measure.per_step(shown.record.self_device_ns)
+    new = binding.index.scales.per_step(shown.record.self_device_ns)
     old = project.baseline.own_ns(shown.record.file, shown.record.line)
-    return f" · {wording.change(old, new)}" if round(old) != round(new) else ""
+    return f" · {quantities.change(old, new)}" if round(old) != round(new) else ""
 
 
 def _mark(shown: Shown) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope.store.files import NAMED_TRACE_ENDINGS
-from deepscope_lsp.engine.discovery import patterns_of
 from deepscope_lsp.engine.settings import read_settings
+from deepscope_lsp.engine.traces.discovery import patterns_of
 from deepscope_lsp.features import questions
 from deepscope_lsp.features.refreshing import refresh
 from deepscope_lsp.positions import Units
@@ -18,6 +18,7 @@ from deepscope_lsp.uris import to_path
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.settings import Settings
+    from deepscope_lsp.features.watching import Watcher
     from deepscope_lsp.server import DeepScopeServer
 
 __all__ = ["register"]
@@ -27,9 +28,9 @@ COME_AND_GO = types.WatchKind.Create | types.WatchKind.Delete
 RELOADING = ("traces", "trace", "stage", "rank", "step", "partial", "watch_enabled", "watch_poll_seconds")
 
 
-def register(server: DeepScopeServer) -> None:
+def register(server: DeepScopeServer, watcher: Watcher) -> None:
     """Registers `initialize`, `initialized`, `shutdown`, `didChangeConfiguration`, `didChangeWorkspaceFolders`."""
-    configuration = Configuration(server)
+    configuration = Configuration(server, watcher)
 
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
@@ -45,7 +46,7 @@ def register(server: DeepScopeServer) -> None:
     @server.feature(types.INITIALIZED)
     def initialized(_: types.InitializedParams) -> None:
         server.units = Units(server.server_capabilities.position_encoding)
-        server.start(_begin(server, configuration))
+        server.start(_begin(server, watcher, configuration))
 
     @server.feature(types.SHUTDOWN)
     def shutdown(_: None) -> None:
@@ -68,7 +69,7 @@ def register(server: DeepScopeServer) -> None:
         for question in session.rebind_all():
             questions.ask(server, question)
         refresh(server)
-        server.watcher.look()
+        watcher.look()
         if added and configuration.can_pull:
             server.start(configuration.change(None))
 
@@ -76,8 +77,9 @@ def register(server: DeepScopeServer) -> None:
 class Configuration:
     """The settings, from `initializationOptions` and then from the editor's configuration."""
 
-    def __init__(self, server: DeepScopeServer) -> None:
+    def __init__(self, server: DeepScopeServer, watcher: Watcher) -> None:
         self._server = server
+        self._watcher = watcher
         self.options: object = None
 
     async def change(self, pushed: object) -> None:
@@ -94,7 +96,7 @@ class Configuration:
         return workspace is not None and bool(workspace.configuration)
 
     async def pull(self) -> tuple[object, dict[str, object]]:
-        """The editor's settings, and those of each workspace folder by its path; None where it has none."""
+        """The editor's settings (None where it has none), and those of each workspace folder by its path."""
         server = self._server
         roots = server.session.roots
         items = [
@@ -136,9 +138,9 @@ class Configuration:
         reloading = [project for project, old in pairs if _reloads(project.settings, old)]
         for project in reloading:
             project.stamps = ()
-            server.watcher.forget(project)
+            self._watcher.forget(project)
         if reloading or remapped:
-            server.watcher.look()
+            self._watcher.look()
         if session.settings != before or any(project.settings != old for project, old in pairs):
             refresh(server)
 
@@ -147,13 +149,13 @@ def _reloads(settings: Settings, before: Settings) -> bool:
     return any(getattr(settings, name) != getattr(before, name) for name in RELOADING)
 
 
-async def _begin(server: DeepScopeServer, configuration: Configuration) -> None:
+async def _begin(server: DeepScopeServer, watcher: Watcher, configuration: Configuration) -> None:
     await configuration.change(None)
-    server.start(_register_dynamically(server))
-    await server.watcher.run()
+    server.start(_register_dynamically(server, watcher))
+    await watcher.run()
 
 
-async def _register_dynamically(server: DeepScopeServer) -> None:
+async def _register_dynamically(server: DeepScopeServer, watcher: Watcher) -> None:
     workspace = server.client_capabilities.workspace
     if workspace is None:
         return
@@ -184,7 +186,7 @@ async def _register_dynamically(server: DeepScopeServer) -> None:
     params = types.RegistrationParams(registrations)
     # The answer is null, so only an exception would tell that the editor refuses.
     is_done = await server.ask(_done(server.client_register_capability_async(params)))
-    server.watcher.editor_watches = bool(is_done) and watches
+    watcher.editor_watches = bool(is_done) and watches
 
 
 def _patterns(server: DeepScopeServer) -> list[str]:

@@ -12,8 +12,8 @@ from lsprotocol import types
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.records import Profile
 from deepscope.store.runs import Selection
-from deepscope_lsp.engine.loading import CancelledLoadError, Loader, Request, cached_profile
-from deepscope_lsp.engine.wording import in_message, size
+from deepscope_lsp.engine.traces.loader import CancelledLoadError, Loader, Request, cached_profile
+from deepscope_lsp.engine.wording.quantities import in_message, size
 from deepscope_lsp.features import questions
 from deepscope_lsp.features.refreshing import refresh, tell_status
 
@@ -80,10 +80,10 @@ def show(
 
     Args:
         server: whose documents they are.
-        project: that shows it.
+        project: the one that shows it.
         profile: what is shown.
-        newer: of the newest run, where this is another one.
-        previous: of the run before, to compare with.
+        newer: the newest run, where `profile` is another one.
+        previous: the run before, to compare with.
     """
     session = server.session
     project.newer = newer

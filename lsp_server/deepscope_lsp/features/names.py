@@ -1,11 +1,13 @@
-"""Names that go over the wire."""
+"""Names that go over the wire more than once; `commands` has the names of all commands."""
 
 from __future__ import annotations
 
-__all__ = ["HIDE_FINDING", "HOT_LINE", "SHOW_CALLERS", "SOURCE"]
+__all__ = ["HIDE_FINDING", "HOT_LINE", "SHOW_CALLERS", "SOURCE", "STATUS"]
 
 SOURCE = "DeepScope"
 HOT_LINE = "hot-line"
 """The code of the diagnostics on hot lines; findings have codes of their own."""
 SHOW_CALLERS = "deepscope.showCallers"
 HIDE_FINDING = "deepscope.hideFinding"
+STATUS = "$/deepscope/status"
+"""The notification of a changed status; since it begins with `$/`, an editor that does not know it ignores it."""

@@ -1,4 +1,4 @@
-"""Questions to the user: which recorded file an open one is, when that cannot be told."""
+"""Questions to the user: which recorded file an open one is, where the server cannot tell."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from lsprotocol import types
 
-from deepscope_lsp.engine.wording import in_message
+from deepscope_lsp.engine.wording.quantities import in_message
 from deepscope_lsp.features import refreshing
 
 if TYPE_CHECKING:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from deepscope.records import Profile
-from deepscope_lsp.engine.step_times import mean_step_ns, steps_differ
-from deepscope_lsp.engine.trace_list import program_of
+from deepscope_lsp.answers import State, Status
+from deepscope_lsp.engine.answering.status import status_of
 from deepscope_lsp.features import diagnostics
+from deepscope_lsp.features.names import STATUS
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["STATUS", "refresh", "tell_status"]
-
-STATUS = "$/deepscope/status"
-"""Sent when a project's state changes; `$/` notifications that an editor does not know are ignored silently."""
-
-NO_LINES = "no line of user code is in this trace; record with deepscope, or with torch's with_stack=True"
+__all__ = ["refresh", "status_now", "tell_status"]
 
 
 def refresh(server: DeepScopeServer) -> None:
@@ -35,60 +30,14 @@ def refresh(server: DeepScopeServer) -> None:
         diagnostics.publish(server, document)
 
 
-def tell_status(server: DeepScopeServer, project: Project, state: str, message: str = "") -> None:
+def tell_status(server: DeepScopeServer, project: Project, state: State, message: str = "") -> None:
     """Sends `$/deepscope/status`, what a status item in an editor shows, unless nothing of it has changed."""
-    status = status_object(server, project, state, message)
+    status = status_now(server, project, state, message)
     if status != project.told:
         project.told = status
         server.protocol.notify(STATUS, status)
 
 
-def status_object(server: DeepScopeServer, project: Project, state: str, message: str = "") -> dict[str, Any]:
-    """State (`loading`, `ready`, `none`, `error`), the trace and its main figures."""
-    profile = project.index.profile if project.index is not None else None
-    if state == "ready" and not message and profile is not None and not profile.lines:
-        message = NO_LINES
-    newer = project.newer
-    if state == "ready" and not message and newer is not None:
-        message = f"{newer.trace.path} is newer, and no code of it is here"
-    baseline = project.baseline_index.profile if project.baseline_index is not None else None
-    comparison = None
-    if baseline is not None and profile is not None:
-        comparison = {"isChosen": project.is_baseline_chosen, "stepsDiffer": steps_differ(baseline, profile)}
-    return {
-        "state": state,
-        "message": message,
-        "root": server.session.to_uri(project.root) if project.root else None,
-        "trace": None if profile is None else trace_object(profile),
-        "baseline": None if baseline is None else trace_object(baseline),
-        "comparison": comparison,
-        "newer": None if newer is None else trace_object(newer),
-    }
-
-
-def trace_object(profile: Profile) -> dict[str, Any]:
-    """What is said of a trace."""
-    info, totals = profile.trace, profile.totals
-    return {
-        "path": info.path,
-        "paths": info.paths or [info.path],
-        "metric": profile.metric,
-        "device": info.device,
-        "recordedAt": info.recorded_at,
-        "program": program_of(profile),
-        "stepNs": mean_step_ns(profile),
-        "stage": info.stage,
-        "alsoRecorded": info.also_recorded,
-        "ranks": info.ranks,
-        "steps": totals.steps,
-        "step": profile.step,
-        "firstStep": min((step.number for step in profile.steps), default=None),
-        "lastStep": max((step.number for step in profile.steps), default=None),
-        "commit": info.git_commit,
-        "dirty": info.git_dirty,
-        "deviceNs": totals.device_ns,
-        "busyNs": totals.busy_ns,
-        "idleNs": totals.idle_ns,
-        "wallNs": totals.wall_ns,
-        "warnings": info.warnings,
-    }
+def status_now(server: DeepScopeServer, project: Project, state: State, message: str = "") -> Status:
+    """What is shown of a project."""
+    return status_of(project, server.session.to_uri(project.root) if project.root else None, state, message)

@@ -9,7 +9,7 @@ from lsprotocol import types
 
 from deepscope.report.places import short_path
 from deepscope.report.wording import printable
-from deepscope_lsp.engine.annotation import total_words
+from deepscope_lsp.engine.wording.annotation import total_words
 
 if TYPE_CHECKING:
     from deepscope_lsp.server import DeepScopeServer
@@ -50,7 +50,7 @@ def _symbols(server: DeepScopeServer, query: str) -> Iterator[types.SymbolInform
                 location=types.Location(found[0], types.Range(place, place)),
                 name=printable(function.function),
                 kind=types.SymbolKind.Method if "." in function.function else types.SymbolKind.Function,
-                container_name=printable(f"{total_words(function, index.measure)} — {file}"),
+                container_name=printable(f"{total_words(function, index.scales)} — {file}"),
             )
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from deepscope_lsp.engine.annotation import Mark
-from deepscope_lsp.engine.buffer import Buffer
+from deepscope_lsp.engine.files.buffer import Buffer
+from deepscope_lsp.engine.files.mark import Mark
 from deepscope_lsp.engine.session import Document
 from deepscope_lsp.features import diagnostics, questions
 from deepscope_lsp.features.refreshing import refresh
@@ -63,7 +63,7 @@ def edit_text(
 
 
 def _bind_again(server: DeepScopeServer, document: Document) -> None:
-    """Where an edit has brought the recorded text back, its numbers need no mark."""
+    """Binds anew where an edit has brought the recorded text back: its numbers need no mark then."""
     if document.binding is not None and document.binding.may_be_what_ran:
         server.session.rebind(document)
         refresh(server)

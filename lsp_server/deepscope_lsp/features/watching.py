@@ -14,12 +14,13 @@ from lsprotocol import types
 from deepscope.errors import DeepScopeError, NoTraceError, TraceError
 from deepscope.records import Profile
 from deepscope.store.runs import Selection
-from deepscope_lsp.engine.discovery import lies_below
-from deepscope_lsp.engine.loading import CancelledLoadError
+from deepscope_lsp.answers import State
+from deepscope_lsp.engine.traces.discovery import lies_below
+from deepscope_lsp.engine.traces.loader import CancelledLoadError
 from deepscope_lsp.features import loading
 from deepscope_lsp.features.choosing import find_newest, find_previous, read_picked, read_previous, tell_error
 from deepscope_lsp.features.refreshing import tell_status
-from deepscope_lsp.features.watched import UNFINISHED_SECONDS, Watched, age, entries_of, is_perhaps_unfinished
+from deepscope_lsp.features.trace_search import UNFINISHED_SECONDS, TraceSearch, age, entries_of, is_perhaps_unfinished
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
@@ -30,22 +31,21 @@ __all__ = ["Watcher", "register"]
 log = logging.getLogger("deepscope_lsp")
 
 WATCHED_FACTOR = 10
-"""So much rarer are looks where the editor watches: it misses what happens in folders that are new, or far away."""
+"""Where the editor watches, looks are so much rarer: it misses what happens in new folders and in far ones."""
 
 IDLE_FACTOR = 20
-"""A look that took a second is followed by none for so many."""
+"""After a look that took a second, the next comes so many seconds later at the earliest."""
 
 FIRST_PAUSE_SECONDS = 0.5
-"""After what the editor told; later looks come at doubled distances: a new folder is told of before it is filled."""
+"""After news from the editor, doubled for each look after it: a new folder is told of before it is filled."""
 
 
-def register(server: DeepScopeServer) -> None:
-    """Registers `workspace/didChangeWatchedFiles` and the watcher itself."""
-    server.watcher = Watcher(server)
+def register(server: DeepScopeServer, watcher: Watcher) -> None:
+    """Registers `workspace/didChangeWatchedFiles`."""
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def did_change_watched_files(_: types.DidChangeWatchedFilesParams) -> None:
-        server.watcher.look()
+        watcher.look()
 
 
 class Watcher:
@@ -55,19 +55,19 @@ class Watcher:
         self._server = server
         self._nudged = asyncio.Event()
         self._nudged_at = -math.inf
-        self._watched: dict[str, Watched] = {}
+        self._watched: dict[str, TraceSearch] = {}
         self.editor_watches = False
         """Whether the editor reports new files in the workspace."""
 
     def look(self) -> None:
-        """Has the watcher look now, and again soon."""
+        """Makes the watcher look now, and again soon."""
         for watched in self._watched.values():
             watched.resolved_at = -math.inf
         self._nudged_at = time.monotonic()
         self._nudged.set()
 
     def forget(self, project: Project) -> None:
-        """What could not be read may be readable now: the settings have changed."""
+        """Forgets what could not be read: under changed settings it may be readable."""
         self._watched.pop(project.root, None)
 
     async def run(self) -> None:
@@ -94,7 +94,7 @@ class Watcher:
             self._nudged.set()
 
     async def _check_safely(self, project: Project) -> float | None:
-        """What goes wrong with the traces of one folder is logged, and the looking goes on."""
+        """As `_check`; what goes wrong with the traces of one folder is logged, and the watcher goes on."""
         try:
             return await self._check(project)
         except Exception as error:
@@ -125,20 +125,20 @@ class Watcher:
         await self._load(project, watched, strict=False)
         return self._pause(watched, project)
 
-    async def _look_at(self, project: Project) -> Watched:
+    async def _look_at(self, project: Project) -> TraceSearch:
         entries, watched = entries_of(project), self._watched.get(project.root)
         if watched is None or watched.entries != entries:
-            watched = self._watched[project.root] = Watched(entries)
+            watched = self._watched[project.root] = TraceSearch(entries)
         await watched.look(project.root)
         return watched
 
-    def _is_quiet(self, watched: Watched, project: Project) -> bool:
+    def _is_quiet(self, watched: TraceSearch, project: Project) -> bool:
         """Whether nothing was written for a moment: a burst of files is one load, a file being written is let alone."""
         quiet = project.settings.watch_quiet_seconds
         fresh = [stamp for stamp in watched.seen or () if stamp not in project.stamps]
         return age(tuple(fresh)) >= quiet or time.monotonic() - watched.seen_at >= quiet
 
-    def _pause(self, watched: Watched, project: Project) -> float | None:
+    def _pause(self, watched: TraceSearch, project: Project) -> float | None:
         settings = project.settings
         if not settings.watch_enabled:
             return None
@@ -152,7 +152,7 @@ class Watcher:
             pause = max(pause, min(WATCHED_FACTOR * pause, max(FIRST_PAUSE_SECONDS, since)))
         return max(pause, IDLE_FACTOR * watched.look_seconds)
 
-    async def _load(self, project: Project, watched: Watched, *, strict: bool) -> None:
+    async def _load(self, project: Project, watched: TraceSearch, *, strict: bool) -> None:
         """Loads what was picked, else the newest run that is whole and of code that is here.
 
         Raises:
@@ -192,7 +192,7 @@ class Watcher:
             project.stamps = stamps if project.settings == settings else ()
             tell_status(self._server, project, "error", project.error)
         else:
-            # Under other settings since it was begun: it is looked at once more.
+            # Where the settings have changed since the load began, it is looked at once more.
             project.stamps = stamps if project.settings == settings else ()
             watched.unfinished = None
             kept = previous if isinstance(previous, Profile) else None
@@ -201,5 +201,5 @@ class Watcher:
                 self._server.start(read_previous(self._server, project, profile, previous))
 
     def _tell_ready(self, project: Project, words: str = "") -> None:
-        state = "ready" if project.index is not None else "error" if project.error else "none"
+        state: State = "ready" if project.index is not None else "error" if project.error else "none"
         tell_status(self._server, project, state, words or (project.error if state == "error" else ""))

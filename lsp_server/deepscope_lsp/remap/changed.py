@@ -1,4 +1,4 @@
-"""Lines that were edited: which recorded line a line of now most likely was, for numbers that are marked as such."""
+"""Lines that were edited: which recorded line a current line most likely was, for numbers that are marked so."""
 
 from __future__ import annotations
 

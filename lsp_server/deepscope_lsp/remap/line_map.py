@@ -63,7 +63,7 @@ class LineMap:
         return self._places.get(recorded)
 
     def changed_between(self, first: int, last: int) -> dict[int, int]:
-        """For the lines from `first` to `last`: line now → the recorded line that it was before it was edited."""
+        """For the edited lines from `first` to `last`: current line → the recorded line that it was."""
         found: dict[int, int] = {}
         if not self._lost:
             return found
@@ -88,7 +88,7 @@ class LineMap:
         return self._known_edited.get(recorded)
 
     def near(self, recorded: int) -> int:
-        """Where to look for a recorded line: its own place, as edited, else as far below the nearest one above."""
+        """Where to look for a recorded line: where it stands, edited or not, else just below the nearest line above."""
         own = self.line_of(recorded) or self.edited_line_of(recorded)
         if own is not None:
             return own
@@ -237,7 +237,7 @@ class LineMap:
 
 
 def _take_one(counts: Counter[str], text: str) -> None:
-    """Counts one less; a count of nothing is not kept, or every keystroke would leave its line behind."""
+    """Counts one less. A count of 0 is not kept, or each keystroke would leave a line behind."""
     counts[text] -= 1
     if not counts[text]:
         del counts[text]

@@ -15,14 +15,14 @@ BLOCK_LINES = 3
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The recorded text and the text now, with what in each has no partner in the other."""
+    """The recorded text and the current text, and which lines of each have no partner in the other."""
 
     recorded: Sequence[str]
     lines: Sequence[str]
     is_lost: Callable[[int], bool]
     """Whether a recorded line (by index) has no partner."""
     is_loose: Callable[[int], bool]
-    """Whether a line of now (by index) has no partner."""
+    """Whether a current line (by index) has no partner."""
     stands_once: Callable[[str], bool]
     """Whether a text stands once in each of the two whole texts."""
 

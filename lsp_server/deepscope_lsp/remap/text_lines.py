@@ -1,4 +1,4 @@
-"""What a line says of itself."""
+"""What a line's text says by itself."""
 
 from __future__ import annotations
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from deepscope.records import Profile, SourceFile
-from deepscope_lsp.engine.annotation import Mark
-from deepscope_lsp.engine.binding import Binding, bind
-from deepscope_lsp.engine.buffer import Buffer
-from deepscope_lsp.engine.profile_index import ProfileIndex
+from deepscope_lsp.engine.files.binding import Binding, bind
+from deepscope_lsp.engine.files.buffer import Buffer
+from deepscope_lsp.engine.files.mark import Mark
+from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from lsp_profiles import NET, SOURCE, make_profile
 
 

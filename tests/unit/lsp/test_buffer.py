@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.engine.buffer import Buffer
+from deepscope_lsp.engine.files.buffer import Buffer
 from deepscope_lsp.positions import Units, apply_change, line_end, span, whole_line
 from deepscope_lsp.remap import LineMap
 

@@ -6,13 +6,16 @@ import msgspec
 import pytest
 
 from deepscope.records import CallNode, Library, Line, Profile, RankSpread, Top
-from deepscope_lsp.engine import wording
-from deepscope_lsp.engine.annotation import annotate, total_words
-from deepscope_lsp.engine.answers import call_paths, flame_graph, hot_lines
-from deepscope_lsp.engine.baseline import Baseline
-from deepscope_lsp.engine.hover import HoverContext, function_hover, line_hover
-from deepscope_lsp.engine.measure import Measure
-from deepscope_lsp.engine.profile_index import ProfileIndex, merged, subtree_ns
+from deepscope_lsp.engine.answering.call_paths import call_paths
+from deepscope_lsp.engine.answering.flame_graph import flame_graph
+from deepscope_lsp.engine.answering.hot_lines import hot_lines
+from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.profile.call_tree import subtree_ns
+from deepscope_lsp.engine.profile.profile_index import ProfileIndex, merged
+from deepscope_lsp.engine.profile.scales import Scales
+from deepscope_lsp.engine.wording import quantities
+from deepscope_lsp.engine.wording.annotation import annotate, total_words
+from deepscope_lsp.engine.wording.hover import HoverContext, function_hover, line_hover
 from lsp_profiles import NET, SOURCE, make_profile
 
 FILE = "/job/train.py"
@@ -41,7 +44,7 @@ def line(index: ProfileIndex, name: str) -> Line:
     ],
 )
 def test_a_label_says_the_time_per_step_and_its_share(index: ProfileIndex, name: str, label: str) -> None:
-    assert annotate(line(index, name), index.measure).label == label
+    assert annotate(line(index, name), index.scales).label == label
 
 
 @pytest.mark.parametrize(
@@ -58,33 +61,33 @@ def test_a_line_that_mostly_calls_says_its_own_time_and_that_with_its_calls(
 ) -> None:
     times = {"self_device_ns": int(own_ms * 10**6), "total_device_ns": int(total_ms * 10**6)}
     record = msgspec.structs.replace(line(index, "call"), **times)
-    assert annotate(record, index.measure).label == label
+    assert annotate(record, index.scales).label == label
 
 
 def test_a_label_of_a_cpu_trace_says_so(index: ProfileIndex) -> None:
     index.profile.metric = "cpu_self"
-    measure = Measure.of(index.profile)
-    assert annotate(line(index, "project"), measure).label == "CPU 30 ms · 60 %"
-    assert annotate(line(index, "call"), measure).label == "calls CPU 45 ms · 90 %"
-    assert "no device events" in annotate(line(index, "project"), measure).tooltip
-    assert total_words(index.profile.functions[0], measure) == "CPU 45 ms · 90 %, own 45 ms"
+    scales = Scales.of(index.profile)
+    assert annotate(line(index, "project"), scales).label == "CPU 30 ms · 60 %"
+    assert annotate(line(index, "call"), scales).label == "calls CPU 45 ms · 90 %"
+    assert "no device events" in annotate(line(index, "project"), scales).tooltip
+    assert total_words(index.profile.functions[0], scales) == "CPU 45 ms · 90 %, own 45 ms"
 
 
 def test_a_time_is_the_mean_over_ranks_and_of_a_trace_without_steps_the_whole(index: ProfileIndex) -> None:
     index.profile.totals.ranks = 2
-    assert annotate(line(index, "project"), Measure.of(index.profile)).label == "15 ms · 60 %"
+    assert annotate(line(index, "project"), Scales.of(index.profile)).label == "15 ms · 60 %"
     index.profile.totals.ranks, index.profile.totals.steps = 1, 0
-    assert annotate(line(index, "project"), Measure.of(index.profile)).label == "60 ms · 60 %"
+    assert annotate(line(index, "project"), Scales.of(index.profile)).label == "60 ms · 60 %"
 
 
 def test_a_function_level_number_says_so(index: ProfileIndex) -> None:
     record = msgspec.structs.replace(line(index, "project"), exact=False)
-    assert annotate(record, index.measure).label.endswith("whole function")
+    assert annotate(record, index.scales).label.endswith("whole function")
 
 
 def test_a_line_that_stands_for_its_loop_says_so(index: ProfileIndex) -> None:
     record = msgspec.structs.replace(line(index, "project"), exact=False, of_loop=True)
-    assert annotate(record, index.measure).label.endswith("whole loop")
+    assert annotate(record, index.scales).label.endswith("whole loop")
     assert "numbers are those of the whole loop" in line_hover(record, HoverContext(index, nowhere))
 
 
@@ -194,33 +197,33 @@ def test_names_in_a_hover_are_escaped(index: ProfileIndex) -> None:
 
 
 def test_hot_lines_come_by_own_time_then_by_waiting(index: ProfileIndex) -> None:
-    found = hot_lines(index, nowhere, limit=3)
-    assert [(one["line"], one["share"], one["uri"]) for one in found] == [
+    found = hot_lines(index, nowhere, limit=3).lines
+    assert [(one.line, one.share, one.uri) for one in found] == [
         (6, 0.6, None),
         (7, 0.3, None),
         (12, 0.0, None),
     ]
-    assert found[0]["numbers"]["self_device_ns"] == 60_000_000
-    assert "line" not in found[0]["numbers"]
-    assert hot_lines(index, nowhere, limit=9, files={"/other.py"}) == []
+    assert found[0].numbers["self_device_ns"] == 60_000_000
+    assert "line" not in found[0].numbers
+    assert hot_lines(index, nowhere, limit=9, files={"/other.py"}).lines == []
 
 
 def test_call_paths_sum_to_the_whole(index: ProfileIndex) -> None:
-    roots = call_paths(index, nowhere)
-    assert [(root["line"], root["selfNs"], root["totalNs"]) for root in roots] == [
+    roots = call_paths(index, nowhere).roots
+    assert [(root.line, root.self_ns, root.total_ns) for root in roots] == [
         (11, 0, 90_000_000),
         (0, 10_000_000, 10_000_000),
     ]
-    assert [(one["line"], one["totalNs"]) for one in roots[0]["children"]] == [(6, 60_000_000), (7, 30_000_000)]
-    assert sum(root["totalNs"] for root in roots) == index.profile.totals.device_ns
+    assert [(one.line, one.total_ns) for one in roots[0].children] == [(6, 60_000_000), (7, 30_000_000)]
+    assert sum(root.total_ns for root in roots) == index.profile.totals.device_ns
 
 
 def test_a_flame_graph_holds_all_device_time(index: ProfileIndex) -> None:
     graph = flame_graph(index, nowhere)
-    assert graph["total"] == index.profile.totals.device_ns
-    assert [root["frame"] for root in graph["roots"]] == [2, -1]
-    assert [child["self"] for child in graph["roots"][0]["children"]] == [60_000_000, 30_000_000]
-    assert graph["frames"][2]["line"] == NET["call"]
+    assert graph.total == index.profile.totals.device_ns
+    assert [root.frame for root in graph.roots] == [2, -1]
+    assert [child.own for child in graph.roots[0].children] == [60_000_000, 30_000_000]
+    assert graph.frames[2].line == NET["call"]
 
 
 def test_times_of_a_subtree_are_summed_upwards() -> None:
@@ -284,7 +287,7 @@ def test_a_baseline_without_texts_is_compared_by_numbers(tmp_path: Path) -> None
     [(1e6, 1e6, "unchanged"), (2e6, 1e6, "-1 ms (-50 %)"), (0, 1e6, "+1 ms (new)"), (1e6, 0, "-1 ms (gone)")],
 )
 def test_changes_in_words(old: float, new: float, words: str) -> None:
-    assert wording.change(old, new) == words
+    assert quantities.change(old, new) == words
 
 
 @pytest.mark.parametrize(
@@ -292,4 +295,4 @@ def test_changes_in_words(old: float, new: float, words: str) -> None:
     [(0, "0 %"), (0.0001, "<0.1 %"), (0.042, "4.2 %"), (0.0996, "10 %"), (0.38, "38 %"), (1, "100 %")],
 )
 def test_shares_in_words(ratio: float, words: str) -> None:
-    assert wording.share(ratio) == words
+    assert quantities.share(ratio) == words

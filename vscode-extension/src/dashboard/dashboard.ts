@@ -31,7 +31,7 @@ export class Dashboard implements vscode.Disposable {
     private readonly log: vscode.LogOutputChannel,
   ) {}
 
-  /** Shows the dashboard of these traces; without any of those that the editor shows. */
+  /** Shows the dashboard of these traces; without an argument that of the traces that the editor shows. */
   async open(paths?: readonly string[]): Promise<void> {
     const shown = this.chosen(paths);
     if (shown === undefined) {

@@ -1,4 +1,4 @@
-/** The keys that open the editor's own lists while TensorBoard has the focus: a closed list, since pages say them. */
+/** The keys that open the editor's own lists while TensorBoard has the focus. Pages ask for them, so the list is closed. */
 
 export const EDITOR_COMMANDS = ["workbench.action.showCommands", "workbench.action.quickOpen"] as const;
 export type EditorCommand = (typeof EDITOR_COMMANDS)[number];

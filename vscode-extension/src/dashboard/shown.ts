@@ -1,14 +1,14 @@
-/** What a dashboard is of: the traces of a run. */
+/** The traces that a dashboard shows: those of one run. */
 
 import { parentOf } from "../views/runRows";
 
 export interface Shown {
-  /** For `dashboard.py`; two of the same are the same. */
+  /** Arguments for `dashboard.py`; equal arguments show the same. */
   readonly words: readonly string[];
   readonly title: string;
 }
 
-/** These traces alone: what other runs left in their folder does not count as further workers of this one. */
+/** These traces alone: other runs' traces in the same folder are not workers of this one. */
 export function only(paths: readonly string[]): Shown {
   const [first = ""] = paths;
   return { words: paths.flatMap((path) => ["--trace", path]), title: paths.length === 1 ? first : `${parentOf(first)} (${paths.length} traces of one run)` };

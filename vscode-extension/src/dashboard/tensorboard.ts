@@ -63,7 +63,7 @@ export class TensorBoard {
     return this.child.pid;
   }
 
-  /** The end of its input ends it; where that does not help, a signal does. */
+  /** Ends it by closing its input; where that does not help, by a signal. */
   end(): void {
     this.isEnding = true;
     this.child.stdin.end();

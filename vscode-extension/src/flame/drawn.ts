@@ -5,25 +5,22 @@ import { placeName } from "../views/placeNames";
 import type { DrawnNode, FrameLabel } from "./messages";
 
 const NAME_LIMIT = 200;
-/** Narrower than this of the whole, a frame cannot be seen, and a large tree would take long to draw. */
-const SMALLEST_SHARE = 0.0005;
 const NO_LINE: FrameLabel = { name: "(no user line)", place: "" };
 
-/** The tree, its times divided as the views divide theirs. */
-export function drawnTree(graph: FlameGraph, divisor: number): DrawnNode {
-  const least = graph.total * SMALLEST_SHARE;
+/** The tree, with the times of one step. */
+export function drawnTree(graph: FlameGraph): DrawnNode {
   const labels = frameLabels(graph);
   const drawn = (nodes: readonly FlameNode[]): DrawnNode[] =>
-    nodes
-      .filter((node) => node.value > 0 && node.value >= least)
-      .map((node) => ({
-        ...(labels[node.frame] ?? NO_LINE),
-        frame: node.frame,
-        value: node.value / divisor,
-        self: node.self / divisor,
-        children: drawn(node.children),
-      }));
-  return { name: "all", place: "", frame: -1, value: graph.total / divisor, self: 0, children: drawn(graph.roots) };
+    nodes.map(({ frame, valuePerStep, selfPerStep, words, children }) => ({
+      ...(labels[frame] ?? NO_LINE),
+      frame,
+      value: valuePerStep,
+      self: selfPerStep,
+      words,
+      children: drawn(children),
+    }));
+  const words = `${graph.totalWords} · 100 %`;
+  return { name: "all", place: "", frame: -1, value: graph.totalPerStep, self: 0, words, children: drawn(graph.roots) };
 }
 
 /** What each frame's boxes are called: by the line as it stands now. */

@@ -12,10 +12,12 @@ export interface DrawnNode extends FrameLabel {
   readonly frame: number;
   readonly value: number;
   readonly self: number;
+  /** Its times, as the server words them. */
+  readonly words: string;
   readonly children: readonly DrawnNode[];
 }
 const drawnNode: Reader<DrawnNode> = (value, at) =>
-  object({ name: text, place: text, frame: finite, value: finite, self: finite, children: list(drawnNode) })(value, at);
+  object({ name: text, place: text, frame: finite, value: finite, self: finite, words: text, children: list(drawnNode) })(value, at);
 
 /** From the extension to its page. */
 export const toPage = union({

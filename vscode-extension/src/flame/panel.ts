@@ -8,9 +8,6 @@ import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { readOr } from "../shape";
 import { page } from "../page";
-import { duration } from "../units";
-import { scaleOf } from "../views/scale";
-import { stepTimeWords, stepWords } from "../status/words";
 import { drawnTree, frameLabels, framesOf } from "./drawn";
 import { fromPage, type FromPage, type ToPage } from "./messages";
 
@@ -23,6 +20,9 @@ const BODY = `<header>
 </header>
 <main id="chart" role="img" aria-label="Flame graph"></main>
 <p id="details" aria-live="polite"></p>`;
+
+/** Narrower than this of the whole, a box cannot be seen, and a large tree would take long to draw. */
+const SMALLEST_SHARE = 0.0005;
 
 export class FlamePanel implements vscode.Disposable {
   private panel: vscode.WebviewPanel | undefined;
@@ -65,7 +65,7 @@ export class FlamePanel implements vscode.Disposable {
     const generation = (this.generation += 1);
     let graph: FlameGraph;
     try {
-      graph = await this.requests.flameGraph(this.metric, this.rank);
+      graph = await this.requests.flameGraph(this.metric, this.rank, SMALLEST_SHARE);
     } catch (error) {
       this.log.error(`flame graph: ${String(error)}`);
       this.post({ type: "empty", message: error instanceof Error ? error.message : String(error) });
@@ -75,15 +75,14 @@ export class FlamePanel implements vscode.Disposable {
       return; // another metric, rank or trace was chosen meanwhile
     }
     this.graph = graph;
-    const scale = scaleOf(trace, this.rank === null ? undefined : 1);
     this.post({
       type: "graph",
-      root: drawnTree(graph, scale.divisor),
+      root: drawnTree(graph),
       metric: this.metric,
       metrics: ["device", "backward", "cpu"],
       rank: this.rank,
-      ranks: trace.ranks,
-      caption: [`${duration(graph.total / scale.divisor)} ${scale.words}, ${stepWords(trace)}`, stepTimeWords(this.session.status)]
+      ranks: [...trace.ranks],
+      caption: [`${graph.totalWords} ${graph.stepWords}, ${trace.stepsWords}`, this.session.status?.stepTimeWords ?? ""]
         .filter((words) => words !== "")
         .join(" · "),
       isDevice: trace.metric === "device",
@@ -101,7 +100,7 @@ export class FlamePanel implements vscode.Disposable {
     if (graph === undefined || !this.isReady || this.session.status?.trace == null) {
       return;
     }
-    const now = await this.requests.flameGraph(this.metric, this.rank).catch(() => undefined);
+    const now = await this.requests.flameGraph(this.metric, this.rank, SMALLEST_SHARE).catch(() => undefined);
     const isSame = now !== undefined && generation === this.generation && now.total === graph.total && now.frames.length === graph.frames.length;
     if (isSame) {
       this.graph = now;

@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 import { lineRange } from "../places";
-import type { Annotation } from "../server/contract";
+import type { AnnotatedLine } from "../server/contract";
 import type { Requests } from "../server/requests";
 import { barWidth, levelOf, LEVELS, markWidth, type Level } from "./levels";
 
@@ -38,7 +38,7 @@ export class Heat implements vscode.Disposable {
     ];
   }
 
-  /** Draws when there is a trace, and takes all away when there is none. */
+  /** Draws while there is a trace, and removes everything when there is none. */
   setOn(isOn: boolean): void {
     this.isOn = isOn;
     this.refreshSoon(0);
@@ -66,7 +66,7 @@ export class Heat implements vscode.Disposable {
     const { document } = editor;
     const settings = vscode.workspace.getConfiguration("deepscope.heat", document);
     const version = document.version;
-    let lines: Annotation[] = [];
+    let lines: readonly AnnotatedLine[] = [];
     if (this.isOn) {
       try {
         lines = await this.requests.annotations(document.uri.toString());
@@ -96,7 +96,7 @@ function isMeasurable(document: vscode.TextDocument): boolean {
   return document.languageId === "python" && (document.uri.scheme === "file" || document.uri.scheme === "vscode-notebook-cell");
 }
 
-function bar(document: vscode.TextDocument, { line, share }: Annotation): vscode.DecorationOptions[] {
+function bar(document: vscode.TextDocument, { line, share }: AnnotatedLine): vscode.DecorationOptions[] {
   const range = lineRange(document, line);
   const after = {
     contentText: "",

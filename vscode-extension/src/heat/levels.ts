@@ -15,7 +15,7 @@ export function barWidth(share: number): number {
   return Math.max(2, Math.round(Math.min(1, share) * BAR_WIDTH_PX));
 }
 
-/** Level by width as well as by colour, so that it can be told without colours. */
+/** The level is shown by width as well as by colour, for those who see no colours. */
 export function markWidth(level: Level): number {
   return 1 + level;
 }

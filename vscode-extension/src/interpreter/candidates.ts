@@ -1,4 +1,4 @@
-/** Which interpreters come into question, and in which order. */
+/** Which interpreters are tried, and in which order. */
 
 import * as path from "node:path";
 import { isBelowAny } from "../folders";
@@ -10,7 +10,7 @@ export interface Candidate {
   readonly origin: Origin;
 }
 
-/** What the order is made from; all of it found out by the caller. */
+/** What decides the order; the caller finds it out. */
 export interface Surroundings {
   readonly isTrusted: boolean;
   /** `deepscope.interpreter` as it holds here, and as the user (not the workspace) has set it. */
@@ -84,7 +84,7 @@ function expand(setting: string, around: Pick<Surroundings, "folders" | "home">)
   return folder !== undefined && !path.isAbsolute(written) ? path.join(folder, written) : written;
 }
 
-/** Of `PATH` the first interpreter is enough; of the others none stands twice. */
+/** Only the first interpreter of `PATH` is taken, and each of the others once. */
 function firstOfEach(found: readonly Candidate[]): Candidate[] {
   const seen = new Set<string>();
   return found.filter((one) => {

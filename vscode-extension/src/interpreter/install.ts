@@ -36,7 +36,7 @@ export async function offerInstall(
   return choice === "Select Interpreter" ? "pick" : choice === "Show Logs" ? "logs" : undefined;
 }
 
-/** Asks where to, shows the commands in a terminal, and waits for their end; whether it went well. */
+/** Asks where to install, shows the commands in a terminal and waits for their end; answers whether they succeeded. */
 export async function install(interpreter: Interpreter, interpreters: Interpreters): Promise<boolean> {
   const choices = installChoices(interpreter, {
     folders: (vscode.workspace.workspaceFolders ?? []).filter(({ uri }) => uri.scheme === "file").map(({ uri }) => uri.fsPath),

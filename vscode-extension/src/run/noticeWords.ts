@@ -1,15 +1,14 @@
 /** What is said when a new trace is shown. */
 
 import type { HotLine, ShownTrace, Status } from "../server/contract";
-import { spreadWords, stepTimeWords, stepWords } from "../status/words";
-import { share } from "../units";
+import { stepTimeWords } from "../status/words";
 import { placeName } from "../views/placeNames";
 
 /** `fit, steps 2–4: step 2.95 → 2.79 s; model.py:42 took 38 % of the device time`. */
-export function noticeWords(trace: ShownTrace, status: Pick<Status, "trace" | "baseline" | "comparison">, hottest: HotLine | undefined): string {
-  const what = [trace.stage, stepWords(trace)].filter((word) => word !== "").join(", ");
+export function noticeWords(trace: ShownTrace, status: Pick<Status, "stepTimeWords" | "chanceWords">, hottest: HotLine | undefined): string {
+  const what = [trace.stage, trace.stepsWords].filter((word) => word !== "").join(", ");
   const step = stepTimeWords(status);
-  return `${what}: ${step === "" ? "" : `${step}${spreadWords(status)}; `}${hottestWords(trace, hottest)}`;
+  return `${what}: ${step === "" ? "" : `${step}; `}${hottestWords(trace, hottest)}`;
 }
 
 function hottestWords(trace: ShownTrace, hottest: HotLine | undefined): string {
@@ -17,5 +16,5 @@ function hottestWords(trace: ShownTrace, hottest: HotLine | undefined): string {
     return "no line of your code took time on the device";
   }
   const time = trace.metric === "device" ? "device time" : "operators' CPU time (no device in this trace)";
-  return `${placeName(hottest)} took ${share(hottest.share)} of the ${time}`;
+  return `${placeName(hottest)} took ${hottest.shareWords} of the ${time}`;
 }

@@ -8,10 +8,10 @@ import type { Requests } from "../server/requests";
 import { noticeWords } from "./noticeWords";
 
 export class Notices {
-  /** Of the trace last shown; "" when there was none; undefined before the first word of the server. */
+  /** The trace last shown; "" when there was none; undefined before the server has said anything. */
   private shown: string | undefined;
   private isExpected = false;
-  /** Of the newer run of somebody else's code that was told of. */
+  /** The newer run of somebody else's code that the user was told of. */
   private newer: string | undefined;
 
   constructor(

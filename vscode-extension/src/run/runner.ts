@@ -76,7 +76,7 @@ export class Runner implements vscode.Disposable {
     const cwd = folder?.uri.fsPath ?? path.dirname(program);
     const execution = new vscode.ProcessExecution(interpreter.python, ["-m", "deepscope", "run", program, ...args], { cwd });
     const task = new vscode.Task(wanted, scope ?? vscode.TaskScope.Workspace, `Record ${path.basename(program)}`, "DeepScope", execution);
-    task.problemMatchers = []; // said so that VS Code does not ask for one
+    task.problemMatchers = []; // set, so that VS Code does not ask for one
     task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, panel: vscode.TaskPanelKind.Dedicated, clear: true };
     return task;
   }

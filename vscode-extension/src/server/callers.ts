@@ -4,19 +4,16 @@ import * as vscode from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
 import { notify } from "../notify";
 import type { Jumps } from "../jumps";
-import { natural, object, readOr, text } from "../shape";
+import { readOr } from "../shape";
 import { plain } from "../status/words";
-import type { Caller } from "./contract";
+import { commands, recordedLine, type Caller } from "./contract";
 import type { Requests } from "./requests";
-
-const SHOW_CALLERS = "deepscope.showCallers";
-const place = object({ file: text, line: natural });
 
 /** Code actions and lenses of the server show callers by a command; here it opens the picker. */
 export function callersMiddleware(requests: () => Requests, jumps: () => Jumps): Middleware {
   return {
     executeCommand: async (command, args: unknown[], next): Promise<unknown> => {
-      const wanted = command === SHOW_CALLERS ? readOr(place, args[0]) : undefined;
+      const wanted = command === commands.showCallers.name ? readOr(recordedLine, args[0]) : undefined;
       return wanted === undefined ? next(command, args) : pickCaller(await requests().callers(wanted), jumps());
     },
   };

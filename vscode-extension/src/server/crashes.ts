@@ -1,4 +1,4 @@
-/** How often a server that crashes is started again: each time after a longer pause, and not for ever. */
+/** How often a server that crashes is started again: each time after a longer pause, a few times in all. */
 
 const PAUSES_MS = [500, 1_000, 2_000, 4_000] as const;
 /** Crashes further apart than this have nothing to do with each other. */
@@ -20,7 +20,7 @@ export class CrashPolicy {
     return this.times.length;
   }
 
-  /** After a start that the user asked for. */
+  /** Forgets all crashes, when the user asks for a start. */
   forget(): void {
     this.times = [];
   }

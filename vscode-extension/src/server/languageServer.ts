@@ -16,11 +16,10 @@ import {
 import type { Interpreter } from "../interpreter/resolve";
 import { notify, type Kind } from "../notify";
 import { readOr } from "../shape";
-import { status as readStatus, type Status } from "./contract";
+import { status as readStatus, STATUS_NOTIFICATION, type Status } from "./contract";
 import { CrashPolicy } from "./crashes";
 import { Requests } from "./requests";
 
-const STATUS = "$/deepscope/status";
 /** A server that has not answered by then is given up on; starting Python on a busy network file system is slow. */
 const START_LIMIT_MS = 60_000;
 
@@ -49,15 +48,12 @@ export class LanguageServer implements vscode.Disposable {
     private readonly log: vscode.LogOutputChannel,
     private readonly middleware: Middleware,
   ) {
-    this.requests = new Requests(
-      async (command, argument) => {
-        if (this.client?.state !== State.Running) {
-          throw new Error("DeepScope's language server is not running");
-        }
-        return this.client.sendRequest("workspace/executeCommand", { command, arguments: [argument] });
-      },
-      (command) => this.client?.initializeResult?.capabilities.executeCommandProvider?.commands.includes(command) ?? false,
-    );
+    this.requests = new Requests(async (command, argument) => {
+      if (this.client?.state !== State.Running) {
+        throw new Error("DeepScope's language server is not running");
+      }
+      return this.client.sendRequest("workspace/executeCommand", { command, arguments: [argument] });
+    });
   }
 
   get isRunning(): boolean {
@@ -79,7 +75,7 @@ export class LanguageServer implements vscode.Disposable {
     this.runningEmitter.dispose();
   }
 
-  /** One after the other: a client that is still starting cannot be stopped. Of several wishes the last one counts. */
+  /** Starts and stops one after the other: a client that is still starting cannot be stopped. The last wish counts. */
   private inTurn(next: () => Promise<void>): Promise<void> {
     const wish = (this.wishes += 1);
     this.turn = this.turn.then(async () => {
@@ -117,7 +113,7 @@ export class LanguageServer implements vscode.Disposable {
         middleware: this.middleware,
       },
     );
-    client.onNotification(STATUS, (given: unknown) => {
+    client.onNotification(STATUS_NOTIFICATION, (given: unknown) => {
       const status = readOr(readStatus, given);
       if (status === undefined) {
         this.log.error("the server sent a status that is none");
@@ -141,7 +137,7 @@ export class LanguageServer implements vscode.Disposable {
     } catch (error) {
       this.log.error(`the language server did not start: ${String(error)}`);
       if (this.crashes.count === 0) {
-        // It could not even be run; a process that ends at once is a crash, and started again as such.
+        // It could not even be run. A process that ends at once counts as a crash and is started again.
         this.runningEmitter.fire("failed");
         void this.tellFailed("DeepScope's language server did not start.");
       }

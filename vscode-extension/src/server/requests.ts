@@ -1,13 +1,15 @@
-/** The language server's commands as typed functions; no view knows how a request travels. */
+/** The language server's commands as functions; no view knows how a request travels. */
 
-import * as contract from "./contract";
-import { read, type Reader } from "../shape";
+import { commands, type Command } from "./contract";
+import type * as contract from "./contract";
+import { read } from "../shape";
 
 /** Sends `workspace/executeCommand` and gives back what was answered. */
 export type Send = (command: string, argument: object) => Promise<unknown>;
 
-/** Many more lines than a person reads, and few enough for a tree. */
+/** More lines than anybody reads, and few enough for a tree. */
 const LINES_LIMIT = 5000;
+const TRACES_LIMIT = 1000;
 
 /** A trace, or with `run` the run that it is of, with all its ranks. */
 export interface Chosen {
@@ -16,111 +18,94 @@ export interface Chosen {
 }
 
 export class Requests {
-  constructor(
-    private readonly send: Send,
-    /** The commands that the running server has. */
-    private readonly offers: (command: string) => boolean,
-  ) {}
+  constructor(private readonly send: Send) {}
 
   /** Which workspace folder is meant: that of a trace, else the one at hand; undefined lets the server choose. */
   rootFor: (path?: string | null) => string | undefined = () => undefined;
 
   hotLines(limit = LINES_LIMIT): Promise<contract.HotLines> {
-    return this.ask("deepscope.hotLines", this.here({ limit }), contract.hotLines);
+    return this.askHere(commands.hotLines, { limit });
   }
 
-  /** The modules of the model; undefined where the server cannot tell. */
-  async modules(): Promise<contract.Modules | undefined> {
-    return this.offers("deepscope.modules") ? this.ask("deepscope.modules", this.here({ limit: LINES_LIMIT }), contract.modules) : undefined;
+  modules(): Promise<contract.HotModules> {
+    return this.askHere(commands.modules, { limit: LINES_LIMIT });
   }
 
-  callPaths(): Promise<contract.CallPaths> {
-    return this.ask("deepscope.callPaths", this.here({}), contract.callPaths);
+  linePaths({ file, line }: contract.RecordedLine): Promise<contract.LinePaths> {
+    return this.askHere(commands.linePaths, { file, line });
   }
 
-  callers(place: { file: string; line: number } | { uri: string; line: number }): Promise<contract.Caller[]> {
-    return this.ask("deepscope.callers", this.here(place), contract.callers);
+  callers(place: { file: string; line: number } | { uri: string; line: number }): Promise<readonly contract.Caller[]> {
+    return this.askHere(commands.callers, place);
   }
 
-  flameGraph(metric: contract.FlameMetric, rank: number | null): Promise<contract.FlameGraph> {
-    // The arguments are left out where they are the defaults: servers before them know none.
-    const argument = { ...(metric === "device" ? {} : { metric }), ...(rank === null ? {} : { rank }) };
-    return this.ask("deepscope.flamegraph", this.here(argument), contract.flameGraph);
+  /** Boxes below `minShare` of the whole are left out. */
+  flameGraph(metric: contract.FlameMetric, rank: number | null, minShare: number): Promise<contract.FlameGraph> {
+    return this.askHere(commands.flamegraph, { metric, rank, minShare });
   }
 
-  annotations(uri: string): Promise<contract.Annotation[]> {
-    return this.ask("deepscope.annotations", { uri }, contract.annotations);
+  annotations(uri: string): Promise<readonly contract.AnnotatedLine[]> {
+    return this.ask(commands.annotations, { uri });
   }
 
-  listTraces(): Promise<contract.ListedTrace[]> {
-    return this.ask("deepscope.listTraces", { limit: 1000 }, contract.listedTraces);
+  listRuns(): Promise<readonly contract.Run[]> {
+    return this.ask(commands.listRuns, { limit: TRACES_LIMIT });
   }
 
   /** Shows a trace or a run from now on; null follows the newest. */
   selectTrace(chosen: Chosen | null): Promise<contract.Status> {
-    return this.ask("deepscope.selectTrace", this.here(chosen ?? { path: null }, chosen?.path), contract.status);
+    return this.askHere(commands.selectTrace, chosen ?? {}, chosen?.path);
   }
 
   /** Compares with a trace or a run; null with what is shown now. */
   setBaseline(chosen: Chosen | null): Promise<contract.Status> {
-    return this.ask("deepscope.setBaseline", this.here(chosen ?? { path: null }, chosen?.path), contract.status);
+    return this.askHere(commands.setBaseline, chosen ?? {}, chosen?.path);
   }
 
   async clearBaseline(): Promise<void> {
-    await this.send("deepscope.clearBaseline", this.here({}));
+    await this.askHere(commands.clearBaseline, {});
   }
 
   reload(): Promise<contract.Status> {
-    return this.ask("deepscope.reload", this.here({}), contract.status);
+    return this.askHere(commands.reload, {});
   }
 
   async unhideFindings(): Promise<void> {
-    await this.send("deepscope.unhideFindings", this.here({}));
+    await this.askHere(commands.unhideFindings, {});
   }
 
   /** Where a recorded line stands at this moment; null where its file is not here. */
-  locate({ file, line }: contract.RecordedLine): Promise<contract.Located> {
-    return this.ask("deepscope.locate", this.here({ file, line }), contract.located);
+  locate({ file, line }: contract.RecordedLine): Promise<contract.Located | null> {
+    return this.askHere(commands.locate, { file, line });
   }
 
   /** The recorded line that a line of an open document is, unchanged or edited; null for one that did not run. */
-  recordedLine({ uri, line }: { readonly uri: string; readonly line: number }): Promise<contract.RecordedLine | null> {
-    return this.ask("deepscope.recordedLine", { uri, line }, contract.recordedLine);
+  recordedLine({ uri, line }: contract.TextPlaceArgument): Promise<contract.RecordedLine | null> {
+    return this.ask(commands.recordedLine, { uri, line });
   }
 
   /** A file as it ran; null where the trace has no text of it. */
   recordedText(file: string): Promise<string | null> {
-    return this.ask("deepscope.recordedText", this.here({ file }), contract.recordedText);
+    return this.askHere(commands.recordedText, { file });
   }
 
-  /** Has a recorded file, and what lay beside it, be looked for in a folder from now on. */
+  /** From now on looks in a folder for a recorded file and for what lay beside it. */
   async mapFolder(file: string, folder: string): Promise<void> {
-    await this.ask("deepscope.mapFolder", this.here({ file, folder }), contract.mappings);
+    await this.askHere(commands.mapFolder, { file, folder });
   }
 
   /** Where a path of a trace is here; null where it is nowhere. */
-  async resolvePath(path: string, line: number): Promise<contract.ResolvedPath> {
-    return this.offers("deepscope.resolvePath")
-      ? this.ask("deepscope.resolvePath", this.here({ path, line }), contract.resolvedPath)
-      : this.resolveAmongHotLines(path, line);
+  resolvePath(path: string, line: number): Promise<contract.ResolvedPath | null> {
+    return this.askHere(commands.resolvePath, { path, line });
   }
 
-  private async resolveAmongHotLines(path: string, line: number): Promise<contract.ResolvedPath> {
-    const { lines } = await this.hotLines();
-    const inFile = lines.filter((one) => one.file === path && one.uri !== null);
-    const found = inFile.find((one) => one.line === line) ?? inFile[0];
-    if (found?.uri == null) {
-      return null;
-    }
-    return { uri: found.uri, line: found.line === line ? (found.currentLine ?? line) : line, known: true };
-  }
-
-  private here(argument: object, path?: string | null): object {
+  /** Asks about the workspace folder at hand, or that of a trace. */
+  private askHere<Argument extends contract.Where, T>(command: Command<Argument, T>, argument: Argument, path?: string): Promise<T> {
     const root = this.rootFor(path);
-    return root === undefined ? argument : { ...argument, root };
+    return this.ask(command, root === undefined ? argument : { ...argument, root });
   }
 
-  private async ask<T>(command: string, argument: object, answer: Reader<T>): Promise<T> {
-    return read(answer, await this.send(command, argument), command);
+  private async ask<Argument extends object, T>(command: Command<Argument, T>, argument: Argument): Promise<T> {
+    return read(command.answer, await this.send(command.name, argument), command.name);
   }
 }

@@ -1,7 +1,7 @@
 /** What the status item says. */
 
+import { age } from "../age";
 import type { ShownTrace, Status } from "../server/contract";
-import { age, duration, durationChange } from "../units";
 
 /** Where the extension stands as a whole. */
 export type Standing = "off" | "missing" | "restricted" | "starting" | "failed" | Status["state"];
@@ -19,7 +19,6 @@ export function statusWords(
   file: { readonly edited: boolean },
   nowMs: number,
 ): StatusWords {
-  const trace = status?.trace ?? undefined;
   switch (standing) {
     case "off":
       return { text: "$(circle-slash) DeepScope: off", tooltip: ["The language server is not running."], isWarning: false };
@@ -46,28 +45,28 @@ export function statusWords(
     case "error":
       return { text: "$(warning) DeepScope", tooltip: [status?.message ?? "The trace cannot be read."], isWarning: true };
     case "ready":
-      return trace === undefined
+      return status?.trace == null
         ? { text: "$(flame) DeepScope", tooltip: [], isWarning: false }
-        : ready(trace, status, file, nowMs);
+        : ready(status.trace, status, file, nowMs);
   }
 }
 
-function ready(trace: ShownTrace, status: Status | undefined, file: { edited: boolean }, nowMs: number): StatusWords {
-  const baseline = status?.baseline ?? undefined;
+function ready(trace: ShownTrace, status: Status, file: { edited: boolean }, nowMs: number): StatusWords {
+  const baseline = status.baseline ?? undefined;
   const recorded = age(Date.parse(trace.recordedAt), nowMs);
   const changed = file.edited ? " $(edit) text changed since" : "";
   const compared = baseline === undefined ? "" : " $(diff)";
-  const newer = status?.newer ?? undefined;
-  const step = stepTimeWords(status);
+  const newer = status.newer ?? undefined;
+  const step = status.stepTimeWords;
   const tooltip = [
-    [programName(trace.program), trace.stage, stepWords(trace), recorded].filter((word) => word !== "").join(", "),
-    ...(step === "" ? [] : [`${step}${spreadWords(status)}`]),
+    [programName(trace.program), trace.stage, trace.stepsWords, recorded].filter((word) => word !== "").join(", "),
+    ...(step === "" ? [] : [stepTimeWords(status)]),
     trace.path,
     `${trace.device}${trace.metric === "device" ? "" : " (CPU only: no device work in this trace)"}`,
     ...(trace.ranks.length > 1 ? [`${trace.ranks.length} ranks merged`] : []),
     ...(trace.recordedAt === "" ? [] : [`recorded ${trace.recordedAt}`]),
     ...(trace.commit === "" ? [] : [`commit ${trace.commit.slice(0, 12)}${trace.dirty ? ", with local changes" : ""}`]),
-    ...(baseline === undefined ? [] : [`compared with ${status?.comparison?.isChosen === false ? "the run before, " : ""}${baseline.path}`]),
+    ...(baseline === undefined ? [] : [`compared with ${status.comparison?.isChosen === false ? "the run before, " : ""}${baseline.path}`]),
     ...(newer === undefined ? [] : [`${newer.path} is newer, and no code of it is here`]),
     ...(file.edited ? ["This file's text has changed since it was measured."] : []),
     ...trace.warnings,
@@ -77,34 +76,14 @@ function ready(trace: ShownTrace, status: Status | undefined, file: { edited: bo
   return { text, tooltip, isWarning: trace.warnings.length > 0 };
 }
 
-/** `step 2.95 → 2.79 s` beside a baseline, else `step 2.79 s`; "" where the trace has no steps. */
-export function stepTimeWords(status: Pick<Status, "trace" | "baseline"> | undefined): string {
-  const [now, before] = [status?.trace?.stepNs ?? null, status?.baseline?.stepNs ?? null];
-  if (now === null) {
-    return "";
-  }
-  return `step ${before === null ? duration(now) : durationChange(before, now)}`;
-}
-
-/** What is to be said of a difference that may be chance. */
-export function spreadWords(status: Pick<Status, "comparison"> | undefined): string {
-  return status?.comparison?.stepsDiffer === false ? ", within what steps of one run differ" : "";
+/** The time of a step, how it has changed, and whether that may be chance; "" where the trace has no steps. */
+export function stepTimeWords({ stepTimeWords, chanceWords }: Pick<Status, "stepTimeWords" | "chanceWords">): string {
+  return [stepTimeWords, chanceWords].filter((words) => words !== "").join(", ");
 }
 
 /** `train.py` of `tools/train.py`; a module as it is. */
 export function programName(program: string): string {
   return program.split(/[/\\]/).at(-1) ?? program;
-}
-
-/** `steps 2–4`, `1 step`, or what the numbers allow. */
-export function stepWords(trace: Pick<ShownTrace, "steps" | "firstStep" | "lastStep">): string {
-  if (trace.steps === 0) {
-    return "the whole recording";
-  }
-  if (trace.firstStep !== null && trace.lastStep !== null) {
-    return trace.firstStep === trace.lastStep ? `step ${trace.firstStep}` : `steps ${trace.firstStep}–${trace.lastStep}`;
-  }
-  return trace.steps === 1 ? "1 step" : `${trace.steps} steps`;
 }
 
 /** `H100` of `NVIDIA H100 80GB HBM3`: what fits into a status bar. */
@@ -118,7 +97,7 @@ export function plain(text: string): string {
   return text.replaceAll("$(", "$\u200b(");
 }
 
-/** Text in which VS Code sees no `[words](command:…)`, which it would make a link of, and run when it is clicked. */
+/** Text in which VS Code sees no `[words](command:…)`: it would make a link of it, and run the command at a click. */
 export function unlinked(text: string): string {
   return text.replaceAll("](", "]\u200b(");
 }

@@ -3,14 +3,12 @@
 import * as vscode from "vscode";
 import { cursorPlace } from "../places";
 import { recordedAt } from "../recordedTexts";
-import type { CallPaths, RecordedLine } from "../server/contract";
+import type { LinePaths, RecordedLine } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
-import { duration } from "../units";
-import { callPathRows, type CallPathRows, type PathRow } from "./callPathRows";
+import { pathRows, type PathRow } from "./callPathRows";
 import { dim } from "./elsewhere";
 import { placeName, shortPlace } from "./placeNames";
-import { scaleOf, type Scale } from "./scale";
 
 interface Section {
   readonly section: "callers" | "callees";
@@ -23,8 +21,7 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
   private readonly changed = new vscode.EventEmitter<undefined>();
   readonly onDidChangeTreeData = this.changed.event;
   readonly view: vscode.TreeView<Node>;
-  private paths: CallPaths | undefined;
-  private rows: CallPathRows | undefined;
+  private paths: LinePaths | undefined;
   /** The line that is shown, as it was recorded: edits do not change it. */
   private line: RecordedLine | undefined;
   private generation = 0;
@@ -43,9 +40,8 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
     ];
   }
 
-  /** Forgets the numbers, and where lines stand: both are asked for when they are next looked at. */
+  /** Asks anew: the numbers may be others, and lines may have moved. */
   refresh(): void {
-    this.paths = undefined;
     void this.show(this.line);
   }
 
@@ -57,9 +53,9 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
       this.draw(undefined, "");
       return;
     }
-    let paths: CallPaths;
+    let paths: LinePaths;
     try {
-      paths = this.paths ?? (await this.requests.callPaths());
+      paths = await this.requests.linePaths(line);
     } catch (error) {
       this.log.error(`Call Paths: ${String(error)}`);
       return;
@@ -67,10 +63,8 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
     if (generation !== this.generation) {
       return; // another line was chosen meanwhile, or an edit has moved the lines
     }
-    this.paths = paths;
-    const rows = callPathRows(paths.roots, line);
-    const isEmpty = rows.callers.length === 0 && rows.callees.length === 0;
-    this.draw(isEmpty ? undefined : rows, isEmpty ? "" : `${placeName(rows.line ?? line)} · ${this.scale.words}`);
+    const isEmpty = paths.callers.length === 0 && paths.callees.length === 0;
+    this.draw(isEmpty ? undefined : paths, isEmpty ? "" : `${placeName(paths.line ?? line)} · ${paths.stepWords}`);
   }
 
   /** Brings the view to the front with a line. */
@@ -82,9 +76,9 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
   getChildren(node?: Node): Node[] {
     if (node === undefined) {
       const sections: Section[] = [{ section: "callers" }, { section: "callees" }];
-      return this.rows === undefined ? [] : sections.filter(({ section }) => (this.rows?.[section].length ?? 0) > 0);
+      return sections.filter(({ section }) => (this.paths?.[section].length ?? 0) > 0);
     }
-    return "section" in node ? [...(this.rows?.[node.section] ?? [])] : [...node.children];
+    return "section" in node ? pathRows(this.paths?.[node.section] ?? [], node.section) : [...node.children];
   }
 
   getTreeItem(node: Node): vscode.TreeItem {
@@ -98,8 +92,9 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
     const collapsed = vscode.TreeItemCollapsibleState;
     const item = new vscode.TreeItem(path.function, node.children.length > 0 ? collapsed.Expanded : collapsed.None);
     item.id = node.id;
-    item.description = `${duration(node.ns / this.scale.divisor)}  ${shortPlace(placeName(path))}`;
-    item.tooltip = new vscode.MarkdownString().appendText(`${path.function} — ${path.file}:${path.currentLine ?? path.line}\n\n${duration(node.ns / this.scale.divisor)} ${this.scale.words}`);
+    item.description = `${path.timeWords}  ${shortPlace(placeName(path))}`;
+    const place = `${path.function} — ${path.file}:${path.currentLine ?? path.line}`;
+    item.tooltip = new vscode.MarkdownString().appendText(`${place}\n\n${path.timeWords} ${this.paths?.stepWords ?? ""}`);
     item.contextValue = "line";
     if (path.uri === null) {
       dim(item);
@@ -115,10 +110,6 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
     vscode.Disposable.from(...this.subscriptions, this.changed, this.view).dispose();
   }
 
-  private get scale(): Scale {
-    return scaleOf(this.session.status?.trace ?? undefined);
-  }
-
   private followCursorSoon(): void {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => void this.followCursor(), CURSOR_DELAY_MS);
@@ -130,14 +121,14 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
       return;
     }
     const line = await recordedAt(place, this.requests).catch(() => undefined);
-    const isSame = line?.file === this.line?.file && line?.line === this.line?.line && this.rows !== undefined;
+    const isSame = line?.file === this.line?.file && line?.line === this.line?.line && this.paths !== undefined;
     if (!isSame) {
       await this.show(line);
     }
   }
 
-  private draw(rows: CallPathRows | undefined, description: string): void {
-    this.rows = rows;
+  private draw(paths: LinePaths | undefined, description: string): void {
+    this.paths = paths;
     this.view.description = description;
     this.changed.fire(undefined);
   }

@@ -17,7 +17,7 @@ export class ElsewhereRows implements vscode.FileDecorationProvider, vscode.Disp
   }
 }
 
-/** Marks a row as one of such a line. */
+/** Marks a row whose file is not on this machine. */
 export function dim(item: vscode.TreeItem): void {
   item.resourceUri = vscode.Uri.from({ scheme: SCHEME, path: "/" });
 }

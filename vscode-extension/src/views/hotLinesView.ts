@@ -3,13 +3,11 @@
 import { isDeepStrictEqual } from "node:util";
 import * as vscode from "vscode";
 import { levelOf } from "../heat/levels";
-import type { HotLines, Modules } from "../server/contract";
+import type { HotLines, HotMetric, HotModules } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
-import { copyText, describedRow, GROUPS, lineRows, METRICS, moduleRows, type GroupBy, type Metric, type Row, vanishedRows, wholeRow } from "./hotLinesRows";
+import { copyText, describedRow, GROUPS, lineRows, METRICS, moduleRows, type GroupBy, type Row, vanishedRows, wholeRow } from "./hotLinesRows";
 import { dim } from "./elsewhere";
-import { scaleOf } from "./scale";
-import { stepTimeWords } from "../status/words";
 import { goneTooltip, lineTooltip } from "./tooltips";
 
 const STATE_BY = "deepscope.hotLines.by";
@@ -22,7 +20,7 @@ const GROUP_WORDS: Readonly<Record<GroupBy, string>> = {
   file: "Files",
   module: "Modules of the model",
 };
-const METRIC_WORDS: Readonly<Record<Metric, string>> = {
+const METRIC_WORDS: Readonly<Record<HotMetric, string>> = {
   device: "Device time",
   cpu: "CPU time",
   wait: "Waiting for the device",
@@ -35,7 +33,7 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
   readonly onDidChangeTreeData = this.changed.event;
   readonly view: vscode.TreeView<Row>;
   private lines: HotLines | undefined;
-  private modules: Modules | undefined;
+  private modules: HotModules | undefined;
   private generation = 0;
   private isStale = false;
   private readonly visibility: vscode.Disposable;
@@ -126,7 +124,7 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
   private async ask(why: "changed" | "moved"): Promise<void> {
     const generation = (this.generation += 1);
     this.isStale = false;
-    let [lines, modules]: [HotLines | undefined, Modules | undefined] = [undefined, undefined];
+    let [lines, modules]: [HotLines | undefined, HotModules | undefined] = [undefined, undefined];
     if (this.session.status?.trace != null) {
       try {
         [lines, modules] = await Promise.all([this.requests.hotLines(), this.requests.modules()]);
@@ -146,7 +144,7 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
     return GROUPS.find((by) => by === this.state.get(STATE_BY)) ?? "line";
   }
 
-  private get metric(): Metric {
+  private get metric(): HotMetric {
     return METRICS.find((metric) => metric === this.state.get(STATE_METRIC)) ?? "device";
   }
 
@@ -162,32 +160,23 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
   }
 
   private rows(): Row[] {
-    const options = {
-      by: this.by,
-      metric: this.metric,
-      divisor: scaleOf(this.session.status?.trace ?? undefined).divisor,
-      hidden: new Set(this.hidden),
-    };
+    const options = { by: this.by, metric: this.metric, hidden: new Set(this.hidden) };
     if (this.by === "module") {
       return moduleRows(this.modules?.modules ?? [], options);
     }
-    const rows = lineRows(this.lines?.lines ?? [], options);
+    if (this.lines === undefined) {
+      return [];
+    }
+    const rows = lineRows(this.lines, options);
     const hasVanished = this.by === "line" && this.metric === "device";
-    return hasVanished ? [...rows, ...vanishedRows(this.lines?.vanished ?? [], options.hidden)] : rows;
+    return hasVanished ? [...rows, ...vanishedRows(this.lines, options.hidden)] : rows;
   }
 
   private draw(): void {
     const trace = this.session.status?.trace;
     const metric = this.metric === "device" && trace?.metric === "cpu_self" ? "Operators' CPU time" : METRIC_WORDS[this.metric];
-    const words = [stepTimeWords(this.session.status), `${metric} ${this.lines?.stepWords ?? ""}`];
+    const words = [this.session.status?.stepTimeWords ?? "", `${metric} ${this.lines?.stepWords ?? ""}`];
     this.view.description = trace == null ? "" : words.filter((word) => word !== "").join(" · ");
-    this.view.message =
-      this.by === "module" && trace != null && this.modules === undefined
-        ? "The language server cannot tell modules apart; it is older than this extension."
-        : "";
-    if (this.view.message === "") {
-      delete (this.view as { message?: string }).message;
-    }
     this.changed.fire(undefined);
     this.tellShown();
   }

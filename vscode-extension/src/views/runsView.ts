@@ -7,7 +7,7 @@ import type { Session } from "../session";
 import { runRows, tracesIn, type RunRow, type TraceRow } from "./runRows";
 
 type Node = RunRow | TraceRow;
-/** A run of so few traces stands open. */
+/** A run with at most so many traces is shown open. */
 const FEW_TRACES = 4;
 const BASELINE = " · baseline";
 const TRACE_NAME = /\.pt\.trace\.json(\.gz)?$/;
@@ -32,7 +32,7 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
     let rows: Node[] = [];
     try {
       const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
-      rows = runRows(await this.requests.listTraces(), folders, Date.now());
+      rows = runRows(await this.requests.listRuns(), folders, Date.now());
     } catch (error) {
       this.log.debug(`Runs: ${String(error)}`);
     }

@@ -3,13 +3,13 @@
 import { select } from "d3-selection";
 import flamegraph, { type FlameGraph, type PlacedNode } from "d3-flame-graph";
 import { toPage, type DrawnNode, type FrameLabel, type FromPage, type ToPage } from "../flame/messages";
+import { sumWords } from "../flame/sums";
 import { readOr } from "../shape";
-import { duration, share } from "../units";
 import "./flame.css";
 
 type Graph = Extract<ToPage, { type: "graph" }>;
 /** The chart's own copy of a node, whose name follows the edits of its file. */
-interface Box extends FrameLabel, Pick<DrawnNode, "frame" | "value" | "self"> {
+interface Box extends FrameLabel, Pick<DrawnNode, "frame" | "value" | "self" | "words"> {
   name: string;
   place: string;
   readonly children: readonly Box[];
@@ -82,11 +82,11 @@ function draw({ root }: Graph): void {
     .transitionDuration(document.body.classList.contains("vscode-reduce-motion") ? 0 : 150)
     .inverted(true)
     .sort((one, other) => other.data.value - one.data.value)
-    .setLabelHandler((node) => label(node.data, root))
+    .setLabelHandler((node) => label(node.data))
     .setColorMapper((node) => colour(node, root))
     .setSearchMatch((node, term) => `${node.data.name} ${node.data.place}`.toLowerCase().includes(term.toLowerCase()))
     .setSearchHandler((found) => {
-      details.textContent = `${found.length} frames, ${sumWords(found, root)}`;
+      details.textContent = `${found.length} frames, ${sumOf(found, root)}`;
     })
     .setDetailsElement(details)
     .onClick((node) => {
@@ -142,7 +142,7 @@ function mark(frames: ReadonlySet<number>): void {
   details.textContent =
     first === undefined
       ? "The line has no time of its own or of its calls in this graph."
-      : `${first.data.name} · ${boxWords} · ${sumWords(boxes, root.data)}`;
+      : `${first.data.name} · ${boxWords} · ${sumOf(boxes, root.data)}`;
 }
 
 /** The innermost box that holds both. */
@@ -166,18 +166,16 @@ function rootNode(): PlacedNode<Box> | undefined {
   return select<HTMLElement, PlacedNode<Box>>(chartElement).datum();
 }
 
-/** Time and share of boxes, each counted once where one stands in another; of the whole, whatever is zoomed to. */
-function sumWords(boxes: readonly PlacedNode<Box>[], root: Pick<DrawnNode, "value">): string {
+/** Time and share of boxes. A box inside another one is not counted again; the share is of the whole graph, also when zoomed. */
+function sumOf(boxes: readonly PlacedNode<Box>[], root: Pick<DrawnNode, "value">): string {
   const found = new Set(boxes);
   const outer = boxes.filter((box) => !box.ancestors().slice(1).some((above) => found.has(above)));
   const sum = outer.reduce((whole, { data }) => whole + data.value, 0);
-  return `${duration(sum)}, ${share(root.value > 0 ? sum / root.value : 0)}`;
+  return sumWords(sum, root.value);
 }
 
-function label(node: Omit<DrawnNode, "children">, root: DrawnNode | undefined): string {
-  const part = root !== undefined && root.value > 0 ? ` · ${share(node.value / root.value)}` : "";
-  const own = node.self > 0 ? `, own ${duration(node.self)}` : "";
-  return `${node.name} · ${duration(node.value)}${part}${own}${node.place === "" ? "" : ` · ${node.place}`}`;
+function label({ name, words, place }: Omit<DrawnNode, "children">): string {
+  return [name, words, place].filter((part) => part !== "").join(" · ");
 }
 
 /** From yellow to red with the frame's own share; grey where there is no line to go to. */

@@ -84,5 +84,5 @@ function standIn(): void {
   document.body.append(note);
 }
 
-network.catch(() => undefined); // load() hears of it
+network.catch(() => undefined); // load() handles it
 page.google = { charts };

@@ -1,4 +1,4 @@
-/** What pies, timelines and tables show of a table's rows. */
+/** What pies, timelines and tables show from a table's rows. */
 
 import { finite, shown, type Cell, type DataTable } from "./data";
 

@@ -9,7 +9,7 @@ export interface Axis {
 /** An axis from `low` to `high`, widened to round numbers, with about `count` ticks. */
 export function axis(low: number, high: number, count = 5): Axis {
   if (!Number.isFinite(low) || !Number.isFinite(high)) {
-    return axis(0, 1, count); // of nothing at all
+    return axis(0, 1, count); // there is no value
   }
   const span = high > low ? high - low : Math.abs(high) || 1;
   const rough = span / count;

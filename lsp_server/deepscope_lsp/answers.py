@@ -1,0 +1,407 @@
+"""What the server answers: a struct for each answer, from which the extension's contract is made (docs/lsp.md).
+
+Lines count from 1. Times and sizes are sums over steps and ranks unless their name says `per_step`. A field that ends
+with `words` is shown as it is. A share is a part of the whole, 0 to 1.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from deepscope.records import Finding
+
+__all__ = [
+    "HOT_METRICS",
+    "AnnotatedLine",
+    "CallPath",
+    "CallPaths",
+    "Caller",
+    "Comparison",
+    "FlameGraph",
+    "FlameMetric",
+    "FlameNode",
+    "FoundFinding",
+    "HotAmount",
+    "HotGroup",
+    "HotLine",
+    "HotLines",
+    "HotMetric",
+    "HotModule",
+    "HotModules",
+    "LinePath",
+    "LinePaths",
+    "ListedTrace",
+    "Located",
+    "Place",
+    "RecordedLine",
+    "ResolvedPath",
+    "Run",
+    "ShownTrace",
+    "Standing",
+    "State",
+    "Status",
+    "VanishedLine",
+]
+
+Natural = Annotated[int, msgspec.Meta(ge=0)]
+
+Metric = Literal["device", "cpu_self"]
+"""What the main number is: the device's time, or the operators' own time on the CPU where no device did any work."""
+HotMetric = Literal["device", "cpu", "wait", "idle", "memory"]
+"""By which of their numbers lines are sorted."""
+HOT_METRICS: tuple[HotMetric, ...] = ("device", "cpu", "wait", "idle", "memory")
+FlameMetric = Literal["device", "backward", "cpu"]
+State = Literal["none", "loading", "ready", "error"]
+Standing = Literal["same", "edited", "gone"]
+"""Of a recorded line: its text is what ran, was edited, or is no longer there."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Fields go over the wire in camel case."""
+
+
+class Place(Answer, frozen=True, kw_only=True):
+    """Where something stands: as recorded, and where it is here."""
+
+    function: str
+    file: str
+    """As recorded; "" for work that reached no line."""
+    line: Natural
+    """As recorded; 0 where it is not known."""
+    uri: str | None
+    """Null where the file is not on this machine."""
+    current_line: Natural | None
+    """At the moment of the answer."""
+
+
+class HotAmount(Answer, frozen=True, kw_only=True):
+    """One number of a line, a group of lines or a module."""
+
+    share: float
+    """By `device` of the device's busy time; by another metric of the sum over all lines (or modules)."""
+    words: str
+    """Share and mean of a step: `38 % · 12.4 ms`."""
+
+
+class HotLine(Place, frozen=True, kw_only=True):
+    """A measured line with all its numbers."""
+
+    short_file: str
+    """Relative to the project's root."""
+    text: str
+    """As it ran."""
+    label: str
+    """What stands at the line's end in an editor."""
+    share: float
+    share_words: str
+    total_share: float
+    """With what the line calls."""
+    per_step_ns: float
+    """Own device time."""
+    baseline_ns: float | None
+    """Own device time per step in the baseline; null where there is none."""
+    baseline_words: str
+    """The same with the change since; "" without a baseline."""
+    change_words: str
+    """Since the baseline: `+3.10 ms`, `new`; "" where the change is too small to mention."""
+    whole_words: str
+    """The numbers over the whole trace."""
+    exact: bool
+    """False where the numbers are those of the whole function, or loop, that begins here."""
+    amounts: dict[str, HotAmount]
+    """By metric: those that are not 0."""
+    numbers: dict[str, int]
+    """Those of docs/report.md that are not 0."""
+
+
+class VanishedLine(Place, frozen=True, kw_only=True):
+    """A line of the baseline that is gone or has no time any more, where it stood; the numbers are the baseline's."""
+
+    short_file: str
+    text: str
+    share: float
+    per_step_ns: float
+    change_words: str
+    """`-1.50 ms`"""
+    time_words: str
+    """`1.50 ms per step in the baseline (38 %)`"""
+
+
+class HotGroup(Answer, frozen=True, kw_only=True):
+    """The lines of a function or of a file together."""
+
+    function: str
+    """"" for a file."""
+    file: str
+    short_file: str
+    amounts: dict[str, HotAmount]
+    """By metric: those that are not 0."""
+
+
+class HotLines(Answer, frozen=True, kw_only=True):
+    """Answer of `deepscope.hotLines`."""
+
+    metric: Metric
+    step_words: str
+    """What a time is of: `per step`, or `in the trace` where it has no steps."""
+    lines: list[HotLine]
+    functions: list[HotGroup]
+    files: list[HotGroup]
+    vanished: list[VanishedLine]
+    vanished_words: str
+    """The times of all vanished lines together: `-3.00 ms`."""
+
+
+class HotModule(Answer, frozen=True, kw_only=True):
+    """A module of the model."""
+
+    path: str
+    """"" where it is not known."""
+    class_name: str
+    label: str
+    share: float
+    """With what is in it."""
+    own_words: str
+    """`own 1.00 ms`; "" where it has no time of its own."""
+    amounts: dict[str, HotAmount]
+    """By metric: device time includes what is in the module; the other numbers are its own."""
+    numbers: dict[str, int]
+
+
+class HotModules(Answer, frozen=True, kw_only=True):
+    """Answer of `deepscope.modules`."""
+
+    metric: Metric
+    step_words: str
+    modules: list[HotModule]
+
+
+class CallPath(Place, frozen=True, kw_only=True):
+    """A node of the call tree; equal lines under one parent are one node."""
+
+    self_ns: int
+    total_ns: int
+    total_cpu_ns: int
+    share: float
+    children: list[CallPath]
+
+
+class CallPaths(Answer, frozen=True, kw_only=True):
+    """Answer of `deepscope.callPaths`: the whole call tree."""
+
+    metric: Metric
+    roots: list[CallPath]
+
+
+class LinePath(Place, frozen=True, kw_only=True):
+    """A line in a chain of calls; `children` are its callers or its callees, the largest time first."""
+
+    ns: int
+    """Of a caller: the time of the line asked for on the paths through this one. Of a callee: its own total."""
+    time_words: str
+    children: list[LinePath]
+
+
+class LinePaths(Answer, frozen=True, kw_only=True):
+    """Answer of `deepscope.linePaths`: who calls a line and what it calls."""
+
+    line: Place | None
+    """Null for a line that is on no path."""
+    step_words: str
+    callers: list[LinePath]
+    callees: list[LinePath]
+
+
+class Caller(Place, frozen=True, kw_only=True):
+    """A line that calls another."""
+
+    short_file: str
+    device_ns: int
+    cpu_ns: int
+    backward: bool
+    """This line ran the backward pass of the other, and called nothing."""
+    label: str
+
+
+class FlameNode(Answer, frozen=True, kw_only=True):
+    """A box of a flame graph."""
+
+    frame: int
+    """Index of its line; -1 for work that reached no line."""
+    value: int
+    own: int = msgspec.field(name="self")
+    value_per_step: float
+    self_per_step: float
+    words: str
+    """Time of a step, its share, and the own part: `12.4 ms · 38 %, own 2.00 ms`."""
+    children: list[FlameNode]
+
+
+class FlameGraph(Answer, frozen=True, kw_only=True):
+    """Answer of `deepscope.flamegraph`."""
+
+    metric: FlameMetric
+    of: Metric
+    rank: int | None
+    """Null for all ranks together."""
+    unit: Literal["nanoseconds"]
+    total: int
+    total_per_step: float
+    total_words: str
+    step_words: str
+    frames: list[Place]
+    roots: list[FlameNode]
+
+
+class AnnotatedLine(Answer, frozen=True, kw_only=True):
+    """A measured line of an open document."""
+
+    line: Natural
+    """As the text is now."""
+    recorded_line: Natural
+    function: str
+    label: str
+    tooltip: str
+    share: float
+    total_share: float
+    weight: float
+    """The largest of its shares, waiting and idling among them."""
+    mark: Literal["", "edited", "file changed since", "file newer than trace"]
+    """Why the number may not be that of this text."""
+    numbers: dict[str, int]
+
+
+class Located(Answer, frozen=True, kw_only=True):
+    """Where a recorded line stands at this moment."""
+
+    uri: str
+    line: Natural
+    standing: Standing
+    """Where the line is gone, `line` is the one above its place."""
+
+
+class RecordedLine(Answer, frozen=True, kw_only=True):
+    """A line as it was recorded: the name of a line that no edit changes."""
+
+    file: str
+    line: Natural
+
+
+class ResolvedPath(Answer, frozen=True, kw_only=True):
+    """Where a path stands here that a trace or a dashboard names."""
+
+    uri: str
+    line: Natural
+    known: bool
+    """The trace names it as user code."""
+
+
+class FoundFinding(Finding, kw_only=True):
+    """A finding with its place here."""
+
+    uri: str | None
+    current_line: Natural | None = msgspec.field(name="currentLine")
+    words: str
+
+
+class ListedTrace(Answer, frozen=True, kw_only=True):
+    """A trace in the configured places; what its name and head do not say is "" or null until it was read once."""
+
+    path: str
+    name: str
+    size_bytes: int
+    size_words: str
+    recorded_ns: int
+    """Since the epoch."""
+    run: str
+    """The same for all traces of one run."""
+    program: str
+    step_ns: int | None
+    """Mean of a step."""
+    step_time_words: str
+    """`2.79 s a step`"""
+    rank: Natural | None
+    world_size: int
+    window: int | None
+    """Which of the run's recordings it is, from 0."""
+    stage: str
+    device: str
+    commit: str
+    selected: bool
+    """Whether it is shown."""
+
+
+class Run(Answer, frozen=True, kw_only=True):
+    """The traces of one run, the newest first."""
+
+    id: str
+    recorded_ns: int
+    program: str
+    step_time_words: str
+    """Mean over the ranks. Where the training is among the traces, it is the training's. "" where it is not known."""
+    ranks: int
+    """How many."""
+    selected: bool
+    traces: list[ListedTrace]
+
+
+class ShownTrace(Answer, frozen=True, kw_only=True):
+    """A trace, or all the traces of a run together, that is shown or compared with."""
+
+    path: str
+    paths: list[str]
+    metric: Metric
+    device: str
+    recorded_at: str
+    """ISO 8601; "" where the trace does not say."""
+    program: str
+    step_ns: int | None
+    """Mean of a step; null where the trace has none."""
+    stage: str
+    also_recorded: list[str]
+    """Other stages of the run."""
+    ranks: list[Natural]
+    steps: Natural
+    step: int | None
+    """The step chosen, if one was."""
+    first_step: int | None
+    last_step: int | None
+    steps_words: str
+    """`steps 2–4`, or what is known."""  # noqa: RUF001
+    commit: str
+    dirty: bool
+    device_ns: int
+    busy_ns: int
+    idle_ns: int
+    wall_ns: int
+    warnings: list[str]
+
+
+class Comparison(Answer, frozen=True, kw_only=True):
+    """How the trace is compared with the baseline."""
+
+    is_chosen: bool
+    """By hand; else it is the run before."""
+    steps_differ: bool | None
+    """Whether all steps of one run were longer than all of the other; null where a run has fewer than two."""
+
+
+class Status(Answer, frozen=True, kw_only=True):
+    """What is shown of a workspace folder: answer of many commands, and the notification `$/deepscope/status`."""
+
+    state: State
+    message: str
+    root: str | None
+    """URI of the workspace folder; null without one."""
+    trace: ShownTrace | None
+    baseline: ShownTrace | None
+    comparison: Comparison | None
+    """Null without a baseline."""
+    newer: ShownTrace | None
+    """The newest run, where an older one is shown because no code of the newest is here."""
+    step_time_words: str
+    """`step 2.79 s`, beside a baseline `step 2.95 → 2.79 s`; "" where the trace has no steps."""
+    chance_words: str
+    """A remark where the change may be chance; else ""."""

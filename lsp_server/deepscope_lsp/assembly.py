@@ -1,0 +1,36 @@
+"""The whole server: its class with every feature registered on it."""
+
+from __future__ import annotations
+
+from deepscope_lsp.features import (
+    code_actions,
+    code_lenses,
+    commands,
+    diagnostics,
+    highlights,
+    hovers,
+    inlay_hints,
+    lifecycle,
+    notebooks,
+    symbols,
+    text_sync,
+    watching,
+)
+from deepscope_lsp.server import DeepScopeServer
+
+__all__ = ["create_server"]
+
+FEATURES = (text_sync, notebooks, inlay_hints, code_lenses, hovers, diagnostics, code_actions, symbols, highlights)
+WATCHING_FEATURES = (lifecycle, commands, watching)
+"""These ask for traces to be looked for."""
+
+
+def create_server() -> DeepScopeServer:
+    """A server with all its features, not yet started."""
+    server = DeepScopeServer()
+    watcher = watching.Watcher(server)
+    for feature in FEATURES:
+        feature.register(server)
+    for watching_feature in WATCHING_FEATURES:
+        watching_feature.register(server, watcher)
+    return server

@@ -1,0 +1,225 @@
+"""The hottest lines, functions, files and modules of a profile, and the lines of a baseline that are gone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import msgspec
+from msgspec.structs import replace
+
+from deepscope.records import Line, Module, Numbers
+from deepscope.report.places import short_path
+from deepscope_lsp.answers import HotGroup, HotLine, HotLines, HotModule, HotModules, VanishedLine
+from deepscope_lsp.engine.answering.amounts import Amounts, value_with_calls
+from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.places import Locate, place_fields
+from deepscope_lsp.engine.profile.profile_index import ProfileIndex
+from deepscope_lsp.engine.wording import quantities
+from deepscope_lsp.engine.wording.annotation import annotate, total_words
+
+__all__ = ["hot_lines", "hot_modules", "numbers_of"]
+
+VANISHED_SHARE = 0.01
+"""Of the baseline's busy time."""
+VANISHED_LIMIT = 50
+CHANGE_SHARE = 0.005
+"""Of the lines' device time: smaller changes since the baseline are not spoken of."""
+
+
+_KNOWN: WeakKeyDictionary[ProfileIndex, HotLines] = WeakKeyDictionary()
+"""All lines of a profile in words, without places: they are asked for after every pause in typing."""
+
+
+def hot_lines(
+    index: ProfileIndex,
+    locate: Locate,
+    *,
+    limit: int,
+    files: set[str] | None = None,
+    baseline: Baseline | None = None,
+) -> HotLines:
+    """The lines with the most own device time first, then those that make it wait; of `files` alone where given.
+
+    Lines that have vanished since the baseline are told only where all files are asked for.
+    """
+    if files is None and index not in _KNOWN:
+        _KNOWN[index] = _Lines(index, index.profile.lines).answer()
+    if files is None:
+        answer = _KNOWN[index]
+    else:
+        answer = _Lines(index, [line for line in index.profile.lines if line.file in files]).answer()
+    vanished = [] if baseline is None or files is not None else _vanished_lines(index, locate, baseline)
+    compared = None if baseline is None else _Comparison(baseline, sum(line.per_step_ns for line in answer.lines))
+    return replace(
+        answer,
+        lines=[_here(line, locate, compared) for line in answer.lines[:limit]],
+        vanished=vanished,
+        vanished_words=quantities.difference(-sum(line.per_step_ns for line in vanished)),
+    )
+
+
+def hot_modules(index: ProfileIndex, *, limit: int) -> HotModules:
+    """The modules with the most device time, with what is in them."""
+    modules = sorted(index.profile.modules, key=lambda one: (-one.total_device_ns, -one.total_cpu_ns))
+    amounts = Amounts(modules, index.scales, value_with_calls)
+    return HotModules(
+        metric=index.profile.metric,
+        step_words=index.scales.step_words,
+        modules=[_module(module, index, amounts) for module in modules[:limit]],
+    )
+
+
+def numbers_of(record: Numbers) -> dict[str, int]:
+    """The numbers of a record that are not 0, by their names in docs/report.md."""
+    numbers = msgspec.to_builtins(record)
+    return {name: value for name, value in numbers.items() if type(value) is int and value and name != "line"}
+
+
+def _here(line: HotLine, locate: Locate, compared: _Comparison | None) -> HotLine:
+    """A line with its place here and its change since the baseline."""
+    uri, current_line = locate(line.file, line.line) or (None, None)
+    changes = {} if compared is None else compared.changes(line)
+    return replace(line, uri=uri, current_line=current_line, **changes)
+
+
+class _Comparison:
+    """Lines beside those of a baseline; `whole_ns` is the device time of all lines, per step."""
+
+    def __init__(self, baseline: Baseline, whole_ns: float) -> None:
+        self._baseline = baseline
+        self._least_ns = CHANGE_SHARE * whole_ns
+
+    def changes(self, line: HotLine) -> dict[str, Any]:
+        """The fields of a line that say how it has changed."""
+        old_ns, new_ns = self._baseline.own_ns(line.file, line.line), line.per_step_ns
+        difference = quantities.difference(new_ns - old_ns)
+        is_small = abs(new_ns - old_ns) < self._least_ns
+        return {
+            "baseline_ns": old_ns,
+            "baseline_words": f"{quantities.duration(old_ns)}, now {difference}",
+            "change_words": "" if is_small else "new" if not old_ns and new_ns else difference,
+        }
+
+
+class _Lines:
+    """Lines of one profile as answers, the hottest first; where they are here is left open."""
+
+    def __init__(self, index: ProfileIndex, lines: list[Line]) -> None:
+        self._index = index
+        self._lines = sorted(
+            lines, key=lambda line: (-line.self_device_ns, -(line.wait_ns + line.idle_ns), -line.self_cpu_ns)
+        )
+        self._amounts = Amounts(lines, index.scales)
+
+    def answer(self) -> HotLines:
+        """All lines, by themselves and in groups."""
+        return HotLines(
+            metric=self._index.profile.metric,
+            step_words=self._index.scales.step_words,
+            lines=[self.line(line) for line in self._lines],
+            functions=self.functions(),
+            files=self.files(),
+            vanished=[],
+            vanished_words="",
+        )
+
+    def line(self, line: Line) -> HotLine:
+        """One line."""
+        scales = self._index.scales
+        share = scales.share(line.self_device_ns)
+        return HotLine(
+            **place_fields(line, _nowhere),
+            short_file=self._short(line.file),
+            text=(line.text or "").strip(),
+            label=annotate(line, scales).label,
+            share=share,
+            share_words=quantities.share(share),
+            total_share=scales.share(line.total_device_ns),
+            per_step_ns=scales.per_step(line.self_device_ns),
+            baseline_ns=None,
+            baseline_words="",
+            change_words="",
+            whole_words=_whole_words(line),
+            exact=line.exact,
+            amounts=self._amounts.of(line),
+            numbers=numbers_of(line),
+        )
+
+    def functions(self) -> list[HotGroup]:
+        """The lines of each function together."""
+        groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
+        for line in self._lines:
+            groups[line.file, line.function].append(line)
+        return [self._group(function, file, lines) for (file, function), lines in groups.items()]
+
+    def files(self) -> list[HotGroup]:
+        """The lines of each file together."""
+        groups: dict[str, list[Line]] = defaultdict(list)
+        for line in self._lines:
+            groups[line.file].append(line)
+        return [self._group("", file, lines) for file, lines in groups.items()]
+
+    def _group(self, function: str, file: str, lines: list[Line]) -> HotGroup:
+        return HotGroup(function=function, file=file, short_file=self._short(file), amounts=self._amounts.of(*lines))
+
+    def _short(self, file: str) -> str:
+        return short_path(file, self._index.profile.trace.project_root)
+
+
+def _nowhere(_file: str, _line: int) -> None:
+    return None
+
+
+def _vanished_lines(index: ProfileIndex, locate: Locate, baseline: Baseline) -> list[VanishedLine]:
+    """Lines of the baseline that had device time and are gone, or have none today; the largest first."""
+    scales = baseline.index.scales
+    answers = []
+    for line in baseline.vanished()[:VANISHED_LIMIT]:
+        share, per_step_ns = scales.share(line.self_device_ns), scales.per_step(line.self_device_ns)
+        if share < VANISHED_SHARE:
+            break
+        file, number = baseline.place_now(line)
+        time = quantities.duration(per_step_ns)
+        answers.append(
+            VanishedLine(
+                **place_fields(line, locate, file=file, number=number),
+                short_file=short_path(file, index.profile.trace.project_root),
+                text=(line.text or "").strip(),
+                share=share,
+                per_step_ns=per_step_ns,
+                change_words=quantities.difference(-per_step_ns),
+                time_words=f"{time} {scales.step_words} in the baseline ({quantities.share(share)})",
+            )
+        )
+    return answers
+
+
+def _whole_words(line: Line) -> str:
+    times = [
+        ("device", line.self_device_ns),
+        ("of it backward", line.backward_device_ns),
+        ("with what it calls", line.total_device_ns),
+        ("CPU", line.self_cpu_ns),
+        ("waiting", line.wait_ns),
+        ("device idle meanwhile", line.idle_ns),
+    ]
+    words = [f"{name} {quantities.duration(duration_ns)}" for name, duration_ns in times if duration_ns]
+    if line.bytes_allocated:
+        words.append(f"allocated {quantities.size(line.bytes_allocated)}")
+    words += [f"{name} {count}" for name, count in (("launches", line.launches), ("entered", line.calls)) if count]
+    return ", ".join(words)
+
+
+def _module(module: Module, index: ProfileIndex, amounts: Amounts) -> HotModule:
+    own_ns = index.scales.per_step(module.self_device_ns)
+    return HotModule(
+        path=module.path,
+        class_name=module.class_name,
+        label=total_words(module, index.scales),
+        share=index.scales.share(module.total_device_ns),
+        own_words=f"own {quantities.duration(own_ns)}" if own_ns else "",
+        amounts=amounts.of(module),
+        numbers=numbers_of(module),
+    )

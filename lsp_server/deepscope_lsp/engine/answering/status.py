@@ -1,0 +1,95 @@
+"""What is shown of a workspace folder: the trace, what it is compared with, and the words for both."""
+
+from __future__ import annotations
+
+from deepscope.records import Profile
+from deepscope_lsp.answers import Comparison, ShownTrace, State, Status
+from deepscope_lsp.engine.profile.program import program_of
+from deepscope_lsp.engine.profile.step_times import mean_step_ns, steps_differ
+from deepscope_lsp.engine.project import Project
+from deepscope_lsp.engine.wording import quantities
+
+__all__ = ["status_of"]
+
+NO_LINES = "no line of user code is in this trace; record with deepscope, or with torch's with_stack=True"
+CHANCE = "within what steps of one run differ"
+
+
+def status_of(project: Project, root: str | None, state: State, message: str = "") -> Status:
+    """The status of a project.
+
+    Args:
+        project: whose status it is.
+        root: the URI of its workspace folder.
+        state: what is going on.
+        message: what to say of it.
+    """
+    profile = project.index.profile if project.index is not None else None
+    if state == "ready" and not message and profile is not None and not profile.lines:
+        message = NO_LINES
+    newer = project.newer
+    if state == "ready" and not message and newer is not None:
+        message = f"{newer.trace.path} is newer, and no code of it is here"
+    baseline = project.baseline_index.profile if project.baseline_index is not None else None
+    comparison = None
+    if baseline is not None and profile is not None:
+        comparison = Comparison(is_chosen=project.is_baseline_chosen, steps_differ=steps_differ(baseline, profile))
+    return Status(
+        state=state,
+        message=message,
+        root=root,
+        trace=_shown_trace(profile),
+        baseline=_shown_trace(baseline),
+        comparison=comparison,
+        newer=_shown_trace(newer),
+        step_time_words=_step_time_words(baseline, profile),
+        chance_words=CHANCE if comparison is not None and comparison.steps_differ is False else "",
+    )
+
+
+def _shown_trace(profile: Profile | None) -> ShownTrace | None:
+    if profile is None:
+        return None
+    info, totals = profile.trace, profile.totals
+    first = min((step.number for step in profile.steps), default=None)
+    last = max((step.number for step in profile.steps), default=None)
+    return ShownTrace(
+        path=info.path,
+        paths=info.paths or [info.path],
+        metric=profile.metric,
+        device=info.device,
+        recorded_at=info.recorded_at,
+        program=program_of(profile),
+        step_ns=mean_step_ns(profile),
+        stage=info.stage,
+        also_recorded=info.also_recorded,
+        ranks=info.ranks,
+        steps=totals.steps,
+        step=profile.step,
+        first_step=first,
+        last_step=last,
+        steps_words=steps_words(totals.steps, first, last),
+        commit=info.git_commit,
+        dirty=info.git_dirty,
+        device_ns=totals.device_ns,
+        busy_ns=totals.busy_ns,
+        idle_ns=totals.idle_ns,
+        wall_ns=totals.wall_ns,
+        warnings=info.warnings,
+    )
+
+
+def steps_words(count: int, first: int | None, last: int | None) -> str:
+    """`steps 2–4`, `step 7`, or what the numbers allow."""  # noqa: RUF002
+    if not count:
+        return "the whole recording"
+    if first is not None and last is not None:
+        return f"step {first}" if first == last else f"steps {first}–{last}"  # noqa: RUF001
+    return "1 step" if count == 1 else f"{count} steps"
+
+
+def _step_time_words(old: Profile | None, new: Profile | None) -> str:
+    before, now = (None if profile is None else mean_step_ns(profile) for profile in (old, new))
+    if now is None:
+        return ""
+    return f"step {quantities.duration(now) if before is None else quantities.durations(before, now)}"

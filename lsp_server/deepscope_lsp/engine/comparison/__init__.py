@@ -1,0 +1,1 @@
+"""A profile beside an older one."""

@@ -1,0 +1,69 @@
+"""The call tree with equal lines under one parent joined, so that a line's calls are one node."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from deepscope.records import CallNode
+
+__all__ = ["JoinedNode", "joined_calls", "subtree_ns"]
+
+DEPTH_LIMIT = 200
+"""A deeper tree is cut: readers of JSON have limits of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedNode:
+    """A line on one path of calls."""
+
+    line: int
+    """Index into `Profile.lines`; -1 for work that reached no line."""
+    self_ns: int
+    total_ns: int
+    total_cpu_ns: int
+    children: tuple[JoinedNode, ...]
+    """The largest total first."""
+
+    @property
+    def time_ns(self) -> int:
+        """On the device, where there is any; else on the CPU."""
+        return self.total_ns or self.total_cpu_ns
+
+
+def subtree_ns(tree: Sequence[CallNode]) -> list[tuple[int, int]]:
+    """Device and CPU time of each node with all below it; a parent stands before its children."""
+    sums = [[node.self_device_ns, node.self_cpu_ns] for node in tree]
+    for place in range(len(tree) - 1, -1, -1):
+        parent = tree[place].parent
+        if 0 <= parent < place:
+            sums[parent][0] += sums[place][0]
+            sums[parent][1] += sums[place][1]
+    return [(device_ns, cpu_ns) for device_ns, cpu_ns in sums]
+
+
+def joined_calls(tree: Sequence[CallNode], limit_ns: float) -> tuple[JoinedNode, ...]:
+    """The roots, the largest total first; nodes with less device time than `limit_ns` are left out."""
+    totals = subtree_ns(tree)
+    children: dict[int, list[int]] = defaultdict(list)
+    for place, node in enumerate(tree):
+        children[node.parent].append(place)
+
+    def level(places: Iterable[int], depth: int) -> tuple[JoinedNode, ...]:
+        if depth > DEPTH_LIMIT:
+            return ()
+        by_line: dict[int, list[int]] = defaultdict(list)
+        for place in places:
+            by_line[tree[place].line].append(place)
+        nodes = []
+        for line, same in by_line.items():
+            total_ns = sum(totals[place][0] for place in same)
+            if total_ns >= limit_ns:
+                below = [child for place in same for child in children[place]]
+                self_ns = sum(tree[place].self_device_ns for place in same)
+                cpu_ns = sum(totals[place][1] for place in same)
+                nodes.append(JoinedNode(line, self_ns, total_ns, cpu_ns, level(below, depth + 1)))
+        return tuple(sorted(nodes, key=lambda node: (-node.total_ns, -node.total_cpu_ns)))
+
+    return level(children[-1], 0)

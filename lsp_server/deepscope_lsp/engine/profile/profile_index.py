@@ -1,0 +1,242 @@
+"""A profile by file and line: what was measured there, who calls it, whom it calls."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+
+from deepscope.records import Function, Line, Numbers, Profile, Top
+from deepscope.report.paths import call_tree
+from deepscope.trace.source_lines import source_lines
+from deepscope_lsp.engine.profile.call_tree import JoinedNode, joined_calls, subtree_ns
+from deepscope_lsp.engine.profile.scales import Scales
+
+__all__ = ["NO_LINE", "Call", "FileIndex", "ProfileIndex", "merged"]
+
+
+_SUMMED = tuple(name for name in Numbers.__struct_fields__ if not name.startswith("total_"))
+NO_LINE = -1
+PATH_SHARE = 0.001
+"""A call path with a smaller share of the busy time is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One caller or callee of a line, with the device and CPU time of the calls between them."""
+
+    line: Line
+    device_ns: int
+    cpu_ns: int
+    is_backward: bool = False
+    """The other line did not call this one; it ran the backward pass of what this one did."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndex:
+    """The measured lines and functions of one recorded file, by line (from 1)."""
+
+    path: str
+    lines: dict[int, Line]
+    functions: dict[int, Function]
+
+
+class ProfileIndex:
+    """A profile made ready for questions about places in it."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.scales = Scales.of(profile)
+        self._texts: dict[str, list[str]] = {}
+        self._tops: dict[tuple[str, str], tuple[list[Top], list[Top]]] = {}
+        self._function_callers: dict[tuple[str, int], list[Call]] = {}
+        by_place: dict[str, dict[int, list[Line]]] = defaultdict(lambda: defaultdict(list))
+        for line in profile.lines:
+            by_place[line.file][line.line].append(line)
+        functions: dict[str, dict[int, Function]] = defaultdict(dict)
+        for function in profile.functions:
+            functions[function.file][function.line] = function
+        self.files: dict[str, FileIndex] = {
+            path: FileIndex(
+                path=path,
+                lines={number: merged(lines) for number, lines in by_place.get(path, {}).items()},
+                functions=functions.get(path, {}),
+            )
+            for path in {**by_place, **functions, **profile.files}
+        }
+
+    @cached_property
+    def joined_calls(self) -> tuple[JoinedNode, ...]:
+        """The call tree with equal lines under one parent joined."""
+        return joined_calls(call_tree(self.profile), PATH_SHARE * self.scales.busy_ns)
+
+    @cached_property
+    def by_name(self) -> dict[str, list[Function]]:
+        """Functions by the last part of their name, the one with the most time first."""
+        found: dict[str, list[Function]] = defaultdict(list)
+        for function in sorted(self.profile.functions, key=lambda one: -one.total_device_ns):
+            found[function.function.rsplit(".", 1)[-1]].append(function)
+        return dict(found)
+
+    def callers(self, file: str, line: int) -> list[Call]:
+        """Lines that call the function in which this line stands, on paths through this line; most time first."""
+        return self._calls(file, line, up=True)
+
+    def callers_of_function(self, file: str, line: int) -> list[Call]:
+        """Lines that call the function defined at a line, whichever of its lines ran; most time first."""
+        if (file, line) not in self._function_callers:
+            self._function_callers[file, line] = self._callers_of_function(file, line)
+        return self._function_callers[file, line]
+
+    def _callers_of_function(self, file: str, line: int) -> list[Call]:
+        function = next((one for one in self.profile.functions if (one.file, one.line) == (file, line)), None)
+        if function is None:
+            return []
+        sums: dict[tuple[str, int], Call] = {}
+        for record in self.lines_of(function):
+            for call in self.callers(file, record.line):
+                key = call.line.file, call.line.line
+                before = sums.get(key, Call(call.line, 0, 0, is_backward=True))
+                sums[key] = Call(
+                    call.line,
+                    before.device_ns + call.device_ns,
+                    before.cpu_ns + call.cpu_ns,
+                    is_backward=before.is_backward and call.is_backward,
+                )
+        return sorted(sums.values(), key=lambda call: (-call.device_ns, -call.cpu_ns))
+
+    def text_of(self, file: str, line: int) -> str:
+        """A line of a recorded file as it ran; "" where the trace has no text of it."""
+        lines = self.lines_of_text(file)
+        return lines[line - 1] if 0 < line <= len(lines) else ""
+
+    def lines_of_text(self, file: str) -> list[str]:
+        """A recorded file as it ran, line by line; empty where the trace has no text of it."""
+        if file not in self._texts:
+            source = self.profile.files.get(file)
+            self._texts[file] = source_lines(source.text) if source is not None and source.text is not None else []
+        return self._texts[file]
+
+    def lines_of(self, function: Function) -> list[Line]:
+        """The measured lines of a function, the one with the most own time first."""
+        return self._lines_of.get((function.file, function.function), [])
+
+    def tops_of(self, function: Function) -> tuple[list[Top], list[Top]]:
+        """The kernels and the operators that are named at a function's lines, the largest first."""
+        key = function.file, function.function
+        if key not in self._tops:
+            lines = self.lines_of(function)
+            self._tops[key] = _summed(line.top_kernels for line in lines), _summed(line.top_operators for line in lines)
+        return self._tops[key]
+
+    def callees(self, file: str, line: int) -> list[Call]:
+        """Lines reached from this line directly; most time first."""
+        return self._calls(file, line, up=False)
+
+    def hot_path(self, file: str, line: int) -> list[Line]:
+        """The lines on the most expensive call path through a line, outermost first."""
+        tree, totals = self.profile.call_tree, self._subtree_ns
+        places = self._nodes.get((file, line), [])
+        if not places:
+            return []
+        place = max(places, key=lambda one: totals[one][0])
+        path = []
+        above = place
+        while above >= 0:
+            path.append(tree[above].line)
+            above = tree[above].parent
+        path.reverse()
+        while children := self._children.get(place):
+            place = max(children, key=lambda one: totals[one][0])
+            path.append(tree[place].line)
+        return [self.profile.lines[index] for index in path if index != NO_LINE]
+
+    def _calls(self, file: str, line: int, *, up: bool) -> list[Call]:
+        tree = self.profile.call_tree
+        sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
+        for place in self._nodes.get((file, line), ()):
+            pairs = [(tree[place].parent, place)] if up else [(child, child) for child in self._children.get(place, ())]
+            for other, counted in pairs:
+                if other >= 0 and tree[other].line != NO_LINE:
+                    device_ns, cpu_ns = self._subtree_ns[counted]
+                    total = sums[tree[other].line]
+                    total[0] += device_ns
+                    total[1] += cpu_ns
+                    total[2] += self._subtree_backward_ns[counted]
+        calls = [
+            # Autograd runs what a line of the forward pass did below the line that called `backward()`: nothing of it
+            # is that line's own work on the CPU.
+            Call(self.profile.lines[index], device_ns, cpu_ns, is_backward=0 < backward_ns == device_ns and not cpu_ns)
+            for index, (device_ns, cpu_ns, backward_ns) in sums.items()
+        ]
+        return sorted(calls, key=lambda call: (-call.device_ns, -call.cpu_ns))
+
+    @cached_property
+    def _lines_of(self) -> dict[tuple[str, str], list[Line]]:
+        found: dict[tuple[str, str], list[Line]] = defaultdict(list)
+        for line in self.profile.lines:
+            found[line.file, line.function].append(line)
+        return dict(found)
+
+    @cached_property
+    def _nodes(self) -> dict[tuple[str, int], list[int]]:
+        found: dict[tuple[str, int], list[int]] = defaultdict(list)
+        lines = self.profile.lines
+        for place, node in enumerate(self.profile.call_tree):
+            if node.line != NO_LINE:
+                line = lines[node.line]
+                found[line.file, line.line].append(place)
+        return dict(found)
+
+    @cached_property
+    def _children(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        for place, node in enumerate(self.profile.call_tree):
+            found[node.parent].append(place)
+        return dict(found)
+
+    @cached_property
+    def _subtree_ns(self) -> list[tuple[int, int]]:
+        return subtree_ns(self.profile.call_tree)
+
+    @cached_property
+    def _subtree_backward_ns(self) -> list[int]:
+        tree = self.profile.call_tree
+        sums = [node.backward_device_ns for node in tree]
+        for place in range(len(tree) - 1, -1, -1):
+            if 0 <= (parent := tree[place].parent) < place:
+                sums[parent] += sums[place]
+        return sums
+
+
+def _summed(tables: Iterable[list[Top]]) -> list[Top]:
+    """What is named at several lines, together; the largest first."""
+    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for top in (one for table in tables for one in table):
+        total = sums[top.name]
+        total[0] += top.device_ns
+        total[1] += top.count
+    tops = [Top(name, device_ns, count) for name, (device_ns, count) in sums.items()]
+    return sorted(tops, key=lambda top: -top.device_ns)
+
+
+def merged(lines: Sequence[Line]) -> Line:
+    """Records of one line in several functions (a comprehension, a lambda) as one; the largest gives the words."""
+    if len(lines) == 1:
+        return lines[0]
+    first = max(lines, key=lambda line: (line.self_device_ns, line.self_cpu_ns))
+    sums = {name: sum(getattr(line, name) for line in lines) for name in _SUMMED}
+    totals = {
+        "total_device_ns": _joint(sums["self_device_ns"], (line.total_device_ns for line in lines)),
+        "total_cpu_ns": _joint(sums["self_cpu_ns"], (line.total_cpu_ns for line in lines)),
+    }
+    # How far the ranks' sums lie apart does not follow from how far their parts do.
+    return msgspec.structs.replace(first, **sums, **totals, spread=None)
+
+
+def _joint(self_ns: int, totals: Iterable[int]) -> int:
+    """A line calls its own comprehension, so the totals overlap: at least each of them and all own time."""
+    return max(self_ns, *totals)

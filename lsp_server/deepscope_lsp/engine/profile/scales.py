@@ -1,0 +1,67 @@
+"""What a number is shown as: per step and rank, and as a share of the device's busy time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deepscope.records import Profile
+
+__all__ = ["Scales"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """The scales of one profile.
+
+    A time per step is the mean over steps and ranks; of a trace without steps it is the whole time.
+    """
+
+    is_device: bool
+    """Whether times are the device's; else operators' CPU time stands in for them."""
+    steps: int
+    """0 where the trace has none."""
+    ranks: int
+    busy_ns: int
+    """Of the device, over all ranks; shares are of this."""
+    wall_ns: int
+    idle_ns: int
+
+    @classmethod
+    def of(cls, profile: Profile) -> Scales:
+        """The scales of a profile."""
+        totals = profile.totals
+        steps = totals.steps if profile.step is None else 1
+        return cls(
+            is_device=profile.metric == "device",
+            steps=steps,
+            ranks=max(1, totals.ranks),
+            busy_ns=totals.busy_ns or totals.device_ns,
+            wall_ns=totals.wall_ns,
+            idle_ns=totals.idle_ns,
+        )
+
+    def per_step(self, value: float) -> float:
+        """The mean of a sum over steps and ranks."""
+        return value / (max(1, self.steps) * self.ranks)
+
+    def per_step_of_rank(self, value: float) -> float:
+        """The mean over steps of one rank's sum."""
+        return value / max(1, self.steps)
+
+    def share(self, duration_ns: float) -> float:
+        """Of the device's busy time (on a trace without device events, of the operators'), 0 to 1."""
+        return duration_ns / self.busy_ns if self.busy_ns else 0.0
+
+    def wall_share(self, duration_ns: float) -> float:
+        """Of the steps' wall time, 0 to 1."""
+        return duration_ns / self.wall_ns if self.wall_ns else 0.0
+
+    @property
+    def device_word(self) -> str:
+        """What the main number is called."""
+        return "device" if self.is_device else "CPU"
+
+    @property
+    def step_words(self) -> str:
+        """What a shown time stands for."""
+        return "per step" if self.steps else "in the trace"

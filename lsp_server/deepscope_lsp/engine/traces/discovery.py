@@ -1,0 +1,114 @@
+"""Traces in the configured places, the newest first."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from deepscope.errors import TraceError
+from deepscope.store.files import SKIPPED_FOLDERS, TRACE_ENDINGS, is_url, list_files, local_file
+from deepscope.store.recognition import FoundTrace, Recognizer
+
+__all__ = ["Places", "find_traces", "lies_below", "patterns_of", "resolve_places"]
+
+GLOB_FOLDER_LIMIT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where one workspace folder's traces are looked for."""
+
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+    """Named one by one: taken whatever they are called."""
+    matched: tuple[str, ...] = ()
+    """Files that a glob names: taken if they are traces."""
+    urls: tuple[str, ...] = ()
+    """Remote folders: loaded when asked for, never polled."""
+
+
+def resolve_places(entries: Sequence[str], root: str) -> Places:
+    """What the setting `deepscope.traces` means in one workspace folder: folders, files, globs and URLs."""
+    folders: list[str] = []
+    files: list[str] = []
+    matched: list[str] = []
+    urls: list[str] = []
+    for entry in entries:
+        if "\0" in entry:  # no file system has such a name
+            continue
+        if is_url(entry):
+            urls.append(entry)
+            continue
+        path = os.path.join(root, Path(entry).expanduser())  # noqa: PTH118 - an absolute entry stands as it is
+        is_glob = any(sign in entry for sign in "*?[")
+        for match in _expand(path) if is_glob else [path]:
+            place = os.path.normpath(match)
+            if not os.path.isfile(match):  # noqa: PTH113
+                folders.append(place)
+            elif not is_glob:
+                files.append(place)
+            elif match.endswith(TRACE_ENDINGS):
+                matched.append(place)
+    folders, files, matched = ([*dict.fromkeys(one)] for one in (folders, files, matched))
+    return Places(tuple(folders), tuple(files), tuple(matched), tuple(urls))
+
+
+def lies_below(folder: str, root: str) -> bool:
+    """Whether a folder really lies below another one, so that an editor watches it; a link may lead out of it."""
+    real_folder, real_root = (os.path.normcase(os.path.realpath(one)) for one in (folder, root))
+    return real_folder.startswith(os.path.join(real_root, ""))  # noqa: PTH118
+
+
+def patterns_of(entries: Sequence[str]) -> list[str]:
+    """Globs of all that lies below the settings' places, for an editor that watches the workspace folders."""
+    inside = [entry for entry in entries if not is_url(entry) and not Path(entry).expanduser().is_absolute()]
+    words = ["/".join(part for part in Path(entry).parts if part not in {".", "**"}) for entry in inside]
+    return list(dict.fromkeys(f"**/{one}/**" for one in words if one and ".." not in one.split("/")))
+
+
+def find_traces(places: Places, recognizer: Recognizer) -> list[FoundTrace]:
+    """All traces that are there now, the newest first; what cannot be read is not there."""
+    named = [file for path in places.files if (file := local_file(path)) is not None]
+    listed = {path: file for path in places.matched if (file := local_file(path)) is not None}
+    for folder in places.folders:
+        with suppress(TraceError):
+            listed.update((file.path, file) for file in list_files(folder))
+    return recognizer.traces(listed.values(), named=named)
+
+
+def _expand(pattern: str) -> list[str]:
+    """Folders and files that a glob names; `**` does not go into hidden folders, environments and packages."""
+    anchor, *parts = Path(pattern).parts
+    found = [anchor]
+    for part in parts:
+        if part == "**":
+            found = [below for folder in found for below in _folders_below(folder)]
+        elif any(sign in part for sign in "*?["):
+            found = [os.path.join(folder, name) for folder in found for name in _names(folder, part)]  # noqa: PTH118
+        else:
+            found = [os.path.join(folder, part) for folder in found]  # noqa: PTH118
+    return [path for path in found if os.path.exists(path)]  # noqa: PTH110
+
+
+def _folders_below(top: str) -> list[str]:
+    folders = []
+    for folder, names, files in os.walk(top):
+        if "pyvenv.cfg" in files:
+            names.clear()
+            continue
+        names[:] = sorted(name for name in names if not name.startswith(".") and name not in SKIPPED_FOLDERS)
+        folders.append(folder)
+        if len(folders) >= GLOB_FOLDER_LIMIT:
+            break
+    return folders
+
+
+def _names(folder: str, pattern: str) -> list[str]:
+    try:
+        return sorted(fnmatch.filter(os.listdir(folder), pattern))  # noqa: PTH208
+    except OSError:
+        return []

@@ -1,0 +1,116 @@
+"""A profile from the cache at once, or made in a process of its own.
+
+Reading a large trace takes hundreds of megabytes and holds the interpreter for seconds; in a process of its own neither
+reaches the server, running out of memory does not end it, and cancelling is ending the process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Lock
+
+import msgspec
+
+from deepscope.errors import DeepScopeError, TraceError
+from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Told
+from deepscope.records import Profile
+from deepscope.records.ranks import merge_profiles
+from deepscope.store import cache
+from deepscope.store.runs import Selection, select
+
+__all__ = ["CancelledLoadError", "Loader", "Request", "cached_profile"]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What to load: the arguments of `load_profile`, or of `load_selection` where the traces are selected."""
+
+    path: str
+    selection: Selection | None = None
+    step: int | None = None
+    rank: int | None = None
+    stage: str | None = None
+    partial: bool = False
+
+
+class CancelledLoadError(DeepScopeError):
+    """Loading was cancelled."""
+
+
+def cached_profile(request: Request) -> Profile | None:
+    """The profile if the cache has every part of it; None if some trace has to be read.
+
+    Raises:
+        TraceError, OptionError: as `load_profile`.
+    """
+    selection = request.selection or select(request.path, rank=request.rank, stage=request.stage)
+    kept = []
+    for file in selection.files:
+        profile = cache.load(file, step=request.step, partial=request.partial)
+        if profile is None:
+            return None
+        kept.append(profile)
+    profile = merge_profiles(kept)
+    profile.trace.also_recorded = list(selection.also_recorded)
+    return profile
+
+
+@dataclass
+class Loader:
+    """One load that can be cancelled from another thread."""
+
+    request: Request
+    _process: HelperProcess | None = None
+    _is_cancelled: bool = False
+
+    def __post_init__(self) -> None:
+        self._lock = Lock()
+
+    def cancel(self) -> None:
+        """Ends the load; `load` raises CancelledLoadError."""
+        with self._lock:
+            self._is_cancelled = True
+            if self._process is not None:
+                self._process.end()
+
+    def load(self, progress: Told | None = None) -> Profile:
+        """Loads, from the cache or in a process of its own; called from a thread of its own.
+
+        Raises:
+            CancelledLoadError: `cancel` was called.
+            TraceError, OptionError: as `load_profile`.
+        """
+        profile = cached_profile(self.request)
+        if profile is not None:
+            return profile
+        process = self._start()
+        try:
+            return msgspec.msgpack.decode(process.ask(msgspec.msgpack.encode(self.request), progress), type=Profile)
+        except (ProcessEndedError, MessageError, MemoryError, msgspec.MsgspecError) as error:
+            if self._is_cancelled:
+                raise self._cancelled() from None
+            raise TraceError(f"{self.request.path}: {_why(error)}") from error
+        finally:
+            process.end()
+
+    def _start(self) -> HelperProcess:
+        with self._lock:
+            if self._is_cancelled:
+                raise self._cancelled()
+            process = HelperProcess.start("deepscope_lsp.engine.traces.loader_process", is_quiet=True)
+            if process is None:
+                raise TraceError(f"{self.request.path}: no process could be started to read it")
+            self._process = process
+            return process
+
+    def _cancelled(self) -> CancelledLoadError:
+        return CancelledLoadError(f"{self.request.path}: loading was cancelled")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "not enough memory to read it"
+    if isinstance(error, ProcessEndedError):
+        code = error.exit_code
+        ended = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return f"reading it ended with {ended} (not enough memory?); try `deepscope report` on it in a terminal"
+    return f"its profile could not be handed over: {error}"

@@ -1,0 +1,1 @@
+"""What labels, hovers and messages say."""

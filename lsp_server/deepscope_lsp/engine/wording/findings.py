@@ -1,0 +1,43 @@
+"""What the library's findings say, in the words of a diagnostic or a hover."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from deepscope.records import Finding
+from deepscope_lsp.engine.profile.scales import Scales
+from deepscope_lsp.engine.wording import quantities
+
+__all__ = ["evidence_words", "finding_words"]
+
+
+def finding_words(finding: Finding, scales: Scales) -> str:
+    """Title, message, what it could save, and the figures that say so."""
+    words = f"{finding.title}: {finding.message}."
+    if finding.saving_ns:
+        words += f" Could save up to {quantities.duration(scales.per_step(finding.saving_ns))} {scales.step_words}."
+    evidence = evidence_words(finding.evidence, scales)
+    return f"{words} ({evidence})" if evidence else words
+
+
+def evidence_words(evidence: Mapping[str, int | float | str], scales: Scales) -> str:
+    """`wait 12 ms, waits 40`: sums of times and sizes per step, other figures as they are."""
+    return ", ".join(f"{_name(name)} {_value(name, value, scales)}" for name, value in evidence.items())
+
+
+def _name(name: str) -> str:
+    return name.removesuffix("_ns").removesuffix("_us").removesuffix("_bytes").replace("_", " ")
+
+
+def _value(name: str, value: float | str, scales: Scales) -> str:
+    if isinstance(value, str):
+        return value
+    if name.endswith("_ns"):
+        return quantities.duration(scales.per_step(value))
+    if name.endswith("_us"):
+        return quantities.duration(1000 * value)
+    if name.endswith("_bytes"):
+        return quantities.size(scales.per_step(value))
+    if name.endswith(("_ratio", "_share")):
+        return quantities.share(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"

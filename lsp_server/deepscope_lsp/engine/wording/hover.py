@@ -1,0 +1,197 @@
+"""Hovers: all that is known of a line or a function, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from deepscope.records import Finding, Function, Line, Numbers, Profile, Top
+from deepscope.report.event_names import readable
+from deepscope.report.places import short_path
+from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.files.mark import Mark
+from deepscope_lsp.engine.places import Locate
+from deepscope_lsp.engine.profile.profile_index import Call, ProfileIndex
+from deepscope_lsp.engine.profile.scales import Scales
+from deepscope_lsp.engine.wording import markdown, quantities
+from deepscope_lsp.engine.wording.findings import evidence_words
+from deepscope_lsp.engine.wording.hover_table import numbers_table
+
+__all__ = ["HoverContext", "function_hover", "line_hover", "trace_words"]
+
+TOP_COUNT = 5
+CALL_COUNT = 6
+SENTENCE_LENGTH = 600
+
+
+@dataclass(frozen=True, slots=True)
+class HoverContext:
+    """What a hover is about, besides the numbers."""
+
+    index: ProfileIndex
+    locate: Locate
+    baseline: Baseline | None = None
+    mark: Mark = Mark.NONE
+    text_words: str = ""
+    """Whether the text still is what ran."""
+    findings: Sequence[Finding] = ()
+
+    @property
+    def scales(self) -> Scales:
+        """The profile's scales."""
+        return self.index.scales
+
+    def place(self, file: str, line: int) -> str:
+        """`train.py:42`, a link where the file is here."""
+        found = self.locate(file, line)
+        words = f"{short_path(file, self.index.profile.trace.project_root)}:{found[1] if found else line}"
+        return markdown.plain(words) if found is None else markdown.link(words, *found)
+
+
+def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> str:
+    """A measured line: its numbers, what they are made of, and who calls it; `now` is where it stands by now."""
+    moved = "" if now in {None, line.line} else f"line {line.line} when recorded"
+    sections = [
+        _title(f"{line.function}, line {now or line.line}", moved, context.mark.value),
+        _table(line, context, context.baseline.line(line.file, line.line) if context.baseline else None),
+        _ranks(line, context.scales),
+        _baseline(context),
+        _tops("Kernels", line.top_kernels, context.scales),
+        _tops("Operators", line.top_operators, context.scales),
+        _libraries(line, context.scales),
+        _findings(context.findings, context.scales),
+        _calls("Called from", context.index.callers(line.file, line.line), context),
+        _calls("Calls", context.index.callees(line.file, line.line), context),
+        _remarks(line, is_recorded_by_line=context.index.profile.trace.line_source == "scopes"),
+        _footer(context),
+    ]
+    return "\n\n".join(section for section in sections if section)
+
+
+def function_hover(function: Function, context: HoverContext) -> str:
+    """A measured function: all its lines together."""
+    kernels, operators = context.index.tops_of(function)
+    sections = [
+        _title(function.function, context.mark.value),
+        _table(function, context, context.baseline.function(function) if context.baseline else None),
+        _ranks(function, context.scales),
+        _baseline(context),
+        _tops("Kernels", kernels, context.scales),
+        _tops("Operators", operators, context.scales),
+        _calls("Called from", context.index.callers_of_function(function.file, function.line), context),
+        f"Defined at {context.place(function.file, function.line)}",
+        _footer(context),
+    ]
+    return "\n\n".join(section for section in sections if section)
+
+
+def trace_words(profile: Profile) -> str:
+    """Which trace, when, where and at which commit, as plain text."""
+    info = profile.trace
+    words = [short_path(info.path, info.project_root).replace("\\", "/").rsplit("/", 1)[-1]]
+    if info.recorded_at:
+        words.append(f"recorded {info.recorded_at[:19].replace('T', ' ')}")
+    if info.device:
+        words.append(f"on {info.device}")
+    if len(info.ranks) > 1:
+        words.append(f"{len(info.ranks)} ranks")
+    if info.stage:
+        words.append(f"stage {info.stage}")
+    if profile.step is not None:
+        words.append(f"step {profile.step}")
+    if info.git_commit:
+        words.append(f"commit {info.git_commit[:10]}{' with changes' if info.git_dirty else ''}")
+    return ", ".join(words)
+
+
+def _title(name: str, *remarks: str) -> str:
+    said = ", ".join(remark for remark in remarks if remark)
+    return f"**{markdown.plain(name)}**" + (f" ({said})" if said else "")
+
+
+def _table(numbers: Numbers, context: HoverContext, old: Numbers | None) -> str:
+    baseline, totals = context.baseline, context.index.profile.totals
+    before = (old, baseline.index.scales, baseline.index.profile.totals) if baseline is not None else None
+    return numbers_table(numbers, context.scales, totals, before)
+
+
+def _ranks(record: Line | Function, scales: Scales) -> str:
+    spread = record.spread
+    if spread is None:
+        return ""
+    low, median, high = (
+        quantities.duration(scales.per_step_of_rank(value))
+        for value in (spread.min_ns, spread.median_ns, spread.max_ns)
+    )
+    slowest = f"max {high} (rank {spread.max_rank}, the slowest)"
+    return f"Ranks: min {low} (rank {spread.min_rank}), median {median}, {slowest}"
+
+
+def _baseline(context: HoverContext) -> str:
+    return f"Baseline: {markdown.plain(trace_words(context.baseline.index.profile))}" if context.baseline else ""
+
+
+def _tops(title: str, tops: Sequence[Top], scales: Scales) -> str:
+    rows = []
+    for top in tops[:TOP_COUNT]:
+        calls = "1 call" if top.count == 1 else f"{top.count:,} calls"
+        rows.append(
+            f"- {markdown.code(readable(top.name))} {quantities.duration(scales.per_step(top.device_ns))} ({calls})"
+        )
+    return _list(title, rows)
+
+
+def _libraries(line: Line, scales: Scales) -> str:
+    rows = [
+        f"- {markdown.code(f'{library.module}.{library.function}')} {markdown.code(readable(library.operator))} "
+        f"{quantities.duration(scales.per_step(library.device_ns))}; record with "
+        f"{markdown.code(f'include=[{library.include!r}]')} to see its lines"
+        for library in line.libraries[:TOP_COUNT]
+    ]
+    return _list("Spent in libraries", rows)
+
+
+def _findings(findings: Iterable[Finding], scales: Scales) -> str:
+    rows = []
+    for finding in findings:
+        words = f"{finding.message}. {finding.remedy.text} ({evidence_words(finding.evidence, scales)})"
+        rows.append(f"- **{markdown.plain(finding.title)}**: {markdown.plain(words, SENTENCE_LENGTH)}")
+    return _list("Findings", rows)
+
+
+def _calls(title: str, calls: Sequence[Call], context: HoverContext) -> str:
+    rows = []
+    for call in calls[:CALL_COUNT]:
+        duration = quantities.duration(context.scales.per_step(call.device_ns or call.cpu_ns))
+        word = "" if call.device_ns else " CPU"
+        note = " (its backward pass)" if call.is_backward else ""
+        place = context.place(call.line.file, call.line.line)
+        rows.append(f"- {place} {markdown.plain(call.line.function)}{word} {duration}{note}")
+    if len(calls) > CALL_COUNT:
+        rows.append(f"- {len(calls) - CALL_COUNT} more")
+    return _list(title, rows)
+
+
+def _remarks(line: Line, *, is_recorded_by_line: bool) -> str:
+    remarks = []
+    if not line.exact:
+        if line.of_loop:
+            remarks.append("The numbers are those of the whole loop: recording its lines was too dear.")
+        elif is_recorded_by_line:
+            remarks.append("The numbers are those of the whole function: recording its lines was too dear.")
+        else:
+            remarks.append("The trace has no line scopes here: the numbers are those of the whole function.")
+    if line.in_compiled_region:
+        remarks.append("Inside a compiled region: kernels of the region count for the line that called it.")
+    return " ".join(remarks)
+
+
+def _footer(context: HoverContext) -> str:
+    words = trace_words(context.index.profile)
+    if context.text_words:
+        words += f"; {context.text_words}"
+    return f"Trace: {markdown.plain(words, SENTENCE_LENGTH)}"
+
+
+def _list(title: str, rows: Sequence[str]) -> str:
+    return "\n".join([f"{title}:", "", *rows]) if rows else ""

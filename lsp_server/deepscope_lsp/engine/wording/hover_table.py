@@ -1,0 +1,134 @@
+"""The table of a hover: each number per step with its share, and beside it the same of the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from deepscope.records import Function, Numbers, Totals
+from deepscope_lsp.engine.profile.scales import Scales
+from deepscope_lsp.engine.wording import markdown, quantities
+
+__all__ = ["numbers_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One number."""
+
+    name: str
+    value: str
+    share: str = ""
+    time_ns: float | None = None
+    """Per step; None for what is no time, of which no change is told."""
+
+
+def numbers_table(
+    numbers: Numbers, scales: Scales, totals: Totals, before: tuple[Numbers | None, Scales, Totals] | None = None
+) -> str:
+    """The numbers that are not 0, in a fixed order; "" where all are.
+
+    Args:
+        numbers: of a line or a function.
+        scales: the scales of its profile.
+        totals: the whole that shares are of.
+        before: the same of the baseline, None in it for what was not measured there.
+    """
+    rows = list(_rows(numbers, scales, totals))
+    head = ["", scales.step_words, "share"]
+    if before is None:
+        return markdown.table(head, [[row.name, row.value, row.share] for row in rows]) if rows else ""
+    old_numbers, old_scales, old_totals = before
+    old = {row.name: row for row in _rows(old_numbers or Numbers(), old_scales, old_totals)}
+    names = [row.name for row in rows]
+    new = {row.name: row for row in rows}
+    cells = []
+    for name in [*names, *(name for name in old if name not in new)]:
+        one, other = new.get(name, Row(name, "0")), old.get(name, Row(name, "0"))
+        cells.append([name, one.value, one.share, other.value, _change(one, other)])
+    return markdown.table([*head, "baseline", "change"], cells) if cells else ""
+
+
+def _change(new: Row, old: Row) -> str:
+    if new.time_ns is None and old.time_ns is None:
+        return ""
+    return quantities.change(old.time_ns or 0, new.time_ns or 0)
+
+
+def _rows(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
+    busy = "busy" if scales.is_device else "operators"
+    for name, duration_ns in _of_device(numbers, scales):
+        if duration_ns:
+            yield _time(name, duration_ns, f"{quantities.share(scales.share(duration_ns))} of {busy}", scales)
+    for name, duration_ns in _of_wall(numbers, scales):
+        if duration_ns:
+            yield _time(name, duration_ns, f"{quantities.share(scales.wall_share(duration_ns))} of wall", scales)
+    yield from _memory(numbers, scales, totals)
+    if speed := quantities.rate(numbers.flops, numbers.self_device_ns):
+        yield Row("FLOP/s", speed, _part(numbers.flops, totals.flops, "all FLOPs"))
+    if numbers.calls:
+        # The trace does not say how often a function was called, only how often its lines were entered.
+        yield Row("lines entered" if isinstance(numbers, Function) else "calls", _count(scales.per_step(numbers.calls)))
+    if numbers.launches:
+        launches = _count(scales.per_step(numbers.launches))
+        yield Row("launches", launches, _part(numbers.launches, totals.launches, "all"))
+
+
+def _of_device(numbers: Numbers, scales: Scales) -> list[tuple[str, int]]:
+    own, whole = (
+        ("device", "device with calls") if scales.is_device else ("operators on the CPU", "operators with calls")
+    )
+    forward_ns = numbers.self_device_ns - numbers.backward_device_ns
+    return [
+        (own, numbers.self_device_ns),
+        ("forward", forward_ns if numbers.backward_device_ns else 0),
+        ("backward", numbers.backward_device_ns),
+        (whole, numbers.total_device_ns if numbers.total_device_ns > numbers.self_device_ns else 0),
+        ("collectives", numbers.collective_ns),
+        ("collectives not overlapped", numbers.collective_exposed_ns),
+    ]
+
+
+def _of_wall(numbers: Numbers, scales: Scales) -> list[tuple[str, int]]:
+    own, whole = ("CPU", "CPU with calls") if scales.is_device else ("whole line on the CPU", "whole line with calls")
+    return [
+        (own, numbers.self_cpu_ns),
+        (whole, numbers.total_cpu_ns if numbers.total_cpu_ns > numbers.self_cpu_ns else 0),
+        ("waiting for the device", numbers.wait_ns),
+        ("device idle meanwhile", numbers.idle_ns),
+        ("waiting for data-loader workers", numbers.loader_wait_ns),
+        ("blocked", numbers.blocked_ns),
+        ("data-loader workers", numbers.worker_ns),
+        ("data-loader workers on the CPU", numbers.worker_cpu_ns),
+    ]
+
+
+def _memory(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
+    for name, size_bytes in (("memory allocated", numbers.bytes_allocated), ("memory freed", numbers.bytes_freed)):
+        if size_bytes:
+            yield Row(name, quantities.size(scales.per_step(size_bytes)))
+    if numbers.peak_bytes:
+        # Not a sum over the steps: what was live at the one moment of the peak.
+        share = _part(numbers.peak_bytes, totals.peak_bytes, "the peak")
+        yield Row("live at the peak", quantities.size(numbers.peak_bytes / scales.ranks), share)
+    for name, size_bytes, duration_ns in (
+        ("copies to the device", numbers.h2d_bytes, numbers.h2d_ns),
+        ("copies from the device", numbers.d2h_bytes, numbers.d2h_ns),
+        ("copies on the device", numbers.d2d_bytes, numbers.d2d_ns),
+    ):
+        if size_bytes or duration_ns:
+            size, duration = scales.per_step(size_bytes), scales.per_step(duration_ns)
+            yield Row(name, f"{quantities.size(size)} in {quantities.duration(duration)}", "", duration)
+
+
+def _time(name: str, duration_ns: int, share: str, scales: Scales) -> Row:
+    per_step = scales.per_step(duration_ns)
+    return Row(name, quantities.duration(per_step), share, per_step)
+
+
+def _part(part: int, whole: int, words: str) -> str:
+    return f"{quantities.share(part / whole)} of {words}" if whole and part <= whole else ""
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"

@@ -1,0 +1,80 @@
+"""Numbers as an editor shows them: `12.4 ms`, `38 %`, `1.50 GiB`."""
+
+from __future__ import annotations
+
+import re
+
+from deepscope.report.wording import bytes_text, printable, time_text
+
+__all__ = ["change", "difference", "duration", "durations", "in_message", "in_settings", "rate", "share", "size"]
+
+_UNIT = re.compile(r"(?<=\d)(?=[^\d.,e+-])")
+_RATES = ((1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"))
+
+
+def duration(duration_ns: float) -> str:
+    """Nanoseconds in three digits: `12.4 ms`; `0` for none."""
+    return _UNIT.sub(" ", time_text(duration_ns), count=1) or "0"
+
+
+def durations(old_ns: float, new_ns: float) -> str:
+    """From one time to another: `2.95 → 2.79 s`; the unit once where both have the same."""
+    old, new = duration(old_ns), duration(new_ns)
+    amount, _, unit = old.partition(" ")
+    return f"{amount if unit == new.partition(' ')[2] else old} → {new}"
+
+
+def difference(duration_ns: float) -> str:
+    """So much more or less: `+3.10 ms`, `-120 ms`."""
+    return f"{'+' if duration_ns > 0 else ''}{duration(duration_ns)}"
+
+
+def size(size_bytes: float) -> str:
+    """Bytes in three digits: `1.50 MiB`; `0` for none."""
+    return _UNIT.sub(" ", bytes_text(size_bytes), count=1) or "0"
+
+
+def share(ratio: float) -> str:
+    """A ratio in percent, two digits: `38 %`, `4.2 %`, `<0.1 %`; `0 %` for none."""
+    percent = 100 * ratio
+    if not percent:
+        return "0 %"
+    if 0 < percent < 0.05:
+        return "<0.1 %"
+    return f"{percent:.0f} %" if abs(percent) >= 9.95 else f"{percent:.1f} %"
+
+
+def in_message(text: str) -> str:
+    """Text for a notification: VS Code makes links of `[words](address)` in it, commands included."""
+    return printable(text).replace("](", "] (")
+
+
+def in_settings(option: str, value: object) -> str:
+    """An option of the library as an editor's user sets it: `deepscope.rank 3`."""
+    return f"deepscope.{option}" if value is True else f"deepscope.{option} {value}"
+
+
+def change(old: float, new: float) -> str:
+    """A change of a time: `+3.1 ms (+25 %)`, `-3.1 ms (gone)`, `+3.1 ms (new)`, `unchanged`."""
+    difference = new - old
+    if abs(difference) < 0.5:  # means of whole nanoseconds
+        return "unchanged"
+    sign = "+" if difference > 0 else "-"
+    if not old:
+        words = "new"
+    elif not new:
+        words = "gone"
+    else:
+        words = sign + share(abs(difference) / old)
+    return f"{sign}{duration(abs(difference))} ({words})"
+
+
+def rate(flops: int, duration_ns: int) -> str:
+    """Operations in a time: `84.2 TFLOP/s`; "" where either is unknown."""
+    if not flops or not duration_ns:
+        return ""
+    per_second = flops / duration_ns * 1e9
+    for unit, name in _RATES:
+        if per_second >= unit:
+            return f"{per_second / unit:.3g} {name}"
+    return f"{per_second:.3g} FLOP/s"
