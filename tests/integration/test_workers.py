@@ -200,6 +200,18 @@ def test_workers_that_are_not_forked_take_part_in_a_plain_loop(
     assert loading.__init__ is start, "nothing is left in torch"
 
 
+def test_a_recording_that_nobody_waits_for_leaves_nothing_in_torch(tmp_path: Path) -> None:
+    loading: Any = DataLoader._get_iterator.__globals__["_MultiProcessingDataLoaderIter"]  # type: ignore[attr-defined]
+    start = loading.__init__
+    with deepscope.profile(tmp_path / "runs", root=TARGETS):
+        assert loading.__init__ is not start
+    assert loading.__init__ is start
+    with deepscope.profile(tmp_path / "runs", root=TARGETS, wait=0, warmup=0, active=1) as prof:
+        assert loading.__init__ is not start
+        prof.step()
+        assert loading.__init__ is start, "the schedule is over"
+
+
 def test_several_recordings_may_be_armed_and_the_one_with_a_window_is_told(clocks: WorkerClocks, target: Any) -> None:
     others = [WorkerClocks(UserCode.find(root=TARGETS)) for _ in range(2)]
     others[0].arm()

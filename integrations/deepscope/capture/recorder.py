@@ -193,7 +193,7 @@ class Recorder:
         self._plan = plan  # Not before: Ctrl-C may come between two moves, and the next step makes up for it.
         if self._window is None and plan.is_over:
             self._state = _State.STOPPED
-            open_recorders.leave(self)
+            self._leave()
 
     def _make(self, move: Move) -> None:
         """Go from state to state; after Ctrl-C some of the moves may have been made already."""
@@ -262,7 +262,12 @@ class Recorder:
         finally:
             self._session.end()
             termination.forget(self)
-            open_recorders.leave(self)
+            self._leave()
+
+    def _leave(self) -> None:
+        open_recorders.leave(self)
+        if self._own_workers is not None:
+            self._own_workers.retire()
 
     @guarded
     def _finish(self, complete: bool) -> None:
@@ -350,7 +355,7 @@ class Recorder:
         window, self._window, self._reserve = self._window, None, None
         self._state = _State.STOPPED
         termination.forget(self)
-        open_recorders.leave(self)
+        self._leave()
         if window is not None:
             window.discard()
 

@@ -63,8 +63,8 @@ class WorkerClocks:
             self._folder = Path(tempfile.mkdtemp(prefix=workers_prefix()))
             self._flag = Flag.create(self._folder)
             weakref.finalize(self, _remove, self._folder, self._owner)
-            _armed.add(self)
-            torch_compat.watch_loaders(_following)
+        _armed.add(self)
+        torch_compat.watch_loaders(_following)
 
     def open_window(self) -> None:
         """Time the lines of each batch that is begun from here on."""
@@ -82,11 +82,15 @@ class WorkerClocks:
         self._flag.window = 0
         return functools.partial(_collect, self._folder, f"{self._windows}.")
 
-    def disarm(self) -> None:
-        """Take no more part; the folder goes. Workers that still run notice that nothing is timed any more."""
+    def retire(self) -> None:
+        """Let workers that start from here on take no part; what the others report can still be collected."""
         _armed.discard(self)
         if not _armed:
             torch_compat.watch_loaders(None)
+
+    def disarm(self) -> None:
+        """Take no more part; the folder goes. Workers that still run notice that nothing is timed any more."""
+        self.retire()
         folder, self._folder = self._folder, None
         if self._flag is not None:
             self._flag.window = 0

@@ -282,19 +282,39 @@ def read_header(value: object) -> Header:
 
 _START = re.compile(rb'"deepscope"\s*:\s*\{')
 _SHORT_VALUES = re.compile(rb'(?:\s*"[^"\\]*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[-+.\w]+)\s*(?:,|(?=\})))*')
+_LONG_VALUE = re.compile(rb'\s*"[^"\\]*"\s*:\s*(?=[\[{])')
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\[\s\S])*(?:"|\Z)|[\[\]{}]')
 
 
 def glance(head: bytes) -> Header:
-    """What the first bytes of a trace's text tell of its header: the short values, which stand first."""
+    """What the first bytes of a trace's text tell of its header: the values that are no objects and no arrays."""
     start = _START.search(head)
-    if start is None:
-        return Header()
-    values = _SHORT_VALUES.match(head, start.end())
-    assert values is not None
+    text = b",".join(_short_values(head, start.end())) if start is not None else b""
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
-        found: Header = _salvaged(msgspec.json.decode(b"{%s}" % values[0].strip().removesuffix(b",")), Header)
+        found: Header = _salvaged(msgspec.json.decode(b"{%s}" % text), Header)
         return found
     return Header()
+
+
+def _short_values(head: bytes, at: int) -> Iterator[bytes]:
+    """The text of the short values of an object whose first key is at `at`, those between its long ones together."""
+    while (values := _SHORT_VALUES.match(head, at)) is not None:
+        if text := values[0].strip().removesuffix(b","):
+            yield text
+        value = _LONG_VALUE.match(head, values.end())
+        if value is None:
+            return
+        at = _behind_brackets(head, value.end())
+
+
+def _behind_brackets(head: bytes, at: int) -> int:
+    """Where what comes after the array or object at `at` begins; the end where it is cut off."""
+    depth = 0
+    for token in _TOKEN.finditer(head, at):
+        depth += (token[0] in b"{[") - (token[0] in b"}]")
+        if depth == 0:
+            return token.end() + head[token.end() : token.end() + 1].count(b",")
+    return len(head)
 
 
 _MALFORMED = (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError)
