@@ -1,1 +1,1 @@
-"""A trace in memory: the Kineto reader and its columns, nesting, correlation, and the rewriting of a recorded file."""
+"""A trace in memory: the Kineto reader and its columns, what belongs together in it, and what DeepScope adds to it."""

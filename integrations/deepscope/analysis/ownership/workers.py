@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deepscope.trace.model import Trace
 
-__all__ = ["HAS_NO_WORKERS", "HAS_WORKERS", "WorkerLine", "worker_count", "worker_lines"]
+__all__ = ["HAS_NO_WORKERS", "HAS_WORKERS", "WorkerTime", "worker_count", "worker_lines"]
 
 HAS_WORKERS = re.compile(r"^enumerate\(DataLoader\)#.*MultiProcessing")
 HAS_NO_WORKERS = re.compile(r"^enumerate\(DataLoader\)#.*SingleProcess")
@@ -15,7 +15,7 @@ HAS_NO_WORKERS = re.compile(r"^enumerate\(DataLoader\)#.*SingleProcess")
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerLine:
+class WorkerTime:
     """What one worker spent on one line, over the whole window."""
 
     file: str
@@ -26,11 +26,11 @@ class WorkerLine:
     """The part of it on the CPU; 0 in traces that do not know it."""
 
 
-def worker_lines(trace: Trace) -> list[WorkerLine]:
+def worker_lines(trace: Trace) -> list[WorkerTime]:
     """The lines of all workers, not yet summed by line; those of files that the trace does not name are left out."""
     header = trace.header
     return [
-        WorkerLine(path, line.line, line.function, line.self_ns, min(line.cpu_ns, line.self_ns))
+        WorkerTime(path, line.line, line.function, line.self_ns, min(line.cpu_ns, line.self_ns))
         for worker in header.workers
         for line in worker.lines
         if (path := header.path_of(line.file))
