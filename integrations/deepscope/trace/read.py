@@ -112,7 +112,6 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
     correlation = columns.argument("correlation")
     queue = columns.argument("correlation_id")
     np.copyto(correlation, queue + QUEUE_OFFSET, where=(queue >= 0) & (correlation < 0))
-    shapes, concrete = columns.raw_texts("shapes"), columns.raw_texts("concrete")
     texts = list(strings)
     scopes, scope = resolve_scopes(header, kind, columns.argument("scope"), name, texts)
     device, stream = _devices(columns, thread, threads, is_device)
@@ -133,8 +132,8 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         stream=stream,
         call_stack=columns.argument("call_stack", np.int32),
         size_bytes=np.where(summable(size_bytes, MOST_BYTES), size_bytes, -1),
-        shapes=shapes,
-        concrete=concrete,
+        shapes=columns.argument("shapes", np.int32),
+        concrete=columns.argument("concrete", np.int32),
         scope=scope,
     )
     threads_found = _threads(columns, process_names, thread, is_device)

@@ -158,12 +158,8 @@ class Columns:
         return np.concatenate(parts) if parts else np.zeros(0, dtype)
 
     def argument(self, name: str, dtype: npt.DTypeLike = np.int64) -> Array:
-        """One column that some events have, -1 for the others; its parts are let go."""
+        """One column that some events have, -1 for the others (texts: indexes into `strings`); its parts are let go."""
         return self.arguments.column(name, self.count, dtype)
-
-    def raw_texts(self, name: str) -> Int32:
-        """A column of JSON texts, as indices into `strings`; all strings must be in before the first call."""
-        return self.arguments.texts(name, self.count)
 
 
 def _chosen(events: list[Event], rows: Mask) -> list[Event]:
