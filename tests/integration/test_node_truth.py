@@ -35,7 +35,7 @@ def test_forked_work_stands_at_the_line_that_forked_it(tmp_path: Path) -> None:
     events, strings = found.trace.events, found.trace.strings
     lines: dict[str, set[int | None]] = {}
     for event in (events.kind == Kind.OPERATOR).nonzero()[0].tolist():
-        location = int(found.location[event])
+        location = int(found.owners.location[event])
         line = found.scopes.locations[location].line if location >= 0 else None
         lines.setdefault(strings[events.name[event]], set()).add(line)
     forward = ("<forked function>", "aten::lgamma", "aten::exp2", "aten::expm1", "aten::log1p")

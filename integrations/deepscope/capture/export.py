@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from deepscope.capture.saving import naming
+from deepscope.capture import naming
 from deepscope.capture.saving.header import Session
 from deepscope.capture.saving.rewrite import Instructions
 from deepscope.capture.saving.saver import Job

@@ -14,8 +14,8 @@ import msgspec
 from deepscope.capture import process_facts as process
 from deepscope.capture.line_scopes import user_code
 from deepscope.capture.lines import LineRecord
+from deepscope.capture.naming import worker_name
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.saving.naming import worker_name
 from deepscope.capture.saving.sources import describe_files
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerTiming

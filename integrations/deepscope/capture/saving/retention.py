@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from deepscope.capture import naming
 from deepscope.capture.process_facts import is_alive
-from deepscope.capture.saving import naming
 from deepscope.trace.format.header import Header, glance
 
 __all__ = ["LARGE_BYTES", "remove_oldest", "traces_bytes"]

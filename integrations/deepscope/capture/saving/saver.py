@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from deepscope.capture import notices
+from deepscope.capture.naming import remove_raw
 from deepscope.capture.saving.git_state import git_state
 from deepscope.capture.saving.header import add_workers
 from deepscope.capture.saving.leftovers import keep_job, recover, sweep_worker_folders
-from deepscope.capture.saving.naming import remove_raw
 from deepscope.capture.saving.retention import LARGE_BYTES, remove_oldest, traces_bytes
 from deepscope.capture.saving.rewrite import Instructions, Outcome, rewrite
 from deepscope.capture.saving.splice import json_bytes
