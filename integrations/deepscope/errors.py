@@ -4,7 +4,7 @@ A message says what was found, where, and what to do. The core raises; the edges
 line and exits with `exit_code`, the recorder warns once and lets training go on. Where a message names an option, each
 edge has its own word for it (`rank=3`, `--rank 3`, `deepscope.rank 3`): `told` takes it.
 
-An error is made again from its `args`, so that it passes from process to process as what it is.
+An error is rebuilt from its `args`, so it keeps its type from process to process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Naming: TypeAlias = Callable[[str, object], str]
-"""How an edge names an option that has a value: its name in Python and the value to the words for both."""
+"""How an edge names an option that has a value: from its name in Python and the value to the words for both."""
 
 
 def in_python(option: str, value: object) -> str:
@@ -103,11 +103,11 @@ class VariableError(DeepScopeError, ValueError):
 
 
 class ProgramError(DeepScopeError):
-    """The program that is to be recorded is not there, or cannot be read."""
+    """The program to be recorded is missing, or cannot be read."""
 
 
 class RecorderError(DeepScopeError, RuntimeError):
-    """The recorder was used in a way that it cannot serve."""
+    """The recorder was used in a way that it does not support."""
 
 
 class NestedProfileError(RecorderError):
@@ -128,7 +128,7 @@ class MissingExtraError(DeepScopeError, ImportError):
 
 
 def remake(kind: str, arguments: Sequence[object]) -> DeepScopeError:
-    """The error of this class and these `args` that another process raised; a `TraceError` where that is none."""
+    """The error that another process raised, by class and `args`; a `TraceError` if there is no such class."""
     found = globals().get(kind)
     try:
         if isinstance(found, type) and issubclass(found, DeepScopeError):

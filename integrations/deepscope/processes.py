@@ -27,13 +27,13 @@ __all__ = ["ONE_THREAD", "HelperProcess", "MessageError", "ProcessEndedError", "
 Told: TypeAlias = Callable[[int, int], None]
 """Called with bytes done and bytes in all."""
 Work: TypeAlias = Callable[[bytes, Told], bytes]
-"""From a request, and whom to tell how far it is, to the answer."""
+"""From a request, and a callback for progress, to the answer."""
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-"""Environment of a process that only reads traces: for matrices, of which it has none, NumPy starts a thread a core."""
+"""Environment of a process that only reads traces: it has no matrices, for which NumPy would start a thread a core."""
 
 _MARK = b"DSM2"
-"""Stands before each message: what else might speak on the pipe is not taken for a length."""
+"""Stands before each message, so that other output on the pipe is not taken for a length."""
 _PROGRESS, _DONE, _FAILED = b"P", b"D", b"F"
 _NUMBER_BYTES = 8
 _SOURCES = Path(__file__).resolve().parents[1]
@@ -100,7 +100,7 @@ class HelperProcess:
             ProcessEndedError: it ended without an answer.
             MessageError: something else spoke in its place.
         """
-        with suppress(OSError, ValueError):  # it is gone, or `end` closed the pipe: so it is for the answer, too
+        with suppress(OSError, ValueError):  # it is gone, or `end` closed the pipe: the answer will show it
             _write(self._requests, _DONE, request)
         while (message := self._next())[0] == _PROGRESS:
             if told is not None:
@@ -149,7 +149,7 @@ def serve(work: Work) -> None:
 
 
 class _Teller:
-    """Tells how far the work is: the end, and what lies before it at most twenty times a second."""
+    """Tells how far the work is, at most twenty times a second; it always tells the end."""
 
     def __init__(self, answers: IO[bytes]) -> None:
         self._answers = answers

@@ -22,6 +22,6 @@ def lsp(arguments: tuple[str, ...]) -> None:
     """Run the language server over stdio, --tcp or --ws; `deepscope lsp --help` lists its options."""
     if importlib.util.find_spec("pygls") is None:
         raise MissingExtraError("pygls", "lsp")
-    # The server stands above the command line, which therefore does not import it but runs it.
+    # The server stands above the command line, so it is run, not imported.
     sys.argv = ["deepscope lsp", *arguments]
     runpy.run_module("deepscope_lsp", run_name="__main__")

@@ -14,7 +14,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 BUILT_IN_CODE = frozenset(
     {"schedule", "activities", "on_trace_ready", "experimental_config", "execution_trace_observer", "acc_events"}
 )
-"""What takes an object of Python's; all else has an option here."""
+"""Options that take a Python object; all others are here."""
 
 _OPTIONS = (
     click.option("--wait", type=click.IntRange(0), help="Steps that pass unrecorded.  [default: 1]"),
@@ -51,5 +51,5 @@ def recording_options(command: Command) -> Command:
 
 
 def given_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Those that the user gave: keywords for whatever records."""
+    """The options that the user gave, as keywords for whatever records."""
     return {name: value for name, value in options.items() if value is not None and value != ()}

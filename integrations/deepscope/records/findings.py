@@ -67,7 +67,7 @@ class Finding(msgspec.Struct, kw_only=True):
     evidence: Annotated[Evidence, merged_by(_figures)]
     """Figures by name: `…_ns` and `…_bytes` over the whole profile, means in `…_us`; integers add up over ranks."""
     saving_ns: Sum
-    """At most so much less wall time over the whole profile."""
+    """The most wall time that can be saved, over the whole profile."""
     remedy: OfLargest[Remedy]
     doc: First[str]
     """The page about it, below the project's root and in the installed package: `docs/findings/DS001.md`."""

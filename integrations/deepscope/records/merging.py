@@ -43,24 +43,24 @@ Value = TypeVar("Value")
 
 
 class RankSpread(msgspec.Struct, array_like=True):
-    """How far a number lies apart between the ranks that were merged; a rank without it counts as 0."""
+    """The spread of a number over the merged ranks; a rank without it counts as 0."""
 
     min_ns: int
     min_rank: int
     median_ns: int
-    """Of an even number of ranks the mean of the two in the middle, rounded down."""
+    """For an even number of ranks, the mean of the two in the middle, rounded down."""
     max_ns: int
     max_rank: int
 
 
 class Group(msgspec.Struct, Generic[Record], frozen=True):
-    """Records of one thing, of some of the ranks."""
+    """Records of one thing, from some of the ranks."""
 
     records: Sequence[Record]
     ranks: Sequence[int]
     """The rank of each record."""
     all_ranks: Sequence[int]
-    """Those of the whole merge, in its order."""
+    """All ranks of the merge, in its order."""
 
     def values(self, field: str) -> list[Any]:
         """The records' values of a field."""
@@ -137,7 +137,7 @@ def distinct(group: Group[Any], field: str) -> list[Any]:
 
 
 def keys_summed(group: Group[Any], field: str) -> dict[str, int]:
-    """By key the sum."""
+    """The sum for each key."""
     result: dict[str, int] = {}
     for value in group.values(field):
         for key, number in value.items():
@@ -156,7 +156,7 @@ Joined = Annotated[str, merged_by(joined)]
 
 
 def quotient(dividend: str, divisor: str) -> Rule:
-    """One field's sum through another's, rounded down; 0 through 0."""
+    """One field's sum divided by another's, rounded down; 0 if the divisor is 0."""
 
     def rule(group: Group[Any], _: str) -> int:
         below = total(group, divisor)
@@ -166,12 +166,12 @@ def quotient(dividend: str, divisor: str) -> Rule:
 
 
 def of_largest(by: str) -> Rule:
-    """That of the record with the largest `by`."""
+    """The value of the record with the largest `by`."""
     return lambda group, field: getattr(max(group.records, key=attrgetter(by)), field)
 
 
 def spread_of(number: str) -> Rule:
-    """How far a number lies apart between all ranks; the first rank wins a tie."""
+    """The spread of a number over all ranks; the first rank wins a tie."""
 
     def rule(group: Group[Any], _: str) -> RankSpread:
         values = dict.fromkeys(group.all_ranks, 0) | dict(zip(group.ranks, group.values(number), strict=True))
@@ -218,7 +218,7 @@ def largest_first(field: str) -> Callable[[Any], int]:
 
 
 def left_out(_: Group[Any], __: str) -> Any:
-    """Nothing: what needs the rest of the merged record is put in by whoever merges it."""
+    """Nothing: the caller fills in what needs the rest of the merged record."""
     return []
 
 

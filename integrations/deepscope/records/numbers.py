@@ -38,7 +38,7 @@ class Numbers(msgspec.Struct, kw_only=True):
     bytes_allocated: Sum = 0
     bytes_freed: Sum = 0
     peak_bytes: Sum = 0
-    """Share of the bytes live at the peak of the device's memory that was allocated here."""
+    """Bytes allocated here that were live at the peak of the device's memory."""
     h2d_ns: Sum = 0
     h2d_bytes: Sum = 0
     d2h_ns: Sum = 0

@@ -31,7 +31,7 @@ class Top(msgspec.Struct, array_like=True):
 
 
 class Library(msgspec.Struct):
-    """Where below a user line the time goes, in an installed package."""
+    """Where in an installed package a user line's time goes."""
 
     module: First[str]
     """The Python module (`transformers.models.gpt2.modeling_gpt2`)."""
@@ -55,7 +55,7 @@ class Line(Numbers, kw_only=True):
     line: First[int]
     function: First[str]
     exact: First[bool]
-    """From line scopes. Not so: `line` is the first line of the function and the numbers are the function's."""
+    """From line scopes. Otherwise `line` is the first line of the function and the numbers are the function's."""
     of_loop: Either = False
     """Not exact: the numbers are those of the loop that begins at `line`."""
     in_compiled_region: Either = False

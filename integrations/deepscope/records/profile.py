@@ -1,7 +1,7 @@
 """The Profile: all that is shown of a trace, aggregated; a few hundred kilobytes, loaded in milliseconds.
 
 Every number is defined in docs/numbers.md. Times are integer nanoseconds and sums over the whole trace (or the chosen
-step). What a field becomes where ranks are merged stands in its annotation.
+step). A field's annotation says how ranks merge it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROFILE_FORMAT = 6
 Metric = Literal["device", "cpu_self"]
 
 LINE_KEY = ("file", "line", "function", "exact")
-"""Two ranks' records that agree in these are of the same line."""
+"""Records of two ranks that agree in these belong to the same line."""
 
 
 class Resolved(msgspec.Struct, kw_only=True):

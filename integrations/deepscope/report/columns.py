@@ -21,7 +21,7 @@ WHERE_WIDTH = 16
 WHERE_SHARE = 0.2
 SOURCE_WIDTH = 24
 SOURCE_SHARE = 0.3
-"""Of the width: below it the place, or the source text, is worth more than another number."""
+"""Share of the width; below it the place, or the source text, is worth more than another number."""
 
 
 class _Rest(Numbers):

@@ -38,8 +38,8 @@ class Delta:
 def compare_profiles(old: Profile, new: Profile) -> list[Delta]:
     """All lines of both, the largest change first.
 
-    A line of one is that of the other when file, function and text agree, then when file, function and number do; the
-    n-th of several alike is matched to the n-th. The work without a line is compared too.
+    Two lines match if file, function and text agree, else if file, function and number do. The n-th of several alike
+    matches the n-th. The work without a line is compared too.
     """
     sides = _Side(old, Sources(old)), _Side(new, Sources(new))
     deltas = [_delta(pair, *sides) for pair in _pairs(*sides)]

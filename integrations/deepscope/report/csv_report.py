@@ -14,7 +14,7 @@ from deepscope.report.wording import printable
 __all__ = ["csv_report"]
 
 _LABELLED = ("operator", "kernel")
-"""Tables whose names are the trace's own; a last column says them as people read them, as `label` in JSON."""
+"""Tables with the trace's own names; their last column has the readable names, as `label` in JSON."""
 _FORMULA = ("=", "+", "-", "@")
 
 

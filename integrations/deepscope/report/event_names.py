@@ -1,4 +1,4 @@
-"""Names of operators and kernels as people read them; the trace's own stay what things are known by."""
+"""Names of operators and kernels as people read them; the trace's own names still identify them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from string import ascii_letters, digits
 __all__ = ["readable"]
 
 _ENDS = frozenset(f"{ascii_letters}{digits}_>")
-"""What a function's name, or the arguments of its template, end with."""
+"""Characters that a function's name, or its template's arguments, may end with."""
 
 _LONGEST = 4000
 """A longer name is cut before it is read."""
@@ -54,7 +54,7 @@ def readable(name: str) -> str:
 
 
 def _of_node(name: str) -> str | None:
-    """A node of autograd's that is no generated one (`MmBackward0`): TorchScript's, the engine's, an extension's."""
+    """An autograd node that is not a generated one (`MmBackward0`): TorchScript's, the engine's, an extension's."""
     if name.endswith("DifferentiableGraphBackward"):
         return "TorchScript graph, backward"
     node = name.removeprefix("torch::autograd::")

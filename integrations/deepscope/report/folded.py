@@ -1,4 +1,4 @@
-"""Call paths as folded stacks, a path and its device time in nanoseconds a line, for flame graph scripts.
+"""Call paths as folded stacks for flame graph scripts: each line has one path and its device time in nanoseconds.
 
 https://github.com/brendangregg/FlameGraph#2-fold-stacks
 """

@@ -13,12 +13,12 @@ __all__ = ["footer"]
 
 LIBRARY_HINTS = 5
 LIBRARY_FUNCTIONS = 3
-"""Named of each package."""
+"""Functions named for each package."""
 WORKER_LINES = 3
 _LENGTHENED = 1.25
-"""Times as long a recorded step may be as another one without a word."""
+"""A recorded step may be this many times as long as another one before the report says so."""
 LIBRARY_WORTH = 0.05
-"""Share of all device time that a line spends in a package, from which on it is said where."""
+"""If a line spends this share of all device time in a package, the report says where."""
 _WORTH_WAITING = 100
 """One part in so many of the wall time is worth a word."""
 _TORCH_LAYERS = "torch.nn."
@@ -125,7 +125,7 @@ def _workers(profile: Profile) -> str:
 
 
 def _taken_off(profile: Profile) -> str:
-    """What of the recording is off the lines' times; the rest is calls, entries without a scope, a slower Python."""
+    """Recording cost taken off the lines' times; the rest is calls, entries without a scope, a slower Python."""
     off_ns, own_ns = sum(line.recording_ns for line in profile.lines), profile.totals.recording_ns
     if off_ns * _LENGTHENED >= own_ns or not off_ns:
         return "taken off the CPU times"
@@ -139,7 +139,7 @@ def _window_words(info: TraceInfo) -> str:
 
 
 def _pace_words(profile: Profile) -> str:
-    """What recording really added to a step, where that is much, beside what recording lines is said to have added."""
+    """What recording really added to a step, if that is much, beside the stated cost of recording lines."""
     pace = profile.trace.recording.get("pace")
     recorded_ns, other_ns = (pace.get("recorded_ns", 0), pace.get("other_ns", 0)) if isinstance(pace, dict) else (0, 0)
     if not other_ns or recorded_ns <= _LENGTHENED * other_ns or not profile.totals.steps:

@@ -85,7 +85,7 @@ def _time(profile: Profile) -> str:
         whole = totals.busy_ns + totals.idle_ns
         busy = share_text(totals.busy_ns, whole) or "0%"
         parts.append(f"device busy {busy}, idle {share_text(totals.idle_ns, whole) or '0%'}")
-    # Of the steps: what is waited for outside them, or on several threads at once, is no part of their time.
+    # Of the steps: waits outside them, or on several threads at once, are no part of their time.
     waiting = sum(step.wait_ns for step in profile.steps) if profile.steps else totals.wait_ns
     if 0 < waiting <= totals.wall_ns:
         parts.append(f"CPU waiting {share_text(waiting, totals.wall_ns)}")

@@ -51,7 +51,7 @@ def report_object(profile: Profile, *, by: str = "line", sort: str | None = None
 
 def _plain(record: msgspec.Struct) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(record)
-    # What is kept as arrays in the cache has names in the report.
+    # The cache keeps these records as arrays; the report names their fields.
     if isinstance(record, Line):
         for key, tops in (("top_operators", record.top_operators), ("top_kernels", record.top_kernels)):
             plain[key] = [_named(top) | {"label": readable(top.name)} for top in tops]

@@ -105,7 +105,7 @@ def _fit(columns: Sequence[Column], width: int) -> list[Column]:
 
 
 def _widths(columns: Sequence[Column], width: int) -> list[int]:
-    """What the whole columns leave is shared out among those that can be cut, evenly until one has all it wants."""
+    """Shares the rest of the width among columns that can be cut, evenly until one has all it wants."""
     widths = [column.least_width for column in columns]
     left = width - sum(widths) - len(GAP) * (len(columns) - 1)
     while left > 0:

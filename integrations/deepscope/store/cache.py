@@ -115,7 +115,7 @@ def _modules(folder: Path) -> Iterable[tuple[str, int, int]]:
 
 def _write(path: Path, content: bytes) -> None:
     """Writes under another name first: a reader never sees half a profile."""
-    import tempfile  # with all of `random`, for those who write alone
+    import tempfile  # imports all of `random`; only writing needs it
 
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
     try:

@@ -28,13 +28,13 @@ __all__ = [
 ]
 
 TRACE_ENDINGS = (".json", ".gz", ".trace")
-"""How the names of files end that are looked into."""
+"""Endings of the file names that are looked into."""
 
 NAMED_TRACE_ENDINGS = (".pt.trace.json", ".pt.trace.json.gz")
 """How torch and DeepScope name traces."""
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
-"""Looked into by nobody, like hidden folders and virtual environments: large, and without traces."""
+"""Folders that are skipped, like hidden ones and virtual environments: large, and without traces."""
 
 _TIMESTAMP = re.compile(r"\.(\d{10,19})\.(?:pt\.trace\.)?json(?:\.gz)?$")
 

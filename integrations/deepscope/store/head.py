@@ -15,7 +15,7 @@ __all__ = ["HEAD_BYTES", "is_trace", "read_head", "recorded_ns"]
 HEAD_BYTES = 1 << 16
 """Of the text: enough for `deviceProperties` of eight devices and `distributedInfo`, which torch writes first."""
 
-# A text that the head cuts off is one token too: to look for the end of it from each quote inside takes squared time.
+# A text that the head cuts off is one token too: looking for its end from each quote inside takes squared time.
 _TOKEN = re.compile(rb'"((?:[^"\\]|\\[\s\S])*)(?:"(\s*:)?|\\?\Z)|[\[\]{}]')
 _PHASE = re.compile(rb'"ph"\s*:\s*"[A-Za-z(){}]"')
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')

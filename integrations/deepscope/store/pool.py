@@ -20,7 +20,7 @@ from deepscope.trace.kineto.source import likely_json_bytes
 __all__ = ["WORTH_BYTES", "Told", "read_in_processes", "workers_for"]
 
 WORTH_BYTES = 48 << 20
-"""Of JSON: below it a process takes longer to start than a trace to read."""
+"""Bytes of JSON; below it a process takes longer to start than a trace to read."""
 
 _WORKER = "deepscope.store.reading_process"
 

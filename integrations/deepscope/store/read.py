@@ -33,7 +33,7 @@ def read_profile(
     workers: int | None = None,
 ) -> Profile:
     """Reads and analyses a trace, keeps the profile in the cache if wanted; `workers` as in `read_trace`."""
-    # NumPy and the reader are not paid for where the cache has the answer; and processes that help get ready meanwhile.
+    # If the cache has the answer, NumPy and the reader are not needed. Helping processes start during these imports.
     from deepscope.trace.kineto.decoders import Decoders, workers_for
 
     count = workers_for(file.path, file.size_bytes) if workers is None else workers

@@ -45,10 +45,10 @@ class Recognizer:
         self._known: dict[TraceFile, Identity | None] = {}
 
     def traces(self, files: Iterable[TraceFile], *, named: Iterable[TraceFile] = ()) -> list[FoundTrace]:
-        """Those of `files` that are traces, by their first bytes, and all of `named`; the newest first.
+        """The traces among `files`, by their first bytes, and all of `named`; the newest first.
 
-        A file that is named as traces are is one, too: what is wrong with it is for its reader to say. What is known of
-        other files is forgotten.
+        A file named like a trace counts as one; its reader says what is wrong with it. What is known of other files is
+        forgotten.
         """
         before, self._known = self._known, {}
         known: dict[TraceFile, Identity | None] = {}

@@ -18,7 +18,7 @@ STAGES = ("fit", "", "validate", "test", "predict", "sanity_check")
 NAMED_LOOK_LIMIT = 512
 LOOK_LIMIT = 4096
 REMOTE_LOOK_LIMIT = 64
-"""So many of the newest files' heads are read; older ones in the same folders cannot belong to the newest run."""
+"""How many of the newest files' heads are read; older files in the same folders cannot belong to the newest run."""
 
 SAME_RUN_NS = 600 * 10**9
 """Ranks without a run id belong together when they were recorded within ten minutes."""
@@ -39,8 +39,7 @@ def find_traces(path: str) -> list[FoundTrace]:
     """All traces at `path` (a file, a folder, an fsspec URL), newest first.
 
     In a folder these are the files named `*.pt.trace.json[.gz]`, and every other `*.json`, `*.gz` and `*.trace` that
-    begins like a trace. In a remote store, where each look costs a request, the others count only where none is named
-    so.
+    begins like a trace. In a remote store each look costs a request, so the others count only if none is named so.
 
     Raises:
         NoTraceError: nothing is at `path`, or no trace is in the folder.
@@ -105,7 +104,7 @@ def select_from(found: Sequence[FoundTrace], *, rank: int | None = None, stage: 
 
 
 def newest_folder(folders: Iterable[str]) -> str:
-    """That of the folders in which the newest trace lies; folders that are not there are passed over.
+    """The folder that holds the newest trace; missing folders are skipped.
 
     Raises:
         NoTraceError: none of them holds a trace.
@@ -145,7 +144,7 @@ def _near(one: FoundTrace, newest: FoundTrace) -> bool:
 
 
 def _newest_window(stage: list[FoundTrace]) -> list[FoundTrace]:
-    """Of each rank the newest trace of the newest window; by rank."""
+    """By rank, its newest trace of the newest window."""
     windows = {one.identity.window for one in stage if one.identity.window is not None}
     if windows:
         stage = [one for one in stage if one.identity.window == max(windows)]

@@ -69,7 +69,7 @@ def read_trace(
 
 
 def _decode_large(pieces: Pieces, columns: Columns, decoders: Decoders | None, workers: int) -> None:
-    """What of a large trace processes can do side by side; the rest is left in `pieces`."""
+    """Decodes a large trace by processes side by side, as far as they can; the rest is left in `pieces`."""
     if decoders is None and not workers:
         return
     from deepscope.trace.kineto.parallel import decode_together

@@ -1,7 +1,7 @@
 """What the recorder does to open and close a window is done while no line is open, so that none of it is a line's time.
 
-The mark of the first step is set when all else is open, and that of the last one goes first once the lines are closed.
-So lines begin behind the one and end before the other; both were the other way round.
+The first step's mark is set when all else is open. Once the lines are closed, the last step's mark ends first.
+So lines begin after the one and end before the other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs of lines that were recorded when they ended: from one late span in torch's export to an event for each run.
 
-The recorder of lines stops opening scopes for a line that runs a great many times; a run of it that may have held an
-operator is told of afterwards, by a span that says how long before the last marked moment it began (`scope_names.py`).
+The recorder of lines stops opening scopes for a line that runs a great many times. For each run that may have
+held an operator a span says afterwards how long before the last marked moment it began (`trace/format/span_names.py`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def with_late_runs(trace: Trace, scope_count: int) -> tuple[Trace, dict[int, Lat
         parsed = parse_name(told[int(trace.events.name[index])])
         if parsed is not None and moment is not None and all(scope < scope_count for scope in parsed.scopes):
             runs[index] = LateRuns(parsed.scopes, moment - parsed.began_ns, parsed.began_ns)
-    # What only tells is no operator.
+    # Late spans and marks only tell; they are no operators.
     kind = trace.events.kind.copy()
     kind[is_mark] = kind[spans] = Kind.ANNOTATION
     return replace(trace, events=_with_rows(replace(trace.events, kind=kind), runs)), runs

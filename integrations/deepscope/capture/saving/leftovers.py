@@ -1,4 +1,4 @@
-"""What processes that were killed have left: exports that can still be made into traces, and files that cannot.
+"""What killed processes have left: exports that can still be made into traces, and files that cannot.
 
 Only our own files are touched, and only those of processes of this host that are gone: the name says whose each is.
 Containers may share a folder and a host's name without seeing each other's processes, so a file must have lain
@@ -28,7 +28,7 @@ _UNTOUCHED_S = 600
 
 
 def keep_job(instructions: Instructions) -> bool:
-    """Leave beside an export what is to be made of it, for the case that this process does not come to it.
+    """Leave beside an export what is to be made of it, in case this process does not get to it.
 
     Returns whether that could be done.
     """
@@ -91,7 +91,7 @@ def _recovered(raw: Path, write: Callable[[Instructions], Outcome]) -> Path | No
 
 
 def _job_of(raw: Path, job: Path) -> Instructions | None:
-    """What was to be made of `raw`; the paths are those where the files lie now, and not what one of them says."""
+    """What was to be made of `raw`; its paths say where the files lie now, not where the job file says."""
     try:
         instructions = msgspec.json.decode(job.read_bytes(), type=Instructions)
     except (OSError, msgspec.MsgspecError):

@@ -1,4 +1,4 @@
-"""Quotes in the names of spans, which Kineto's writer leaves as they are, so that its file is no JSON any more."""
+"""Quotes in the names of spans: Kineto's writer leaves them as they are, and its file is then no JSON."""
 
 from __future__ import annotations
 

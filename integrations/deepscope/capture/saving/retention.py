@@ -1,8 +1,8 @@
 """How much of the trace folder recordings may fill: the oldest windows go first, and only traces of DeepScope's own.
 
 A window is the files that its ranks wrote. Ranks and parallel runs may all look after one folder at once: a trace is
-whole before it has its name, and one that somebody else has removed already is no matter. What another process that
-still runs has recorded is left to it.
+whole before it has its name, and it does not matter if somebody else has removed one. Traces of another process that
+still runs are left to it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from deepscope.trace.format.header import Header, glance
 __all__ = ["LARGE_BYTES", "remove_oldest", "traces_bytes"]
 
 LARGE_BYTES = 5_000_000_000
-"""A folder with more in traces is spoken of, once."""
+"""If a folder has more in traces, one warning says so."""
 
 _PATTERN = "*.pt.trace.json*"
 _HEAD_BYTES = 1 << 14
 _OWN = re.compile(rb'\{"schemaVersion":[^,{}]{1,20},"deepscope":\{"format":')
 _YOUNG_S = 600
-"""So old is a file that a process of another host, of which we cannot ask whether it lives, may be done with."""
+"""Files of another host count as finished at this age: we cannot ask whether their processes live."""
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def _with_scopes(trace: Trace, scopes: list[Scope]) -> Trace:
         if not is_late(name) and (told := parse_name(name)) is not None and told.scopes[0] < len(scopes):
             scope_of_name[index] = told.scopes[0]
             is_line[index] = name.startswith(LINE)
-    # Where torch has no fast scopes they are annotations, which the device gets a copy of: no scope, and taken out.
+    # Without torch's fast scopes they are annotations. The device gets copies of those: no scopes, and taken out.
     on_cpu = events.kind != Kind.DEVICE_SPAN
     scope = np.where(on_cpu, scope_of_name[events.name], -1).astype(np.int32)
     scope_kind = np.where(is_line[events.name], np.uint8(Kind.LINE_SCOPE), np.uint8(Kind.MODULE_SCOPE))
@@ -148,7 +148,7 @@ def _with_scopes(trace: Trace, scopes: list[Scope]) -> Trace:
 
 
 def _with_annotations(trace: Trace, renamed: Mapping[str, str | None]) -> Trace:
-    """The trace with light annotations as what they are, which torch's export has among the operators, too."""
+    """The trace with light annotations as annotations; torch's export has them among the operators, too."""
     events = trace.events
     is_renamed = np.array([name in renamed for name in trace.strings], np.bool_)
     if not is_renamed.any():
@@ -158,7 +158,7 @@ def _with_annotations(trace: Trace, renamed: Mapping[str, str | None]) -> Trace:
 
 
 def _as_written(trace: Trace, names: Mapping[str, str | None], header: Header) -> Trace:
-    """The trace as a reader of the file will have it: new names, and what is taken out being nothing any more."""
+    """The trace as a reader of the file will see it: names are new, and what is taken out is of kind `OTHER`."""
     events = trace.events
     gone = np.array([name in names and names[name] is None for name in trace.strings], np.bool_)
     kind = np.where(gone[events.name] & (events.scope < 0), np.uint8(Kind.OTHER), events.kind)
@@ -254,7 +254,7 @@ def _holds_operators(events: Events, name: int) -> bool:
 
 @contextmanager
 def _renamed_when_whole(target: Path) -> Iterator[BinaryIO]:
-    """A stream, compressed where the name says so; what it was given is at `target` only once it is on the disk."""
+    """A stream, compressed if the name says so; `target` appears only once all is on the disk."""
     partial = target.with_name(f".{target.name.partition('.pt.trace.json')[0]}.deepscope-part")
     try:
         with _opened(partial, compressed=target.suffix == ".gz") as stream:

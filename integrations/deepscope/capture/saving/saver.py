@@ -167,8 +167,8 @@ def _rewritten(instructions: Instructions) -> Outcome:
 def _in_another_process(instructions: Instructions) -> Outcome:
     """Rewriting holds the interpreter's lock for most of its time; here the training run would feel that.
 
-    A process that fails is made up for here, unless memory ran out for it twice, or it was killed twice, which comes to
-    the same: here it would happen to the run.
+    If the process fails, the export is rewritten here. Not so if memory ran out twice, or it was killed twice (which
+    comes to the same): here that would happen to the run.
     """
     words = json_bytes(msgspec.to_builtins(instructions))
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Changes to single events of a trace's text, everything else being passed on as it stands."""
+"""Changes to single events of a trace's text; everything else is passed on as it stands."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ARGS = b'"args":{'
 
 
 class _Place(msgspec.Struct, gc=False):
-    """What a scope's event keeps of torch's; numbers stay the text that they were."""
+    """The fields of torch's event that a scope's event keeps; numbers stay the text that they were."""
 
     pid: msgspec.Raw
     tid: msgspec.Raw

@@ -30,7 +30,7 @@ def make_trace_folder(folder: Path) -> None:
 
 
 def check_space(folder: Path) -> None:
-    """Raises `RecorderError` where the disk of `folder` is full; what torch says of that is a file that is missing."""
+    """Raises `RecorderError` if the disk of `folder` is full; torch would only say that a file is missing."""
     try:
         free_bytes = shutil.disk_usage(folder).free
     except OSError:

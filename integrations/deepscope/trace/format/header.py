@@ -70,7 +70,7 @@ class Configuration:
     """Record the shapes of operators' arguments, from which FLOPs follow."""
     profile_memory: bool = False
     max_slowdown: float | None = 2.0
-    """Times as long as without lines that a window may take before detail is lowered; None for any."""
+    """A window may take this many times as long as without lines before detail is lowered; None for any."""
     max_entries: int = 250_000
     """Runs of lines that a window may record before detail is lowered; each costs 1.2 kB of memory at its end."""
     with_stack: bool = False
@@ -142,13 +142,13 @@ class LineAccount(msgspec.Struct):
     calls: Count = 0
     """Of functions of user code."""
     left_alone: Count = 0
-    """Calls of code without scopes that a hook was called for (`settrace` alone)."""
+    """How often a hook was called for code without scopes (`settrace` alone)."""
     slowdown: float = 1.0
     """How much longer Python's instructions took while lines were recorded."""
     on_core: float = 1.0
-    """Of the time in which the thread could run, the part in which it had a core."""
+    """The thread's time on a core as a part of the time in which it could run."""
     budget: Count = 0
-    """Scopes that a line which never holds an operator may have."""
+    """How many scopes a line may have if it never holds an operator."""
     over_budget: list[tuple[Count, Count]] = []
     """Number of a scope, and its entries that were not recorded."""
     lowered: list[tuple[Count, str]] = []
@@ -297,7 +297,7 @@ def glance(head: bytes) -> Header:
 
 
 def _short_values(head: bytes, at: int) -> Iterator[bytes]:
-    """The text of the short values of an object whose first key is at `at`, those between its long ones together."""
+    """The texts of an object's short values, one for each run between long ones; the first key is at `at`."""
     while (values := _SHORT_VALUES.match(head, at)) is not None:
         if text := values[0].strip().removesuffix(b","):
             yield text
@@ -308,7 +308,7 @@ def _short_values(head: bytes, at: int) -> Iterator[bytes]:
 
 
 def _behind_brackets(head: bytes, at: int) -> int:
-    """Where what comes after the array or object at `at` begins; the end where it is cut off."""
+    """The place behind the array or object at `at`, and behind its comma; the end if it is cut off."""
     depth = 0
     for token in _TOKEN.finditer(head, at):
         depth += (token[0] in b"{[") - (token[0] in b"}]")
@@ -333,7 +333,7 @@ def _salvaged(value: dict[Any, Any], kind: Any) -> Any:
 
 
 def _part(value: Any, kind: Any) -> Any:
-    """`value` as `kind` has it, of a list and a mapping what is well formed; raises one of `_MALFORMED` otherwise."""
+    """`value` as `kind`; lists and mappings keep what is well formed. Raises one of `_MALFORMED` otherwise."""
     with suppress(*_MALFORMED):
         return msgspec.convert(value, kind)
     if get_origin(kind) is list and isinstance(value, list):
@@ -350,7 +350,7 @@ def _part(value: Any, kind: Any) -> Any:
 
 
 def _row(value: Any, kind: Any) -> Any:
-    """The same, of an array, too, that stands for an object; None where it is not well formed."""
+    """The same, also for an array that stands for an object; None if it is not well formed."""
     with_fields = _with_fields(kind)
     if isinstance(value, list) and with_fields is not None:
         value = dict(zip(_fields(with_fields), value, strict=False))
@@ -361,7 +361,7 @@ def _row(value: Any, kind: Any) -> Any:
 
 
 def _with_fields(kind: Any) -> Any:
-    """The structure that `kind` is, or may be beside None; None for any other type."""
+    """The structure `kind`, or the one in `kind` beside None; None for any other type."""
     kinds = get_args(kind) if get_origin(kind) is UnionType else (kind,)
     return next((one for one in kinds if is_dataclass(one) or msgspec.inspect.is_struct_type(one)), None)
 

@@ -1,6 +1,6 @@
 """The names and categories of DeepScope's spans.
 
-In torch's own recording, until a trace is made of it, all that is known of a span is its name:
+Until a trace is made of torch's own recording, a span is known by its name alone:
 
 | name | stands for |
 |---|---|
@@ -9,7 +9,7 @@ In torch's own recording, until a trace is made of it, all that is known of a sp
 | `@da:3` | annotation 3 of the window, by whatever name |
 | `@dw:0` | the window, until it is known at its end whether it had steps: then step 0, else nothing |
 | `@dt:` | a moment: the span's start |
-| `@do:81200` | the thread was off the CPU for 81,200 ns on the line that is open, since the last line began or ended |
+| `@do:81200` | the thread was off the CPU for 81,200 ns on the open line, since the last line began or ended |
 | `@dl:14,17:1843` | runs of lines 14 and, within it, 17, from 1,843 ns before the thread's last moment to that moment |
 
 They are short and ASCII: Kineto's writer makes `unknown` of a name with other letters, and a broken file of one with
@@ -99,12 +99,12 @@ def late_name(scopes: Iterable[int], began_ns: int) -> str:
 
 
 def off_cpu_name(duration_ns: int) -> str:
-    """The name of a mark that the line which is open was off the CPU for so long."""
+    """The name of a mark: the open line was off the CPU for so long."""
     return f"{OFF_CPU}{duration_ns}"
 
 
 def parse_off_cpu(name: str) -> int | None:
-    """How long a line was off the CPU by a mark of that name; None for a name that is not a mark's."""
+    """How long a line was off the CPU, as the mark's name says; None for a name that is not a mark's."""
     digits = name[len(OFF_CPU) :]
     is_number = digits.isascii() and digits.isdecimal() and len(digits) < _MOST_DIGITS
     return int(digits) if is_number and name.startswith(OFF_CPU) else None

@@ -29,7 +29,7 @@ def corrected(trace: Trace, arrows: Flows) -> Trace:
 
 
 def _home_threads(trace: Trace) -> Int32:
-    """For each thread the one that its events go to: from CANN's to that of the same number, if that has any."""
+    """The thread that each thread's events go to: CANN's go to the thread of the same number, if it has events."""
     events = trace.events
     used = np.bincount(events.thread[events.kind <= Kind.RUNTIME], minlength=len(trace.threads)) > 0
     home = np.arange(len(trace.threads), dtype=np.int32)

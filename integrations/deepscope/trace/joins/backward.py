@@ -118,8 +118,8 @@ def forward_threads(
 ) -> dict[int, list[int]]:
     """`Fwd thread id` → index of the thread, or nothing.
 
-    Ids are logical; the `fwdbwd` arrows map them. An id without arrows gets, of the threads without an id, the one with
-    most of the wanted numbers. 0 stands for many threads at once in Ascend's traces and has no entry.
+    Ids are logical; the `fwdbwd` arrows map them. An id without arrows gets a thread without an id: the one with most
+    of the wanted numbers. 0 stands for many threads at once in Ascend's traces and has no entry.
 
     Args:
         trace: the trace.

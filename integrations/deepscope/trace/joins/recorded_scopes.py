@@ -19,7 +19,7 @@ def resolve_scopes(
 ) -> tuple[list[Scope], Int32]:
     """The scopes of a trace and, for each event, an index into them (-1: no scope event); docs/trace-format.md.
 
-    A row of the table that is not as the format says is not believed: the event's own name is parsed in its place.
+    A malformed row of the table is not believed: the event's own name is parsed instead.
     """
     scopes, table = _table(header)
     column = np.full(len(kind), -1, np.int32)

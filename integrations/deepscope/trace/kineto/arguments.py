@@ -48,7 +48,7 @@ _FIELDS = {
     "shapes": _Field(_Kind.JSON, also=("old_shapes",)),
     "concrete": _Field(_Kind.JSON),
 }
-"""By the names that `Args` has for them. Of `concrete` that of convolutions alone: few operators, and long texts."""
+"""By the names that `Args` has for them. `concrete` is kept for convolutions alone: few operators, and long texts."""
 _KINDS = {name: field.kind for field_name, field in _FIELDS.items() for name in (field_name, *field.also)}
 
 _OF_OPERATORS = ("external_id", "sequence", "fwd_thread", "call_stack", "shapes", "concrete")
@@ -148,7 +148,7 @@ class Arguments:
                 self._sparse[field].append((rows + count, values if _KINDS[field] is _Kind.NUMBER else strings[values]))
 
     def column(self, name: str, count: int, dtype: npt.DTypeLike = np.int64) -> Array:
-        """A field of `count` events, -1 where it is not (of texts: indexes into the strings); its parts are let go."""
+        """A field of `count` events, -1 where it is absent (texts: indexes into the strings); its parts are let go."""
         column = np.full(count, -1, dtype)
         for alias in (*_FIELDS[name].also, name):
             for rows, values in self._sparse.pop(alias, []):

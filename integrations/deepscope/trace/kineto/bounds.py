@@ -1,4 +1,4 @@
-"""What can be true of a number in a trace; what cannot would overflow the sums that it enters."""
+"""Bounds of the numbers in a trace that can be true; others would overflow the sums that they enter."""
 
 from __future__ import annotations
 

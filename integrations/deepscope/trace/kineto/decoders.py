@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["WORTH_BYTES", "Decoders", "workers_for"]
 
 WORTH_BYTES = 128 << 20
-"""Of JSON: below it the processes take longer to start than they save; they cost a third of a second of CPU time."""
+"""Bytes of JSON; below it starting the processes (a third of a second of CPU time) takes longer than they save."""
 _MOST_WORKERS = 5  # decompressing, cutting and joining are done in the caller's process, and take a sixth of the whole
 _WORKER = "deepscope.trace.kineto.decoding_process"
 

@@ -41,7 +41,7 @@ class Columns:
         self.left_out = 0
         """Complete events without a usable time."""
         self.has_halves = False
-        """Whether events came in two halves (`ph: B` and `E`), which parts decoded apart would not bring together."""
+        """Whether events came in two halves (`ph: B` and `E`): parts decoded apart would not join these."""
         self._heads = Heads(self.strings, self.threads)
         self._begun: dict[tuple[Any, Any], list[tuple[Event, int]]] = defaultdict(list)
         self._parts: dict[str, list[Array]] = defaultdict(list)

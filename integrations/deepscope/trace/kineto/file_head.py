@@ -71,7 +71,7 @@ def read_object(text: bytes | bytearray) -> dict[str, Any] | None:
 
 
 def _where_the_key_may_begin(buffer: bytearray, searched: int) -> int:
-    """Nothing before that can become the key of the events, whatever comes."""
+    """Nothing before this place can become the key of the events, whatever comes."""
     key = buffer.rfind(b'"traceEvents"', searched)
     if key >= 0 and not buffer[key + len(b'"traceEvents"') :].strip(BLANK + b":"):
         return key

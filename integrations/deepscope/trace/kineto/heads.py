@@ -87,7 +87,7 @@ class Heads:
         return self._known([codes["X", e.cat, e.name, e.pid, e.tid] for e in events])
 
     def _known(self, codes: list[int]) -> Int32:
-        """The codes as an array, after what hangs on new ones is worked out."""
+        """The codes as an array; what depends on new ones is worked out first."""
         new = list(islice(reversed(self._codes), len(self._codes) - len(self._keys)))[::-1]
         if new:
             self._keys += new

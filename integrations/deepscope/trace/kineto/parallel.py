@@ -21,8 +21,8 @@ _AHEAD = 8
 def decode_together(pieces: Pieces, columns: Columns, decoders: Decoders) -> None:
     """Takes texts from `pieces`, decodes them here and by `decoders`, and joins the results into `columns` in order.
 
-    What a process cannot do (a damaged text, events begun and ended apart, its own death) and all behind it is given
-    back to `pieces`, as is what is too little to be taken: the caller goes on from there by itself.
+    If a process fails at a text (damaged, events begun and ended apart, its own death), this text and all behind it go
+    back to `pieces`. So does what is too little to be taken. The caller goes on from there by itself.
     """
     waiting: deque[tuple[bytes, Future[Columns | None]]] = deque()
     with ThreadPoolExecutor(decoders.workers, "deepscope-decode") as threads:

@@ -34,8 +34,8 @@ class Piece(NamedTuple):
 class Pieces:
     """An iterable over pieces; afterwards `metadata` has the other top-level keys, `damage` says what ended it early.
 
-    Raises `NotATraceError` on what is no trace at all. Of a cut file the whole events come, and `damage` is set.
-    `take` hands out texts to be decoded elsewhere, before the iteration, which goes on behind them.
+    Raises `NotATraceError` on what is no trace at all. A cut file yields its whole events, and sets `damage`.
+    Before the iteration `take` hands out texts to be decoded elsewhere; the iteration goes on behind them.
     """
 
     def __init__(self, chunks: Iterable[bytes], path: str) -> None:

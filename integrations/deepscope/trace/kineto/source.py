@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 CHUNK_BYTES = 512 << 10
 """What is decoded at once: small enough that the text and its records stay in a CPU's cache."""
 READ_BYTES = 1 << 18
-"""What is read of a file at once, and so what its first bytes are."""
+"""How much of a file is read at once; its first bytes are as many."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_RATIO = 15
 
@@ -75,7 +75,7 @@ class Source:
         return data
 
     def _inflate(self, data: bytes) -> Iterator[bytes]:
-        """Members one after another; what follows the last and is no member is left alone, as `gzip -d` does."""
+        """Members one after another; ignores what follows the last and is no member, as `gzip -d` does."""
         inflater = _zlib.decompressobj(wbits=31)
         limit = UnpackLimit.of_environment()
         unpacked_bytes = 0

@@ -30,7 +30,7 @@ _ABSENT = (b"", b"null")
 
 
 def nanoseconds(values: list[Any]) -> Int64 | None:
-    """Microseconds as decoded to nanoseconds; None where only the text has them exactly (`exact_times`)."""
+    """Decoded microseconds as nanoseconds; None if only the text has them exactly (`exact_times`)."""
     try:
         array = np.array(values, np.float64)
     except (TypeError, ValueError, OverflowError):
