@@ -6,7 +6,6 @@ import os
 import platform
 import sys
 import uuid
-from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -116,14 +115,14 @@ def program_name(root: Path) -> str:
     return (path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name)[:_PROGRAM_LENGTH]
 
 
-def versions(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The versions of Python, torch and what the caller knows besides."""
+def versions() -> dict[str, str]:
+    """The versions of Python, torch and Lightning."""
     found = {"python": platform.python_version(), "torch": str(torch.__version__)}
     for package in ("lightning", "pytorch_lightning"):
         if package in sys.modules:
             found["lightning"] = str(getattr(sys.modules[package], "__version__", "")) or metadata.version(package)
             break
-    return found | dict(more or {})
+    return found
 
 
 def describe_device() -> Device:

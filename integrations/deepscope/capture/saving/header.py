@@ -40,7 +40,6 @@ class Session:
         stage: str = "",
         rank: int | None = None,
         world_size: int | None = None,
-        versions: Mapping[str, str] | None = None,
         phases: Mapping[str, str] = PHASE_ANNOTATIONS,
         run_id: str | None = None,
     ) -> None:
@@ -52,7 +51,6 @@ class Session:
         self.worker = worker_name(name, stage, self.rank)
         self._stage = stage
         self._world_size = world_size
-        self._versions = versions
         self._phases = phases
         self._given_run_id = run_id
         self._run_id = ""
@@ -110,7 +108,7 @@ class Session:
             pid=self.pid,
             all_threads=window.all_threads,
             device=process.describe_device(),
-            versions=process.versions(self._versions),
+            versions=process.versions(),
             configuration=self.options.configuration,
             schedule=None if schedule is None else dict(schedule),
             recorder_ns=dict(window.cost_ns),

@@ -57,11 +57,6 @@ class Scales:
         return duration_ns / self.wall_ns if self.wall_ns else 0.0
 
     @property
-    def device_word(self) -> str:
-        """What the main number is called."""
-        return "device" if self.is_device else "CPU"
-
-    @property
     def step_words(self) -> str:
         """What a shown time stands for."""
         return "per step" if self.steps else "in the trace"
