@@ -620,7 +620,7 @@ export interface FoundFinding {
   readonly message: string;
   /** Figures by name: `…_ns` and `…_bytes` over the whole profile, means in `…_us`; integers add up over ranks. */
   readonly evidence: Readonly<Record<string, number | string>>;
-  /** At most so much less wall time over the whole profile. */
+  /** The most wall time that can be saved, over the whole profile. */
   readonly saving_ns: number;
   readonly remedy: Remedy;
   /** The page about it, below the project's root and in the installed package: `docs/findings/DS001.md`. */
