@@ -68,9 +68,23 @@ describe("a jump after an edit", () => {
     await bench.atLine(caller.line + lower);
 
     await bench.goToLine(hottest.line + lower);
-    await (await lensAbove(source[hottest.line - 1]!.trim())).click();
-    await bench.pick("Called from", `:${caller.line + lower}`);
+    await pickFromLens(source[hottest.line - 1]!.trim(), `:${caller.line + lower}`);
     await bench.atLine(caller.line + lower);
+  }
+
+  /** Once more where the lenses were drawn anew between the look and the click, which then hit another one. */
+  async function pickFromLens(code: string, item: string): Promise<void> {
+    for (let tries = 3; ; tries -= 1) {
+      await (await lensAbove(code)).click();
+      try {
+        return await bench.pick("Called from", item, { timeout: 10_000 });
+      } catch (error) {
+        if (tries === 1) {
+          throw error;
+        }
+        await bench.page.keyboard.press("Escape");
+      }
+    }
   }
 
   /** The last lens above a line of code: that of its function, once edits have moved all lenses to their places. */

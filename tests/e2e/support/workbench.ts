@@ -140,9 +140,9 @@ export class Workbench {
   }
 
   /** Chooses in a picker, once it is there in place of the palette. */
-  async pick(title: string, item: string): Promise<void> {
-    await this.page.locator(".quick-input-title").filter({ hasText: title }).waitFor();
-    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: item }).first().click();
+  async pick(title: string, item: string, options: { readonly timeout?: number } = {}): Promise<void> {
+    await this.page.locator(".quick-input-title").filter({ hasText: title }).waitFor(options);
+    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: item }).first().click(options);
     await this.page.locator(".quick-input-widget").waitFor({ state: "hidden" });
   }
 
