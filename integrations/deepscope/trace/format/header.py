@@ -14,7 +14,6 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
-import msgspec.inspect
 
 __all__ = [
     "FORMAT",
@@ -363,7 +362,8 @@ def _row(value: Any, kind: Any) -> Any:
 def _with_fields(kind: Any) -> Any:
     """The structure `kind`, or the one in `kind` beside None; None for any other type."""
     kinds = get_args(kind) if get_origin(kind) is UnionType else (kind,)
-    return next((one for one in kinds if is_dataclass(one) or msgspec.inspect.is_struct_type(one)), None)
+    classes = (one for one in kinds if isinstance(one, type))
+    return next((one for one in classes if is_dataclass(one) or issubclass(one, msgspec.Struct)), None)
 
 
 @cache
