@@ -118,10 +118,11 @@ describe("a newer trace of code that is not here", () => {
     await bench.rows("Hot Lines").first().click();
     await bench.notification("was not found here").first().getByRole("button", { name: "Locate Folder…" }).click();
     const input = bench.page.locator(".quick-input-widget:visible input").first();
-    await input.waitFor();
+    const whereItBegins = bench.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: TRACES });
+    await whereItBegins.waitFor(); // before, the dialog would write its own folder over what is typed
     await input.fill(`${join(project, "deep", "down")}/`);
     // The dialog goes there on its own time; until then it would choose the folder that it began with.
-    await bench.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: TRACES }).waitFor({ state: "hidden" });
+    await whereItBegins.waitFor({ state: "hidden" });
     await bench.screenshot("locating");
     await bench.page.locator(".quick-input-widget:visible").getByRole("button", { name: "Look Here" }).click();
     await bench.page.locator(".quick-input-widget").waitFor({ state: "hidden" });

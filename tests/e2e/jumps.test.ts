@@ -151,6 +151,7 @@ describe("a jump after an edit", () => {
     await bench.showTab("Flame Graph");
     await bench.page.locator(".tab.active").filter({ hasText: "Flame Graph" }).getByRole("button", { name: /Close/ }).click();
     await bench.run("DeepScope: Open Dashboard");
+    await bench.profiler().getByText("Overview").first().waitFor(); // the frame is loaded, and stays
     const said = { filename: program, line: hottest.line - 1 }; // counts from 0
     await bench.profiler().locator("body").evaluate((_, message) => window.parent.parent.postMessage(message, "*"), said);
     await bench.atLine(hottest.line + 5);
