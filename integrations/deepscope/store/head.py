@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
 from datetime import datetime
 
 from deepscope.errors import DeepScopeError
 from deepscope.store.files import TraceFile, open_file
+from deepscope.trace.format.brackets import with_depth
 
 __all__ = ["HEAD_BYTES", "is_trace", "read_head", "recorded_ns"]
 
 HEAD_BYTES = 1 << 16
 """Of the text: enough for `deviceProperties` of eight devices and `distributedInfo`, which torch writes first."""
 
-# A text that the head cuts off is one token too: looking for its end from each quote inside takes squared time.
-_TOKEN = re.compile(rb'"((?:[^"\\]|\\[\s\S])*)(?:"(\s*:)?|\\?\Z)|[\[\]{}]')
 _PHASE = re.compile(rb'"ph"\s*:\s*"[A-Za-z(){}]"')
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _TORCH_KEYS = frozenset({b"deviceProperties", b"distributedInfo", b"deepscope", b"trace_id", b"baseTimeNanoseconds"})
@@ -52,7 +50,7 @@ def is_trace(head: bytes) -> bool:
     if text[:1] != b"{":
         return False
     keys: set[bytes] = set()
-    for token, depth in _with_depth(text):
+    for token, depth in with_depth(text):
         if depth == 0:
             return False  # all of it was seen
         if depth == 1 and token[2] is not None:
@@ -85,21 +83,10 @@ def recorded_ns(head: bytes, stated: str = "") -> int:
     return 0
 
 
-def _with_depth(text: bytes) -> Iterator[tuple[re.Match[bytes], int]]:
-    """The texts and brackets of JSON, and how many brackets are open behind each."""
-    depth = 0
-    for token in _TOKEN.finditer(text):
-        if token[0] in b"{[":
-            depth += 1
-        elif token[0] in b"}]":
-            depth -= 1
-        yield token, depth
-
-
 def _is_array_of_events(text: bytes) -> bool:
     """Whether the first element is an object with a phase and a time, a process or a name of its own."""
     keys: set[bytes] = set()
-    for token, depth in _with_depth(text):
+    for token, depth in with_depth(text):
         sign = token[0]
         if sign in b"}]":
             if depth < 2:

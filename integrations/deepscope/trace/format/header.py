@@ -15,6 +15,8 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from deepscope.trace.format.brackets import with_depth
+
 __all__ = [
     "FORMAT",
     "LOWERED_TO_CALLER",
@@ -282,7 +284,6 @@ def read_header(value: object) -> Header:
 _START = re.compile(rb'"deepscope"\s*:\s*\{')
 _SHORT_VALUES = re.compile(rb'(?:\s*"[^"\\]*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[-+.\w]+)\s*(?:,|(?=\})))*')
 _LONG_VALUE = re.compile(rb'\s*"[^"\\]*"\s*:\s*(?=[\[{])')
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\[\s\S])*(?:"|\Z)|[\[\]{}]')
 
 
 def glance(head: bytes) -> Header:
@@ -308,9 +309,7 @@ def _short_values(head: bytes, at: int) -> Iterator[bytes]:
 
 def _behind_brackets(head: bytes, at: int) -> int:
     """The place behind the array or object at `at`, and behind its comma; the end if it is cut off."""
-    depth = 0
-    for token in _TOKEN.finditer(head, at):
-        depth += (token[0] in b"{[") - (token[0] in b"}]")
+    for token, depth in with_depth(head, at):
         if depth == 0:
             return token.end() + head[token.end() : token.end() + 1].count(b",")
     return len(head)
