@@ -8,6 +8,7 @@ from deepscope.records import CallNode
 from deepscope.report.paths import call_tree
 from deepscope_lsp.answers import FlameGraph, FlameMetric, FlameNode, Place
 from deepscope_lsp.engine.places import Locate, place_fields
+from deepscope_lsp.engine.profile.call_tree import subtree_sums
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.wording import quantities
 
@@ -39,10 +40,7 @@ def flame_graph(
     """
     tree = call_tree(index.profile)
     own = _METRICS[metric]
-    totals = [own(node) for node in tree]
-    for place in range(len(tree) - 1, -1, -1):
-        if 0 <= tree[place].parent < place:
-            totals[tree[place].parent] += totals[place]
+    totals = subtree_sums(tree, own)
     whole = sum(totals[place] for place, node in enumerate(tree) if not 0 <= node.parent < place)
     per_step = index.scales.per_step
     roots: list[FlameNode] = []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from deepscope.records import CallNode
 
-__all__ = ["JoinedNode", "joined_calls", "subtree_ns"]
+__all__ = ["JoinedNode", "joined_calls", "subtree_ns", "subtree_sums"]
 
 DEPTH_LIMIT = 200
 """A deeper tree is cut: readers of JSON have limits of their own."""
@@ -32,15 +32,20 @@ class JoinedNode:
         return self.total_ns or self.total_cpu_ns
 
 
-def subtree_ns(tree: Sequence[CallNode]) -> list[tuple[int, int]]:
-    """Device and CPU time of each node with all below it; a parent stands before its children."""
-    sums = [[node.self_device_ns, node.self_cpu_ns] for node in tree]
+def subtree_sums(tree: Sequence[CallNode], own: Callable[[CallNode], int]) -> list[int]:
+    """`own` of each node with that of all below it; a parent stands before its children."""
+    sums = [own(node) for node in tree]
     for place in range(len(tree) - 1, -1, -1):
         parent = tree[place].parent
         if 0 <= parent < place:
-            sums[parent][0] += sums[place][0]
-            sums[parent][1] += sums[place][1]
-    return [(device_ns, cpu_ns) for device_ns, cpu_ns in sums]
+            sums[parent] += sums[place]
+    return sums
+
+
+def subtree_ns(tree: Sequence[CallNode]) -> list[tuple[int, int]]:
+    """Device and CPU time of each node with all below it."""
+    device_ns = subtree_sums(tree, lambda node: node.self_device_ns)
+    return list(zip(device_ns, subtree_sums(tree, lambda node: node.self_cpu_ns), strict=True))
 
 
 def joined_calls(tree: Sequence[CallNode], limit_ns: float) -> tuple[JoinedNode, ...]:
