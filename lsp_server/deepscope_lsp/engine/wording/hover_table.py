@@ -68,9 +68,12 @@ def _rows(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
         yield Row("FLOP/s", speed, _part(numbers.flops, totals.flops, "all FLOPs"))
     if numbers.calls:
         # The trace does not say how often a function was called, only how often its lines were entered.
-        yield Row("lines entered" if isinstance(numbers, Function) else "calls", _count(scales.per_step(numbers.calls)))
+        yield Row(
+            "lines entered" if isinstance(numbers, Function) else "calls",
+            quantities.count(scales.per_step(numbers.calls)),
+        )
     if numbers.launches:
-        launches = _count(scales.per_step(numbers.launches))
+        launches = quantities.count(scales.per_step(numbers.launches))
         yield Row("launches", launches, _part(numbers.launches, totals.launches, "all"))
 
 
@@ -128,7 +131,3 @@ def _time(name: str, duration_ns: int, share: str, scales: Scales) -> Row:
 
 def _part(part: int, whole: int, words: str) -> str:
     return f"{quantities.share(part / whole)} of {words}" if whole and part <= whole else ""
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
