@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config";
-import { WAIT_MS } from "./support/waits";
+import { WAIT_MS } from "./support/waits.ts";
 
 export default defineConfig({
   test: {
