@@ -11,6 +11,7 @@ from deepscope.analysis.tables.kernels import kernel_table
 from deepscope.analysis.tables.lines import line_table, no_line
 from deepscope.analysis.tables.modules import module_table
 from deepscope.analysis.tables.operators import operator_table
+from deepscope.analysis.tables.parts import part_table
 from deepscope.analysis.tables.phases import phase_table
 from deepscope.analysis.tables.steps import step_table
 from deepscope.analysis.tables.totals import resolved, totals
@@ -37,6 +38,8 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
     files = _files(trace)
     texts = {path: source_lines(file.text) for path, file in files.items() if file.text is not None}
     lines, position = line_table(analysis, texts)
+    tree, number = call_tree(analysis, position)
+    parts, places = part_table(analysis, number)
     work = attribution.work
     return Profile(
         metric=work.metric,
@@ -51,7 +54,9 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
         kernels=kernel_table(trace, work, analysis.operator, analysis.extent),
         steps=step_table(analysis),
         phases=phase_table(analysis),
-        call_tree=call_tree(analysis, position),
+        call_tree=tree,
+        parts=parts,
+        places=places,
         findings=find_all(analysis),
         files=files,
         step=step,
