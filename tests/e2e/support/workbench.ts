@@ -25,6 +25,9 @@ export class Workbench {
       browser = await chromium.connect(inject("browser"), { timeout: WAIT_MS });
       return await Workbench.openIn(browser, editor, options.viewport);
     } catch (error) {
+      for (const bench of Workbench.opened) {
+        await bench.pictureOfFailure("to open");
+      }
       await browser?.close();
       editor.end();
       throw error;
