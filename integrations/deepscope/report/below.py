@@ -169,7 +169,10 @@ def _merged(nodes: Iterable[Node]) -> list[Node]:
 
 
 def _ordered(nodes: list[Node]) -> list[Node]:
-    return sorted(nodes, key=lambda node: (node.kind == "other", -node.total_device_ns))
+    return sorted(
+        nodes,
+        key=lambda node: (node.kind == "other", -node.total_device_ns, node.kind, node.name, node.file, node.line),
+    )
 
 
 def _pattern(name: str) -> str:
