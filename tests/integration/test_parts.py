@@ -42,8 +42,7 @@ def analysis_of(path: Path) -> Analysis:
 
 @lru_cache(maxsize=1)
 def parts_of(path: Path) -> tuple[Parts, list[Place]]:
-    places = Places()
-    return all_parts(analysis_of(path), places), places.all
+    return all_parts(analysis_of(path))
 
 
 @lru_cache(maxsize=1)

@@ -90,6 +90,8 @@ class Profile(msgspec.Struct, kw_only=True):
     lines: Annotated[list[Line], merged_by(table(*LINE_KEY, order=largest_first("self_device_ns")))]
     """By `self_device_ns`, largest first."""
     no_line: Annotated[Numbers, merged_by(record)]
+    library_lines: Annotated[list[Line], merged_by(table(*LINE_KEY, order=largest_first("self_device_ns")))] = []
+    """Recorded lines of libraries: device time, calls and launches below the user's lines, which own the work."""
     resolved: Annotated[Resolved, merged_by(record)]
     functions: Annotated[
         list[Function], merged_by(table("file", "line", "function", order=largest_first("self_device_ns")))

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from deepscope.records import Place, Profile
+from deepscope.records import Line, Place, Profile
 
-__all__ = ["Node", "below", "fold_alike", "main_branch", "merged_trees", "trees"]
+__all__ = ["Node", "below", "fold_alike", "lines_of", "main_branch", "merged_trees", "trees"]
 
 NodeKind = Literal["line", "module", "library", "operator", "kernel", "other"]
 
@@ -46,10 +46,13 @@ class Node:
 
 
 def below(profile: Profile, line: int) -> Node:
-    """The tree of a line, an index into `Profile.lines` (-1: of the work that reached no line).
+    """The tree of a line, by its place among `lines_of` (-1: of the work that reached no line).
 
-    Its call paths are summed up. The root's total is the line's `self_device_ns`, to the nanosecond.
+    Its call paths are summed up. The root's total is the line's `self_device_ns`, to the nanosecond; of a library's
+    line it is the `total_device_ns`.
     """
+    if line >= len(profile.lines):
+        return _below_library_line(profile, profile.library_lines[line - len(profile.lines)])
     calls = [place for place, node in enumerate(profile.call_tree) if node.line == line]
     if line < 0:
         rest = profile.no_line
@@ -60,6 +63,32 @@ def below(profile: Profile, line: int) -> Node:
     root.children = merged_trees(profile, calls)
     root.self_device_ns -= sum(child.total_device_ns for child in root.children)
     root.total_device_ns = root.self_device_ns + sum(child.total_device_ns for child in root.children)
+    return root
+
+
+def lines_of(profile: Profile) -> list[Line]:
+    """The lines that have a tree: the user's, then those of libraries."""
+    return [*profile.lines, *profile.library_lines]
+
+
+def _below_library_line(profile: Profile, line: Line) -> Node:
+    root = Node("line", line.function, line.file, line.line, calls=line.calls)
+    found: list[Node] = []
+    waiting = [node for nodes in trees(profile, range(len(profile.call_tree))).values() for node in nodes]
+    while waiting:
+        node = waiting.pop()
+        if (node.kind, node.name, node.file, node.line) == ("library", line.function, line.file, line.line):
+            found.append(node)
+        else:
+            waiting += node.children
+    root.children = _merged(child for node in found for child in node.children)
+    root.self_device_ns = sum(node.self_device_ns for node in found)
+    root.backward_device_ns = sum(node.backward_device_ns for node in found)
+    root.total_device_ns = line.total_device_ns
+    folded = line.total_device_ns - sum(node.total_device_ns for node in found)
+    if folded:
+        root.children.append(Node("other", "", "", 0, folded, folded))
+        root.children = _merged(root.children)
     return root
 
 
@@ -144,7 +173,10 @@ def _merged(nodes: Iterable[Node]) -> list[Node]:
 
 
 def _ordered(nodes: list[Node]) -> list[Node]:
-    return sorted(nodes, key=lambda node: (node.kind == "other", -node.total_device_ns))
+    return sorted(
+        nodes,
+        key=lambda node: (node.kind == "other", -node.total_device_ns, node.kind, node.name, node.file, node.line),
+    )
 
 
 def _pattern(name: str) -> str:

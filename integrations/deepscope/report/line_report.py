@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from deepscope.records import Line, Profile
-from deepscope.report.below import Node, below, fold_alike
+from deepscope.report.below import Node, below, fold_alike, lines_of
 from deepscope.report.csv_report import cell
 from deepscope.report.header import header
 from deepscope.report.json_report import plain
@@ -31,10 +31,10 @@ def line_object(profile: Profile, line: int, *, fold: bool = False) -> dict[str,
 
     Args:
         profile: what is reported.
-        line: an index into `Profile.lines`.
+        line: its place among `lines_of`.
         fold: modules that differ in a number alone become one.
     """
-    return {"line": plain(profile.lines[line]), "below": _object(_tree(profile, line, fold))}
+    return {"line": plain(lines_of(profile)[line]), "below": _object(_tree(profile, line, fold))}
 
 
 def line_json(profile: Profile, line: int, *, fold: bool = False) -> str:
@@ -62,7 +62,7 @@ def line_text(
     styles = Styles(color)
     width = max(MIN_WIDTH, width)
     tree = _tree(profile, line, fold)
-    head = [*header(profile), *_about(profile, profile.lines[line], tree)]
+    head = [*header(profile), *_about(profile, lines_of(profile)[line], tree)]
     rows = list(_shown(tree, limit))
     lines = [
         *entries_text(head, width, styles),

@@ -17,7 +17,7 @@ from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int32, Int64, Kind, Scope
 from deepscope.trace.names import evaluated_node, stepped_optimizer
 
-__all__ = ["Below", "Places", "find_below"]
+__all__ = ["Below", "Places", "find_below", "library_line"]
 
 
 class Places:
@@ -112,7 +112,8 @@ def _places(attribution: Attribution, modules: ModuleScopes, places: Places) -> 
     give(of_kind(trace, Kind.ANNOTATION), events.name, lambda s: _optimizer(strings[s]), len(strings))
     # Where a frame of a library is a line itself, no user's is around it.
     give(of_kind(trace, Kind.PYTHON_FUNCTION) & ~marks, events.name, lambda s: _frame(strings[s]), len(strings))
-    give(of_kind(trace, Kind.MODULE_SCOPE), events.scope, lambda s: _module(scopes[s].path, scopes[s]), len(scopes))
+    give(of_kind(trace, Kind.MODULE_SCOPE), events.scope, lambda s: _module(scopes[s]), len(scopes))
+    give(trace.library_lines, events.scope, lambda s: library_line(scopes[s]), len(scopes))
     nodes = modules.nodes[events.kind[modules.nodes] == Kind.PYTHON_FUNCTION]
     if len(nodes):
         numbers = np.array([places.add(Place("module", path)) for path, _ in modules.names], np.int64)
@@ -136,8 +137,13 @@ def _frame(name: str) -> Place | None:
     return Place("library", frame.function, frame.path, frame.line)
 
 
-def _module(path: str, scope: Scope) -> Place:
-    return Place("module", path or scope.name, scope.file, scope.line if scope.file else 0)
+def _module(scope: Scope) -> Place:
+    return Place("module", scope.path or scope.name, scope.file, scope.line if scope.file else 0)
+
+
+def library_line(scope: Scope) -> Place:
+    """The place of a recorded line of a library."""
+    return Place("library", scope.name, scope.file, scope.line)
 
 
 def _towards_owners(attribution: Attribution) -> Int64:

@@ -11,29 +11,30 @@ from deepscope.records import Part, Place
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64
 
-__all__ = ["part_table"]
+__all__ = ["all_parts", "part_table"]
 
 
-def part_table(analysis: Analysis, number: Int64) -> tuple[list[Part], list[Place]]:
-    """The parts below the call tree's nodes, parents first, and their places.
+def part_table(parts: Parts, places: list[Place], number: Int64) -> tuple[list[Part], list[Place]]:
+    """The parts below the call tree's nodes, parents first, and their places; the small ones are folded.
 
     Args:
-        analysis: of the trace.
+        parts: from `all_parts`, with their `places`.
+        places: what they are.
         number: the call tree's node of each call path, from `call_tree`; shape (paths,).
     """
-    places = Places()
-    parts = folded(all_parts(analysis, places))
+    parts = folded(parts)
     used = distinct_values(parts.place[parts.place != OTHER])
-    place = np.full(len(places.all) + 1, len(used), np.int64)  # the last is `OTHER`
+    place = np.full(len(places) + 1, len(used), np.int64)  # the last is `OTHER`
     place[used] = np.arange(len(used))
     columns = (number[parts.path], parts.parent, place[parts.place], parts.self_ns, parts.backward_ns, parts.calls)
     records = [Part(*row) for row in np.stack(columns, axis=1).tolist()]
-    names = [places.all[i] for i in used.tolist()]
+    names = [places[i] for i in used.tolist()]
     return records, [*names, Place("other", "")] if (parts.place == OTHER).any() else names
 
 
-def all_parts(analysis: Analysis, places: Places) -> Parts:
-    """The parts of an analysis, however small; `places` gets their places."""
+def all_parts(analysis: Analysis) -> tuple[Parts, list[Place]]:
+    """The parts of an analysis, however small, and their places."""
+    places = Places()
     attribution = analysis.attribution
     work, trace = attribution.work, attribution.trace
     below = find_below(attribution, analysis.modules, analysis.counted, places)
@@ -42,4 +43,4 @@ def all_parts(analysis: Analysis, places: Places) -> Parts:
         names = trace.events.name[work.event]
         known = {name: Place("kernel", trace.strings[name]) for name in distinct_values(names).tolist()}
         leaf = places.table(known, len(trace.strings))[names]
-    return find_parts(work, analysis.counted, below, leaf)
+    return find_parts(work, analysis.counted, below, leaf), places.all

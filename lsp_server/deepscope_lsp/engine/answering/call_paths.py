@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from deepscope.report.paths import Depth
 from deepscope_lsp.answers import CallPath, CallPaths, LinePath, LinePaths, Place
 from deepscope_lsp.engine.answering.frames import Modules, detail_words, frame_fields, frame_line, modules_with
-from deepscope_lsp.engine.places import Locate, place_fields
+from deepscope_lsp.engine.places import Locate, PlaceFields
 from deepscope_lsp.engine.profile.call_tree import JoinedNode, joined_calls
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.wording import quantities
@@ -50,30 +50,53 @@ def call_paths(index: ProfileIndex, locate: Locate, *, min_share: float = 0.001,
 
 
 def line_paths(index: ProfileIndex, locate: Locate, file: str, line: int, *, depth: Depth = "line") -> LinePaths:
-    """The chains of calls above a line and the trees below it, down to `depth`; recursion is counted once."""
-    chains = list(_chains(index, index.joined_calls(depth), (file, line), ()))
+    """The chains of calls above a line and the trees below it, down to `depth`; recursion is counted once.
+
+    A line of a library that was recorded has the user's lines, modules and other lines of libraries above it.
+    """
+    is_library = all((one.file, one.line) != (file, line) for one in index.profile.lines)
+    if is_library and depth in {"line", "module"}:
+        depth = "library"
+    wanted = _frames_at(index, file, line)
+    chains = list(_chains(index.joined_calls(depth), wanted, ())) if wanted else []
     maker = _LinePaths(index, locate)
-    place = frame_line(index, chains[0][1].frame) if chains else None
     return LinePaths(
-        line=None if place is None else Place(**place_fields(place, locate)),
+        line=Place(**_place_fields(index, chains[0][1].frame, locate)) if chains else None,
         step_words=index.scales.step_words,
         callers=maker.callers(chains),
         callees=maker.callees([child for _, node in chains for child in node.children], (), 0),
     )
 
 
-def _chains(
-    index: ProfileIndex, nodes: Iterable[JoinedNode], wanted: tuple[str, int], above: tuple[JoinedNode, ...]
-) -> Iterable[Chain]:
+def _frames_at(index: ProfileIndex, file: str, line: int) -> set[int]:
+    """The frames of a line: its records, or its places in libraries."""
+    profile = index.profile
+    records = {number for number, one in enumerate(profile.lines) if (one.file, one.line) == (file, line)}
+    first = len(profile.lines)
+    places = enumerate(profile.places, first)
+    return records or {
+        number for number, one in places if one.kind == "library" and (one.file, one.line) == (file, line)
+    }
+
+
+def _place_fields(index: ProfileIndex, frame: int, locate: Locate) -> PlaceFields:
+    fields = frame_fields(index, frame, locate)
+    return PlaceFields(
+        function=fields["function"],
+        file=fields["file"],
+        line=fields["line"],
+        uri=fields["uri"],
+        current_line=fields["current_line"],
+    )
+
+
+def _chains(nodes: Iterable[JoinedNode], wanted: set[int], above: tuple[JoinedNode, ...]) -> Iterable[Chain]:
     for node in nodes:
-        line = frame_line(index, node.frame)
-        if line is None:
-            continue  # below a line are no more lines
         # The outermost occurrence has the time of those below it.
-        if (line.file, line.line) == wanted:
+        if node.frame in wanted:
             yield above, node
         elif len(above) < DEPTH_LIMIT:
-            yield from _chains(index, node.children, wanted, (*above, node))
+            yield from _chains(node.children, wanted, (*above, node))
 
 
 class _LinePaths:

@@ -10,7 +10,7 @@ from functools import cached_property
 import msgspec
 
 from deepscope.records import Function, Line, Numbers, Profile, Top
-from deepscope.report.below import Node, fold_alike, merged_trees
+from deepscope.report.below import Node, below, fold_alike, merged_trees
 from deepscope.report.paths import Depth
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.profile.call_tree import JoinedNode, joined_calls, subtree_ns
@@ -58,7 +58,7 @@ class ProfileIndex:
         self._below: dict[tuple[str, int], Node] = {}
         self._function_callers: dict[tuple[str, int], list[Call]] = {}
         by_place: dict[str, dict[int, list[Line]]] = defaultdict(lambda: defaultdict(list))
-        for line in profile.lines:
+        for line in (*profile.lines, *profile.library_lines):
             by_place[line.file][line.line].append(line)
         functions: dict[str, dict[int, Function]] = defaultdict(dict)
         for function in profile.functions:
@@ -88,10 +88,17 @@ class ProfileIndex:
         """What the work of a line is made of, layers that are alike made one."""
         key = file, line
         if key not in self._below:
-            children = merged_trees(self.profile, self._nodes.get(key, ()))
-            total_ns = sum(child.total_device_ns for child in children)
-            self._below[key] = fold_alike(Node("line", "", file, line, 0, total_ns, children=children))
+            self._below[key] = fold_alike(self._tree_below(file, line))
         return self._below[key]
+
+    def _tree_below(self, file: str, line: int) -> Node:
+        libraries = [(one.file, one.line) for one in self.profile.library_lines]
+        if (file, line) in libraries:
+            return below(self.profile, len(self.profile.lines) + libraries.index((file, line)))
+        # A line may have several records: a comprehension, a lambda.
+        children = merged_trees(self.profile, self._nodes.get((file, line), ()))
+        total_ns = sum(child.total_device_ns for child in children)
+        return Node("line", "", file, line, total_device_ns=total_ns, children=children)
 
     @cached_property
     def by_name(self) -> dict[str, list[Function]]:
