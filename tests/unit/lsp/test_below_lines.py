@@ -181,6 +181,18 @@ def test_a_hover_leads_with_the_main_branch(index: ProfileIndex) -> None:
     )
 
 
+def test_layers_within_layers_are_each_counted(index: ProfileIndex) -> None:
+    for number, name in enumerate(("encoder.0", "encoder.1", "encoder.0.3", "encoder.1.3")):
+        index.profile.places[(0, 1, 3, 4)[number]] = Place("module", name, LIBRARY, 10)
+    index.profile.places.append(Place("module", "encoder.0.4", LIBRARY, 10))
+    parts = index.profile.parts
+    parts += [Part(1, 1, 9, 0, 0, 2), Part(1, len(parts), 5, 0, 0, 2), Part(1, len(parts) + 1, 6, 5 * MS, 0, 4)]
+    parts[4].self_device_ns = 30 * MS
+    words = lead(index, "project")
+    assert words.startswith(f"`encoder.*` {TIMES}2 → ")
+    assert words.endswith(f"→ `encoder.*.*` {TIMES}2 → `aten::mm` → `sgemm<float>`: 92 % of it")
+
+
 def test_a_hover_names_no_operator_that_the_line_names_unless_its_kernel_is_known(index: ProfileIndex) -> None:
     assert lead(index, "relu") == "`aten::relu` → `sgemm<float>`: 100 % of it"
     index.profile.parts = index.profile.parts[:-2]

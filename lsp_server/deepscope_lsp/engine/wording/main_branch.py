@@ -21,8 +21,8 @@ ARROW = " \N{RIGHTWARDS ARROW} "
 def branch_words(line: Node, text: str, place: Callable[[str, int], str]) -> str:
     """The way down that holds most of a line's time, and its share; "" where it says no more than the line's text.
 
-    Of each kind the innermost node stands for those around it, so that it is one line whatever the depth, and so do
-    the innermost layers that are alike: `encoder.layers.*` and in it `mlp`, not each module on the way.
+    Of each kind the innermost node stands for those around it, so that it is one line whatever the depth; layers that
+    are alike are named besides, with their count: `encoder.layers.*` and in it `mlp`, not each module on the way.
 
     Args:
         line: the line's tree, layers that are alike made one.
@@ -30,8 +30,9 @@ def branch_words(line: Node, text: str, place: Callable[[str, int], str]) -> str
         place: a file and a line as Markdown.
     """
     branch = [node for node in main_branch(line) if node.total_device_ns >= LEAST_SHARE * line.total_device_ns]
-    innermost = {(node.kind, node.layers > 1): number for number, node in enumerate(branch)}
-    shown = [branch[number] for number in sorted(innermost.values())]
+    innermost = {node.kind: number for number, node in enumerate(branch)}
+    alike = [number for number, node in enumerate(branch) if node.layers > 1]
+    shown = [branch[number] for number in sorted({*innermost.values(), *alike[:1], *alike[-1:]})]
     if not shown or (len(shown) == 1 and _is_named(shown[0], text)):
         return ""
     share = quantities.share(branch[-1].total_device_ns / line.total_device_ns)
@@ -47,10 +48,17 @@ def _above(node: Node, shown: Sequence[Node]) -> str:
 def _words(node: Node, above: str, place: Callable[[str, int], str]) -> str:
     if node.kind == "library" and node.line:
         return place(node.file, node.line)
-    own_name = node.name[len(above) + 1 :] if above else node.name
-    name = own_name if node.kind == "line" else place_name(node.kind, own_name)
+    name = node.name if node.kind == "line" else place_name(node.kind, _below(above, node.name))
     short = name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…"
     return markdown.code(short) + (f" {TIMES}{node.layers}" if node.layers > 1 else "")
+
+
+def _below(above: str, name: str) -> str:
+    """A module's name within one above it: `mlp` for `h.*.mlp` in `h.*`, `mlp.*` for `h.*.mlp.*` in `h.*.mlp`."""
+    rest, last = name[len(above) + 1 :], above.rsplit(".", 1)[-1]
+    if not above or rest == last == "*":
+        return name
+    return f"{last}.*" if rest == "*" else rest
 
 
 def _is_named(node: Node, text: str) -> bool:
