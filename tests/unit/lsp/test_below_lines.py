@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepscope.records import Part, Place
+from deepscope.records import Line, Part, Place
 from deepscope.report.paths import DEPTHS, Depth
 from deepscope_lsp.answers import FlameGraph, FlameNode, LinePath
 from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths
@@ -231,3 +231,28 @@ def test_hostile_names_of_parts_stay_text_and_short(index: ProfileIndex) -> None
     assert r"\[y\](command:z)" in words
     frames = flame_graph(ProfileIndex(index.profile), nowhere).frames
     assert all(frame.name.isprintable() and frame.whole_name.isprintable() for frame in frames)
+
+
+def with_library_line(index: ProfileIndex) -> ProfileIndex:
+    times = {"self_device_ns": 2 * MS, "total_device_ns": 57 * MS, "calls": 4}
+    index.profile.library_lines = [Line(file=LIBRARY, line=12, function="Layer.forward", exact=True, **times)]
+    return ProfileIndex(index.profile)
+
+
+def test_a_recorded_line_of_a_library_has_the_users_lines_above_it(index: ProfileIndex) -> None:
+    answer = line_paths(with_library_line(index), one_later, LIBRARY, 12, depth="line")
+    assert answer.line is not None
+    assert (answer.line.function, answer.line.current_line) == ("Layer.forward", 13)
+    assert rows(answer.callers) == [("encoder.0", "17.5 ms", ""), ("encoder.1", "11 ms", "")]
+    (user,) = answer.callers[0].children
+    assert (user.kind, user.line, user.ns) == ("line", NET["project"], 35 * MS)
+    assert rows(answer.callees) == [
+        ("encoder.0.proj", "17.5 ms", "all its own, backward 5 ms, 1 call"),
+        ("encoder.1.proj", "10 ms", "all its own, 1 call"),
+    ]
+
+
+def test_a_hover_on_a_line_of_a_library_leads_with_what_is_below_it(index: ProfileIndex) -> None:
+    opened = with_library_line(index)
+    words = line_hover(opened.files[LIBRARY].lines[12], HoverContext(opened, nowhere)).split("\n\n")[1]
+    assert words == f"`encoder.*.proj` {TIMES}2 → `aten::mm` → `sgemm<float>`: 96 % of it"
