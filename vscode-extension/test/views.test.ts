@@ -130,10 +130,10 @@ describe("call paths", () => {
     expect(pathRows([partPath("operator", "aten::mm", 1)], "callers")[0]?.opens).toBeUndefined();
   });
 
-  it("are unfolded along most of the time, and where they lead to lines", () => {
+  it("are unfolded along most of the time, and where they lead to lines alone", () => {
     const small = partPath("module", "small", 5, [partPath("operator", "aten::add", 5)]);
-    const rows = pathRows([here, small, linePath("f", 1, 3, [linePath("g", 2, 3)]), linePath("h", 3, 2, [small])], "callees");
-    expect(rows.map(({ isOpen }) => isOpen)).toEqual([true, false, true, false]);
+    const lines = [linePath("f", 1, 3, [linePath("g", 2, 3)]), linePath("h", 3, 2, [linePath("g", 2, 1), small])];
+    expect(pathRows([here, small, ...lines], "callees").map(({ isOpen }) => isOpen)).toEqual([true, false, true, false]);
   });
 
   it("say what a part is, how much of it is backward, and how often it ran", () => {

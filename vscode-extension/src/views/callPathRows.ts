@@ -10,7 +10,7 @@ export interface PathRow {
   readonly path: LinePath;
   /** Where a click goes: a part without a file that is here leads to the line whose work it is. */
   readonly opens: RecordedLine | undefined;
-  /** Whether it is unfolded at first: the way down to most of the time, and all lines that lead to lines. */
+  /** Whether it is unfolded at first: the way down to most of the time, and what leads to lines alone. */
   readonly isOpen: boolean;
   readonly children: readonly PathRow[];
 }
@@ -38,8 +38,8 @@ export function pathRows(paths: readonly LinePath[], above: string, owner?: Reco
     known.add(id);
     const line = path.kind === "line" ? recorded(path) : owner;
     const children = pathRows(path.children, id, line);
-    const leadsToLines = path.children.some((child) => child.kind === "line");
-    return { id, path, opens: hasOwnPlace(path) ? recorded(path) : line, isOpen: leadsToLines || path.ns >= MAIN_SHARE * whole, children };
+    const isOpen = path.ns >= MAIN_SHARE * whole || path.children.every(({ kind }) => kind === "line");
+    return { id, path, opens: hasOwnPlace(path) ? recorded(path) : line, isOpen, children };
   });
 }
 

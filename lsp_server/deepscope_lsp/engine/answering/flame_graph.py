@@ -9,7 +9,7 @@ from deepscope_lsp.answers import FlameGraph, FlameMetric, FlameNode, Frame
 from deepscope_lsp.engine.answering.frames import Modules, detail_words, frame_fields, modules_with
 from deepscope_lsp.engine.places import Locate
 from deepscope_lsp.engine.profile.call_tree import subtree_sums
-from deepscope_lsp.engine.profile.opened_tree import PathNode
+from deepscope_lsp.engine.profile.opened_tree import PathNode, node_name, place_of
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.wording import quantities
 
@@ -99,8 +99,9 @@ class _Frames:
         """The number of a node's frame."""
         if frame < len(self._index.profile.lines):
             return frame
-        fields = frame_fields(self._index, frame, self._locate, modules)
-        number = self._numbers.setdefault((frame, fields["name"]), len(self.all))
-        if number == len(self.all):
-            self.all.append(Frame(**fields))
-        return number
+        place = place_of(self._index.profile, frame)
+        key = frame, "" if place is None else node_name(place, modules)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.all)
+            self.all.append(Frame(**frame_fields(self._index, frame, self._locate, modules)))
+        return self._numbers[key]
