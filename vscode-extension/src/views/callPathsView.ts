@@ -56,8 +56,8 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
   /** Shows a line's callers and callees; nothing where it has none. */
   async show(line: RecordedLine | undefined): Promise<void> {
     const generation = (this.generation += 1);
+    this.isHeld &&= line === this.line;
     this.line = line;
-    this.isHeld = false;
     if (line === undefined || this.session.status?.trace == null || !this.view.visible) {
       this.draw(undefined, "");
       return;
