@@ -10,6 +10,7 @@ from deepscope.records.places import CallNode, Function, Library, Line, Module, 
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
 from deepscope.records.tables import Kernel, KernelKind, Operator, Phase, Step
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
+from deepscope.records.why import Peaks, Rate, Verdict, Why
 
 __all__ = [
     "PROFILE_FORMAT",
@@ -27,9 +28,11 @@ __all__ = [
     "Module",
     "Numbers",
     "Operator",
+    "Peaks",
     "Phase",
     "Profile",
     "RankSpread",
+    "Rate",
     "Remedy",
     "Resolved",
     "Severity",
@@ -38,4 +41,6 @@ __all__ = [
     "Top",
     "Totals",
     "TraceInfo",
+    "Verdict",
+    "Why",
 ]

@@ -10,6 +10,8 @@ from deepscope.trace.model import Kind
 
 __all__ = [
     "CONVOLUTIONS",
+    "VIEWS",
+    "WITH_NUMBERS",
     "Frame",
     "is_backward_node",
     "is_backward_root",
@@ -197,6 +199,24 @@ CONVOLUTIONS = frozenset(
     }
 )
 """Operators whose shapes do not say what they compute: the strides and paddings are numbers among the arguments."""
+
+
+VIEWS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "alias", "as_strided", "as_strided_", "chunk", "contiguous", "detach", "detach_", "diagonal", "empty",
+        "empty_like", "empty_strided", "expand", "expand_as", "flatten", "movedim", "narrow", "new_empty",
+        "new_empty_strided", "numpy_T", "permute", "real", "reshape", "_reshape_alias", "resize_", "resolve_conj",
+        "resolve_neg", "result_type", "select", "set_", "slice", "split", "split_with_sizes", "squeeze", "squeeze_",
+        "t", "t_", "to", "transpose", "transpose_", "unbind", "unflatten", "unfold", "_unsafe_view", "unsqueeze",
+        "unsqueeze_", "view", "view_as",
+    )
+)  # fmt: skip
+"""Operators that move no data themselves: they make a view or room, or call another one that copies."""
+
+
+WITH_NUMBERS = CONVOLUTIONS | {"aten::index_select"}
+"""Operators of which the numbers, flags and lists among the arguments are kept."""
 
 
 def is_forked_function(name: str) -> bool:
