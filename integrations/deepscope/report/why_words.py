@@ -11,8 +11,8 @@ from deepscope.report.wording import printable, rate_text, time_text
 __all__ = ["figures", "kernel_words", "no_word", "why_words"]
 
 _WORDS = {
-    "launch-bound": "of its cost is launching work, or kernels too short to fill the device",
-    "host-bound": "of its cost is the device idle while the CPU does something else than launching",
+    "launch-bound": "of its cost is launching, or kernels too short to fill the device",
+    "host-bound": "of its cost is the device idle while the CPU does other work",
     "waiting": "of its cost is the device idle while the CPU waits for it",
     "data": "of its cost is loading data, or copies between host and device",
     "communication": "of its cost is collectives that nothing hides",
@@ -69,7 +69,11 @@ def kernel_words(row: Line | Operator) -> str:
     if not row.why.kernels:
         return ""
     mean = time_text(row.self_device_ns / row.why.kernels) or "0"
-    return f"kernels of {mean} on average, {row.why.queued / row.why.kernels:.1f} queued at a launch"
+    return f"kernels of {mean} on average, {_count(row.why.queued / row.why.kernels)} queued at a launch"
+
+
+def _count(mean: float) -> str:
+    return f"{mean:.0f}" if mean >= 10 or mean < 0.05 else f"{mean:.1f}"
 
 
 def _judged(row: Line | Operator, peaks: Peaks | None) -> Judgement:

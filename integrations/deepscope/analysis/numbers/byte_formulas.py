@@ -33,7 +33,8 @@ def _tensors(given: list[Argument], count: int) -> list[Tensor]:
 
 
 def _read(tensors: list[Tensor]) -> int:
-    return sum(one.size_bytes for one in tensors)
+    """One without dimensions is a number, mostly one of Python's."""
+    return sum(one.size_bytes for one in tensors if one.sizes)
 
 
 def _broadcast(tensors: list[Tensor]) -> int:

@@ -35,5 +35,5 @@ def queueing(work: Work) -> Queueing:
         before = np.searchsorted(np.sort(at), at, side="left")
         # Clocks of CPU and device may disagree by a little: nothing ends before it is launched.
         ends = np.sort(np.maximum(work.end_ns[rows], at))
-        queued[rows] = np.maximum(before - np.searchsorted(ends, at, side="left"), 0)
+        queued[rows] = np.maximum(before - np.searchsorted(ends, at, side="right"), 0)
     return Queueing(launched, delay, queued)

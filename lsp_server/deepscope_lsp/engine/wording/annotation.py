@@ -48,7 +48,7 @@ def annotate(line: Line, scales: Scales) -> Annotation:
         label += f"{SEPARATOR}whole {'loop' if line.of_loop else 'function'}"
     made_of = _parts(line, scales)
     basis = "time on the device" if scales.is_device else "operators' time on the CPU (no device events in this trace)"
-    why = why_words(line, scales.peaks, on_device=scales.is_device)
+    why = quantities.spaced(why_words(line, scales.peaks, on_device=scales.is_device))
     return Annotation(
         label=label,
         tooltip="; ".join(filter(None, (why, f"{basis}, {scales.step_words}: {made_of}"))),

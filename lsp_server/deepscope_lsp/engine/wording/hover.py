@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from deepscope.analysis.verdict import Reason
 from deepscope.records import Finding, Function, Line, Numbers, Profile, Top
 from deepscope.report.event_names import readable
 from deepscope.report.places import short_path
@@ -112,12 +113,14 @@ def _title(name: str, *remarks: str) -> str:
 
 def _why(line: Line, scales: Scales) -> str:
     """What holds the line back, behind its title; for one with device time and no word, why there is none."""
-    word, _, figures = why_words(line, scales.peaks, on_device=scales.is_device).partition(": ")
+    words = quantities.spaced(why_words(line, scales.peaks, on_device=scales.is_device))
+    word, _, figures = words.partition(": ")
     if word:
         return f" · **{word}**" + (f": {markdown.plain(figures, SENTENCE_LENGTH)}" if figures else "")
-    if not line.self_device_ns:
+    reason = no_word(line, scales.peaks)
+    if reason == Reason.NO_COST:
         return ""
-    return f" · no word for what holds it back: {markdown.plain(no_word(line, scales.peaks), SENTENCE_LENGTH)}"
+    return f" · no word for what holds it back: {markdown.plain(reason, SENTENCE_LENGTH)}"
 
 
 def _table(numbers: Numbers, context: HoverContext, old: Numbers | None) -> str:
