@@ -220,15 +220,18 @@ CONVOLUTIONS = frozenset(
 VIEWS = frozenset(
     f"aten::{name}"
     for name in (
-        "alias", "as_strided", "as_strided_", "chunk", "contiguous", "detach", "detach_", "diagonal", "empty",
-        "empty_like", "empty_strided", "expand", "expand_as", "flatten", "movedim", "narrow", "new_empty",
-        "new_empty_strided", "numpy_T", "permute", "real", "reshape", "_reshape_alias", "resize_", "resolve_conj",
-        "resolve_neg", "result_type", "select", "set_", "slice", "split", "split_with_sizes", "squeeze", "squeeze_",
-        "t", "t_", "to", "transpose", "transpose_", "unbind", "unflatten", "unfold", "_unsafe_view", "unsqueeze",
-        "unsqueeze_", "view", "view_as",
+        "alias", "as_strided", "as_strided_", "_batch_norm_impl_index", "batch_norm", "chunk", "clone", "contiguous",
+        "conv1d", "conv2d", "conv3d", "cross_entropy_loss", "detach", "detach_", "diagonal", "dropout", "einsum",
+        "empty", "empty_like", "empty_strided", "expand", "expand_as", "flatten", "item", "layer_norm", "linear",
+        "log_softmax", "matmul", "movedim", "narrow", "new_empty", "new_empty_strided", "nll_loss", "nll_loss_nd",
+        "numpy_T", "ones", "ones_like", "permute", "real", "reshape", "_reshape_alias", "resize_", "resolve_conj",
+        "resolve_neg", "result_type", "rms_norm", "scaled_dot_product_attention", "select", "set_", "slice", "softmax",
+        "split", "split_with_sizes", "squeeze", "squeeze_", "t", "t_", "to", "_to_copy", "transpose", "transpose_",
+        "type_as", "unbind", "unflatten", "unfold", "_unsafe_view", "unsqueeze", "unsqueeze_", "view", "view_as",
+        "zeros", "zeros_like",
     )
 )  # fmt: skip
-"""Operators that move no data themselves: they make a view or room, or call another one that copies."""
+"""Operators that move no data themselves: they make a view or room, or call others that move some."""
 
 
 WITH_NUMBERS = CONVOLUTIONS | {"aten::index_select"}

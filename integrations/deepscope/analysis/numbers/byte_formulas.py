@@ -218,7 +218,7 @@ _UNARY = (
     "erfc erfinv exp exp2 expm1 floor frac gelu hardshrink hardsigmoid hardswish hardtanh i0 leaky_relu lgamma log "
     "log10 log1p log2 log_sigmoid_forward logit mish nan_to_num neg positive rad2deg reciprocal relu relu6 round rsqrt "
     "rsub selu sgn sigmoid sign silu sin sinc sinh softplus softshrink sqrt square tan tanh threshold tril triu trunc "
-    "cumsum cumprod flip roll constant_pad_nd clone"
+    "cumsum cumprod flip roll constant_pad_nd"
 )
 _BINARY = (
     "add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor clamp_max clamp_min copysign "

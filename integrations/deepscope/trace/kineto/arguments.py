@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from enum import Enum, auto
+from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -54,6 +55,8 @@ _FIELDS = {
 """By the names that `Args` has for them."""
 _KINDS = {name: field.kind for field_name, field in _FIELDS.items() for name in (field_name, *field.also)}
 
+_OF_MOVING = ("dtypes", "strides")
+_OF_SOME = (*_OF_MOVING, "concrete")
 _OF_OPERATORS = ("external_id", "sequence", "fwd_thread", "call_stack", "shapes", "dtypes", "strides", "concrete")
 _OF_CALLS = ("correlation", "external_id")
 _OF_DEVICE_WORK = ("correlation", "external_id", "device", "stream", "size_bytes")
@@ -111,15 +114,19 @@ class Arguments:
             rows: the events' numbers, from the first of the trace on; shape (n,).
         """
         fields = _WRITTEN.get(category, _KINDS)
-        some = {"concrete": self._named(names, WITH_NUMBERS)} if "concrete" in fields else {}
-        if "dtypes" in fields:
-            some["dtypes"] = some["strides"] = ~self._named(names, VIEWS)
         for field in fields:
-            if field in some:
-                chosen = np.flatnonzero(some[field])
-                self._put(field, [getattr(args[i], field) for i in chosen.tolist()], rows[chosen])
-            else:
+            if field not in _OF_SOME:
                 self._put(field, list(map(attrgetter(field), args)), rows)
+        if "concrete" not in fields:
+            return
+        for some, wanted in (
+            (_OF_MOVING, ~self._named(names, VIEWS)),
+            (("concrete",), self._named(names, WITH_NUMBERS)),
+        ):
+            if wanted.any():
+                chosen = list(compress(args, wanted.tobytes()))
+                for field in some:
+                    self._put(field, list(map(attrgetter(field), chosen)), rows[wanted])
 
     def _named(self, names: Int32, wanted: frozenset[str]) -> npt.NDArray[np.bool_]:
         """Which names (indexes into the strings) are among the wanted ones."""
