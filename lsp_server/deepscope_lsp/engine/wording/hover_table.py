@@ -89,7 +89,7 @@ def _of_kernels(line: Line) -> Iterator[Row]:
     if why.kernels:
         yield Row("mean kernel", quantities.duration(line.self_device_ns / why.kernels))
         yield Row("from launch to start", quantities.duration(why.delay_ns / why.kernels))
-        yield Row("queued at a launch", _count(round(why.queued / why.kernels, 1)))
+        yield Row("queued at a launch", quantities.count(round(why.queued / why.kernels, 1)))
     if why.occupancy_known_ns:
         yield Row("occupancy, estimated", quantities.share(why.occupied_ns / why.occupancy_known_ns))
 
