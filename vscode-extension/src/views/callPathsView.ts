@@ -150,13 +150,18 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
       return;
     }
     const line = await recordedAt(place, this.requests).catch(() => undefined);
-    if (line === undefined && this.isHeld) {
+    if (this.isHeld && (line === undefined || !(await this.isOnPath(line)))) {
       return;
     }
     const isSame = line?.file === this.line?.file && line?.line === this.line?.line && this.paths !== undefined;
     if (!isSame) {
       await this.show(line);
     }
+  }
+
+  private async isOnPath(line: RecordedLine): Promise<boolean> {
+    const paths = await this.requests.linePaths(line, this.depth).catch(() => undefined);
+    return paths !== undefined && paths.callers.length + paths.callees.length > 0;
   }
 
   private get depth(): Depth {
