@@ -83,6 +83,15 @@ def test_what_lies_deeper_is_time_of_what_holds_it(index: ProfileIndex) -> None:
     assert graph.depth == "module"
 
 
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("encoder.0.mlp.up", "mlp.up"), ("encoder.0.3", "0.3"), ("encoder", "encoder"), ("encoder.01", "encoder.01")],
+)
+def test_a_module_is_named_by_the_rest_of_its_path(index: ProfileIndex, path: str, name: str) -> None:
+    index.profile.places[3] = Place("module", path, LIBRARY, 30)
+    assert boxes(flame_graph(ProfileIndex(index.profile), nowhere, depth="module"))[3][1] == name
+
+
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("min_share", [0.0, 0.25])
 def test_every_depth_holds_the_same_time(index: ProfileIndex, depth: Depth, min_share: float) -> None:

@@ -72,9 +72,13 @@ def place_of(profile: Profile, frame: int) -> Place | None:
 
 
 def node_name(place: Place, modules_above: Iterable[str]) -> str:
-    """What a node below a line is called among those above it: `mlp` for `h.0.mlp` below `h.0`; safe to print."""
+    """What a node below a line is called among those above it, safe to print.
+
+    `mlp` for `h.0.mlp` below `h.0`; `feed.2` for `h.0.feed.2` below `h.0.feed`, since a number says nothing alone.
+    """
     if place.kind == "module":
         for module in modules_above:
             if module and place.name.startswith(f"{module}."):
-                return place_name("module", place.name[len(module) + 1 :])
+                rest, last = place.name[len(module) + 1 :], module.rsplit(".", 1)[-1]
+                return place_name("module", f"{last}.{rest}" if rest[:1].isdigit() else rest)
     return place_name(place.kind, place.name)
