@@ -99,7 +99,7 @@ class Lowering:
             if self._silence_loops(function):
                 function.detail = Detail.LOOPS
             elif function.hidden_line or (is_hasty and function.seen <= (_SHORT + 1) * function.calls):
-                self._drop(function, stack)
+                self.drop(function, stack)
                 return
             else:
                 function.whole = self._table.whole(function)
@@ -109,7 +109,7 @@ class Lowering:
             self._stacks.mark_stale(function)
             self._stacks.refresh(stack)
         else:
-            self._drop(function, stack)
+            self.drop(function, stack)
 
     def _is_worth_a_trial(self, function: Function) -> bool:
         """Whether anything follows from what its lines hold: a trial takes three times what it looks at does."""
@@ -146,7 +146,7 @@ class Lowering:
         }
         return True
 
-    def _drop(self, function: Function, stack: Stack) -> None:
+    def drop(self, function: Function, stack: Stack) -> None:
         """Record nothing of `function`; put off while a frame of it lies below others that stay."""
         before, function.detail = function.detail, Detail.CALLER
         if not self._stacks.drop_frames(function, stack):
@@ -180,6 +180,8 @@ def lowered_scopes(table: ScopeTable) -> list[tuple[int, str]]:
     """What was lowered, as in the trace: a scope and the word for its level."""
     found: dict[int, str] = {}
     for function in (*table.functions.values(), *table.dropped.values()):
+        if function.is_silent:
+            continue
         if function.detail is Detail.CALLER:
             found[table.whole(function).id] = LOWERED_TO_CALLER
         elif function.detail is Detail.FUNCTION:

@@ -26,7 +26,7 @@ from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.recursion_limit import RecursionHeadroom
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import Function, ScopeTable
+from deepscope.capture.lines.table import SILENT, Function, ScopeTable
 
 __all__ = ["MonitoringHooks", "monitoring"]
 
@@ -37,6 +37,9 @@ _IDS = (4, 3, 2, 1)
 """Tool ids to try. 0, 1, 2 and 5 have names (debugger, coverage, profiler, optimizer); 3 and 4 are for all."""
 
 Callback = Callable[..., Any]
+
+_SOMETIMES = 15
+"""Of so many runs of a silent line, and one more, one looks at its function."""
 
 
 class MonitoringHooks:
@@ -75,6 +78,8 @@ class MonitoringHooks:
         self._raw = self._callbacks()
         for event, callback in self._raw.items():
             monitoring.register_callback(self._tool, event, callback)
+        if self._table.libraries is not None:
+            self._table.libraries.on_open = self._look_again
         self.take_samples()
         events = monitoring.events
         monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.PY_THROW | events.PY_UNWIND)
@@ -140,6 +145,11 @@ class MonitoringHooks:
                 if code is not self._stacks.module_code:
                     monitoring.set_local_events(self._tool, code, 0)
 
+    def _look_again(self) -> None:
+        """A package was opened: its code has been left alone until here."""
+        if self._tool is not None:
+            monitoring.restart_events()
+
     def _callbacks(self) -> dict[int, Callback]:
         """The callbacks, as closures: a name from the enclosing scope is the cheapest that Python has."""
         events = monitoring.events
@@ -196,8 +206,11 @@ class MonitoringHooks:
         own, owner, foreign = stacks.own, stacks.owner, stacks.foreign
         pulse, long_ns, clock = stacks.pulse, stacks.long_ns, perf_counter_ns
         align, run, set_line, getframe = stacks.align, stacks.run, stacks.set_line, sys._getframe
+        drop_silent, silent = stacks.drop_silent, 0
+        self._ledger.silent.append(lambda: silent)
 
         def on_line(code: CodeType, line: int) -> None:
+            nonlocal silent
             try:
                 stack = own if get_ident() == owner else foreign()
                 if stack is None:
@@ -219,7 +232,18 @@ class MonitoringHooks:
                     return
                 slot.left = left = slot.left - 1
                 if left < 0 or entry.is_special:
-                    run(stack, slot, line)
+                    if left >= SILENT or entry.is_special:
+                        run(stack, slot, line)
+                        return
+                    silent += 1
+                    old = entry.pair
+                    if old is not None:
+                        old[1]()
+                        entry.pool.append(old)
+                        entry.pair = None
+                    entry.line = line
+                    if not left & _SOMETIMES:
+                        drop_silent(stack, entry.function)
                     return
                 pool = slot.pool
                 pair = pool.pop() if pool else slot.pair()

@@ -21,11 +21,13 @@ from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.off_cpu import LONG_NS, Pulse, tells_cpu_time
 from deepscope.capture.lines.past_budget import QuietLines, Verdict
 from deepscope.capture.lines.running_frame import Entry, Stack, bury
-from deepscope.capture.lines.table import Function, ScopeTable, Slot
+from deepscope.capture.lines.table import SILENT, Function, ScopeTable, Slot
 
 __all__ = ["Adopt", "Stacks"]
 
 _NEVER_NS = 1 << 62
+_SILENT_CALLS, _SILENT_RUNS = 8, 256
+"""Calls of a library's function without an operator after which it is left alone; runs of its lines, if in two calls."""
 
 Adopt = Callable[[CodeType], "Function | None"]
 """The facts of a code object that was not seen before; None for code that gets no scopes."""
@@ -62,6 +64,8 @@ class Stacks:
         self.adopt: Adopt = lambda _code: None
         self.look: Callable[[Stack], None] | None = None
         """Called when the ledger says that a look is due."""
+        self.drop: Callable[[Function, Stack], None] = lambda _function, _stack: None
+        """Called for a function that gets no scopes any more."""
         self._is_aligning = False
         self._has_lines = True
         self._local = threading.local()
@@ -179,8 +183,14 @@ class Stacks:
         if entry.is_special:
             self._quiet.settle(stack)
         verdict = self._quiet.judge(slot) if slot.left < 0 else Verdict.NORMAL
+        if verdict is Verdict.SILENT:
+            self._go_silent(stack, line)
+            return
         if verdict is not Verdict.QUIET and entry.is_special:
             entry.quiet = None
+            if verdict is Verdict.NORMAL and not slot.is_unproven:
+                entry.function.holds = True
+                self._quiet.prove(stack)
             self._reveal(stack)
         self._close(entry)
         entry.line = line
@@ -194,6 +204,25 @@ class Stacks:
             entry.since = perf_counter_ns()
         if self._ledger.is_due and self.look is not None and not self._is_aligning:
             self.look(stack)
+
+    def _go_silent(self, stack: Stack, line: int) -> None:
+        """The top frame is at a library's line that holds no operator."""
+        entry = stack[-1]
+        self._close(entry)
+        entry.line = line
+        entry.quiet = None
+        entry.is_special = entry.is_stale or (len(stack) > 1 and stack[-2].is_special)
+        self.drop_silent(stack, entry.function)
+
+    def drop_silent(self, stack: Stack, function: Function) -> None:
+        """Leave a library's function alone, the current frame's, if no operator was seen in it for long enough."""
+        if function.calls < 2 or (function.holds and self._table.libraries is not None):
+            return
+        if any(slot.trials and slot.left > SILENT for slot in function.lines.values()):
+            return
+        if function.calls >= _SILENT_CALLS or function.silent_runs > _SILENT_RUNS:
+            function.is_silent = True
+            self.drop(function, stack)
 
     def _go_without(self, stack: Stack, line: int) -> None:
         entry = stack[-1]

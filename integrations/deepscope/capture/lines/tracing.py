@@ -21,11 +21,14 @@ from deepscope.capture.lines.off_cpu import Pulse
 from deepscope.capture.lines.recursion_limit import RecursionHeadroom
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import HIDDEN, Function, ScopeTable
+from deepscope.capture.lines.table import HIDDEN, SILENT, Function, ScopeTable
 
 __all__ = ["TracingHooks"]
 
 Trace = Callable[[FrameType, str, Any], Any]
+
+_SOMETIMES = 15
+"""Of so many runs of a silent line, and one more, one looks at its function."""
 
 
 class TracingHooks:
@@ -63,6 +66,8 @@ class TracingHooks:
             name = f"{getattr(holder, '__module__', '')}.{getattr(holder, '__qualname__', type(holder).__qualname__)}"
             return f"a debugger or coverage tool holds sys.settrace ({name.strip('.')})"
         self._is_on = True
+        if self._table.libraries is not None:
+            self._table.libraries.on_open = self._look_again
         self._headroom.take()
         on_call, on_local, on_module = self._functions(self._stacks.own)
         if threading.gettrace() is None:
@@ -109,12 +114,17 @@ class TracingHooks:
         if function.detail is Detail.CALLER:
             self._leave_alone(lambda code: code is function.code)
 
+    def _look_again(self) -> None:
+        """Which files are of interest has changed."""
+        if self._is_on:
+            for files in self._files:
+                files.clear()
+                if self._module_code is not None:
+                    files[self._module_code.co_filename] = True
+
     def end_lines(self) -> None:
         """Leave all of the user's code alone."""
-        for files in self._files:
-            files.clear()
-            if self._module_code is not None:
-                files[self._module_code.co_filename] = True
+        self._look_again()
         self._leave_alone(lambda code: code is not self._module_code)
 
     def take_samples(self) -> None:
@@ -230,6 +240,8 @@ class TracingHooks:
                     set_line(stack, HIDDEN)
                 elif is_resumed(frame, function.resume_offset):
                     set_line(stack, frame.f_lineno)
+                elif function.meet is not None:
+                    function.meet(frame)
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
                 fail(error)
                 return None
@@ -270,8 +282,11 @@ class TracingHooks:
         run, set_line, leave = stacks.run, stacks.set_line, self._leave_function(stack)
         go_on = self._go_on_in_compiled
         long_ns, clock = stacks.long_ns, perf_counter_ns
+        drop_silent, silent = stacks.drop_silent, 0
+        self._ledger.silent.append(lambda: silent)
 
         def on_local(frame: FrameType, event: str, _arg: Any) -> Any:
+            nonlocal silent
             try:
                 now = clock()
                 if now - pulse.last >= long_ns:
@@ -292,7 +307,18 @@ class TracingHooks:
                         return
                     slot.left = left = slot.left - 1
                     if left < 0 or entry.is_special:
-                        run(stack, slot, line)
+                        if left >= SILENT or entry.is_special:
+                            run(stack, slot, line)
+                            return
+                        silent += 1
+                        old = entry.pair
+                        if old is not None:
+                            old[1]()
+                            entry.pool.append(old)
+                            entry.pair = None
+                        entry.line = line
+                        if not left & _SOMETIMES:
+                            drop_silent(stack, entry.function)
                         return
                     pool = slot.pool
                     pair = pool.pop() if pool else slot.pair()
