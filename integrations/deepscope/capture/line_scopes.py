@@ -21,7 +21,8 @@ def line_recorder(options: RecordingOptions, code: UserCode) -> LineRecorder | N
         return None
     limits = Limits(max_slowdown=options.max_slowdown, max_entries=options.max_entries)
     return LineRecorder(
-        code, lines=options.lines, modules=options.modules, limits=limits, libraries=__import__("os").environ.get("LL")=="1")
+        code, lines=options.lines, modules=options.modules, limits=limits, libraries=options.records_libraries
+    )
 
 
 def worker_clocks(options: RecordingOptions, code: UserCode) -> WorkerClocks | None:

@@ -42,8 +42,8 @@ class Ledger:
         """How often something was."""
         self.alone: list[Callable[[], int]] = []
         """One function a thread, which counts the calls of code without scopes that reached a hook."""
-        self.silent: list[Callable[[], int]] = []
-        """One function a thread, which counts the runs of libraries' lines that hold no operator."""
+        self.silent = 0
+        """Runs of libraries' lines that hold no operator, and had no scope."""
         self.switched_off: Callable[[], int] = int
         """Counts instructions whose events were switched off."""
         self.quiet = 0
@@ -87,7 +87,7 @@ class Ledger:
 
     def mark(self) -> tuple[int, int, int, int, int]:
         """Before a callback is timed: what `work_since` compares with."""
-        return self.quiet, self.trials, len(self._table.slots), self._set_ups, self.silent_runs
+        return self.quiet, self.trials, len(self._table.slots), self._set_ups, self.silent
 
     def work_since(self, mark: tuple[int, int, int, int, int]) -> Work | None:
         """What the one callback since `mark` did; None where it did something that is timed by itself."""
@@ -98,7 +98,7 @@ class Ledger:
             return Work.FIRST
         if self.trials > trials:
             return Work.TRIAL
-        if self.silent_runs > silent:
+        if self.silent > silent:
             return Work.SILENT
         return Work.QUIET if self.quiet > quiet else Work.ENTRY
 
@@ -106,11 +106,6 @@ class Ledger:
     def left_alone(self) -> int:
         """Calls of code without scopes that reached a hook."""
         return sum(count() for count in self.alone)
-
-    @property
-    def silent_runs(self) -> int:
-        """Runs of libraries' lines that hold no operator, and had no scope."""
-        return sum(count() for count in self.silent)
 
     @property
     def share_on_core(self) -> float:
@@ -138,7 +133,7 @@ class Ledger:
             max(lines - self._first_entries() - self.trials, 0) * costs.of(Work.ENTRY)
             + self.trials * costs.of(Work.TRIAL)
             + self.quiet * costs.of(Work.QUIET)
-            + self.silent_runs * costs.of(Work.SILENT)
+            + self.silent * costs.of(Work.SILENT)
             + modules * costs.of(Work.MODULE)
             + max(2 * self.calls - modules, 0) * costs.of(Work.CALL)
             + self.left_alone * costs.overhead.call_ns

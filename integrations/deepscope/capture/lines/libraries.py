@@ -34,6 +34,8 @@ class Libraries:
         self._answers: dict[str, bool] = {}
         self._seen: set[type] = set()
         self._places: dict[str, tuple[str, ...]] = {_OPTIMIZERS: _places_of(_OPTIMIZERS)}
+        self.names = [_OPTIMIZERS]
+        """Of the open packages, in the order in which they were opened."""
         self.on_open: Callable[[], None] = lambda: None
         """Called when a package was opened: code that was left alone must be looked at again."""
 
@@ -70,6 +72,7 @@ class Libraries:
         places = _places_of(package)
         # A module that says that it is of another package, or of one that is not imported by that name.
         self._places[package] = places if code.co_filename.startswith(places) else (code.co_filename,)
+        self.names.append(package)
         self._answers = {name: answer for name, answer in self._answers.items() if answer}
         self.on_open()
 
@@ -90,7 +93,7 @@ def step_code() -> CodeType | None:
 def _places_of(name: str) -> tuple[str, ...]:
     """What the file names of an imported package, or module, begin with, as it was imported and with links resolved."""
     module = sys.modules.get(name)
-    folders = [f"{os.path.join(folder, '')}" for folder in map(str, getattr(module, "__path__", None) or ())]
+    folders = [f"{folder.rstrip(os.sep)}{os.sep}" for folder in map(str, getattr(module, "__path__", None) or ())]
     file = getattr(module, "__file__", None)
     places = folders or ([str(file)] if file else [])
     return tuple(dict.fromkeys([*places, *(_resolved(place) for place in places)]))
@@ -98,4 +101,4 @@ def _places_of(name: str) -> tuple[str, ...]:
 
 def _resolved(place: str) -> str:
     real = str(Path(place).resolve())
-    return os.path.join(real, "") if place.endswith(os.sep) else real
+    return f"{real}{os.sep}" if place.endswith(os.sep) else real

@@ -26,7 +26,7 @@ from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.recursion_limit import RecursionHeadroom
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import SILENT, Function, ScopeTable
+from deepscope.capture.lines.table import Function, ScopeTable
 
 __all__ = ["MonitoringHooks", "monitoring"]
 
@@ -37,9 +37,6 @@ _IDS = (4, 3, 2, 1)
 """Tool ids to try. 0, 1, 2 and 5 have names (debugger, coverage, profiler, optimizer); 3 and 4 are for all."""
 
 Callback = Callable[..., Any]
-
-_SOMETIMES = 15
-"""Of so many runs of a silent line, and one more, one looks at its function."""
 
 
 class MonitoringHooks:
@@ -206,11 +203,8 @@ class MonitoringHooks:
         own, owner, foreign = stacks.own, stacks.owner, stacks.foreign
         pulse, long_ns, clock = stacks.pulse, stacks.long_ns, perf_counter_ns
         align, run, set_line, getframe = stacks.align, stacks.run, stacks.set_line, sys._getframe
-        drop_silent, silent = stacks.drop_silent, 0
-        self._ledger.silent.append(lambda: silent)
 
         def on_line(code: CodeType, line: int) -> None:
-            nonlocal silent
             try:
                 stack = own if get_ident() == owner else foreign()
                 if stack is None:
@@ -232,18 +226,7 @@ class MonitoringHooks:
                     return
                 slot.left = left = slot.left - 1
                 if left < 0 or entry.is_special:
-                    if left >= SILENT or entry.is_special:
-                        run(stack, slot, line)
-                        return
-                    silent += 1
-                    old = entry.pair
-                    if old is not None:
-                        old[1]()
-                        entry.pool.append(old)
-                        entry.pair = None
-                    entry.line = line
-                    if not left & _SOMETIMES:
-                        drop_silent(stack, entry.function)
+                    run(stack, slot, line)
                     return
                 pool = slot.pool
                 pair = pool.pop() if pool else slot.pair()

@@ -33,6 +33,8 @@ class LineRecord:
     scopes: list[ScopeRow] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     """User files (and cells) that ran, absolute with links resolved, in order of appearance."""
+    library_files: list[str] = field(default_factory=list)
+    """Files of installed packages whose lines were recorded, likewise."""
     entries: list[int] = field(default_factory=list)
     """Scopes opened, by scope number."""
     account: LineAccount = field(default_factory=LineAccount)
@@ -187,6 +189,7 @@ class _Window:
         lowered = lowered_scopes(table)
         entries = [slot.opened for slot in table.slots]
         files = dict.fromkeys(row.file for row in table.rows if row.kind == LINE and not row.library)
+        library_files = dict.fromkeys(row.file for row in table.rows if row.library)
         account = LineAccount(
             backend=self._hooks.backend if self._is_hooked else None,
             entries=sum(entries),
@@ -200,11 +203,14 @@ class _Window:
             over_budget=[(slot.id, slot.missed - slot.late) for slot in table.slots if slot.missed > slot.late],
             lowered=lowered,
             modules_only=not table.has_lines,
+            libraries=table.opened,
+            library_entries=sum(n for n, row in zip(entries, table.rows, strict=False) if row.library),
+            libraries_ended=table.has_ended_libraries,
             threads=self._stacks.threads,
             unrecorded_threads=self._stacks.unrecorded_threads,
             warnings=self._warnings,
         )
-        return LineRecord(list(table.rows), list(files), entries, account)
+        return LineRecord(list(table.rows), list(files), list(library_files), entries, account)
 
 
 class _NoCode(UserCode):

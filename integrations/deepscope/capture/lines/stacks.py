@@ -27,7 +27,9 @@ __all__ = ["Adopt", "Stacks"]
 
 _NEVER_NS = 1 << 62
 _SILENT_CALLS, _SILENT_RUNS = 8, 256
-"""Calls of a library's function without an operator after which it is left alone; runs of its lines, if in two calls."""
+"""Calls of a library's function without an operator, or runs of its lines, after which it is left alone."""
+_SOMETIMES = 7
+"""Of so many runs of a silent line, and one more, one looks at its function."""
 
 Adopt = Callable[[CodeType], "Function | None"]
 """The facts of a code object that was not seen before; None for code that gets no scopes."""
@@ -182,9 +184,14 @@ class Stacks:
         entry = stack[-1]
         if entry.is_special:
             self._quiet.settle(stack)
+        elif slot.left < SILENT:
+            self._go_silent(stack, slot, line)
+            return
         verdict = self._quiet.judge(slot) if slot.left < 0 else Verdict.NORMAL
         if verdict is Verdict.SILENT:
-            self._go_silent(stack, line)
+            entry.quiet = None
+            entry.is_special = entry.is_stale or (len(stack) > 1 and stack[-2].is_special)
+            self._go_silent(stack, slot, line)
             return
         if verdict is not Verdict.QUIET and entry.is_special:
             entry.quiet = None
@@ -205,23 +212,26 @@ class Stacks:
         if self._ledger.is_due and self.look is not None and not self._is_aligning:
             self.look(stack)
 
-    def _go_silent(self, stack: Stack, line: int) -> None:
+    def _go_silent(self, stack: Stack, slot: Slot, line: int) -> None:
         """The top frame is at a library's line that holds no operator."""
+        self._ledger.silent += 1
         entry = stack[-1]
-        self._close(entry)
+        pair = entry.pair
+        if pair is not None:
+            entry.pair = None
+            pair[1]()
+            entry.pool.append(pair)
         entry.line = line
-        entry.quiet = None
-        entry.is_special = entry.is_stale or (len(stack) > 1 and stack[-2].is_special)
-        self.drop_silent(stack, entry.function)
+        if not slot.left & _SOMETIMES:
+            self._drop_silent(stack, entry.function)
 
-    def drop_silent(self, stack: Stack, function: Function) -> None:
+    def _drop_silent(self, stack: Stack, function: Function) -> None:
         """Leave a library's function alone, the current frame's, if no operator was seen in it for long enough."""
-        if function.calls < 2 or (function.holds and self._table.libraries is not None):
+        if function.calls < 2 or function.holds:
             return
         if any(slot.trials and slot.left > SILENT for slot in function.lines.values()):
             return
         if function.calls >= _SILENT_CALLS or function.silent_runs > _SILENT_RUNS:
-            function.is_silent = True
             self.drop(function, stack)
 
     def _go_without(self, stack: Stack, line: int) -> None:

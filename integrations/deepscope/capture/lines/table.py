@@ -166,7 +166,7 @@ class Function:
         "holds",
         "is_continuation",
         "is_library",
-        "is_silent",
+        "is_lowered",
         "line_starts",
         "lines",
         "loops",
@@ -206,8 +206,8 @@ class Function:
         self.is_library = False
         self.holds = False
         """Of a library's function: whether an operator has been seen in it."""
-        self.is_silent = False
-        """Of a library's function: whether it is left alone because none has."""
+        self.is_lowered = False
+        """Of a library's function: whether it is left alone because it was too dear."""
         self.meet: Callable[[FrameType], None] | None = None
         """Is told of a frame that starts."""
 
@@ -237,6 +237,8 @@ class ScopeTable:
         self._make = make
         self.libraries = libraries
         """The packages whose lines are recorded beside the user's; None where none are, or from some time on."""
+        self.opened: list[str] = libraries.names if libraries is not None else []
+        """Names of these packages."""
         self.has_ended_libraries = False
         self._step_code = step_code() if libraries is not None else None
         self.user_code = user_code

@@ -21,14 +21,11 @@ from deepscope.capture.lines.off_cpu import Pulse
 from deepscope.capture.lines.recursion_limit import RecursionHeadroom
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import HIDDEN, SILENT, Function, ScopeTable
+from deepscope.capture.lines.table import HIDDEN, Function, ScopeTable
 
 __all__ = ["TracingHooks"]
 
 Trace = Callable[[FrameType, str, Any], Any]
-
-_SOMETIMES = 15
-"""Of so many runs of a silent line, and one more, one looks at its function."""
 
 
 class TracingHooks:
@@ -238,10 +235,8 @@ class TracingHooks:
                 elif function.hidden_line == HIDDEN:
                     frame.f_trace_lines, frame.f_trace_opcodes = False, True
                     set_line(stack, HIDDEN)
-                elif is_resumed(frame, function.resume_offset):
-                    set_line(stack, frame.f_lineno)
-                elif function.meet is not None:
-                    function.meet(frame)
+                elif function.meet is not None or is_resumed(frame, function.resume_offset):
+                    set_line(stack, function.place(frame))
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
                 fail(error)
                 return None
@@ -282,11 +277,8 @@ class TracingHooks:
         run, set_line, leave = stacks.run, stacks.set_line, self._leave_function(stack)
         go_on = self._go_on_in_compiled
         long_ns, clock = stacks.long_ns, perf_counter_ns
-        drop_silent, silent = stacks.drop_silent, 0
-        self._ledger.silent.append(lambda: silent)
 
         def on_local(frame: FrameType, event: str, _arg: Any) -> Any:
-            nonlocal silent
             try:
                 now = clock()
                 if now - pulse.last >= long_ns:
@@ -307,18 +299,7 @@ class TracingHooks:
                         return
                     slot.left = left = slot.left - 1
                     if left < 0 or entry.is_special:
-                        if left >= SILENT or entry.is_special:
-                            run(stack, slot, line)
-                            return
-                        silent += 1
-                        old = entry.pair
-                        if old is not None:
-                            old[1]()
-                            entry.pool.append(old)
-                            entry.pair = None
-                        entry.line = line
-                        if not left & _SOMETIMES:
-                            drop_silent(stack, entry.function)
+                        run(stack, slot, line)
                         return
                     pool = slot.pool
                     pair = pool.pop() if pool else slot.pair()
