@@ -19,7 +19,7 @@ from collections import deque
 from enum import Enum, auto
 from time import perf_counter_ns
 
-from deepscope.capture.lines.emit import Pair, make_pair
+from deepscope.capture.lines.emit import Pair, make_pair, sequence_number
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.table import OFTEN, SILENT, Slot
@@ -152,6 +152,8 @@ class QuietLines:
             elif top.pair is None:
                 slot.late += 1
                 self._record_late(stack, top.since)
+        if slot.is_unproven and sequence_number() != top.sequence:
+            self.prove(stack)
         top.since = perf_counter_ns()
 
     def prove(self, stack: Stack) -> None:

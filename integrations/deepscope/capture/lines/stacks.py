@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 
 from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.detail import Detail
-from deepscope.capture.lines.emit import Pair, profiler_enabled
+from deepscope.capture.lines.emit import Pair, profiler_enabled, sequence_number
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.off_cpu import LONG_NS, Pulse, tells_cpu_time
@@ -208,6 +208,7 @@ class Stacks:
                 self._quiet.open_on_trial(self._take(entry, slot))
             entry.is_special = True
             entry.quiet = slot
+            entry.sequence = sequence_number() if slot.is_unproven else 0
             entry.since = perf_counter_ns()
         if self._ledger.is_due and self.look is not None and not self._is_aligning:
             self.look(stack)
@@ -268,6 +269,7 @@ class Stacks:
         stack.pop()
         self.spare.append(entry)
         if stack and stack[-1].is_special:
+            stack[-1].sequence = sequence_number()
             stack[-1].since = perf_counter_ns()
 
     def leave_to(self, stack: Stack, code: CodeType) -> None:
