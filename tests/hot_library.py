@@ -11,7 +11,7 @@ from types import ModuleType
 
 __all__ = ["HotLibrary", "hot_library"]
 
-BLOCKS = '''
+BLOCKS = """
 import threading
 
 import torch
@@ -66,9 +66,9 @@ class Threaded(nn.Module):
         thread.start()
         thread.join()
         return found[0]
-'''
+"""
 
-HELPERS = '''
+HELPERS = """
 import torch
 
 
@@ -101,9 +101,9 @@ def power(x, n):
         return x
     y = power(x, n - 1)
     return y.sigmoid()
-'''
+"""
 
-OPTIMIZER = '''
+OPTIMIZER = """
 import torch
 
 
@@ -117,9 +117,9 @@ class Plain(torch.optim.Optimizer):
             for p in group["params"]:
                 if p.grad is not None:
                     p.sub_(p.grad, alpha=0.01)
-'''
+"""
 
-TRAIN = '''
+TRAIN = """
 import torch
 
 import {name}.blocks
@@ -135,7 +135,7 @@ def step(model, optimizer, x):
     loss = y.pow(2).sum()
     loss.backward()
     optimizer.step()
-'''
+"""
 
 
 class HotLibrary:
