@@ -21,7 +21,7 @@ def line_recorder(options: RecordingOptions, code: UserCode) -> LineRecorder | N
         return None
     limits = Limits(max_slowdown=options.max_slowdown, max_entries=options.max_entries)
     return LineRecorder(
-        code, lines=options.lines, modules=options.modules, limits=limits, libraries=options.records_libraries
+        code, lines=options.lines, modules=options.modules, limits=limits, libraries=options.libraries == "hot"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from math import isinf
@@ -26,15 +25,11 @@ __all__ = [
 SOURCE_CHOICES = ("text", "hash", "none")
 """What of the user's files goes into a trace."""
 
-LIBRARY_CHOICES = ("auto", "hot", "off")
+LIBRARY_CHOICES = ("hot", "off")
 """Whether lines of installed packages are recorded."""
 
 SCHEDULE_NAMES = ("wait", "warmup", "active", "repeat", "skip_first", "schedule")
 """The options that choose steps."""
-
-
-_LIBRARIES_COST_LITTLE = sys.version_info < (3, 12)
-"""On the other Pythons the active step of a small GPT-2 takes more than 1.1 times as long as under torch's profiler."""
 
 
 class OptionKeywords(TypedDict, total=False):
@@ -145,11 +140,6 @@ class RecordingOptions(Configuration):
         """The part that a trace tells."""
         told = {field.name: getattr(self, field.name) for field in fields(Configuration)}
         return Configuration(**told | {"max_slowdown": None if isinf(self.max_slowdown) else self.max_slowdown})
-
-    @property
-    def records_libraries(self) -> bool:
-        """Whether lines of installed packages are recorded."""
-        return self.libraries == "hot" or (self.libraries == "auto" and _LIBRARIES_COST_LITTLE)
 
     @property
     def max_total_bytes(self) -> int | None:

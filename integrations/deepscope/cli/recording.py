@@ -24,8 +24,8 @@ _OPTIONS = (
     click.option("--skip-first", type=click.IntRange(0), help="Steps before the first cycle.  [default: 0]"),
     click.option(
         "--libraries",
-        type=click.Choice(["auto", "hot", "off"]),
-        help="Lines of the installed packages whose modules run: hot, off, or auto for where they cost little.",
+        type=click.Choice(["hot", "off"]),
+        help="hot: lines of the installed packages whose modules run, too.  [default: off]",
     ),
     click.option("--source", type=click.Choice(["text", "hash", "none"]), help="What of your files a trace has."),
     click.option("--root", type=click.Path(exists=True, file_okay=False), help="The root of your project."),

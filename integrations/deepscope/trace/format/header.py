@@ -69,9 +69,8 @@ class Configuration:
     """Record the executing lines of user code."""
     modules: bool = True
     """Record the calls of `nn.Module`s, too; they hang on the same hooks, which go in for either."""
-    libraries: str = "auto"
-    """Record the lines of installed packages that own the running modules: `hot`, `off`, or `auto` for where that costs
-    little."""
+    libraries: str = "off"
+    """`hot`: record the lines of installed packages that own the running modules, too."""
     source: str = "text"
     """What of the user's files goes into the trace: their `text`, a `hash` of it, or `none`."""
     record_shapes: bool = False
