@@ -9,6 +9,7 @@ from deepscope.analysis.tables.call_tree import call_tree
 from deepscope.analysis.tables.functions import function_table
 from deepscope.analysis.tables.kernels import kernel_table
 from deepscope.analysis.tables.lines import line_table, no_line
+from deepscope.analysis.tables.memory import memory_table
 from deepscope.analysis.tables.modules import module_table
 from deepscope.analysis.tables.operators import operator_table
 from deepscope.analysis.tables.phases import phase_table
@@ -51,6 +52,7 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
         kernels=kernel_table(trace, work, analysis.operator, analysis.extent),
         steps=step_table(analysis),
         phases=phase_table(analysis),
+        memory=memory_table(analysis),
         call_tree=call_tree(analysis, position),
         findings=find_all(analysis),
         files=files,

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from deepscope.records.findings import Finding
+from deepscope.records.memory import Memory
 from deepscope.records.merging import First, Group, Largest, Sum, largest_first, left_out, merged_by, record, table
 from deepscope.records.numbers import Numbers
 from deepscope.records.places import CallNode, Function, Line, Module
@@ -20,7 +21,7 @@ from deepscope.records.trace_info import SourceFile, TraceInfo
 
 __all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals"]
 
-PROFILE_FORMAT = 6
+PROFILE_FORMAT = 7
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -98,6 +99,7 @@ class Profile(msgspec.Struct, kw_only=True):
     kernels: Annotated[list[Kernel], merged_by(table("name", "kind", order=largest_first("device_ns")))] = []
     steps: Annotated[list[Step], merged_by(table("number", order=attrgetter("number")))] = []
     phases: Annotated[list[Phase], merged_by(table("name"))] = []
+    memory: Annotated[Memory, merged_by(record)] = msgspec.field(default_factory=Memory)
     call_tree: Annotated[list[CallNode], merged_by(left_out)] = []
     findings: Annotated[list[Finding], merged_by(table("code", "file", "line", order=_by_saving))] = []
     """The largest saving first."""
