@@ -17,12 +17,13 @@ from torch.profiler import profile as torch_profile
 from deepscope.capture import notices, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
 from deepscope.capture.lines import LineRecord, LineRecorder
+from deepscope.capture.memory.surveys import MemorySurveys
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.surroundings.forked import abandoned_in_children
 from deepscope.capture.surroundings.users_profiler import GiveWay
 from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError
-from deepscope.trace.format.header import LineAccount
+from deepscope.trace.format.header import LineAccount, MemoryAccount
 from deepscope.trace.format.span_names import WINDOW_NAME, step_name
 
 __all__ = ["Window"]
@@ -70,6 +71,7 @@ class Window:
         self._workers = workers
         self._profiler = _torch_profiler(options)
         self._give_way = GiveWay(give_way)
+        self._memory = MemorySurveys() if options.profile_memory else None
 
     @property
     def is_recording(self) -> bool:
@@ -101,7 +103,10 @@ class Window:
         if self._workers is not None:
             self._workers.open_window()
         if self._lines is not None:
+            self._lines.on_outermost = None if self._memory is None else self._memory.called
             self._lines.prepare()
+        if self._memory is not None:
+            self._memory.begin()
         self.annotations = Annotations()
         self._open_step(WINDOW_NAME if step is None else step_name(step))
         # Scopes may be entered only while torch records, and what is done while they are open stands at the user's
@@ -116,6 +121,8 @@ class Window:
             raise RecorderError(_BROKEN_INTO)
         self._close_step()
         self.steps += 1
+        if self._memory is not None:
+            self._memory.step()
         self._open_step(step_name(step))
         if self._lines is not None:
             self._lines.next_step()
@@ -136,9 +143,21 @@ class Window:
                 self._stop_lines(self._lines)
             if self._workers is not None:
                 self.worker_timings = self._workers.end_window()
+            if self._memory is not None:
+                self._memory.end()
             if annotations is not None:
                 annotations.close_all()
                 self.annotation_names = annotations.names
+
+    @property
+    def memory(self) -> MemoryAccount | None:
+        """Who held memory, with the numbers of spans in place of times; None unless it is recorded."""
+        return None if self._memory is None else self._memory.account
+
+    def fail(self, error: BaseException) -> None:
+        """An exception ends the run, and with it the window."""
+        if self._memory is not None and self.is_recording:
+            self._memory.fail(error)
 
     def _stop_lines(self, lines: LineRecorder) -> None:
         record = lines.stop()
@@ -172,6 +191,8 @@ class Window:
     def abandon(self) -> None:
         """In a forked child: the recording stays with the parent, and torch is free for the child's own."""
         self._give_way.rest()
+        if self._memory is not None:
+            self._memory.abandon()
         if self.is_recording:
             torch_compat.leave_recording_to_parent()
         self._state = _State.ENDED

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from deepscope.records import Function, Kernel, Line, Operator, Profile, RankSpread, Step, Top
+from deepscope.records import CurvePoint, Function, Kernel, Line, Memory, Operator, Profile, RankSpread, Step, Top
 from deepscope.report.event_names import readable
 from deepscope.report.tables import table
 
@@ -43,6 +43,7 @@ def report_object(profile: Profile, *, by: str = "line", sort: str | None = None
         "resolved": {**_plain(profile.resolved), "ratio": profile.resolved.ratio},
         "lines": [_plain(line) for line in lines],
         "no_line": _plain(profile.no_line),
+        "memory": _memory(profile.memory),
         "findings": [_plain(finding) for finding in profile.findings],
     }
     report[chosen.key] = [_plain(row) for row in rows]
@@ -62,5 +63,12 @@ def _plain(record: msgspec.Struct) -> dict[str, Any]:
     return plain
 
 
-def _named(record: Top | RankSpread) -> dict[str, Any]:
+def _memory(memory: Memory) -> dict[str, Any]:
+    plain = _plain(memory)
+    for row, device in zip(plain["devices"], memory.devices, strict=True):
+        row["curve"] = [_named(point) for point in device.curve]
+    return plain
+
+
+def _named(record: Top | RankSpread | CurvePoint) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__struct_fields__}

@@ -225,7 +225,7 @@ class Held(msgspec.Struct, array_like=True, frozen=True):
     device_type: Annotated[int, msgspec.Meta(ge=-1, lt=2**15)]
     """torch's DeviceType."""
     device_id: Annotated[int, msgspec.Meta(ge=-1, lt=2**15)]
-    address: Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+    address: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
     size_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**50)] = 0
 
 
@@ -235,8 +235,8 @@ class Survey(msgspec.Struct, frozen=True):
     at_ns: Moment
     """On the trace's clock; while a trace is being made, the number of the span that marks the moment."""
     occasion: str
-    """`begin` and `end` of the window, `step`, `backward` before and `gradients` after a backward pass, `optimizer` after
-    its step, `inputs` as a module is called or a loader hands out a batch, `failure` as an exception passes."""
+    """`begin` and `end` of the window, `step`, `backward` before and `gradients` after a backward pass, `optimizer`
+    after its step, `inputs` as a module is called or a loader hands out a batch, `failure` as an exception passes."""
     held: list[Held] = []
 
 
@@ -247,7 +247,7 @@ class Release(msgspec.Struct, array_like=True, frozen=True):
     """As in `Survey`."""
     device_type: Annotated[int, msgspec.Meta(ge=-1, lt=2**15)]
     device_id: Annotated[int, msgspec.Meta(ge=-1, lt=2**15)]
-    address: Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+    address: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 class OutOfMemory(msgspec.Struct, frozen=True):
