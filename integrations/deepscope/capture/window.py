@@ -30,6 +30,10 @@ __all__ = ["Window"]
 
 _TAKEN = "another torch profiler is running in this process, and torch has room for one; stop it first"
 _BROKEN_INTO = "another torch profiler was started on another thread, and torch has room for one; the window is lost"
+_NOT_BOTH = (
+    "threads that you start yourself are not recorded, although all_threads=True: torch drops its memory events when "
+    "it records all threads, and profile_memory=True asks for these"
+)
 _NO_LINES = "lines are not recorded: their recording could not be started"
 
 
@@ -234,9 +238,12 @@ def _torch_profiler(options: RecordingOptions) -> Any:
     config = options.experimental_config
     if config is None:
         all_threads = options.all_threads
-        if all_threads is None:
-            # torch drops its memory events when it records all threads.
-            all_threads = torch_compat.all_threads_are_safe() and not options.profile_memory
+        if options.profile_memory:
+            if all_threads:
+                notices.warn(_NOT_BOTH)
+            all_threads = False
+        elif all_threads is None:
+            all_threads = torch_compat.all_threads_are_safe()
         config = torch_compat.experimental_config(all_threads=all_threads, with_stack=options.with_stack)
     observer = options.execution_trace_observer  # a keyword from torch 2.3 on
     newer = {} if observer is None else {"execution_trace_observer": observer}

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deepscope.records import DeviceMemory, HeldByLine, HeldMemory, Line, Numbers, Profile
+from deepscope.report.places import short_path
 from deepscope.report.wording import bytes_text, printable, share_text
 
 __all__ = ["KINDS", "held_words", "kind_words", "main_kind", "memory_by_line", "memory_entries"]
 
 KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations", "temporaries", "unknown")
 """In the names of fields: `activations_bytes`, `peak_activations_bytes`."""
+FAILURE_LINES = 5
 _WORDS = {"optimizer": "optimizer state"}
 
 
@@ -56,6 +58,9 @@ def memory_entries(profile: Profile) -> Iterator[tuple[str, str]]:
                 f"live then on {failure.device}: {bytes_text(failure.held.size_bytes) or '0'}{held_words(failure.held)}"
             ),
         )
+        for row in failure.lines[:FAILURE_LINES]:
+            place = f"{short_path(row.file, profile.trace.project_root)}:{row.line}" if row.file else "no user line"
+            yield "", printable(f"{bytes_text(row.size_bytes)} at {place}{held_words(row)}")
     for device in memory.devices:
         yield "memory", printable(_device(device, profile))
     if memory.devices and not memory.is_told:
