@@ -8,7 +8,7 @@ from deepscope.records import DeviceMemory, HeldByLine, HeldMemory, Line, Number
 from deepscope.report.places import short_path
 from deepscope.report.wording import bytes_text, printable, share_text
 
-__all__ = ["KINDS", "held_words", "kind_words", "main_kind", "memory_by_line", "memory_entries"]
+__all__ = ["KINDS", "held_words", "kind_words", "memory_by_line", "memory_entries", "peak_kinds"]
 
 KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations", "temporaries", "unknown")
 """In the names of fields: `activations_bytes`, `peak_activations_bytes`."""
@@ -39,11 +39,10 @@ def _at_peak(numbers: Numbers, line: Line | None) -> HeldByLine:
     return row
 
 
-def main_kind(numbers: Numbers) -> str:
-    """What most of a line's bytes at the peak are, in words; "" where that is not known or there are none."""
-    kind = max(KINDS, key=lambda one: int(getattr(numbers, f"peak_{one}_bytes")))
-    is_known = kind != "unknown" and getattr(numbers, f"peak_{kind}_bytes") > 0
-    return kind_words(kind) if is_known else ""
+def peak_kinds(numbers: Numbers) -> list[tuple[str, int]]:
+    """What the bytes at the peak are, in words, with how many are each; the largest first."""
+    sizes = [(kind_words(kind), int(getattr(numbers, f"peak_{kind}_bytes"))) for kind in KINDS]
+    return sorted((one for one in sizes if one[1]), key=lambda one: -one[1])
 
 
 def memory_entries(profile: Profile) -> Iterator[tuple[str, str]]:

@@ -65,7 +65,7 @@ def text_report(
 
 def _nothing(by: str) -> str:
     if by == "memory":
-        return "no memory in this trace: record it with profile_memory=True (deepscope run --memory)"
+        return "no memory in this trace; profile_memory=True records it"
     return f"no {table(by).key} in this trace"
 
 

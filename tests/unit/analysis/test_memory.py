@@ -110,7 +110,9 @@ def test_the_cpus_allocator_forgets_what_was_there_before_so_the_recorder_tells_
     ]  # fmt: skip
     assert (device.device, device.peak_at_ns) == ("cpu", 20)
     assert parts(device.peak) == {"parameters": 2000, "gradients": 700, "unknown": 100}
-    kept = profile_of(told(lines((10, 0, 100), on_cpu=True).op("aten::mm", 1, 5).memory(20, 100, address=6, **cpu), first))
+    kept = profile_of(
+        told(lines((10, 0, 100), on_cpu=True).op("aten::mm", 1, 5).memory(20, 100, address=6, **cpu), first)
+    )
     assert parts(kept.memory.devices[0].peak) == {"parameters": 2000, "unknown": 100}, "its address was used anew"
 
 
@@ -142,7 +144,9 @@ def test_a_long_curve_keeps_its_peak_its_ends_and_the_extremes_between(profile_o
 def test_what_was_live_as_an_allocation_failed_is_told_though_the_peak_was_before(profile_of):
     builder = lines((10, 0, 100), (11, 100, 100))
     builder.memory(10, 9000, address=1, total=9500).memory(20, -9000, address=1, total=500)
-    builder.memory(110, 64, address=2, total=564).memory(120, 36, address=3, total=600).memory(190, -64, address=2, total=536)
+    builder.memory(110, 64, address=2, total=564).memory(120, 36, address=3, total=600).memory(
+        190, -64, address=2, total=536
+    )
     failure = {"at_ns": 150, "error": "OutOfMemoryError", "message": "CUDA out of memory"}
     surveys = survey(5, "begin", (PARAMETERS, 7, 200)), survey(150, "failure", (ACTIVATIONS, 2, 64))
     found = profile_of(told(builder, *surveys, failure=failure)).memory.failure

@@ -108,6 +108,18 @@ class MemoryUse:
         is_told = bool((total >= 0).all()) and not (device_of(code)[0] == _CPU and self._is_surveyed)
         return place, total if is_told else self._summed(place, code)
 
+    def saving_without(self, curve: DeviceCurve, removed_bytes: Int64) -> int:
+        """By how much the peak would be lower had so much less been allocated after each event; shape of `rows`."""
+        return int(curve.allocated_bytes[curve.peak] - (curve.allocated_bytes - removed_bytes[curve.place]).max())
+
+    def live_bytes(self, chosen: Mask) -> Int64:
+        """How much of some blocks (shape (b,)) is live after each event; shape of `rows`."""
+        begin, end, size = (column[chosen] for column in (self.blocks.begin, self.blocks.end, self.blocks.size_bytes))
+        change = np.zeros(len(self.rows) + 1, np.int64)
+        np.add.at(change, np.maximum(begin, 0), size)
+        np.subtract.at(change, np.minimum(end, len(self.rows)), size)
+        return np.cumsum(change)[:-1]
+
     @property
     def _is_surveyed(self) -> bool:
         return self.trace.header.memory is not None

@@ -7,6 +7,7 @@ import numpy as np
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.memory import DeviceCurve, MemoryUse, find_memory
 from deepscope.analysis.numbers.memory_blocks import KINDS, device_of
+from deepscope.analysis.numbers.memory_capacity import capacity_bytes
 from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Memory, MemoryFailure
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.format.header import OutOfMemory
@@ -56,7 +57,7 @@ def _device(curve: DeviceCurve, trace: Trace) -> DeviceMemory:
         peak=_held(curve.held_bytes.sum(axis=0)),
         largest_peak_bytes=curve.peak_bytes,
         peak_at_ns=int(curve.ts_ns[curve.peak]),
-        capacity_bytes=_capacity(trace, curve),
+        capacity_bytes=capacity_bytes(trace, curve.device_type, curve.device_id),
         curve=[CurvePoint(*point) for point in points],
     )
 
@@ -74,16 +75,6 @@ def _chosen(curve: DeviceCurve) -> Int64:
     begins = np.append(0, ends[:-1] + 1)
     rows = np.concatenate((by_level[begins], by_level[ends], [0, curve.peak, count - 1]))
     return distinct_values(rows)
-
-
-def _capacity(trace: Trace, curve: DeviceCurve) -> int:
-    """The device's memory as Kineto lists it; 0 where it does not."""
-    listed = trace.metadata.get("deviceProperties")
-    for one in listed if isinstance(listed, list) and curve.device_type else ():
-        if isinstance(one, dict) and one.get("id") == curve.device_id:
-            size = one.get("totalGlobalMem")
-            return size if isinstance(size, int) and 0 < size < 1 << 53 else 0
-    return 0
 
 
 def _failure(analysis: Analysis, failed: OutOfMemory) -> MemoryFailure | None:

@@ -55,7 +55,7 @@ def leave(recorder: object) -> None:
 
 def fail(error: BaseException) -> None:
     """Tell the open recorders of an exception that ends the program, before it lets go of what it holds."""
-    for entry in list(_open):
+    for entry in tuple(_open):
         if entry.pid == os.getpid():
             entry.recorder.fail(error)
 
