@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._dynamo.testing
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -226,6 +227,28 @@ def test_losses_are_the_same_to_the_bit_and_nothing_is_computed_twice(tmp_path: 
     with deepscope.profile(tmp_path, root=TESTS, profile_memory=True):
         assert train() == plain
     assert len(calls) == times == 9
+
+
+@pytest.mark.filterwarnings("ignore:Guards may run slower:RuntimeWarning")
+def test_compiled_code_is_compiled_no_more_often_and_what_it_keeps_is_told(tmp_path: Path) -> None:
+    counts = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    net = nn.Sequential(nn.Linear(NARROW, WIDE), nn.Tanh(), nn.Linear(WIDE, NARROW))
+    compiled = torch.compile(net, backend=counts)
+    x = torch.randn(BATCH, NARROW)
+    compiled(x).square().mean().backward()
+    assert counts.frame_count == 1
+
+    def run() -> None:
+        for _ in range(2):
+            compiled(x).square().mean().backward()
+        loss = compiled(x).square().mean()
+        raise OutOfMemoryError(f"CUDA out of memory {loss.shape}")
+
+    held = failing(net, tmp_path, run)
+    assert counts.frame_count == 1
+    # The result of Tanh and the output, which the square keeps; the batch was there before the window.
+    assert held.activations_bytes == FLOAT * BATCH * (WIDE + NARROW)
+    assert (held.parameters_bytes, held.gradients_bytes) == (bytes_of(net.parameters()),) * 2
 
 
 def test_what_autograd_keeps_dies_with_its_graph_though_it_was_looked_at(tmp_path: Path) -> None:
