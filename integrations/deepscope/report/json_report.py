@@ -11,7 +11,7 @@ from deepscope.records import CurvePoint, Function, Kernel, Line, Memory, Operat
 from deepscope.report.event_names import readable
 from deepscope.report.tables import table
 
-__all__ = ["REPORT_FORMAT", "json_report", "report_object"]
+__all__ = ["REPORT_FORMAT", "json_report", "plain", "report_object"]
 
 REPORT_FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""
@@ -38,19 +38,20 @@ def report_object(profile: Profile, *, by: str = "line", sort: str | None = None
         "format": REPORT_FORMAT,
         "metric": profile.metric,
         "step": profile.step,
-        "trace": _plain(profile.trace),
-        "totals": _plain(profile.totals),
-        "resolved": {**_plain(profile.resolved), "ratio": profile.resolved.ratio},
-        "lines": [_plain(line) for line in lines],
-        "no_line": _plain(profile.no_line),
+        "trace": plain(profile.trace),
+        "totals": plain(profile.totals),
+        "resolved": {**plain(profile.resolved), "ratio": profile.resolved.ratio},
+        "lines": [plain(line) for line in lines],
+        "no_line": plain(profile.no_line),
         "memory": _memory(profile.memory),
-        "findings": [_plain(finding) for finding in profile.findings],
+        "findings": [plain(finding) for finding in profile.findings],
     }
-    report[chosen.key] = [_plain(row) for row in rows]
+    report[chosen.key] = [plain(row) for row in rows]
     return report
 
 
-def _plain(record: msgspec.Struct) -> dict[str, Any]:
+def plain(record: msgspec.Struct) -> dict[str, Any]:
+    """A record as the report shows it."""
     plain: dict[str, Any] = msgspec.to_builtins(record)
     # The cache keeps these records as arrays; the report names their fields.
     if isinstance(record, Line):
@@ -64,10 +65,10 @@ def _plain(record: msgspec.Struct) -> dict[str, Any]:
 
 
 def _memory(memory: Memory) -> dict[str, Any]:
-    plain = _plain(memory)
-    for row, device in zip(plain["devices"], memory.devices, strict=True):
+    found = plain(memory)
+    for row, device in zip(found["devices"], memory.devices, strict=True):
         row["curve"] = [_named(point) for point in device.curve]
-    return plain
+    return found
 
 
 def _named(record: Top | RankSpread | CurvePoint) -> dict[str, Any]:

@@ -64,7 +64,11 @@ FULL = Header(
         warnings=["w"],
     ),
     files=[File("/p/a.py", "ab", "x = 1\n"), File("/lib/b.py")],
-    scopes=[ScopeRow(0, 0, 12, "main", 3), ScopeRow(1, 1, 0, "Linear", 0, "encoder.fc", "torch.nn")],
+    scopes=[
+        ScopeRow(0, 0, 12, "main", 3),
+        ScopeRow(0, 1, 7, "forward", 5, library=True),
+        ScopeRow(1, 1, 0, "Linear", 0, "encoder.fc", "torch.nn"),
+    ],
     workers=[Worker(8, 0, 2, [WorkerLine(0, 12, "main", 500, 2, 400)], 900)],
 )
 PLAIN: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(FULL))
