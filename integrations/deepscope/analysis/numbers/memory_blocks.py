@@ -114,7 +114,8 @@ def _told(device: Int64, address: Int64, size: Int64) -> _Told:
 
     What is released before anything else happens at its address was there before the window.
     """
-    order = np.lexsort((np.arange(len(size)), address, device))
+    is_single = bool((device[1:] == device[:-1]).all())
+    order = np.lexsort((address,) if is_single else (address, device))  # stable: in order of time where they agree
     is_same = (device[order][1:] == device[order][:-1]) & (address[order][1:] == address[order][:-1])
     is_later = np.append(False, is_same)[: len(order)]
     follower = np.where(np.append(is_same, False)[: len(order)], np.append(order[1:], 0)[: len(order)], NEVER)

@@ -84,7 +84,8 @@ def _account(header: Header) -> dict[str, Any]:
         return {}
     account: dict[str, Any] = msgspec.to_builtins(header.lines)
     parts = ("recorder_ns", "pace", "configuration", "schedule", "all_threads")
-    return account | {name: msgspec.to_builtins(getattr(header, name)) for name in parts}
+    memory = {} if header.memory is None else {"memory_ns": header.memory.cost_ns}
+    return account | {name: msgspec.to_builtins(getattr(header, name)) for name in parts} | memory
 
 
 def _warnings(header: Header, left_out: int) -> list[str]:

@@ -1,0 +1,61 @@
+"""Memory on a device, against what torch's own allocator says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import deepscope
+
+FLOAT, BATCH, WIDE = 4, 4096, 1024
+
+
+def test_the_peak_is_the_allocators_and_what_held_it_is_told(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(WIDE, WIDE), nn.ReLU(), nn.Linear(WIDE, WIDE)).cuda()
+    optimizer = torch.optim.Adam(net.parameters())
+    size = sum(one.numel() * FLOAT for one in net.parameters())
+    recording = deepscope.profile(tmp_path, profile_memory=True)
+    with recording:
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.randn(BATCH, WIDE, device="cuda")).square().mean().backward()
+            optimizer.step()
+        torch.cuda.synchronize()
+        highest = torch.cuda.max_memory_allocated()
+    profile = recording.profile
+    assert profile is not None
+    (device,) = profile.memory.devices
+    assert device.largest_peak_bytes == highest
+    assert device.capacity_bytes > 0
+    assert max(point.reserved_bytes for point in device.curve) >= highest
+    # A block may be larger than what lies in it.
+    assert size <= device.peak.parameters_bytes <= size + 512 * 4
+    assert 2 * size <= device.peak.optimizer_bytes <= 2 * size + 512 * 8
+    rows = [*profile.lines, profile.no_line]
+    assert sum(row.peak_bytes for row in rows) == highest
+
+
+def test_what_was_live_is_told_when_the_device_runs_out(tmp_path: Path) -> None:
+    net = nn.Linear(WIDE, WIDE).cuda()
+    recording = deepscope.profile(tmp_path, profile_memory=True)
+
+    def run_out() -> None:
+        with recording:
+            out = net(torch.randn(BATCH, WIDE, device="cuda")).relu()
+            torch.empty(1 << 50, device="cuda")
+            out.sum().backward()
+
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        run_out()
+    profile = recording.profile
+    assert profile is not None
+    failure = profile.memory.failure
+    assert failure is not None
+    assert failure.device.startswith("cuda")
+    assert failure.held.activations_bytes == FLOAT * BATCH * WIDE
+    assert failure.held.inputs_bytes == FLOAT * BATCH * WIDE
