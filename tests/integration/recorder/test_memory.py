@@ -31,6 +31,13 @@ shows_saved = pytest.mark.skipif(
 
 
 @pytest.fixture(autouse=True)
+def no_other_modules_are_alive() -> None:
+    """What dynamo keeps of a test before counts as memory, too."""
+    torch._dynamo.reset()
+    gc.collect()
+
+
+@pytest.fixture(autouse=True)
 def nothing_of_torchs_stays_wrapped() -> Iterator[None]:
     before = torch.autograd._engine_run_backward, torch.utils.data.dataloader._BaseDataLoaderIter.__next__
     yield
@@ -249,6 +256,30 @@ def test_compiled_code_is_compiled_no_more_often_and_what_it_keeps_is_told(tmp_p
     # The result of Tanh and the output, which the square keeps; the batch was there before the window.
     assert held.activations_bytes == FLOAT * BATCH * (WIDE + NARROW)
     assert (held.parameters_bytes, held.gradients_bytes) == (bytes_of(net.parameters()),) * 2
+
+
+@pytest.mark.filterwarnings("ignore:Guards may run slower:RuntimeWarning")
+def test_dynamo_looks_at_no_survey_while_it_runs_a_step_that_it_broke(tmp_path: Path) -> None:
+    """It would warn of what it cannot trace, and compile the surveys themselves."""
+    counts = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    net = nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    @torch.compile(backend=counts)
+    def step(x: torch.Tensor) -> None:
+        net(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    for _ in range(2):
+        step(torch.randn(4, 8))
+    before = counts.frame_count
+    with deepscope.profile(tmp_path, root=TESTS, profile_memory=True) as recording:
+        for _ in range(2):
+            step(torch.randn(4, 8))
+    step(torch.randn(4, 8))
+    assert counts.frame_count == before
+    assert profile(recording).memory.devices[0].peak.gradients_bytes == bytes_of(net.parameters())
 
 
 def test_what_autograd_keeps_dies_with_its_graph_though_it_was_looked_at(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -55,8 +56,10 @@ def living(*, results: bool = False) -> Living:
             found.modules.append(one)
         elif kind in optimizers:
             found.optimizers.append(one)
-        elif one.grad_fn is not None:
-            found.results.append(one)
+        else:
+            with suppress(Exception):  # a view whose base was changed in a way that autograd forbids
+                if one.grad_fn is not None:
+                    found.results.append(one)
     return found
 
 

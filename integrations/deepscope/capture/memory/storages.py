@@ -21,9 +21,12 @@ _MOST = 10_000
 
 def storages(kind: int, value: Any) -> Iterator[Held]:
     """The storages of all tensors in a value; those that lie nowhere (fake, meta, released) are left out."""
-    for tensor in tensors_in(value):
+    found = tensors_in(value)
+    while True:
         try:
-            held = _held(kind, tensor)
+            held = _held(kind, next(found))
+        except StopIteration:
+            return
         except Exception:  # noqa: BLE001, S112  a tensor of somebody's own kind, which has no storage to show
             continue
         if held is not None:

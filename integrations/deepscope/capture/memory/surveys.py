@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +16,11 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from deepscope.capture import torch_compat
+from deepscope.capture.lines import emit
+from deepscope.capture.lines.dynamo import hide_modules, undisturbed
 from deepscope.capture.lines.emit import make_pair
+from deepscope.capture.memory import holders
+from deepscope.capture.memory import storages as value_storages
 from deepscope.capture.memory.holders import (
     INPUTS,
     PARAMETERS,
@@ -27,6 +32,7 @@ from deepscope.capture.memory.holders import (
     walk,
 )
 from deepscope.capture.memory.storages import storages, tensors_in
+from deepscope.trace.format import span_names
 from deepscope.trace.format.header import Held, MemoryAccount, OutOfMemory, Release, Survey
 from deepscope.trace.format.span_names import memory_name
 
@@ -77,6 +83,7 @@ class MemorySurveys:
     def begin(self) -> None:
         """Look for what is there already, and watch what comes; torch records by now."""
         self._is_open = True
+        hide_modules((sys.modules[__name__], holders, value_storages, torch_compat, emit, span_names))
         if not torch_compat.shows_saved_values():
             self.account.warnings.append(_NO_ACTIVATIONS)
         self._safely(self._look_around, "begin")
@@ -174,11 +181,12 @@ class MemorySurveys:
         """The CPU's allocator says nothing of what it releases if that was allocated before the window."""
         seen: set[int] = set()
         for tensor in (one for _, value in holdings for one in tensors_in(value)):
-            storage = tensor.untyped_storage() if tensor.device.type == "cpu" else None
-            address = storage.data_ptr() if storage is not None else 0
-            if address and address not in seen:
-                seen.add(address)
-                self._watched.append(weakref.ref(storage, partial(self._released, address)))
+            with suppress(Exception):  # a tensor of somebody's own kind, as in `storages`
+                storage = tensor.untyped_storage()
+                address = storage.data_ptr()
+                if tensor.device.type == "cpu" and address and address not in seen:
+                    seen.add(address)
+                    self._watched.append(weakref.ref(storage, partial(self._released, address)))
 
     def _released(self, address: int, _: Any) -> None:
         self._safely(lambda: self.account.releases.append(Release(self._moment(), _CPU, -1, address)))
@@ -214,7 +222,7 @@ class MemorySurveys:
         started = time.perf_counter_ns()
         try:
             with torch_compat.plain_tensors():
-                act(*args)
+                undisturbed(act, *args)
         except Exception as error:  # noqa: BLE001 - the run goes on, and its memory is told as far as it is known
             message = f"a survey of the memory failed: {type(error).__name__}: {error}"
             if message not in self.account.warnings and len(self.account.warnings) < 10:
