@@ -12,6 +12,7 @@ from deepscope.records.places import CallNode, Function, Library, Line, Module, 
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
 from deepscope.records.tables import Kernel, KernelKind, Operator, Phase, Step
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
+from deepscope.records.why import Peaks, Rate, Verdict, Why
 
 __all__ = [
     "PROFILE_FORMAT",
@@ -37,10 +38,12 @@ __all__ = [
     "Operator",
     "Part",
     "PartKind",
+    "Peaks",
     "Phase",
     "Place",
     "Profile",
     "RankSpread",
+    "Rate",
     "Remedy",
     "Resolved",
     "Severity",
@@ -49,4 +52,6 @@ __all__ = [
     "Top",
     "Totals",
     "TraceInfo",
+    "Verdict",
+    "Why",
 ]
