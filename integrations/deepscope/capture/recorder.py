@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum, auto
@@ -250,6 +251,11 @@ class Recorder:
             "a torch profiler was started in a window, and torch has room for one; the window ends here"
         )
 
+    def fail(self, error: BaseException) -> None:
+        """An exception is about to end the run: look what it was about before it lets go of what it holds."""
+        if self._window is not None and self.recording:
+            self._window.fail(error)
+
     def stop(self, *, complete: bool = True) -> None:
         """End the recording, saving a window that is open; `complete=False` when an error or Ctrl-C ended the run."""
         if not self._is_started or self._session.is_forked:
@@ -361,5 +367,8 @@ class Recorder:
 
     def _at_exit(self) -> None:
         if not self._session.is_forked:
+            error = getattr(sys, "last_value", None)  # what ends a program that nobody caught it in
+            if isinstance(error, BaseException):
+                self.fail(error)
             self.stop(complete=False)
             self.wait()

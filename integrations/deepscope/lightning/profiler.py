@@ -163,6 +163,7 @@ class DeepProfiling(_LightningProfiler):
         is_lightnings_own = action_name.startswith(("[", "run_training_"))
         is_signal = isinstance(error, (StopIteration, GeneratorExit))
         if self._current is not None and is_lightnings_own and not is_signal:
+            self._current.fail(error)
             self._current.suspend(complete=False)
             self._current.wait()
         if action_name == "run_training_epoch":

@@ -5,6 +5,7 @@ A new field of a line is one line here (`numbers.py`), one place under `analysis
 
 from deepscope.records.below import Part, PartKind, Place
 from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
+from deepscope.records.memory import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Memory, MemoryFailure
 from deepscope.records.merging import RankSpread
 from deepscope.records.numbers import Numbers
 from deepscope.records.places import CallNode, Function, Library, Line, Module, Top
@@ -16,15 +17,21 @@ from deepscope.records.why import Peaks, Rate, Verdict, Why
 __all__ = [
     "PROFILE_FORMAT",
     "CallNode",
+    "CurvePoint",
+    "DeviceMemory",
     "Edit",
     "Evidence",
     "Finding",
     "Function",
+    "HeldByLine",
+    "HeldMemory",
     "Kernel",
     "KernelKind",
     "Library",
     "Line",
     "LineSource",
+    "Memory",
+    "MemoryFailure",
     "Metric",
     "Module",
     "Numbers",

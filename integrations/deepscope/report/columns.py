@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from deepscope.records import Function, Kernel, Line, Module, Numbers, Operator, Phase, Profile, Step
+from deepscope.records import (
+    Function,
+    HeldByLine,
+    HeldMemory,
+    Kernel,
+    Line,
+    Module,
+    Numbers,
+    Operator,
+    Phase,
+    Profile,
+    Step,
+)
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end, cut_start
+from deepscope.report.memory import KINDS, kind_words
 from deepscope.report.places import Sources, short_path
 from deepscope.report.style import Styles
 from deepscope.report.wording import bytes_text, count_text, printable, rate_text, share_text, time_text
@@ -53,6 +66,8 @@ def columns(
         return makers[by](rows, profile, styles)
     if by == "step":
         return _steps(rows, profile)
+    if by == "memory":
+        return _memory(rows, rest, profile, width, styles)
     return _lines(rows, rest, profile, width, styles)
 
 
@@ -151,6 +166,38 @@ def _ranks(rows: Sequence[Any]) -> Column:
         f"{time_text(one.min_ns) or 0} to {time_text(one.max_ns)}" if one and one.max_ns else "" for one in spreads
     ]
     return Column("a rank", texts, rank=6)
+
+
+def _memory(
+    rows: Sequence[HeldByLine], rest: Sequence[HeldByLine], profile: Profile, width: int, styles: Styles
+) -> list[Column]:
+    shown = [*rows]
+    if rest:
+        fields = HeldMemory.__struct_fields__
+        sums = {field: sum(getattr(row, field) for row in rest) for field in fields}
+        shown.append(HeldByLine(file="", line=-1, function=f"({len(rest):,} more)", **sums))
+    whole = sum(row.size_bytes for row in shown)
+    sources, root = Sources(profile), profile.trace.project_root
+    places = [
+        f"{printable(short_path(row.file, root))}:{row.line}" if row.file else row.function or NO_LINE for row in shown
+    ]
+    texts = {(line.file, line.line, line.function): printable(sources.text(line)) for line in profile.lines}
+    source = [texts.get((row.file, row.line, row.function), "") for row in shown]
+    least = max(SOURCE_WIDTH, int(SOURCE_SHARE * width))
+    return [
+        _share([row.size_bytes for row in shown], whole, styles),
+        _sizes("live", [row.size_bytes for row in shown]),
+        *(
+            _sizes(kind_words(kind), [getattr(row, f"{kind}_bytes") for row in shown], rank=rank)
+            for kind, rank in zip(KINDS, (4, 2, 3, 5, 1, 6, 7), strict=True)
+        ),
+        Column("line", places, right=False, min_width=max(WHERE_WIDTH, int(WHERE_SHARE * width)), cut=cut_start),
+        Column("source", source, right=False, min_width=least, cut=cut_end),
+    ]
+
+
+def _sizes(title: str, values: Sequence[int], rank: int = 0) -> Column:
+    return Column(title, [bytes_text(value) for value in values], rank=rank)
 
 
 def _why(rows: Sequence[Any]) -> Column:

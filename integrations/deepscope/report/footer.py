@@ -198,6 +198,9 @@ def _notes(profile: Profile, rows: Sequence[Any]) -> Iterator[tuple[str, str]]:
         entries = info.recording.get("entries")
         of_entries = f" for {count_text(entries)} line entries" if isinstance(entries, int) else ""
         yield "note", f"recording itself took {cost}{of_entries}, {_taken_off(profile)}{_window_words(info)}"
+    memory_ns = info.recording.get("memory_ns")
+    if isinstance(memory_ns, int) and memory_ns:
+        yield "note", f"looking at what holds memory took {time_text(memory_ns)}, at its window's ends and in its steps"
     if pace := _pace_words(profile):
         yield "note", pace
     for warning in info.warnings:

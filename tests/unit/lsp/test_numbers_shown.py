@@ -15,6 +15,7 @@ from deepscope_lsp.engine.profile.profile_index import ProfileIndex, merged
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate, total_words
+from deepscope_lsp.engine.wording.findings import evidence_words
 from deepscope_lsp.engine.wording.hover import HoverContext, function_hover, line_hover
 from lsp_profiles import NET, SOURCE, make_profile
 
@@ -125,6 +126,23 @@ Called from:
 
 Trace: w.pt.trace.json, on Test GPU; the text is what ran"""
     )
+
+
+def test_a_hover_says_what_a_line_holds_at_the_peak_where_that_was_told(index: ProfileIndex) -> None:
+    def hover(**peak: int) -> str:
+        record = msgspec.structs.replace(line(index, "project"), peak_bytes=sum(peak.values()), **peak)
+        return line_hover(record, HoverContext(index, nowhere))
+
+    assert "Holds 1.25 GiB at the peak: activations\n" in hover(peak_activations_bytes=5 << 28)
+    both = hover(peak_activations_bytes=3 << 30, peak_gradients_bytes=1 << 30)
+    assert "Holds 4 GiB at the peak: activations 75 %, gradients 25 %\n" in both
+    assert "Holds" not in hover(peak_unknown_bytes=1 << 30)
+
+
+def test_a_figure_of_the_peak_is_no_sum_over_the_steps(index: ProfileIndex) -> None:
+    assert index.scales.per_step(2) == 1
+    words = evidence_words({"saving_of_peak_bytes": 1 << 30, "copied_bytes": 1 << 30}, index.scales)
+    assert words == "saving of peak 1 GiB, copied 512 MiB"
 
 
 def test_a_hover_on_a_call_names_what_it_calls(index: ProfileIndex) -> None:

@@ -9,6 +9,8 @@ from deepscope.analysis.findings import (
     float32_products,
     host_copies,
     idle_device,
+    kept_activations,
+    stale_gradients,
     tiny_kernels,
     tiny_operators,
 )
@@ -25,6 +27,8 @@ RULES = (
     idle_device.RULE,
     float32_products.RULE,
     tiny_operators.RULE,
+    kept_activations.RULE,
+    stale_gradients.RULE,
 )
 """By code."""
 

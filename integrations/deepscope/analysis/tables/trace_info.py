@@ -86,16 +86,25 @@ def _account(header: Header) -> dict[str, Any]:
         return {}
     account: dict[str, Any] = msgspec.to_builtins(header.lines)
     parts = ("recorder_ns", "pace", "configuration", "settings", "schedule", "all_threads")
-    return account | {name: msgspec.to_builtins(getattr(header, name)) for name in parts}
+    memory = {} if header.memory is None else {"memory_ns": header.memory.cost_ns}
+    return account | {name: msgspec.to_builtins(getattr(header, name)) for name in parts} | memory
 
 
 def _warnings(header: Header, left_out: int) -> list[str]:
     warnings = list(header.lines.warnings)
     if unrecorded := header.lines.unrecorded_threads:
         threads = "1 thread" if unrecorded == 1 else f"{unrecorded:,} threads"
+        with_memory = header.configuration is not None and header.configuration.profile_memory
         warnings.append(
-            f"{threads} ran your code unrecorded; all_threads=True records them (before torch 2.14 at a risk)"
+            f"{threads} ran your code unrecorded; "
+            + (
+                "with profile_memory it must be, since torch drops its memory events when it records all threads"
+                if with_memory
+                else "all_threads=True records them (before torch 2.14 at a risk)"
+            )
         )
+    if header.memory is not None:
+        warnings += header.memory.warnings
     if not header.complete:
         warnings.append("the recording ended early (an exception, Ctrl-C or running out of memory)")
     if left_out:

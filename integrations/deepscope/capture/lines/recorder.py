@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -71,6 +72,8 @@ class LineRecorder:
         self._lines = lines
         self._modules = modules
         self._budget = budget
+        self.on_outermost: Callable[[FrameType], None] | None = None
+        """Called when the outermost module is called, with the frame of that call; taken from here by `prepare`."""
         self._window: _Window | None = None
         self._prepared: _Window | None = None
         self._refusal = ""
@@ -82,7 +85,7 @@ class LineRecorder:
         try:
             user_code = self.user_code if self._lines else _NoCode(self.user_code.root)
             table = ScopeTable(user_code, self._budget, libraries=self._libraries)
-            self._prepared = _Window(table, self._modules, self._limits)
+            self._prepared = _Window(table, self._modules, self._limits, on_outermost=self.on_outermost)
         except Exception as error:  # noqa: BLE001 - the run goes on without lines
             self._refusal = f"lines are not recorded: {type(error).__name__}: {error}"
             warn(self._refusal)
@@ -117,11 +120,18 @@ class LineRecorder:
 class _Window:
     """One recording window, from `open` to `close`."""
 
-    def __init__(self, table: ScopeTable, modules: bool, limits: Limits) -> None:
+    def __init__(
+        self,
+        table: ScopeTable,
+        modules: bool,
+        limits: Limits,
+        *,
+        on_outermost: Callable[[FrameType], None] | None,
+    ) -> None:
         _hide_hooks()
         _costs.prepare()
         self._table = table
-        self._modules = ModuleCalls(table, are_wanted=modules)
+        self._modules = ModuleCalls(table, are_wanted=modules, on_outermost=on_outermost)
         self._ledger = Ledger(self._table, _costs, limits)
         self._stacks = Stacks(self._table, self._modules, self._ledger, _costs.overhead.event_ns)
         self._hooks = make_hooks(self._table, self._stacks, self._ledger, self.fail)

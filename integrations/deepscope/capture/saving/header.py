@@ -121,6 +121,7 @@ class Session:
             metadata=dict(self.metadata),
             project_root=str(self.user_code.root),
             lines=record.account,
+            memory=window.memory,
             files=files,
             scopes=scopes,
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from deepscope.analysis.verdict import Reason
 from deepscope.records import Finding, Function, Line, Numbers, Profile, Top
 from deepscope.report.event_names import readable
+from deepscope.report.memory import peak_kinds
 from deepscope.report.places import short_path
 from deepscope.report.why_words import no_word, why_words
 from deepscope_lsp.engine.comparison.baseline import Baseline
@@ -56,6 +57,7 @@ def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> 
     sections = [
         _title(f"{line.function}, line {now or line.line}", moved, context.mark.value) + _why(line, context.scales),
         _table(line, context, context.baseline.line(line.file, line.line) if context.baseline else None),
+        _held(line, context.scales),
         _ranks(line, context.scales),
         _baseline(context),
         _tops("Kernels", line.top_kernels, context.scales),
@@ -76,6 +78,7 @@ def function_hover(function: Function, context: HoverContext) -> str:
     sections = [
         _title(function.function, context.mark.value),
         _table(function, context, context.baseline.function(function) if context.baseline else None),
+        _held(function, context.scales),
         _ranks(function, context.scales),
         _baseline(context),
         _tops("Kernels", kernels, context.scales),
@@ -127,6 +130,18 @@ def _table(numbers: Numbers, context: HoverContext, old: Numbers | None) -> str:
     baseline, totals = context.baseline, context.index.profile.totals
     before = (old, baseline.index.scales, baseline.index.profile.totals) if baseline is not None else None
     return numbers_table(numbers, context.scales, totals, before)
+
+
+def _held(numbers: Numbers, scales: Scales) -> str:
+    """What the line's memory at the peak is, where the recorder told it."""
+    kinds = peak_kinds(numbers)
+    if not kinds or kinds[0][0] == "unknown":
+        return ""
+    size = quantities.size(numbers.peak_bytes / scales.ranks)
+    first, *others = (
+        f"{kind} {quantities.share(part / numbers.peak_bytes)}" if len(kinds) > 1 else kind for kind, part in kinds
+    )
+    return f"Holds {size} at the peak: {', '.join([first, *others])}"
 
 
 def _ranks(record: Line | Function, scales: Scales) -> str:
