@@ -33,6 +33,7 @@ class OptionKeywords(TypedDict, total=False):
     activities: Iterable[Any] | None
     lines: bool
     modules: bool
+    compiled_lines: bool
     include: Collection[str]
     exclude: Collection[str]
     root: str | Path | None

@@ -16,6 +16,7 @@ from torch.profiler import profile as torch_profile
 
 from deepscope.capture import notices, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
+from deepscope.capture.compiled.graphs import GraphWatch, SeenGraph
 from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.surroundings.forked import abandoned_in_children
@@ -57,6 +58,8 @@ class Window:
         self.annotations: Annotations | None = None
         self.annotation_names: dict[str, str] = {}
         """Name in torch's recording → what it stands for; filled in by `end`."""
+        self.graphs: list[SeenGraph] = []
+        """The graphs of torch.compile that ran; filled in by `end`."""
         self.cost_ns: dict[str, int] = {}
         self.steps = 0
         self.all_threads: bool | None = None
@@ -68,6 +71,7 @@ class Window:
         self._state = _State.NEW
         self._lines = lines
         self._workers = workers
+        self._watch = GraphWatch() if options.compiled_lines else None
         self._profiler = _torch_profiler(options)
         self._give_way = GiveWay(give_way)
 
@@ -100,6 +104,8 @@ class Window:
         self.all_threads = torch_compat.records_all_threads()
         if self._workers is not None:
             self._workers.open_window()
+        if self._watch is not None:
+            self._watch.start()
         if self._lines is not None:
             self._lines.prepare()
         self.annotations = Annotations()
@@ -117,6 +123,8 @@ class Window:
         self._close_step()
         self.steps += 1
         self._open_step(step_name(step))
+        if self._watch is not None:
+            self._watch.look()
         if self._lines is not None:
             self._lines.next_step()
 
@@ -132,6 +140,7 @@ class Window:
         with ExitStack() as last_first:
             last_first.callback(self._stop_torch, started)
             last_first.callback(self._give_way.rest)
+            last_first.callback(self._stop_watching)
             if self._lines is not None:
                 self._stop_lines(self._lines)
             if self._workers is not None:
@@ -139,6 +148,10 @@ class Window:
             if annotations is not None:
                 annotations.close_all()
                 self.annotation_names = annotations.names
+
+    def _stop_watching(self) -> None:
+        if self._watch is not None:
+            self.graphs = self._watch.stop()
 
     def _stop_lines(self, lines: LineRecorder) -> None:
         record = lines.stop()
@@ -172,6 +185,7 @@ class Window:
     def abandon(self) -> None:
         """In a forked child: the recording stays with the parent, and torch is free for the child's own."""
         self._give_way.rest()
+        self._stop_watching()
         if self.is_recording:
             torch_compat.leave_recording_to_parent()
         self._state = _State.ENDED

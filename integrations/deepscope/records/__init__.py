@@ -6,7 +6,7 @@ A new field of a line is one line here (`numbers.py`), one place under `analysis
 from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.records.merging import RankSpread
 from deepscope.records.numbers import Numbers
-from deepscope.records.places import CallNode, Function, Library, Line, Module, Top
+from deepscope.records.places import CallNode, Function, Library, Line, Module, Partner, Top
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
 from deepscope.records.tables import Kernel, KernelKind, Operator, Phase, Step
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
@@ -27,6 +27,7 @@ __all__ = [
     "Module",
     "Numbers",
     "Operator",
+    "Partner",
     "Phase",
     "Profile",
     "RankSpread",

@@ -23,6 +23,9 @@ __all__ = [
     "LOWERED_TO_FUNCTION",
     "LOWERED_TO_LOOP",
     "CallStackAccount",
+    "CompiledCode",
+    "CompiledGraph",
+    "CompiledKernel",
     "Configuration",
     "Device",
     "File",
@@ -30,6 +33,7 @@ __all__ = [
     "Header",
     "LineAccount",
     "ScopeRow",
+    "SourcePlace",
     "StepLengths",
     "Worker",
     "WorkerLine",
@@ -65,6 +69,8 @@ class Configuration:
     """Record the executing lines of user code."""
     modules: bool = True
     """Record the calls of `nn.Module`s, too; they hang on the same hooks, which go in for either."""
+    compiled_lines: bool = True
+    """Have torch.compile keep the source lines that each kernel was made from, and record them."""
     source: str = "text"
     """What of the user's files goes into the trace: their `text`, a `hash` of it, or `none`."""
     record_shapes: bool = False
@@ -207,6 +213,46 @@ class CallStackAccount(msgspec.Struct, frozen=True):
     """Stacks that had more."""
 
 
+class SourcePlace(msgspec.Struct, array_like=True, frozen=True):
+    """A line in a stack that compiled code was made from."""
+
+    file: Count
+    """Index into `Header.files`."""
+    line: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+    function: str
+    caller: int = -1
+    """Index into `CompiledCode.places` of the line that called this one; -1 for none within the graph."""
+    library: bool = False
+    """Not the user's code."""
+    first_line: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
+    """Of the function; 0 where not known."""
+
+
+class CompiledKernel(msgspec.Struct, array_like=True, frozen=True):
+    """One call of a kernel in a compiled graph."""
+
+    name: str
+    """Inductor's: `triton_poi_fused_add_0`, `cpp_fused_add_0`, `extern_kernels.addmm`."""
+    sources: list[tuple[Count, Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]]] = []
+    """Index into `CompiledCode.places`, and how many nodes of the graph the kernel has from there."""
+
+
+class CompiledGraph(msgspec.Struct, frozen=True):
+    """A graph that torch.compile made code of; its calls are the events `## Call CompiledFxGraph KEY ##`."""
+
+    key: str = ""
+    kernels: list[CompiledKernel | None] = []
+    """In the order of their calls."""
+
+
+class CompiledCode(msgspec.Struct):
+    """What torch.compile tells of the graphs that ran in the window."""
+
+    graphs: list[CompiledGraph] = []
+    """Those that ran and know their lines; one that was compiled without is not here."""
+    places: list[SourcePlace | None] = []
+
+
 class Header(msgspec.Struct, kw_only=True):
     """Where, when and of what a trace was recorded; short values stand first, so that a glance at a file finds them."""
 
@@ -252,6 +298,7 @@ class Header(msgspec.Struct, kw_only=True):
     files: list[File | None] = []
     scopes: list[ScopeRow | None] = []
     workers: list[Worker] = []
+    compiled: CompiledCode = msgspec.field(default_factory=CompiledCode)
 
     @property
     def source(self) -> str:
