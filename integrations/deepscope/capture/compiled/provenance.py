@@ -29,6 +29,7 @@ _FRAME = re.compile(r'^\s*File "(.+)", line (\d{1,9}), in (.+)$', re.MULTILINE)
 _PLACE = re.compile(r"^\s*# File: (.+):(\d{1,9}) in ")
 _NO_PLACE = re.compile(r"^\s*# No stacktrace")
 _NODE = re.compile(r"^\s*([A-Za-z_]\w*)(?:: \"[^\"]*\")? = ")
+_HANDLE = re.compile(r"^\s*(?:#|//) \[Provenance debug handles\] (\S+)", re.MULTILINE)
 _FRAGMENT = re.compile(r"# Graph fragment:\n((?:#.*\n)+)(\w+) = async_compile\.")
 _FRAGMENT_NODE = re.compile(r"^#\s+%(\w+) : .*= call_\w+\[", re.MULTILINE)
 
@@ -97,12 +98,21 @@ def _kernels(graph: SeenGraph) -> Iterator[tuple[str, _Stacks]]:
     nodes = _mapping(_mapping(graph.nodes).get("cppCodeToPost"))
     fragments = _fragments(graph.code)
     place_of = _places_of_nodes(graph.graph)
-    calls = [(*_call(key), key) for key in stacks]
-    for name, _, key in sorted(calls, key=lambda call: call[1]):
-        texts = stacks[key]
+    for key in _calls(graph.code, stacks):
+        name, texts = _call(key)[0], stacks[key]
         known = nodes.get(key) or fragments.get(name) or []
         at = Counter(place_of[node] for node in known if isinstance(node, str) and node in place_of)
         yield name, _weighed(texts if isinstance(texts, list) else [], at)
+
+
+def _calls(code: str, stacks: dict[str, Any]) -> list[str]:
+    """The kernels that a graph calls, in the order of the calls.
+
+    Its code has them in comments. What it tells of stacks may be of other backward graphs, too: torch collects those of
+    all that it compiles one after the other.
+    """
+    own = [key for key in _HANDLE.findall(code) if key in stacks]
+    return own or sorted(stacks, key=lambda key: _call(key)[1])
 
 
 def _call(key: str) -> tuple[str, int]:

@@ -17,6 +17,7 @@ from deepscope.capture.compiled.graphs import SeenGraph
 from deepscope.capture.compiled.provenance import Frame, compiled_code
 from deepscope.capture.line_scopes import user_code
 from deepscope.capture.lines import LineRecord, UserCode
+from deepscope.capture.lines.dynamo import continued_name
 from deepscope.capture.naming import worker_name
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.saving.sources import describe_file, describe_files
@@ -163,7 +164,8 @@ def _compiled(graphs: list[SeenGraph], files: list[File | None], code: UserCode,
         elif is_users and path not in described:
             files[number[path]] = describe_file(path, source)  # so far listed for a module's sake alone
             described.add(path)
-        name, first_line = function_at(path, frame.line, frame.function) if is_users else (frame.function, 0)
+        name = continued_name(frame.function) or frame.function
+        name, first_line = function_at(path, frame.line, name) if is_users else (name, 0)
         return SourcePlace(number[path], max(frame.line, 1), name, caller, not is_users, first_line)
 
     return compiled_code(graphs, row_of)
