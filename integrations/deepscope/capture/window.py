@@ -16,7 +16,7 @@ from torch.profiler import profile as torch_profile
 
 from deepscope.capture import notices, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
-from deepscope.capture.compiled.graphs import GraphWatch, SeenGraph
+from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch
 from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.surroundings.forked import abandoned_in_children
@@ -58,8 +58,8 @@ class Window:
         self.annotations: Annotations | None = None
         self.annotation_names: dict[str, str] = {}
         """Name in torch's recording → what it stands for; filled in by `end`."""
-        self.graphs: list[SeenGraph] = []
-        """The graphs of torch.compile that ran; filled in by `end`."""
+        self.compiled = CompiledRecord()
+        """What ran of torch.compile's graphs; filled in by `end`."""
         self.cost_ns: dict[str, int] = {}
         self.steps = 0
         self.all_threads: bool | None = None
@@ -151,7 +151,7 @@ class Window:
 
     def _stop_watching(self) -> None:
         if self._watch is not None:
-            self.graphs = self._watch.stop()
+            self.compiled = self._watch.stop()
 
     def _stop_lines(self, lines: LineRecorder) -> None:
         record = lines.stop()

@@ -18,8 +18,10 @@ from deepscope.trace.format.header import (
     Device,
     File,
     Git,
+    GraphBreak,
     Header,
     LineAccount,
+    Recompilation,
     ScopeRow,
     SourcePlace,
     StepLengths,
@@ -61,6 +63,8 @@ FULL = Header(
     compiled=CompiledCode(
         [CompiledGraph("fabc", [CompiledKernel("triton_poi_fused_add_0", [(0, 2), (1, 1)])])],
         [SourcePlace(0, 12, "main"), SourcePlace(1, 3, "helper", 0, library=True, first_line=2)],
+        [GraphBreak(0, "Call to graph_break")],
+        [Recompilation(1, "size mismatch", 500)],
     ),
 )
 PLAIN: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(FULL))

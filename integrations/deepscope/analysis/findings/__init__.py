@@ -7,6 +7,7 @@ from deepscope.analysis.findings import (
     data_loader,
     device_sync,
     float32_products,
+    graph_breaks,
     host_copies,
     idle_device,
     tiny_kernels,
@@ -25,6 +26,7 @@ RULES = (
     idle_device.RULE,
     float32_products.RULE,
     tiny_operators.RULE,
+    graph_breaks.RULE,
 )
 """By code."""
 

@@ -156,13 +156,15 @@ def find_fused(trace: Trace, parent: Int64, work: Work, locations: list[Location
         locations: the lines that the trace names otherwise.
     """
     keys = graph_calls(trace)
+    sources = _Sources(trace.header, locations)
+    sources.name(one.place for one in trace.header.compiled.breaks)
+    sources.name(one.place for one in trace.header.compiled.recompilations)
     if not keys:
         nothing = np.full(len(work), -1, np.int64)
-        return FusedKernels(locations, len(locations), np.zeros(len(work), np.bool_), nothing, [])
+        return FusedKernels(sources.locations, len(locations), np.zeros(len(work), np.bool_), nothing, [])
     child = _children_of_calls(trace, parent, work, keys)
     rows = np.flatnonzero(child >= 0)
     names = _Names(trace.header, keys)
-    sources = _Sources(trace.header, locations)
     kernel = np.full(len(work), -1, np.int64)
     told = {graph.key for graph in trace.header.compiled.graphs}
     is_untold = np.zeros(len(trace.strings) + 1, np.bool_)
@@ -298,6 +300,11 @@ class _Sources:
         if found == len(self.all):
             self.all.append([_Source(lines, number) for lines, number in ordered])
         return found
+
+    def name(self, places: Iterable[int]) -> None:
+        """Have a location for the user's line of each of these places."""
+        for place in places:
+            self._users_lines(place)
 
     def _users_lines(self, place: int) -> tuple[int, ...]:
         """The user's lines of the stack that ends at a place (locations), outermost first."""

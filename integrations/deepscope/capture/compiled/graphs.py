@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from deepscope.capture.compiled.breaks import Broken, Recompiled, graph_breaks, recompilations
 from deepscope.capture.lines.dynamo import hide_modules
 
-__all__ = ["GraphWatch", "SeenGraph"]
+__all__ = ["CompiledRecord", "GraphWatch", "SeenGraph"]
 
 _MODULE = "torch._inductor.output_code"
 _MOST = 2_000
@@ -32,6 +35,17 @@ class SeenGraph(NamedTuple):
     """The generated code."""
 
 
+@dataclass(frozen=True)
+class CompiledRecord:
+    """What there was of compiled code in a window."""
+
+    graphs: list[SeenGraph] = field(default_factory=list)
+    """The graphs that ran."""
+    breaks: list[Broken] = field(default_factory=list)
+    """The graph breaks that were met so far, before the window too."""
+    recompilations: list[Recompiled] = field(default_factory=list)
+
+
 class GraphWatch:
     """Remembers each graph that is called from `start` to `stop`.
 
@@ -46,9 +60,11 @@ class GraphWatch:
         self._original: Callable[..., Any] | None = None
         self._is_late = False
         """Inductor was not imported when the window began."""
+        self._since_ns = 0
 
     def start(self) -> None:
         """Watch from here on; where inductor is not imported yet, from the next `look` on."""
+        self._since_ns = time.time_ns()
         self._is_late = _MODULE not in sys.modules
         self.look()
 
@@ -75,8 +91,8 @@ class GraphWatch:
         self._kind, self._original = kind, original
         kind.__call__ = watched
 
-    def stop(self) -> list[SeenGraph]:
-        """Watch no longer; the graphs that ran, with what they tell."""
+    def stop(self) -> CompiledRecord:
+        """Watch no longer; what there was."""
         kind, original = self._kind, self._original
         self._kind = self._original = None
         if kind is not None and getattr(kind.__call__, "__wrapped__", None) is original:
@@ -84,7 +100,8 @@ class GraphWatch:
         if self._is_late:
             self._add_living()
         seen, self._seen = self._seen, {}
-        return [_told(graph, key) for graph, key in seen.values()]
+        graphs = [_told(graph, key) for graph, key in seen.values()]
+        return CompiledRecord(graphs, graph_breaks(), recompilations(self._since_ns))
 
     def _note(self, graph: Any) -> str:
         """Remembers a graph that is called; the name to call it by where it has none of its own, else ""."""

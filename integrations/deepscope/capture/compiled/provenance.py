@@ -10,14 +10,22 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from deepscope.capture.compiled.graphs import SeenGraph
-from deepscope.trace.format.header import CompiledCode, CompiledGraph, CompiledKernel, SourcePlace
+from deepscope.capture.compiled.breaks import Frame
+from deepscope.capture.compiled.graphs import CompiledRecord, SeenGraph
+from deepscope.trace.format.header import (
+    CompiledCode,
+    CompiledGraph,
+    CompiledKernel,
+    GraphBreak,
+    Recompilation,
+    SourcePlace,
+)
 
-__all__ = ["Frame", "compiled_code", "frames_of"]
+__all__ = ["compiled_code", "frames_of"]
 
 _MOST_SOURCES = 200_000
 """Sources of kernels that a trace tells; a model of a hundred layers has some 10,000."""
@@ -34,31 +42,27 @@ _FRAGMENT = re.compile(r"# Graph fragment:\n((?:#.*\n)+)(\w+) = async_compile\."
 _FRAGMENT_NODE = re.compile(r"^#\s+%(\w+) : .*= call_\w+\[", re.MULTILINE)
 
 
-class Frame(NamedTuple):
-    """A frame of a stack, with the file's name as Python has it."""
-
-    file: str
-    line: int
-    function: str
-
-
 def frames_of(stack: str) -> tuple[Frame, ...]:
     """The frames of a stack's text, outermost first."""
     return tuple(Frame(file, int(line), function.strip()) for file, line, function in _FRAME.findall(stack))[-_DEEPEST:]
 
 
-def compiled_code(graphs: Iterable[SeenGraph], row_of: Callable[[Frame, int], SourcePlace]) -> CompiledCode:
-    """The tables of the graphs that ran; `row_of` makes the row of a frame, given the number of its caller's."""
+def compiled_code(record: CompiledRecord, row_of: Callable[[Frame, int], SourcePlace]) -> CompiledCode:
+    """The tables of compiled code; `row_of` makes the row of a frame, given the number of its caller's."""
     code = CompiledCode()
     places = _Places(row_of)
     sources = 0
-    for graph in graphs:
+    for graph in record.graphs:
         if graph.stacks in {"", "null"}:
             continue
         kernels = [_kernel(name, stacks, places) for name, stacks in _kernels(graph)]
         sources += sum(len(kernel.sources) for kernel in kernels)
         if sources <= _MOST_SOURCES:
             code.graphs.append(CompiledGraph(graph.key, [*kernels]))
+    code.breaks = [GraphBreak(places.of(one.frames[-_DEEPEST:]), one.reason) for one in record.breaks]
+    code.recompilations = [
+        Recompilation(places.of([one.function]), one.reason, one.duration_ns) for one in record.recompilations
+    ]
     code.places = [*places.rows]
     return code
 

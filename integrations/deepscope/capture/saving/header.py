@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from deepscope.capture import process_facts as process
+from deepscope.capture.compiled.breaks import Frame
 from deepscope.capture.compiled.functions import function_at
-from deepscope.capture.compiled.graphs import SeenGraph
-from deepscope.capture.compiled.provenance import Frame, compiled_code
+from deepscope.capture.compiled.graphs import CompiledRecord
+from deepscope.capture.compiled.provenance import compiled_code
 from deepscope.capture.line_scopes import user_code
 from deepscope.capture.lines import LineRecord, UserCode
 from deepscope.capture.lines.dynamo import continued_name
@@ -107,7 +108,7 @@ class Session:
         """The header of a window that has ended."""
         record = window.line_record
         files, scopes = _described(record, self.options.source)
-        compiled = _compiled(window.graphs, files, self.user_code, self.options.source)
+        compiled = _compiled(window.compiled, files, self.user_code, self.options.source)
         return Header(
             format=FORMAT,
             version=version("deepscope"),
@@ -149,7 +150,7 @@ def _described(record: LineRecord, source: str) -> tuple[list[File | None], list
     )
 
 
-def _compiled(graphs: list[SeenGraph], files: list[File | None], code: UserCode, source: str) -> CompiledCode:
+def _compiled(record: CompiledRecord, files: list[File | None], code: UserCode, source: str) -> CompiledCode:
     """What compiled graphs tell; the files that they alone name are added to `files`."""
     number = {file.path: index for index, file in enumerate(files) if file is not None}
     described = {file.path for file in files if file is not None and file.sha256}
@@ -168,7 +169,7 @@ def _compiled(graphs: list[SeenGraph], files: list[File | None], code: UserCode,
         name, first_line = function_at(path, frame.line, name) if is_users else (name, 0)
         return SourcePlace(number[path], max(frame.line, 1), name, caller, not is_users, first_line)
 
-    return compiled_code(graphs, row_of)
+    return compiled_code(record, row_of)
 
 
 def add_workers(header: Header, timings: list[WorkerTiming]) -> None:

@@ -30,8 +30,10 @@ __all__ = [
     "Device",
     "File",
     "Git",
+    "GraphBreak",
     "Header",
     "LineAccount",
+    "Recompilation",
     "ScopeRow",
     "SourcePlace",
     "StepLengths",
@@ -245,12 +247,33 @@ class CompiledGraph(msgspec.Struct, frozen=True):
     """In the order of their calls."""
 
 
+class GraphBreak(msgspec.Struct, array_like=True, frozen=True):
+    """A place at which dynamo could not go on with a graph."""
+
+    place: Count
+    """Index into `CompiledCode.places`."""
+    reason: str = ""
+
+
+class Recompilation(msgspec.Struct, array_like=True, frozen=True):
+    """A function that was compiled though it had been compiled before."""
+
+    place: Count
+    """Index into `CompiledCode.places`: its first line."""
+    reason: str = ""
+    duration_ns: Count = 0
+
+
 class CompiledCode(msgspec.Struct):
     """What torch.compile tells of the graphs that ran in the window."""
 
     graphs: list[CompiledGraph] = []
     """Those that ran and know their lines; one that was compiled without is not here."""
     places: list[SourcePlace | None] = []
+    breaks: list[GraphBreak] = []
+    """Those that dynamo met before the window ended."""
+    recompilations: list[Recompilation] = []
+    """Those in the window."""
 
 
 class Header(msgspec.Struct, kw_only=True):
