@@ -10,6 +10,7 @@ from trace_builder import TraceBuilder
 __all__ = ["random_trace"]
 
 FILE = "/home/me/train.py"
+LIBRARY = "/env/lib/python3.13/site-packages/lib/blocks.py"
 END = 20_000
 MAIN, OTHER, ENGINE = "main", "other", "engine"
 NUMBERS = {MAIN: 1, OTHER: 2}
@@ -17,8 +18,9 @@ NUMBERS = {MAIN: 1, OTHER: 2}
 
 
 class _Random:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, libraries: bool) -> None:
         self.dice = random.Random(seed)
+        self.libraries = libraries
         self.builder = TraceBuilder()
         self.sequence = {MAIN: 0, OTHER: 0}
         self.forward: list[tuple[str, int, int]] = []
@@ -37,7 +39,8 @@ class _Random:
             return
         bodies = []
         for first, last in self.segments(start, end):
-            make = self.dice.choice([self.line] * 5 + [self.operator] * 3 + [self.launch] * 3 + [self.other] * 2)
+            kinds = [self.line] * 5 + [self.operator] * 3 + [self.launch] * 3 + [self.other] * 2
+            make = self.dice.choice(kinds + [self.library_line] * 5 * self.libraries)
             if lined and self.forward and self.dice.random() < 0.1:
                 self.root(tid, first, last, depth)
             else:
@@ -59,6 +62,13 @@ class _Random:
         line = self.dice.randrange(1, 9)
         self.builder.line(FILE, line, "f", start, end - start, tid=tid)
         self.fill(tid, inner[0], inner[1], depth + 1, lined=lined or end > start)
+        return inner[0], inner[1]
+
+    def library_line(self, tid: str, start: int, end: int, depth: int, *, lined: bool) -> tuple[int, int]:
+        """The same of a library's line."""
+        inner = sorted((self.dice.randint(start, end), self.dice.randint(start, end)))
+        self.builder.line(LIBRARY, self.dice.randrange(1, 9), "g", start, end - start, tid=tid, library=True)
+        self.fill(tid, inner[0], inner[1], depth + 1, lined=lined)
         return inner[0], inner[1]
 
     def operator(self, tid: str, start: int, end: int, depth: int, *, lined: bool) -> None:
@@ -126,6 +136,9 @@ class _Random:
         return self.builder
 
 
-def random_trace(seed: int) -> TraceBuilder:
-    """A trace with two devices, two threads that run forward passes, and one of autograd's; the same for one seed."""
-    return _Random(seed).build()
+def random_trace(seed: int, *, libraries: bool = False) -> TraceBuilder:
+    """A trace with two devices, two threads that run forward passes, and one of autograd's; the same for one seed.
+
+    With `libraries` lines of a library run in it, too.
+    """
+    return _Random(seed, libraries).build()

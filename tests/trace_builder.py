@@ -69,9 +69,9 @@ class TraceBuilder:
         return self.event("python_function", name, start, duration, tid=tid, **args)
 
     def line(self, file: str, line: int, function: str, start: int, duration: int, *, tid: Any = MAIN,
-             first_line: int = 1) -> TraceBuilder:  # fmt: skip
-        """One run of a user line; its scope is entered in the `deepscope` table."""
-        scope = self._scope([0, self._file(file), line, function, first_line, "", ""])
+             first_line: int = 1, library: bool = False) -> TraceBuilder:  # fmt: skip
+        """One run of a user line, or of a library's; its scope is entered in the `deepscope` table."""
+        scope = self._scope([0, self._file(file), line, function, first_line, "", "", *([True] if library else [])])
         return self.event("python_line", f"{file}({line}): {function}", start, duration, tid=tid, scope=scope)
 
     def module(self, name: str, path: str, start: int, duration: int, *, tid: Any = MAIN, file: str = "",

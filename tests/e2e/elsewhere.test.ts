@@ -35,8 +35,7 @@ describe("a trace recorded on another machine", () => {
     expect(await bench.hint(code)).toMatch(/^CPU [\d.]+ \w+ · \d+ %$/);
     await bench.goToLine(1);
     await bench.showDeepScope();
-    await bench.rows("Hot Lines").first().click();
-    await bench.atLine(hottest.line);
+    await bench.jump(bench.rows("Hot Lines").first(), hottest.line);
     await bench.screenshot("elsewhere");
   });
 
@@ -86,8 +85,7 @@ describe("a newer trace of code that is not here", () => {
     const ownRow = bench.rows("Hot Lines").first().filter({ hasText: placeInRow(hottestOf(recorded).line) });
     await ownRow.waitFor();
     renameSync(foreign, join(project, TRACES, "other.pt.trace.json.gz"));
-    const offer = bench.notification("is newer, and no code of it is here: your own run stays");
-    await offer.waitFor();
+    const offer = await bench.told("is newer, and no code of it is here: your own run stays");
     await bench.screenshot("newer-elsewhere");
     await ownRow.waitFor();
     await offer.getByRole("button", { name: "Show It" }).click();
@@ -105,18 +103,20 @@ describe("a newer trace of code that is not here", () => {
     const plain = await colour(bench.rows("Runs").first());
     await expect.poll(() => colour(row)).not.toBe(plain); // VS Code asks for decorations after it has drawn the row
     await row.click();
-    await bench.notification("was not found here; this is its text as it ran").waitFor();
+    const message = await bench.told("was not found here; this is its text as it ran");
     await bench.atLine(hottest.line);
     await bench.codeLine("return x + self.feed").waitFor();
     await bench.rows("Call Paths").filter({ hasText: "Called from" }).waitFor();
     await bench.screenshot("not-here");
+    await message.getByRole("button", { name: /Clear/ }).click();
+    await message.waitFor({ state: "hidden" });
   });
 
   it("is found in the folder that the user points to, and stays found", async () => {
     mkdirSync(join(project, "deep", "down"), { recursive: true });
     renameSync(join(project, PROGRAM), join(project, "deep", "down", OTHER)); // where nobody looks
     await bench.rows("Hot Lines").first().click();
-    await bench.notification("was not found here").first().getByRole("button", { name: "Locate Folder…" }).click();
+    await (await bench.told("was not found here")).getByRole("button", { name: "Locate Folder…" }).click();
     const input = bench.page.locator(".quick-input-widget:visible input").first();
     const whereItBegins = bench.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: TRACES });
     await whereItBegins.waitFor(); // before, the dialog would write its own folder over what is typed
@@ -131,8 +131,7 @@ describe("a newer trace of code that is not here", () => {
     const hottest = hottestOf(recorded);
     await bench.atLine(hottest.line);
     await bench.goToLine(1);
-    await bench.rows("Hot Lines").first().click();
-    await bench.atLine(hottest.line);
+    await bench.jump(bench.rows("Hot Lines").first(), hottest.line);
     await bench.screenshot("located");
   });
 });

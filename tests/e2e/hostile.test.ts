@@ -69,9 +69,8 @@ describe("a trace made to attack the reader", () => {
     const hot = recorded.lines.find((line) => line.file.endsWith(PROGRAM) && line.self_device_ns > 0);
     await bench.goToLine(hot!.line);
     await bench.page.locator(".editor-instance .view-line .mtk1, .editor-instance .current-line ~ *").first().waitFor({ state: "attached" });
-    await bench.run("Show or Focus Hover");
     const hover = bench.page.locator(".monaco-hover:visible").filter({ hasText: "CPU" });
-    await hover.first().waitFor();
+    await bench.showHover(hover.first());
     await bench.screenshot("hostile-hover");
     expect(await hover.locator("img, script").count()).toBe(0);
     const links = await hover.locator("a").evaluateAll((found) => found.map((link) => `${link.getAttribute("href") ?? ""} ${link.getAttribute("data-href") ?? ""}`));
@@ -104,6 +103,7 @@ describe("a trace made to attack the reader", () => {
       expect(await bench.page.locator(".tab").filter({ hasText: name }).count()).toBe(0);
       expect(await bench.page.locator(".notification-toast .notification-list-item-message a").count()).toBe(0);
       await bench.run("Notifications: Clear All Notifications");
+      await expect.poll(() => bench.page.locator(".notification-toast").count()).toBe(0); // the next one is the next row's
     }
   });
 

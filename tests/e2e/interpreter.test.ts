@@ -63,8 +63,7 @@ describe("the interpreter", () => {
       env: indexOfOurOwn(join(own.path, "wheels")),
     });
     await bench.openFile(PROGRAM);
-    const message = bench.notification(`${python} has DeepScope 0.0.1; this extension needs 0.1.0 or later`);
-    await message.waitFor();
+    const message = await bench.told(`${python} has DeepScope 0.0.1; this extension needs 0.1.0 or later`);
     await bench.screenshot("upgrade");
     await message.getByRole("button", { name: "Upgrade…" }).click();
     await bench.pick("Install DeepScope", "Into this environment");

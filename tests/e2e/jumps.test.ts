@@ -4,6 +4,7 @@ import type { Locator } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { projectWithDevice } from "./support/device";
 import { copyProject, hottestOf, placeInRow, PROGRAM, report, scratch, TRACES, type Report, type ReportLine } from "./support/recorded";
+import { ATTEMPT_MS, attempts } from "./support/waits";
 import { Workbench } from "./support/workbench";
 
 /** Every view that jumps, in one editor after the other edit; lines are named as they were recorded. */
@@ -49,21 +50,18 @@ describe("a jump after an edit", () => {
     };
 
     await away();
-    await bench.rows("Hot Lines").filter({ hasText: placeInRow(hottest.line + lower) }).first().click();
-    await bench.atLine(hottest.line + lower);
+    await bench.jump(bench.rows("Hot Lines").filter({ hasText: placeInRow(hottest.line + lower) }).first(), hottest.line + lower);
 
     const paths = bench.page.locator(".pane").filter({ has: bench.page.locator(".pane-header", { hasText: "Call Paths" }) });
     await paths.filter({ hasText: `${place} · per step` }).waitFor();
-    await bench.rows("Call Paths").filter({ hasText: placeInRow(caller.line + lower) }).first().click();
-    await bench.atLine(caller.line + lower);
+    await bench.jump(bench.rows("Call Paths").filter({ hasText: placeInRow(caller.line + lower) }).first(), caller.line + lower);
 
     await away();
-    await bench.webview().locator(`g.frame[name*="${place}"]`).first().click();
-    await bench.atLine(hottest.line + lower);
+    await bench.jump(bench.webview().locator(`g.frame[name*="${place}"]`).first(), hottest.line + lower);
 
     await bench.goToLine(hottest.line + lower);
-    await bench.run("Show or Focus Hover");
     const link = bench.page.locator(".monaco-hover:visible a").filter({ hasText: `:${caller.line + lower}` }).first();
+    await bench.showHover(link);
     await link.click();
     await bench.atLine(caller.line + lower);
 
@@ -74,17 +72,13 @@ describe("a jump after an edit", () => {
 
   /** Once more where the lenses were drawn anew between the look and the click, which then hit another one. */
   async function pickFromLens(code: string, item: string): Promise<void> {
-    for (let tries = 3; ; tries -= 1) {
-      await (await lensAbove(code)).click();
-      try {
-        return await bench.pick("Called from", item, { timeout: 10_000 });
-      } catch (error) {
-        if (tries === 1) {
-          throw error;
-        }
-        await bench.page.keyboard.press("Escape");
-      }
-    }
+    await attempts(
+      async () => {
+        await (await lensAbove(code)).click({ timeout: ATTEMPT_MS });
+        await bench.pick("Called from", item, { timeout: ATTEMPT_MS });
+      },
+      () => bench.page.keyboard.press("Escape"),
+    );
   }
 
   /** The last lens above a line of code: that of its function, once edits have moved all lenses to their places. */
@@ -142,9 +136,7 @@ describe("a jump after an edit", () => {
     await bench.run("View: Close Editor");
     await expect.poll(() => bench.page.locator(".tab").filter({ hasText: PROGRAM }).count()).toBe(0);
     writeFileSync(program, `# 1\n# 2\n# 3\n# 4\n# 5\n${source.join("\n")}`);
-    const moved = bench.rows("Hot Lines").filter({ hasText: placeInRow(hottest.line + 5) }).first();
-    await moved.click();
-    await bench.atLine(hottest.line + 5);
+    await bench.jump(bench.rows("Hot Lines").filter({ hasText: placeInRow(hottest.line + 5) }).first(), hottest.line + 5);
   });
 
   it("leads there from a frame of the dashboard", async () => {
@@ -179,8 +171,6 @@ describe("a finding among the problems", () => {
     await bench.showTab("train.py");
     await bench.goToLine(1);
     await bench.page.keyboard.type("# one\n# two\n# three\n");
-    await row.filter({ hasText: "Ln 15" }).waitFor();
-    await row.click();
-    await bench.atLine(15);
+    await bench.jump(row.filter({ hasText: "Ln 15" }), 15);
   });
 });

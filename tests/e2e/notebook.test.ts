@@ -1,6 +1,7 @@
-import { execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { barOf } from "./support/bars";
 import { scratch } from "./support/recorded";
@@ -22,7 +23,7 @@ describe("a notebook", () => {
     const kernel = { kernelspec: { name: "python3", display_name: "Python 3", language: "python" }, language_info: { name: "python" } };
     writeFileSync(join(own.path, "train.ipynb"), JSON.stringify({ cells, metadata: kernel, nbformat: 4, nbformat_minor: 5 }));
     const run = "import nbclient, nbformat; nbclient.NotebookClient(nbformat.read('train.ipynb', 4), timeout=300).execute()";
-    execFileSync(PYTHON, ["-c", run], { cwd: own.path, stdio: ["ignore", "ignore", "pipe"] });
+    await promisify(execFile)(PYTHON, ["-c", run], { cwd: own.path });
     bench = await Workbench.open({ folder: own.path, extensions: inject("extensions") });
     await bench.quicklyOpen("train.ipynb");
     await bench.traceShown();
@@ -44,12 +45,15 @@ describe("a notebook", () => {
     await bench.showDeepScope();
     const row = (line: number) => bench.rows("Hot Lines").filter({ hasText: `train.ipynb:${line}` }).filter({ hasText: /y.=.x.@.x/ }).first();
     await row(2).waitFor();
+    const typesIn = (text: RegExp) => bench.page.locator(".notebook-editor .monaco-editor.focused").filter({ hasText: text }).waitFor();
     await code(/def[ \u00a0]step/).click();
+    await typesIn(/def[ \u00a0]step/);
     await bench.page.keyboard.press("Home");
     await bench.page.keyboard.type("# one\n# two\n");
     await code(/import[ \u00a0]torch/).click();
     await row(4).click();
     await bench.page.locator(".statusbar").filter({ hasText: "Cell 2 of 3" }).waitFor();
+    await typesIn(/def[ \u00a0]step/);
     await bench.page.keyboard.type("here = "); // what is typed stands where the cursor is
     await code(/here[ \u00a0]=[ \u00a0]y[ \u00a0]=[ \u00a0]x[ \u00a0]@[ \u00a0]x/).waitFor();
     await bench.screenshot("notebook-jump");

@@ -13,7 +13,7 @@ describe("a run of two ranks", () => {
 
   beforeAll(async () => {
     copyProject(inject("project"), project);
-    record(project, 6); // a second process of the same run, as far as its name and its header say
+    await record(project, 6); // a second process of the same run, as far as its name and its header say
     let runId = "";
     for (const [rank, trace] of traces(project).entries()) {
       doctor(trace, (header) => {
@@ -39,8 +39,8 @@ describe("a run of two ranks", () => {
 
   it("is one run in the list", async () => {
     await expect.poll(() => bench.rows("Runs").filter({ hasText: /rank [01]/ }).count()).toBe(4);
-    expect(await bench.rows("Runs").filter({ hasText: /2 ranks/ }).count()).toBe(2);
-    expect(await bench.rows("Runs").count()).toBe(6);
+    await expect.poll(() => bench.rows("Runs").filter({ hasText: /2 ranks/ }).count()).toBe(2);
+    await expect.poll(() => bench.rows("Runs").count()).toBe(6);
   });
 
   it("has a flame graph of all ranks and of each", async () => {

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { scratch, traces } from "./support/recorded";
+import { RECORDING_MS } from "./support/waits";
 import { Workbench } from "./support/workbench";
 
 const PROGRAM = `import sys
@@ -42,7 +43,7 @@ describe("Run with DeepScope", () => {
 
   it("records a plain program as it is, and tells its hottest line", async () => {
     await bench.run("DeepScope: Run Python File with DeepScope");
-    await bench.notification(/plain\.py:\d+ took \d+(\.\d)? %/).waitFor();
+    await bench.told(/plain\.py:\d+ took \d+(\.\d)? %/, RECORDING_MS);
     await bench.screenshot("run");
     expect(traces(own.path).length).toBe(1);
     await bench.goToLine(10);
@@ -53,7 +54,7 @@ describe("Run with DeepScope", () => {
     for (const [name, count] of [["Record plain.py", 2], ["record it", 3]] as const) {
       await bench.runTask(name);
       // Each run is a trace of its own, and the newest is shown.
-      await expect.poll(() => traces(own.path).length).toBe(count);
+      await expect.poll(() => traces(own.path).length, { timeout: RECORDING_MS }).toBe(count);
       await expect.poll(() => bench.rows("Runs").filter({ hasText: /plain\.py.*a step/ }).count()).toBe(count);
     }
   });

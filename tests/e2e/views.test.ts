@@ -1,12 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { copyProject, hottestOf, placeInRow, PROGRAM, recordMeanwhile, report, scratch, TRACES, traces, type Report } from "./support/recorded";
+import { copyProject, hottestOf, placeInRow, PROGRAM, record, report, scratch, TRACES, traces, type Report } from "./support/recorded";
 import { durationNs } from "./support/units";
+import { RECORDING_MS } from "./support/waits";
 import { Workbench } from "./support/workbench";
-
-/** A run on a machine that does much else beside it. */
-const RECORDING_MS = 200_000;
 
 describe("the views", () => {
   const own = scratch();
@@ -31,10 +29,10 @@ describe("the views", () => {
     const hottest = hottestOf(recorded);
     const first = bench.rows("Hot Lines").first();
     await first.filter({ hasText: placeInRow(hottest.line) }).waitFor();
-    expect(await first.innerText()).toMatch(/^\d+ % · [\d.]+ (µs|ms|s)\s*train_…er\.py:\d+\s+return x/);
+    expect(await first.innerText()).toMatch(/^\d+ % · [\d.]+ (µs|ms|s)\s*train_…er\.py:\d+\s+\S/);
+    expect(await first.innerText()).toContain(recordedText(hottest.line).slice(0, 8));
     await bench.screenshot("hot-lines");
-    await first.click();
-    await bench.atLine(hottest.line);
+    await bench.jump(first, hottest.line);
   });
 
   it("show who calls the chosen line", async () => {
@@ -51,8 +49,7 @@ describe("the views", () => {
     const frames = graph.locator("g.frame");
     await frames.filter({ hasText: "main" }).first().waitFor();
     const hottest = hottestOf(recorded);
-    await graph.locator(`g.frame[name*="${PROGRAM}:${hottest.line}"]`).first().click();
-    await bench.atLine(hottest.line);
+    await bench.jump(graph.locator(`g.frame[name*="${PROGRAM}:${hottest.line}"]`).first(), hottest.line);
 
     // Zoomed to the hottest line, whose boxes hold none of the other function: the search is of the whole all the same.
     const marks = graph.locator('g.frame rect[fill="#c586ff"]');
@@ -130,9 +127,8 @@ describe("the views", () => {
   });
 
   it("tell of a new trace, and show its numbers", async () => {
-    const recording = recordMeanwhile(project, 6);
-    const notice = bench.notification(/fit, .*steps?.*: step [\d.]+( m?s)? → [\d.]+ m?s.*; train_transformer\.py:\d+ took \d+(\.\d)? %/);
-    await notice.waitFor({ timeout: RECORDING_MS });
+    const recording = record(project, 6);
+    const notice = await bench.told(/fit, .*steps?.*: step [\d.]+( m?s)? → [\d.]+ m?s.*; train_transformer\.py:\d+ took \d+(\.\d)? %/, RECORDING_MS);
     // Beside the run before, of the same program.
     await bench.status.filter({ hasText: /DeepScope [\d.]+( m?s)? → [\d.]+ m?s/ }).waitFor();
     await bench.page.locator(".pane-header").filter({ hasText: "Hot Lines" }).filter({ hasText: /step [\d.]+( m?s)? → [\d.]+ m?s/ }).waitFor();

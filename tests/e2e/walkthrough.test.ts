@@ -1,5 +1,6 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { PROGRAM } from "./support/recorded";
+import { hottestOf, PROGRAM, report, TRACES } from "./support/recorded";
 import { Workbench } from "./support/workbench";
 
 describe("the walkthrough", () => {
@@ -38,7 +39,7 @@ describe("the walkthrough", () => {
     await bench.rows("Hot Lines").first().waitFor();
     await expect.poll(ticked).toEqual(["install", "record", "lines"]);
     await bench.showTab(PROGRAM);
-    await bench.rows("Hot Lines").first().click();
+    await bench.jump(bench.rows("Hot Lines").first(), hottestOf(report(join(inject("project"), TRACES))).line);
     await bench.run("DeepScope: Show in Flame Graph"); // not the command that the step names
     await bench.webview().locator("g.frame").first().waitFor();
     await bench.showTab("Welcome");

@@ -14,10 +14,12 @@ import msgspec
 from deepscope.errors import DeepScopeError
 from deepscope.records import Numbers, Profile
 from deepscope.records.ranks import merge_profiles
+from deepscope.report.below import below
 from deepscope.report.compare import comparison_text
 from deepscope.report.csv_report import csv_report
 from deepscope.report.folded import folded_report
 from deepscope.report.json_report import json_report
+from deepscope.report.line_report import line_json, line_text
 from deepscope.report.speedscope import speedscope_report
 from deepscope.report.tables import TABLES
 from deepscope.report.text import text_report
@@ -102,6 +104,10 @@ def judge_profile(profile: Profile) -> None:
         assert row.backward_device_ns <= row.self_device_ns <= row.total_device_ns, row
         assert row.python_cpu_ns + row.loader_wait_ns + row.blocked_ns == row.python_ns, row
         assert row.worker_cpu_ns <= row.worker_ns, row
+    for number in range(-1, len(profile.lines)):
+        own = profile.lines[number] if number >= 0 else profile.no_line
+        tree = below(profile, number)
+        assert (tree.total_device_ns, tree.backward_device_ns) == (own.self_device_ns, own.backward_device_ns), own
     encoded = msgspec.json.encode(profile)
     assert msgspec.json.decode(encoded, type=Profile) == profile
     _check_signs(msgspec.to_builtins(profile), "profile")
@@ -112,7 +118,7 @@ def _check_signs(value: object, where: str) -> None:
         for key, one in value.items():
             if key not in _SIGNED and key != "recording" and not where.endswith("evidence"):
                 _check_signs(one, f"{where}.{key}")
-    elif isinstance(value, list) and not where.endswith("call_tree"):
+    elif isinstance(value, list) and not where.endswith(("call_tree", "parts")):
         for number, one in enumerate(value):
             _check_signs(one, f"{where}[{number}]")
     elif isinstance(value, (int, float)):
@@ -130,6 +136,9 @@ def _make_everything(profile: Profile) -> None:
     again = msgspec.json.decode(msgspec.json.encode(profile), type=Profile)
     judge_profile(merge_profiles([profile, again]))
     index = ProfileIndex(profile)
+    for number in range(min(len(profile.lines), 3)):
+        line_text(profile, number, fold=True).encode("utf-8")
+        line_json(profile, number).encode("utf-8")
     for line in profile.lines[:20]:
         index.callers(line.file, line.line)
         index.text_of(line.file, line.line)

@@ -145,6 +145,28 @@ def test_one_step_is_a_part_of_the_whole(written: Path) -> None:
     assert (report["step"], report["totals"]["steps"], report["totals"]["device_ns"]) == (7, 1, 10_000)
 
 
+def test_one_line_opens_up_to_its_operators(written: Path) -> None:
+    lines = json.loads(run("report", str(written), "--format", "json").stdout)["lines"]
+    where = f"{Path(lines[0]['file']).name}:{lines[0]['line']}"
+    found = json.loads(run("report", str(written), "--line", where, "--format", "json").stdout)
+    assert found["line"] == lines[0]
+    assert found["below"]["total_device_ns"] == lines[0]["self_device_ns"]
+    assert [node["kind"] for node in found["below"]["children"]] == ["operator"]
+    text = run("report", str(written), "--line", where)
+    assert text.returncode == 0, text.stderr
+    assert found["below"]["children"][0]["name"] in text.stdout
+    assert run("report", str(written), "--line", where, "--format", "csv").stdout.startswith("depth,kind,name,")
+
+
+def test_a_line_that_is_not_there_is_told_with_those_that_are(written: Path) -> None:
+    assert "--line nowhere.py:1: no such file; the largest lines" in fails(
+        "report", str(written), "--line", "nowhere.py:1"
+    )
+    assert "such as model.py:70" in fails("report", "/nowhere/at/all", "--line", "model.py")
+    assert "neither --by nor --sort" in fails("report", str(written), "--line", "a.py:1", "--by", "step")
+    assert "--fold" in fails("report", str(written), "--fold")
+
+
 def test_a_reader_that_stops_reading_is_no_error(written: Path) -> None:
     process = subprocess.Popen(
         [*COMMAND, "report", str(written), "--by", "step", "--format", "json"],

@@ -8,9 +8,11 @@ from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.call_tree import call_tree
 from deepscope.analysis.tables.functions import function_table
 from deepscope.analysis.tables.kernels import kernel_table
+from deepscope.analysis.tables.library_lines import library_line_table
 from deepscope.analysis.tables.lines import line_table, no_line
 from deepscope.analysis.tables.modules import module_table
 from deepscope.analysis.tables.operators import operator_table
+from deepscope.analysis.tables.parts import all_parts, part_table
 from deepscope.analysis.tables.phases import phase_table
 from deepscope.analysis.tables.steps import step_table
 from deepscope.analysis.tables.totals import resolved, totals
@@ -37,6 +39,9 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
     files = _files(trace)
     texts = {path: source_lines(file.text) for path, file in files.items() if file.text is not None}
     lines, position = line_table(analysis, texts)
+    tree, number = call_tree(analysis, position)
+    all_of, all_places = all_parts(analysis)
+    parts, places = part_table(all_of, all_places, number)
     work = attribution.work
     return Profile(
         metric=work.metric,
@@ -51,7 +56,10 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
         kernels=kernel_table(trace, work, analysis.operator, analysis.extent),
         steps=step_table(analysis),
         phases=phase_table(analysis),
-        call_tree=call_tree(analysis, position),
+        call_tree=tree,
+        library_lines=library_line_table(analysis, all_of, all_places),
+        parts=parts,
+        places=places,
         findings=find_all(analysis),
         files=files,
         step=step,

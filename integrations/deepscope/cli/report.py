@@ -10,6 +10,8 @@ import click
 
 from deepscope.cli.options import load, output_option, reading_options
 from deepscope.cli.output import emit
+from deepscope.errors import OptionError
+from deepscope.report.line_choice import check_line, find_line
 from deepscope.report.tables import TABLES, table
 from deepscope.store import Profile
 
@@ -17,6 +19,7 @@ __all__ = ["rendered", "report"]
 
 PIPED_WIDTH = 120
 ROWS = 20
+PARTS = 40
 
 
 @click.command()
@@ -25,12 +28,23 @@ ROWS = 20
     "-n", "limit", type=click.IntRange(0), help=f"Rows to show, 0 for all.  [default: {ROWS}; json, csv: all]"
 )
 @click.option("--by", type=click.Choice(list(TABLES)), default="line", show_default=True, help="What the rows are.")
+@click.option("--line", "where", metavar="FILE:LINE", help="Only this line, with all that its time is made of.")
+@click.option("--fold", is_flag=True, help="With --line: modules that differ in a number alone become one.")
 @click.option("--sort", metavar="KEY", help="Key to sort by: self, total, forward, backward, cpu, wait, idle, …")
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 @reading_options
 @output_option
 def report(
-    *, path: str | None, limit: int | None, by: str, sort: str | None, form: str, output: str | None, **reading: Any
+    *,
+    path: str | None,
+    limit: int | None,
+    by: str,
+    where: str | None,
+    fold: bool,
+    sort: str | None,
+    form: str,
+    output: str | None,
+    **reading: Any,
 ) -> None:
     """Show the lines of code that cost the device time.
 
@@ -38,7 +52,37 @@ def report(
     runs.
     """
     table(by).check(sort)  # a wrong key is told before a long read
+    if where is not None:
+        if by != "line" or sort is not None:
+            raise OptionError("line", where, "neither --by nor --sort goes with it")
+        check_line(where)
+        emit(line_rendered(load(path, **reading), form, where, fold=fold, limit=limit, output=output), output)
+        return
+    if fold:
+        raise OptionError("fold", True, "goes with --line alone")
     emit(rendered(load(path, **reading), form, by=by, sort=sort, limit=limit, output=output), output)
+
+
+def line_rendered(
+    profile: Profile, form: str, where: str, *, fold: bool = False, limit: int | None = None, output: str | None = None
+) -> str:
+    """The report of the line that `where` means, as text for standard output or the file `output`."""
+    from deepscope.report import line_report
+    from deepscope.report.style import wants_color
+
+    line = find_line(profile, where)
+    if form == "json":
+        return line_report.line_json(profile, line, fold=fold) + "\n"
+    if form == "csv":
+        return line_report.line_csv(profile, line, fold=fold)
+    return line_report.line_text(
+        profile,
+        line,
+        fold=fold,
+        limit=PARTS if limit is None else limit,
+        width=shutil.get_terminal_size((PIPED_WIDTH, 0)).columns,
+        color=output is None and wants_color(sys.stdout),
+    )
 
 
 def rendered(

@@ -3,6 +3,7 @@
 A new field of a line is one line here (`numbers.py`), one place under `analysis/` that fills it, one that shows it.
 """
 
+from deepscope.records.below import Part, PartKind, Place
 from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.records.merging import RankSpread
 from deepscope.records.numbers import Numbers
@@ -27,8 +28,11 @@ __all__ = [
     "Module",
     "Numbers",
     "Operator",
+    "Part",
+    "PartKind",
     "Partner",
     "Phase",
+    "Place",
     "Profile",
     "RankSpread",
     "Remedy",

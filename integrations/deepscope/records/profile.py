@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from deepscope.records.below import Part, Place
 from deepscope.records.findings import Finding
 from deepscope.records.merging import First, Group, Largest, Sum, largest_first, left_out, merged_by, record, table
 from deepscope.records.numbers import Numbers
@@ -20,7 +21,7 @@ from deepscope.records.trace_info import SourceFile, TraceInfo
 
 __all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals"]
 
-PROFILE_FORMAT = 7
+PROFILE_FORMAT = 8
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -91,6 +92,8 @@ class Profile(msgspec.Struct, kw_only=True):
     lines: Annotated[list[Line], merged_by(table(*LINE_KEY, order=largest_first("self_device_ns")))]
     """By `self_device_ns`, largest first."""
     no_line: Annotated[Numbers, merged_by(record)]
+    library_lines: Annotated[list[Line], merged_by(table(*LINE_KEY, order=largest_first("self_device_ns")))] = []
+    """Recorded lines of libraries: device time, calls and launches below the user's lines, which own the work."""
     resolved: Annotated[Resolved, merged_by(record)]
     functions: Annotated[
         list[Function], merged_by(table("file", "line", "function", order=largest_first("self_device_ns")))
@@ -101,6 +104,10 @@ class Profile(msgspec.Struct, kw_only=True):
     steps: Annotated[list[Step], merged_by(table("number", order=attrgetter("number")))] = []
     phases: Annotated[list[Phase], merged_by(table("name"))] = []
     call_tree: Annotated[list[CallNode], merged_by(left_out)] = []
+    parts: Annotated[list[Part], merged_by(left_out)] = []
+    """What the work of the call tree's nodes is made of; a part stands before those below it."""
+    places: Annotated[list[Place], merged_by(left_out)] = []
+    """What the parts are."""
     findings: Annotated[list[Finding], merged_by(table("code", "file", "line", order=_by_saving))] = []
     """The largest saving first."""
     files: Annotated[dict[str, SourceFile], merged_by(_files)] = {}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 from deepscope.errors import IncomparableError
+from deepscope.records.below import Part, Place
 from deepscope.records.merging import Group, merge
 from deepscope.records.places import CallNode, Line
 from deepscope.records.profile import LINE_KEY, Profile
@@ -35,17 +36,20 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
     ranks = [profile.trace.ranks[0] if profile.trace.ranks else place for place, profile in enumerate(profiles)]
     merged = merge(Group(profiles, ranks, ranks))
     merged.totals.steps = len(merged.steps) or merged.totals.steps
-    merged.call_tree = _one_tree(profiles, merged.lines)
+    merged.call_tree, moved = _one_tree(profiles, merged.lines)
+    merged.parts, merged.places = _parts(profiles, moved)
     return merged
 
 
-def _one_tree(profiles: Sequence[Profile], lines: Sequence[Line]) -> list[CallNode]:
-    """Nodes with the same lines above them are one node."""
+def _one_tree(profiles: Sequence[Profile], lines: Sequence[Line]) -> tuple[list[CallNode], list[list[int]]]:
+    """Nodes with the same lines above them are one node; with it where each profile's nodes are in it."""
     line_places = {_line_key(line): place for place, line in enumerate(lines)}
     nodes: list[CallNode] = []
     places: dict[tuple[int, int], int] = {}
+    all_moved: list[list[int]] = []
     for profile in profiles:
         moved: list[int] = []
+        all_moved.append(moved)
         for node in profile.call_tree:  # a parent stands before its children
             parent = moved[node.parent] if node.parent >= 0 else -1
             line = line_places[_line_key(profile.lines[node.line])] if node.line >= 0 else -1
@@ -58,4 +62,25 @@ def _one_tree(profiles: Sequence[Profile], lines: Sequence[Line]) -> list[CallNo
             merged.self_cpu_ns += node.self_cpu_ns
             merged.backward_device_ns += node.backward_device_ns
             moved.append(place)
-    return nodes
+    return nodes, all_moved
+
+
+def _parts(profiles: Sequence[Profile], calls: Sequence[Sequence[int]]) -> tuple[list[Part], list[Place]]:
+    """Parts with the same parts above them are one part; `calls` says where each profile's call nodes are."""
+    parts: list[Part] = []
+    numbers: dict[tuple[int, int, int], int] = {}
+    places: dict[Place, int] = {}
+    for profile, call_of in zip(profiles, calls, strict=True):
+        place_of = [places.setdefault(place, len(places)) for place in profile.places]
+        moved: list[int] = []
+        for part in profile.parts:  # a parent stands before its parts
+            key = call_of[part.call], moved[part.parent] if part.parent >= 0 else -1, place_of[part.place]
+            number = numbers.setdefault(key, len(parts))
+            if number == len(parts):
+                parts.append(Part(*key))
+            merged = parts[number]
+            merged.self_device_ns += part.self_device_ns
+            merged.backward_device_ns += part.backward_device_ns
+            merged.calls += part.calls
+            moved.append(number)
+    return parts, list(places)

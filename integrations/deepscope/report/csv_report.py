@@ -11,7 +11,7 @@ from deepscope.report.event_names import readable
 from deepscope.report.tables import Table, table
 from deepscope.report.wording import printable
 
-__all__ = ["csv_report"]
+__all__ = ["cell", "csv_report"]
 
 _LABELLED = ("operator", "kernel")
 """Tables with the trace's own names; their last column has the readable names, as `label` in JSON."""
@@ -30,7 +30,7 @@ def csv_report(profile: Profile, *, by: str = "line", sort: str | None = None, l
     rows = chosen.rows(profile, sort=sort, limit=limit)
     if by in _LABELLED:
         writer.writerow((*chosen.scalars, "label"))
-        writer.writerows([*_cells(row, chosen), _cell(readable(row.name))] for row in rows)
+        writer.writerows([*_cells(row, chosen), cell(readable(row.name))] for row in rows)
         return stream.getvalue()
     writer.writerow(chosen.scalars)
     writer.writerows(_cells(row, chosen) for row in rows)
@@ -43,15 +43,15 @@ def csv_report(profile: Profile, *, by: str = "line", sort: str | None = None, l
             "in_compiled_region": False,
             "text": None,
         }
-        writer.writerow([_cell(getattr(profile.no_line, name, blank.get(name))) for name in chosen.scalars])
+        writer.writerow([cell(getattr(profile.no_line, name, blank.get(name))) for name in chosen.scalars])
     return stream.getvalue()
 
 
 def _cells(row: Any, chosen: Table) -> list[str | int]:
-    return [_cell(getattr(row, name)) for name in chosen.scalars]
+    return [cell(getattr(row, name)) for name in chosen.scalars]
 
 
-def _cell(value: str | int | bool | None) -> str | int:
+def cell(value: str | int | bool | None) -> str | int:
     """Flags as 0 and 1; a text that a spreadsheet would run as a formula gets an apostrophe in front.
 
     https://owasp.org/www-community/attacks/CSV_Injection

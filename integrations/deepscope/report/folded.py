@@ -5,25 +5,31 @@ https://github.com/brendangregg/FlameGraph#2-fold-stacks
 
 from __future__ import annotations
 
-from deepscope.records import Profile
-from deepscope.report.paths import call_tree, node_path
-from deepscope.report.places import short_path
+from deepscope.records import Place, Profile
+from deepscope.report.paths import Depth, stacks
+from deepscope.report.places import place_name, short_path
 from deepscope.report.wording import printable
 
 __all__ = ["folded_report"]
 
 
-def folded_report(profile: Profile) -> str:
-    """One line a call path with device time: `main (train.py:3);forward (net.py:9) 1200`."""
+def folded_report(profile: Profile, depth: Depth = "kernel") -> str:
+    """One line a call path with device time: `main (train.py:3);forward (net.py:9);aten::mm 1200`."""
     root = profile.trace.project_root
     names = [_frame(f"{line.function} ({short_path(line.file, root)}:{line.line})") for line in profile.lines]
     names.append("(no user line)")
-    tree = call_tree(profile)
-    return "".join(
-        f"{';'.join(names[line] for line in node_path(tree, place))} {node.self_device_ns}\n"
-        for place, node in enumerate(tree)
-        if node.self_device_ns
-    )
+    places = [_frame(_place(place, root)) for place in profile.places]
+    rows = []
+    for stack in stacks(profile, depth):
+        if stack.device_ns:
+            frames = [names[line] for line in stack.lines] + [places[place] for place in stack.places]
+            rows.append(f"{';'.join(frames)} {stack.device_ns}\n")
+    return "".join(rows)
+
+
+def _place(place: Place, root: str) -> str:
+    where = f" ({short_path(place.file, root)}:{place.line})" if place.kind == "library" and place.line else ""
+    return place_name(place.kind, place.name) + where
 
 
 def _frame(name: str) -> str:

@@ -11,7 +11,7 @@ from deepscope.records import Function, Kernel, Line, Operator, Profile, RankSpr
 from deepscope.report.event_names import readable
 from deepscope.report.tables import table
 
-__all__ = ["REPORT_FORMAT", "json_report", "report_object"]
+__all__ = ["REPORT_FORMAT", "json_report", "plain", "report_object"]
 
 REPORT_FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""
@@ -38,18 +38,19 @@ def report_object(profile: Profile, *, by: str = "line", sort: str | None = None
         "format": REPORT_FORMAT,
         "metric": profile.metric,
         "step": profile.step,
-        "trace": _plain(profile.trace),
-        "totals": _plain(profile.totals),
-        "resolved": {**_plain(profile.resolved), "ratio": profile.resolved.ratio},
-        "lines": [_plain(line) for line in lines],
-        "no_line": _plain(profile.no_line),
-        "findings": [_plain(finding) for finding in profile.findings],
+        "trace": plain(profile.trace),
+        "totals": plain(profile.totals),
+        "resolved": {**plain(profile.resolved), "ratio": profile.resolved.ratio},
+        "lines": [plain(line) for line in lines],
+        "no_line": plain(profile.no_line),
+        "findings": [plain(finding) for finding in profile.findings],
     }
-    report[chosen.key] = [_plain(row) for row in rows]
+    report[chosen.key] = [plain(row) for row in rows]
     return report
 
 
-def _plain(record: msgspec.Struct) -> dict[str, Any]:
+def plain(record: msgspec.Struct) -> dict[str, Any]:
+    """A record as the report shows it."""
     plain: dict[str, Any] = msgspec.to_builtins(record)
     # The cache keeps these records as arrays; the report names their fields.
     if isinstance(record, Line):

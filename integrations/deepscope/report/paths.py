@@ -1,12 +1,19 @@
-"""Call paths of a profile: for each node of its call tree the lines from the outermost inwards."""
+"""Call paths of a profile: for each node of its call tree the lines from the outermost inwards, and what is below."""
 
 from __future__ import annotations
 
-from deepscope.records import CallNode, Profile
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
-__all__ = ["call_tree", "node_path"]
+from deepscope.records import CallNode, PartKind, Profile
+
+__all__ = ["DEPTHS", "Depth", "Stack", "call_tree", "node_path", "stacks"]
 
 NO_LINE = -1
+
+Depth = Literal["line", "module", "library", "operator", "kernel"]
+DEPTHS: tuple[Depth, ...] = ("line", "module", "library", "operator", "kernel")
+"""How far down call paths are followed; each holds those before it."""
 
 
 def call_tree(profile: Profile) -> list[CallNode]:
@@ -28,3 +35,51 @@ def node_path(tree: list[CallNode], place: int) -> list[int]:
         path.append(tree[place].line)
         place = tree[place].parent
     return path[::-1]
+
+
+class Stack(NamedTuple):
+    """A call path down to its work, and the time of the work that lies in nothing below."""
+
+    lines: list[int]
+    """Indices into `Profile.lines`, the outermost first; -1 for work that reached no line."""
+    places: list[int]
+    """Indices into `Profile.places`, the outermost first."""
+    device_ns: int
+    backward_device_ns: int
+    cpu_ns: int
+    """Of the line itself: what is below it has none of its own."""
+
+
+def stacks(profile: Profile, depth: Depth = "kernel") -> Iterator[Stack]:
+    """All call paths with any time, down to `depth`; what lies deeper is a part of what holds it."""
+    shown = _shown(depth)
+    below: dict[int, list[tuple[list[int], int, int]]] = {}
+    paths: list[list[int]] = []
+    for part in profile.parts if depth != "line" else []:  # a parent stands before its parts
+        path = paths[part.parent] if part.parent >= 0 else []
+        if profile.places[part.place].kind in shown:
+            path = [*path, part.place]
+        paths.append(path)
+        if path and (part.self_device_ns or part.backward_device_ns):
+            below.setdefault(part.call, []).append((path, part.self_device_ns, part.backward_device_ns))
+    tree = call_tree(profile)
+    for place, node in enumerate(tree):
+        lines = node_path(tree, place)
+        found = below.get(place, [])
+        device = node.self_device_ns - sum(time for _, time, _ in found)
+        backward = node.backward_device_ns - sum(time for _, _, time in found)
+        if device or backward or node.self_cpu_ns:
+            yield Stack(lines, [], device, backward, node.self_cpu_ns)
+        for path, time, back in found:
+            yield Stack(lines, path, time, back, 0)
+
+
+def _shown(depth: Depth) -> frozenset[PartKind]:
+    kinds: dict[Depth, tuple[PartKind, ...]] = {
+        "line": (),
+        "module": ("module",),
+        "library": ("module", "library"),
+        "operator": ("module", "library", "operator", "other"),
+        "kernel": ("module", "library", "operator", "kernel", "other"),
+    }
+    return frozenset(kinds[depth])

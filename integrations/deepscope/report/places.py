@@ -8,10 +8,12 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from deepscope.records import Line, Profile
+from deepscope.records import Line, PartKind, Profile
+from deepscope.report.event_names import readable
+from deepscope.report.wording import printable
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["Sources", "short_path"]
+__all__ = ["Sources", "place_name", "short_path"]
 
 _INSTALLED = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
 
@@ -32,6 +34,13 @@ def _below(path: str, root: str) -> str:
     if path.startswith(root) and path[len(root) : len(root) + 1] in {"/", "\\"}:
         return path[len(root) + 1 :]
     return ""
+
+
+def place_name(kind: PartKind, name: str) -> str:
+    """What a part of a line's work is, safe to print."""
+    if kind == "other":
+        return "(other)"
+    return printable(readable(name) if kind in {"operator", "kernel"} else name)
 
 
 class Sources:

@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from deepscope.records import CallNode, Profile
-from deepscope.report.paths import call_tree, node_path
-from deepscope.report.places import short_path
+from deepscope.records import Place, Profile
+from deepscope.report.paths import Depth, Stack, stacks
+from deepscope.report.places import place_name, short_path
 from deepscope.report.wording import printable
 
 __all__ = ["speedscope_report"]
@@ -19,19 +19,21 @@ __all__ = ["speedscope_report"]
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
-def speedscope_report(profile: Profile) -> str:
+def speedscope_report(profile: Profile, depth: Depth = "kernel") -> str:
     """Sampled profiles of device time (all, and that of backward alone) and of CPU time, one sample a call path."""
     frames: list[dict[str, Any]] = [
         {"name": printable(line.function), "file": line.file, "line": line.line} for line in profile.lines
     ]
     frames.append({"name": "(no user line)"})
+    frames += map(_frame, profile.places)
     device = "device time" if profile.metric == "device" else "operators' CPU time"
-    views: list[tuple[str, Callable[[CallNode], int]]] = [
-        (device, lambda node: node.self_device_ns),
-        (f"{device}, backward", lambda node: node.backward_device_ns),
-        ("CPU time of the lines", lambda node: node.self_cpu_ns),
+    views: list[tuple[str, Callable[[Stack], int]]] = [
+        (device, lambda stack: stack.device_ns),
+        (f"{device}, backward", lambda stack: stack.backward_device_ns),
+        ("CPU time of the lines", lambda stack: stack.cpu_ns),
     ]
-    profiles = [_sampled(profile, name, weight) for name, weight in views]
+    found = list(stacks(profile, depth))
+    profiles = [_sampled(found, len(profile.lines), name, weight) for name, weight in views]
     return json.dumps(
         {
             "$schema": SCHEMA,
@@ -44,17 +46,24 @@ def speedscope_report(profile: Profile) -> str:
     )
 
 
-def _sampled(profile: Profile, name: str, weight: Callable[[CallNode], int]) -> dict[str, Any]:
-    tree = call_tree(profile)
-    no_line = len(profile.lines)
-    places = [place for place, node in enumerate(tree) if weight(node)]
-    weights = [weight(tree[place]) for place in places]
+def _frame(place: Place) -> dict[str, Any]:
+    where = {"file": place.file, "line": place.line} if place.file and place.line else {}
+    return {"name": place_name(place.kind, place.name), **where}
+
+
+def _sampled(found: list[Stack], no_line: int, name: str, weight: Callable[[Stack], int]) -> dict[str, Any]:
+    """`no_line` is the frame of work that reached no line; those of places stand after it."""
+    chosen = [stack for stack in found if weight(stack)]
+    weights = [weight(stack) for stack in chosen]
     return {
         "type": "sampled",
         "name": name,
         "unit": "nanoseconds",
         "startValue": 0,
         "endValue": sum(weights),
-        "samples": [[no_line if line < 0 else line for line in node_path(tree, place)] for place in places],
+        "samples": [
+            [*(no_line if line < 0 else line for line in stack.lines), *(no_line + 1 + place for place in stack.places)]
+            for stack in chosen
+        ],
         "weights": weights,
     }

@@ -44,7 +44,7 @@ class Kind(IntEnum):
     PYTHON_FUNCTION = 1
     """A frame of torch's own `with_stack` recording."""
     LINE_SCOPE = 2
-    """One run of one user line, recorded by DeepScope (category `python_line`)."""
+    """One run of one line, the user's or a library's, recorded by DeepScope (category `python_line`)."""
     MODULE_SCOPE = 3
     """One call of an `nn.Module`, recorded by DeepScope (category `python_module`)."""
     OPERATOR = 4
@@ -92,6 +92,8 @@ class Scope:
     """Module scopes: the Python module that defines the class (`torch.nn.modules.linear`)."""
     lowered: str = ""
     """Line scopes: what the line stands for where detail was lowered, `loop` or `function`; "" for itself."""
+    library: bool = False
+    """Line scopes: whether the line is an installed package's, which owns nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,4 +202,18 @@ class Trace:
     @property
     def has_line_scopes(self) -> bool:
         """Whether lines in this trace are exact."""
-        return bool((self.events.kind == Kind.LINE_SCOPE).any())
+        return bool(self.user_lines.any())
+
+    @property
+    def user_lines(self) -> npt.NDArray[np.bool_]:
+        """Which events are runs of lines of the user's, as recorded by DeepScope; shape (n,)."""
+        return np.asarray((self.events.kind == Kind.LINE_SCOPE) & ~self._of_library()[self.events.scope])
+
+    @property
+    def library_lines(self) -> npt.NDArray[np.bool_]:
+        """Which events are runs of lines of installed packages, as recorded by DeepScope; shape (n,)."""
+        return np.asarray((self.events.kind == Kind.LINE_SCOPE) & self._of_library()[self.events.scope])
+
+    def _of_library(self) -> npt.NDArray[np.bool_]:
+        """By scope; the last place is for events without one."""
+        return np.array([scope.library for scope in self.scopes] + [False])

@@ -11,6 +11,7 @@ from deepscope.trace.model import Kind
 __all__ = [
     "CONVOLUTIONS",
     "Frame",
+    "evaluated_node",
     "is_backward_node",
     "is_backward_root",
     "is_cache_lookup",
@@ -24,6 +25,7 @@ __all__ = [
     "kind_of",
     "parse_call_stack",
     "parse_frame",
+    "stepped_optimizer",
 ]
 
 # libkineto/src/ActivityType.cpp, its first release's names (Operator, Runtime, …), torch_npu's and DeepScope's own.
@@ -105,6 +107,15 @@ def _mtia_kind(name: str) -> Kind:
     return Kind.MEMCPY if name == "dma_request" else Kind.KERNEL
 
 
+_OPTIMIZER_STEP = re.compile(r"Optimizer\.step#(\w+)\.step")
+
+
+def stepped_optimizer(name: str) -> str | None:
+    """The class of the optimizer whose `step` torch opened this span around; None for any other span."""
+    match = _OPTIMIZER_STEP.fullmatch(name)
+    return match[1] if match else None
+
+
 _LIBRARIES = ("nccl", "rccl", "msccl", "hccl", "hcom_", "oneccl", "c10d::", "gloo:")
 _KINDS_OF_COLLECTIVE = re.compile(
     r"(?:^|[^a-z])(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device_reduce)"
@@ -159,6 +170,11 @@ _NODE = re.compile(r"(?!aclnn)(?:[\w.<>]+Backwards?\d*|torch::autograd::.+|.*Dif
 def is_backward_root(name: str) -> bool:
     """Whether autograd's engine opened this span: everything below it is backward work."""
     return name.startswith(_EVALUATE)
+
+
+def evaluated_node(name: str) -> str:
+    """The autograd node that a span of the engine evaluates; any other name as it is."""
+    return name.removeprefix(_EVALUATE)
 
 
 def is_backward_node(name: str) -> bool:

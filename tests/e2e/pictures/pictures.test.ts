@@ -42,8 +42,7 @@ describe("pictures", () => {
   const hover = async (): Promise<void> => {
     await bench.goToLine(hottest.line);
     await bench.hint(code);
-    await bench.codeLine(code).locator("span > span").filter({ hasText: "return" }).first().hover();
-    await bench.page.locator(".monaco-hover:visible").filter({ hasText: "backward" }).waitFor();
+    await bench.hover(code, "backward");
   };
 
   it("the editor, dark", async () => {

@@ -2,6 +2,7 @@
 
 import { chromium, type BrowserServer } from "playwright-core";
 import { CHROMIUM } from "./surroundings";
+import { WAIT_MS } from "./waits";
 
 const FLAGS = [
   "--headless",
@@ -17,5 +18,5 @@ const FLAGS = [
 ];
 
 export function startBrowser(): Promise<BrowserServer> {
-  return chromium.launchServer({ executablePath: CHROMIUM, args: FLAGS });
+  return chromium.launchServer({ executablePath: CHROMIUM, args: FLAGS, timeout: WAIT_MS });
 }

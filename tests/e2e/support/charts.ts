@@ -18,6 +18,12 @@ const STAND_IN = `
   };
 `;
 
+/** Runs in the page: whether the charts are Google's own; undefined while there are none. */
+export function isGooglesHere(): boolean | undefined {
+  const { google } = window as unknown as { google?: { isGoogles?: boolean } };
+  return google === undefined ? undefined : google.isGoogles === true;
+}
+
 /** The network as it is where Google can be reached; answers a function that takes it away. */
 export async function googleReached(context: BrowserContext): Promise<() => Promise<void>> {
   await context.route(LOADER, (route) => route.fulfill({ contentType: "text/javascript", body: STAND_IN }));

@@ -1,14 +1,14 @@
 /** A code-server of its own for a test, in folders of its own, and its end. */
 
 import { spawn, type ChildProcess, type ChildProcessByStdio } from "node:child_process";
-import { createWriteStream, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createWriteStream, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { scratch } from "./recorded";
 import { CODE_SERVER, NODE, OUTPUT, PYTHON } from "./surroundings";
+import { WAIT_MS } from "./waits";
 
-const START_MS = 120_000;
 const QUIET = {
   "workbench.startupEditor": "none",
   "telemetry.telemetryLevel": "off",
@@ -20,6 +20,7 @@ const QUIET = {
   "workbench.reduceMotion": "on",
   "files.autoSave": "off",
   "editor.minimap.enabled": false,
+  "editor.quickSuggestions": { other: "off", comments: "off", strings: "off" }, // Enter would take a word in place of a new line
   "deepscope.interpreter": PYTHON,
 };
 
@@ -119,7 +120,7 @@ export class Editor {
 /** The port that the system gave to code-server, once it listens there. */
 function portOf(child: ChildProcessByStdio<null, Readable, Readable>): Promise<number> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`code-server did not listen within ${START_MS / 1000} s`)), START_MS);
+    const timer = setTimeout(() => reject(new Error(`code-server did not listen within ${WAIT_MS / 1000} s`)), WAIT_MS);
     createInterface(child.stdout).on("line", (line) => {
       const port = /listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1];
       if (port !== undefined) {
@@ -144,8 +145,11 @@ function endGroup(child: ChildProcess): void {
 
 function writeSettings(data: string, settings: Readonly<Record<string, unknown>>): void {
   for (const folder of ["User", "Machine"]) {
+    const file = join(data, folder, "settings.json");
     mkdirSync(join(data, folder), { recursive: true });
-    writeFileSync(join(data, folder, "settings.json"), JSON.stringify({ ...QUIET, ...settings }, undefined, 2));
+    // Whole at once: an editor that read an empty file would follow that for a moment.
+    writeFileSync(`${file}.part`, JSON.stringify({ ...QUIET, ...settings }, undefined, 2));
+    renameSync(`${file}.part`, file);
   }
 }
 

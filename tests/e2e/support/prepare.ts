@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
 import { startBrowser } from "./browser";
-import { recordMeanwhile, scratch } from "./recorded";
+import { record, scratch } from "./recorded";
 import { CODE_SERVER, NODE, OUTPUT, REPOSITORY, VSIX } from "./surroundings";
 
 declare module "vitest" {
@@ -42,7 +42,7 @@ export default async function prepare(project: TestProject): Promise<() => Promi
   };
   const given = process.env["DEEPSCOPE_E2E_PROJECT"];
   const recorded = given ?? join(path, "recorded");
-  await Promise.all([installAll(), given === undefined ? recordMeanwhile(recorded, 8) : undefined]);
+  await Promise.all([installAll(), given === undefined ? record(recorded, 8) : undefined]);
   project.provide("project", recorded);
   project.provide("extensions", extensions);
   project.provide("extensionsWithPython", withPython);

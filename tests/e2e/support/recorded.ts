@@ -30,21 +30,9 @@ export interface Report {
 }
 
 /** Trains the demo's model with `Trainer(profiler="deep")` in a folder. */
-export function record(folder: string, steps = 8): void {
+export async function record(folder: string, steps: number): Promise<void> {
   mkdirSync(folder, { recursive: true });
-  execFileSync(PYTHON, demo(folder, steps), {
-    stdio: ["ignore", "ignore", "pipe"], // its words stand in the error, if there is one
-  });
-}
-
-/** The same while a test looks at what happens meanwhile: a message is gone again after some seconds. */
-export async function recordMeanwhile(folder: string, steps: number): Promise<void> {
-  mkdirSync(folder, { recursive: true });
-  await promisify(execFile)(PYTHON, demo(folder, steps));
-}
-
-function demo(folder: string, steps: number): string[] {
-  return ["-m", "deepscope", "demo", "--folder", folder, "--steps", String(steps), "--batch-size", "8"];
+  await promisify(execFile)(PYTHON, ["-m", "deepscope", "demo", "--folder", folder, "--steps", String(steps), "--batch-size", "8"]);
 }
 
 export function report(path: string): Report {

@@ -19,8 +19,11 @@ export const CODE_SERVER = required(
 export const CHROMIUM = required("DEEPSCOPE_E2E_CHROMIUM", "/usr/bin/chromium");
 export const VSIX = required("DEEPSCOPE_VSIX", join(REPOSITORY, "vscode-extension", "deepscope.vsix"));
 
-/** Pictures and logs of the last run: build output. */
-export const OUTPUT = join(REPOSITORY, "build", "e2e");
+/** Whether files are tried once more: scripts/test-extension. */
+export const IS_AGAIN = process.env["DEEPSCOPE_E2E_FILES"] !== undefined;
+
+/** Pictures and logs of the last run: build output. Those of the second time lie beside those of the first. */
+export const OUTPUT = join(REPOSITORY, "build", "e2e", ...(IS_AGAIN ? ["again"] : []));
 
 function required(variable: string, fallback: string): string {
   const path = process.env[variable] ?? fallback;

@@ -6,11 +6,7 @@ import { inject, TestRunner } from "vitest";
 import { Editor, type EditorOptions } from "./editor";
 import { PROGRAM } from "./recorded";
 import { OUTPUT } from "./surroundings";
-
-/** How long a test waits for what it names: a loaded machine with two cores takes its time. */
-const WAIT_MS = 90_000;
-/** How long one attempt takes at most where there may be another. */
-const ATTEMPT_MS = 15_000;
+import { ATTEMPT_MS, attempts, WAIT_MS } from "./waits";
 
 export class Workbench {
   /** Those that are open now. */
@@ -24,14 +20,28 @@ export class Workbench {
 
   static async open(options: EditorOptions & { readonly viewport?: { readonly width: number; readonly height: number } }): Promise<Workbench> {
     const editor = await Editor.start(options);
-    const browser = await chromium.connect(inject("browser"));
-    const context = await browser.newContext({ viewport: options.viewport ?? { width: 1500, height: 900 }, reducedMotion: "reduce" });
+    let browser: Browser | undefined;
+    try {
+      browser = await chromium.connect(inject("browser"), { timeout: WAIT_MS });
+      return await Workbench.openIn(browser, editor, options.viewport);
+    } catch (error) {
+      for (const bench of Workbench.opened) {
+        await bench.pictureOfFailure("to open");
+      }
+      await browser?.close();
+      editor.end();
+      throw error;
+    }
+  }
+
+  private static async openIn(browser: Browser, editor: Editor, viewport = { width: 1500, height: 900 }): Promise<Workbench> {
+    const context = await browser.newContext({ viewport, reducedMotion: "reduce" });
     context.setDefaultTimeout(WAIT_MS);
     const page = await context.newPage();
     await page.goto(editor.url);
-    await page.locator(".monaco-workbench .statusbar").waitFor();
     const bench = new Workbench(editor, browser, page);
     Workbench.opened.add(bench);
+    await page.locator(".monaco-workbench .statusbar").waitFor();
     return bench;
   }
 
@@ -90,8 +100,10 @@ export class Workbench {
   }
 
   async goToLine(line: number): Promise<void> {
-    await this.quickly("Control+G", `:${line}`);
-    await this.atLine(line);
+    await attempts(async () => {
+      await this.quickly("Control+G", `:${line}`);
+      await this.atLine(line, ATTEMPT_MS);
+    });
   }
 
   /** Runs a command of the palette by its title. */
@@ -106,24 +118,17 @@ export class Workbench {
    */
   private async quickly(key: string, typed: string, row?: string): Promise<void> {
     const input = this.page.locator(".quick-input-widget:visible input").first();
-    for (let left = 4; ; left -= 1) {
-      try {
-        await this.page.keyboard.press(key);
-        await input.fill(typed, { timeout: ATTEMPT_MS });
-        const rows = this.page.locator(".quick-input-list .monaco-list-row");
-        if (row === undefined) {
-          await this.page.keyboard.press("Enter");
-        } else {
-          await rows.filter({ hasText: row }).first().click({ timeout: ATTEMPT_MS });
-        }
-        return;
-      } catch (error) {
-        if (left === 0) {
-          throw error;
-        }
-        await this.page.keyboard.press("Escape");
+    const once = async (): Promise<void> => {
+      await this.page.keyboard.press(key);
+      await input.fill(typed, { timeout: ATTEMPT_MS });
+      const rows = this.page.locator(".quick-input-list .monaco-list-row");
+      if (row === undefined) {
+        await this.page.keyboard.press("Enter");
+      } else {
+        await rows.filter({ hasText: row }).first().click({ timeout: ATTEMPT_MS });
       }
-    }
+    };
+    await attempts(once, () => this.page.keyboard.press("Escape"));
   }
 
   /** Runs a task by the name that the list of tasks has for it, or the list of those of our type. */
@@ -147,8 +152,46 @@ export class Workbench {
   }
 
   /** Waits until the cursor stands on a line (from 1). */
-  async atLine(line: number): Promise<void> {
-    await this.page.locator("#status\\.editor\\.selection").filter({ hasText: new RegExp(`Ln ${line},`) }).waitFor();
+  async atLine(line: number, timeout = WAIT_MS): Promise<void> {
+    await this.page.locator("#status\\.editor\\.selection").filter({ hasText: new RegExp(`Ln ${line},`) }).waitFor({ timeout });
+  }
+
+  /** Clicks what leads to a line (from 1). What was drawn anew between the look and the click is clicked once more. */
+  async jump(from: Locator, line: number): Promise<void> {
+    await from.waitFor();
+    await attempts(async () => {
+      await from.click({ timeout: ATTEMPT_MS });
+      await this.atLine(line, ATTEMPT_MS);
+    });
+  }
+
+  /** The hover on the first word of a line, once it holds a text; the mouse goes away and comes again until it does. */
+  async hover(code: string, text: string): Promise<Locator> {
+    const hover = this.page.locator(".monaco-hover:visible").filter({ hasText: text }).first();
+    const word = this.codeLine(code).locator("span > span").filter({ hasText: /^\w+/.exec(code)?.[0] ?? code }).first();
+    await attempts(
+      async () => {
+        await word.hover({ timeout: ATTEMPT_MS });
+        await hover.waitFor({ timeout: ATTEMPT_MS });
+      },
+      () => this.page.mouse.move(0, 0),
+    );
+    return hover;
+  }
+
+  /** Has the editor show the hover at its cursor, until something is in it. */
+  async showHover(inside: Locator): Promise<void> {
+    await attempts(async () => {
+      await this.run("Show or Focus Hover");
+      await inside.waitFor({ timeout: ATTEMPT_MS });
+    });
+  }
+
+  /** Closes hovers, so that the next one is a new one. */
+  async closeHover(): Promise<void> {
+    await this.page.mouse.move(0, 0);
+    await this.page.keyboard.press("Escape");
+    await this.page.locator(".monaco-hover:visible").first().waitFor({ state: "hidden" });
   }
 
   /** The line of the text editor whose code contains a text. */
@@ -173,9 +216,12 @@ export class Workbench {
 
   /** Chooses in the context menu of a row. */
   async chooseFromMenu(row: Locator, name: string): Promise<void> {
-    await row.click({ button: "right" });
     const item = this.page.getByRole("menuitem", { name, exact: true });
-    await item.waitFor();
+    await row.waitFor();
+    await attempts(async () => {
+      await row.click({ button: "right", timeout: ATTEMPT_MS });
+      await item.waitFor({ timeout: ATTEMPT_MS });
+    });
     // A menu that has just opened takes no click: the one that opened it might have slipped.
     for (let left = 20; left > 0 && (await item.isVisible()); left -= 1) {
       await item.click({ timeout: ATTEMPT_MS }).catch(() => undefined);
@@ -189,8 +235,17 @@ export class Workbench {
     return this.page.locator(".pane").filter({ has: this.page.locator(".pane-header", { hasText: view }) }).locator(".monaco-list-row");
   }
 
+  /** Messages at the edge of the window. Each goes away by itself after some seconds. */
   notification(text: string | RegExp): Locator {
     return this.page.locator(".notification-toast").filter({ hasText: text });
+  }
+
+  /** Waits for a message, and keeps it by the mouse: while that is on it, it does not go away. */
+  async told(text: string | RegExp, timeout = WAIT_MS): Promise<Locator> {
+    const message = this.notification(text).first();
+    await message.waitFor({ timeout });
+    await message.locator(".notification-list-item-message").hover();
+    return message;
   }
 
   /** TensorBoard's page in the dashboard. */

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from deepscope.records import Profile
+from deepscope.report.below import below
 from trace_builder import BACKWARD, TraceBuilder
 
 FILE = "/home/me/train.py"
@@ -75,7 +76,8 @@ def random_run(seed: int) -> TraceBuilder:
 def comparable(profile: Profile) -> dict[str, Any]:
     """All numbers; rows that tie may stand in any order."""
     found = msgspec.to_builtins(profile)
-    del found["trace"], found["call_tree"]
+    del found["trace"], found["call_tree"], found["parts"], found["places"]
+    found["trees"] = [below(profile, line) for line in range(-1, len(profile.lines))]
     for step in found["steps"]:
         del step["start_ns"]
     return {k: sorted(v, key=repr) if isinstance(v, list) else v for k, v in found.items()}

@@ -6,8 +6,9 @@ from collections import Counter
 import pytest
 
 import built_profiles
-from deepscope.records import Profile
+from deepscope.records import Part, Place, Profile
 from deepscope.report.folded import folded_report
+from deepscope.report.paths import Depth
 from deepscope.report.speedscope import speedscope_report
 
 
@@ -17,7 +18,27 @@ def flat() -> Profile:
     return profile
 
 
+def opened() -> Profile:
+    """Parts below two of the call tree's nodes; the second's do not sum to it, as in a profile of other makers."""
+    profile = built_profiles.training()
+    profile.places = [
+        Place("module", "net.attention", built_profiles.MODEL, 30),
+        Place("operator", "aten::mm"),
+        Place("kernel", "void gemm<float>(float*)"),
+        Place("other", ""),
+    ]
+    profile.parts = [
+        Part(1, -1, 0),
+        Part(1, 0, 1, 10_000_000, 10_000_000, 1),
+        Part(1, 1, 2, 37_000_000, 20_000_000, 2),
+        Part(1, -1, 3, 3_000_000, 0, 3),
+        Part(2, -1, 1, 5_000_000, 5_000_000, 1),
+    ]
+    return profile
+
+
 PROFILES = {
+    "opened": opened(),
     "training": built_profiles.training(),
     "flat": flat(),
     "cpu": built_profiles.cpu_only(),
@@ -67,6 +88,29 @@ def test_a_folded_stack_reads_from_the_outermost_line() -> None:
     first, second = folded_report(built_profiles.training()).splitlines()[:2]
     assert first == "main (train.py:5) 12000000"
     assert second == "main (train.py:5);Net.forward (nets/model.py:42) 50000000"
+
+
+@pytest.mark.parametrize(
+    ("depth", "stacks"),
+    [
+        ("line", [("", 50)]),
+        ("module", [("", 3), (";net.attention", 47)]),
+        ("operator", [(";net.attention;aten::mm", 10 + 37), (";(other)", 3)]),
+        ("kernel", [(";net.attention;aten::mm", 10), (";net.attention;aten::mm;gemm<float>", 37), (";(other)", 3)]),
+    ],
+)
+def test_paths_go_below_their_line_as_far_as_asked(depth: Depth, stacks: list[tuple[str, int]]) -> None:
+    path = "main (train.py:5);Net.forward (nets/model.py:42)"
+    found: Counter[str] = Counter()
+    for line in folded_report(opened(), depth).splitlines():
+        stack, _, weight = line.rpartition(" ")
+        if stack == path or (stack.startswith(f"{path};") and "数える" not in stack):
+            found[stack.removeprefix(path)] += int(weight)
+    assert found == {stack: time * built_profiles.MS for stack, time in stacks}
+    document = json.loads(speedscope_report(opened(), depth))
+    assert [one["endValue"] for one in document["profiles"]] == [
+        one["endValue"] for one in json.loads(speedscope_report(opened(), "line"))["profiles"]
+    ]
 
 
 def test_a_semicolon_in_a_name_does_not_split_a_frame() -> None:

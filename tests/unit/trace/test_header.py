@@ -58,7 +58,11 @@ FULL = Header(
     call_stacks=CallStackAccount(4, 3, 64, 1),
     lines=LineAccount(backend="settrace", entries=9, cost_ns=1.5, over_budget=[(0, 7)], lowered=[(0, "loop")]),
     files=[File("/p/a.py", "ab", "x = 1\n"), File("/lib/b.py")],
-    scopes=[ScopeRow(0, 0, 12, "main", 3), ScopeRow(1, 1, 0, "Linear", 0, "encoder.fc", "torch.nn")],
+    scopes=[
+        ScopeRow(0, 0, 12, "main", 3),
+        ScopeRow(0, 1, 7, "forward", 5, library=True),
+        ScopeRow(1, 1, 0, "Linear", 0, "encoder.fc", "torch.nn"),
+    ],
     workers=[Worker(8, 0, 2, [WorkerLine(0, 12, "main", 500, 2, 400)], 900)],
     compiled=CompiledCode(
         [CompiledGraph("fabc", [CompiledKernel("triton_poi_fused_add_0", [(0, 2), (1, 1)])])],

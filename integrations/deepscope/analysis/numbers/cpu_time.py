@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, position_in, self_values
+from deepscope.analysis.algebra.ancestry import nearest, nearest_to, position_in, self_values
 from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.selection import Columns, by_line, of_kind
+from deepscope.analysis.algebra.selection import Columns, Mask, by_line, of_kind
 from deepscope.analysis.numbers.off_cpu import waiting_ns
 from deepscope.analysis.numbers.recording_cost import cost_of_entry_ns
 from deepscope.analysis.ownership.calls import CallForest
@@ -55,17 +55,17 @@ def cpu_time(
         path = np.where(calls.backward, 0, owners.path)[operators.nodes]
         np.add.at(self_by_path, path[counted], operators.self_ns[counted])
         nothing = np.zeros(len(scopes.locations) + 1, np.int64)
-        return CpuTime(self_by_path, _columns(0, nothing, nothing, nothing, nothing))
+        return CpuTime(self_by_path, _columns(nothing, nothing, nothing, nothing, nothing))
     own, columns = _of_runs(trace, runs, scopes, calls.parent, extent)
     np.add.at(self_by_path, runs.path, own)
     self_by_path[0] = _without_line_ns(trace.events, operators, owners.open_scope, extent)
     return CpuTime(self_by_path, columns)
 
 
-def _columns(cost_ns: int, calls: Int64, python: Int64, loader_wait: Int64, blocked: Int64) -> Columns:
+def _columns(calls: Int64, recording: Int64, python: Int64, loader_wait: Int64, blocked: Int64) -> Columns:
     return {
         "calls": calls,
-        "recording_ns": calls * cost_ns,
+        "recording_ns": recording,
         "python_ns": python,
         "python_cpu_ns": python - loader_wait - blocked,
         "loader_wait_ns": loader_wait,
@@ -79,23 +79,34 @@ def _of_runs(trace: Trace, runs: LineRuns, scopes: Scopes, parent: Int64, extent
     start = events.start_ns[runs.nodes]
     within = self_values(_nested_ns(start, events.end_ns[runs.nodes], runs.caller, extent), runs.caller)
     entered = extent.holds(start)
-    cost_ns = cost_of_entry_ns(trace, scopes)
-    recording = cost_ns * entered
+    counted = scopes.marks | of_kind(trace, Kind.OPERATOR, Kind.RUNTIME)
+    entry_ns = cost_of_entry_ns(trace, scopes)
+    library = extent.holds(events.start_ns[runs.library])
+    # In an operator that is written in Python lines of a library may run, too.
+    in_python = library & scopes.marks[nearest_to(runs.library, parent, counted)]
+    recording, in_python_ns = (
+        entry_ns * (entered + np.bincount(runs.library_caller[which], minlength=len(runs.nodes)))
+        for which in (library, in_python)
+    )
     own = np.maximum(within - recording, 0)
-    outside = _outside_calls_ns(trace, runs, scopes, parent, extent)
-    python = np.minimum(np.maximum(outside - recording, 0), own)
+    outside = _outside_calls_ns(trace, runs, scopes, parent=parent, counted=counted, extent=extent)
+    python = np.minimum(np.maximum(outside - in_python_ns, 0), own)
     in_calls = np.maximum(within - outside, 0)
     loader_wait, blocked = waiting_ns(trace, runs.nodes, python, in_calls, extent)
-    values = (entered.astype(np.int64), python, loader_wait, blocked)
-    return own, _columns(cost_ns, *(by_line(runs.location, len(scopes.locations), of) for of in values))
+    values = (entered.astype(np.int64), recording, python, loader_wait, blocked)
+    return own, _columns(*(by_line(runs.location, len(scopes.locations), of) for of in values))
 
 
-def _outside_calls_ns(trace: Trace, runs: LineRuns, scopes: Scopes, parent: Int64, extent: Extent) -> Int64:
-    """Time in each run of a line when no operator, no runtime call and no other run was open in it; shape (k,)."""
+def _outside_calls_ns(
+    trace: Trace, runs: LineRuns, scopes: Scopes, *, parent: Int64, counted: Mask, extent: Extent
+) -> Int64:
+    """Time in each run of a line when no operator, no runtime call and no other run was open in it; shape (k,).
+
+    `counted` are all of these, shape (n,).
+    """
     if scopes.source != "scopes":
         return np.zeros(len(runs.nodes), np.int64)
     events = trace.events
-    counted = scopes.marks | of_kind(trace, Kind.OPERATOR, Kind.RUNTIME)
     nodes = np.flatnonzero(counted)
     callers = position_in(nodes, pick(nearest(parent, counted), parent[nodes]), len(events))
     outside = self_values(_nested_ns(events.start_ns[nodes], events.end_ns[nodes], callers, extent), callers)

@@ -47,10 +47,10 @@ class RecordingCost:
 
 
 def recording_cost(trace: Trace, scopes: Scopes, runs: LineRuns, training_thread: int) -> RecordingCost:
-    """The cost of all runs of lines on the training thread."""
-    here = np.flatnonzero(trace.events.thread[runs.nodes] == training_thread)
-    start = trace.events.start_ns[runs.nodes[here]]
+    """The cost of all runs of lines on the training thread; those of library lines count where they were called."""
+    entered = np.concatenate((runs.nodes, runs.library))
+    location = np.concatenate((runs.location, runs.location[runs.library_caller]))
+    here = np.flatnonzero(trace.events.thread[entered] == training_thread)
+    start = trace.events.start_ns[entered[here]]
     order = np.argsort(start, kind="stable")
-    return RecordingCost(
-        cost_of_entry_ns(trace, scopes), start[order], runs.location[here[order]], len(scopes.locations)
-    )
+    return RecordingCost(cost_of_entry_ns(trace, scopes), start[order], location[here[order]], len(scopes.locations))

@@ -9,6 +9,7 @@ import numpy as np
 
 from deepscope.analysis.algebra.ancestry import nearest, nearest_to
 from deepscope.analysis.algebra.selection import Mask, named, of_kind
+from deepscope.analysis.ownership.library_lines import put_in_between
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.format.span_names import STEP_PREFIX
 from deepscope.trace.joins.correlation import backward_partners
@@ -38,9 +39,13 @@ class Nested:
     parent: Int64
     """The event that encloses each one on its thread, -1 for none and for events of devices; shape (n,)."""
     events: Int64
-    """The events that were looked at, ascending; shape (k,)."""
+    """The events that were looked at, ascending, without library lines; shape (k,)."""
     nesting: Nesting
     """The nesting of `events`."""
+    library: Int64
+    """Runs of library lines (events), ascending; they stand in `parent`, too. Shape (m,)."""
+    library_nesting: Nesting | None = None
+    """The nesting of `library`; None where there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +88,23 @@ def nest(trace: Trace, kinds: tuple[Kind, ...] = CPU_KINDS) -> Nested:
     Only events of `kinds` count. Steps enclose nothing: they mark time, nobody calls them, and old recorders put them
     on autograd's threads as well. An annotation may outlive the scope that it began in (`with record_function(…):`
     begins on its own line). It encloses what starts while that scope is open; what starts later lies in whatever is
-    around both.
+    around both. What a library's line encloses, all else encloses as it would without (`library_lines.py`).
     """
     events = trace.events
-    cpu = np.flatnonzero(of_kind(trace, *kinds) & ~step_events(trace))
+    is_library = trace.library_lines
+    cpu = np.flatnonzero(of_kind(trace, *kinds) & ~step_events(trace) & ~is_library)
     start, end, kind = events.start_ns[cpu], events.end_ns[cpu], events.kind[cpu]
     thread = events.thread[cpu]
     nesting = Nesting.of(start, end, thread, kind)
     above = _without_ended(nesting.parents_of(start, end, thread), start, end, kind == Kind.ANNOTATION)
     parent = np.full(len(events), -1, np.int64)
     parent[cpu] = pick(cpu, above)
-    return Nested(parent, cpu, nesting)
+    library = np.flatnonzero(is_library)
+    if Kind.LINE_SCOPE not in kinds or not len(library):
+        return Nested(parent, cpu, nesting, library[:0])
+    start, end, thread = events.start_ns[library], events.end_ns[library], events.thread[library]
+    parent = put_in_between(trace, parent, cpu, is_library)
+    return Nested(parent, cpu, nesting, library, Nesting.of(start, end, thread, None))
 
 
 def _without_ended(above: Int64, start: Int64, end: Int64, annotation: Mask) -> Int64:
@@ -225,10 +236,23 @@ def open_at(trace: Trace, nested: Nested, ts: Int64, thread: Int64 | Int32) -> I
     if not len(events):
         return np.full(len(ts), -1, np.int64)
     found = pick(nested.events, nested.nesting.at(ts, thread))
-    solid = events.kind != Kind.ANNOTATION
+    users = np.ones(len(events), np.bool_)
+    users[nested.library] = False
+    solid = users & (events.kind != Kind.ANNOTATION)
     while True:
         begun_in = nearest_to(found, nested.parent, solid)
         ended = (begun_in >= 0) & (events.end_ns[begun_in] <= ts)
         if not ended.any():
-            return found
-        found[ended] = nested.parent[begun_in[ended]]
+            return _within_library_lines(nested, found, ts, thread)
+        found[ended] = nearest_to(nested.parent[begun_in[ended]], nested.parent, users)
+
+
+def _within_library_lines(nested: Nested, found: Int64, ts: Int64, thread: Int64 | Int32) -> Int64:
+    """The innermost library line open at each instant where it lies in what was `found` without them; shape (q,)."""
+    if nested.library_nesting is None:
+        return found
+    others = np.ones(len(nested.parent), np.bool_)
+    others[nested.library] = False
+    inner = pick(nested.library, nested.library_nesting.at(ts, thread))
+    within = (inner >= 0) & (nearest_to(inner, nested.parent, others) == found)
+    return np.where(within, inner, found)

@@ -17,7 +17,7 @@ from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.format.header import CompiledCode, CompiledKernel, Header
 from deepscope.trace.model import Int32, Int64, Kind, Trace
 
-__all__ = ["Division", "FusedKernels", "find_fused", "graph_calls"]
+__all__ = ["Division", "FusedKernels", "find_fused", "graph_calls", "told_calls"]
 
 _CALL = re.compile(r"## Call CompiledFxGraph (.*) ##", re.DOTALL)
 _KERNEL_EVENT = re.compile(r"graph_\d+_(?=cpp_)")
@@ -29,6 +29,14 @@ def graph_calls(trace: Trace) -> dict[int, str]:
     candidates = distinct(trace.events.name[of_kind(trace, Kind.OPERATOR, Kind.ANNOTATION)], len(trace.strings))
     found = ((name, _CALL.fullmatch(trace.strings[name])) for name in candidates)
     return {name: match[1] for name, match in found if match is not None}
+
+
+def told_calls(trace: Trace) -> Mask:
+    """Which events are calls of graphs that tell their source lines; shape (n,)."""
+    told = {graph.key for graph in trace.header.compiled.graphs}
+    is_name = np.zeros(len(trace.strings) + 1, np.bool_)
+    is_name[[name for name, key in graph_calls(trace).items() if key in told]] = True
+    return is_name[trace.events.name] & of_kind(trace, Kind.OPERATOR, Kind.ANNOTATION)
 
 
 @dataclass(frozen=True, slots=True)

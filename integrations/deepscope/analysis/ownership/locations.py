@@ -100,7 +100,7 @@ def compiled_regions(trace: Trace) -> Mask:
 def _from_line_scopes(trace: Trace, parent: Int64) -> Scopes:
     known = _Locations()
     table = np.full(len(trace.scopes) + 1, -1, np.int64)
-    is_line = of_kind(trace, Kind.LINE_SCOPE)
+    is_line = trace.user_lines
     for index in distinct(trace.events.scope[is_line], len(trace.scopes)):
         scope = trace.scopes[index]
         exact, of_loop = not scope.lowered, scope.lowered == "loop"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, position_in
+from deepscope.analysis.algebra.ancestry import nearest, nearest_to, position_in
 from deepscope.analysis.algebra.selection import distinct, of_kind
 from deepscope.analysis.ownership.calls import STEP, CallForest, nest
 from deepscope.trace.arrays import pick
@@ -76,6 +76,10 @@ def find_modules(trace: Trace, calls: CallForest) -> ModuleScopes:
 def _calls_of_regions(trace: Trace, calls: CallForest) -> tuple[Int64, Int64]:
     """`parent` and `up` without scopes and frames: a region holds all that starts in it, wherever it began itself."""
     parent = nest(trace, (Kind.ANNOTATION, Kind.OPERATOR, Kind.RUNTIME)).parent
+    library = calls.nested.library
+    is_library = np.zeros(len(parent), np.bool_)
+    is_library[library] = True
+    parent[library] = nearest_to(calls.parent[library], calls.parent, ~is_library)
     return parent, np.where(calls.up == calls.parent, parent, calls.up) if calls.bridged else parent
 
 

@@ -41,6 +41,10 @@ class LineRuns:
     """Position in `nodes` of the run that each was called from, -1 for none."""
     path: Int64
     """The call path that its callers make."""
+    library: Int64
+    """Runs of library lines (events) within those of lines on their own threads, ascending; shape (m,)."""
+    library_caller: Int64
+    """Position in `nodes` of the innermost run around each of `library`; shape (m,)."""
 
 
 def find_owners(trace: Trace, scopes: Scopes, calls: CallForest, paths: PathBuilder) -> Owners:
@@ -83,7 +87,11 @@ def find_runs(scopes: Scopes, calls: CallForest, owners: Owners, paths: PathBuil
     location = scopes.location[nodes]
     caller = position_in(nodes, pick(owners.open_scope, calls.parent[nodes]), len(owners.location))
     by_thread = calls.bridged and scopes.source != "call_stack"
-    return LineRuns(nodes, location, caller, paths.of_forest(caller, location) if by_thread else owners.path[nodes])
+    path = paths.of_forest(caller, location) if by_thread else owners.path[nodes]
+    library = calls.nested.library
+    library_caller = position_in(nodes, owners.open_scope[library], len(owners.location))
+    within = library_caller >= 0
+    return LineRuns(nodes, location, caller, path, library[within], library_caller[within])
 
 
 _DEEPEST = 8

@@ -100,7 +100,7 @@ def _training_thread(trace: Trace, parent: Int64, launched_by: Int64) -> int:
     candidates = (
         np.flatnonzero(step_events(trace)),
         launching[~engine[launching]],
-        np.flatnonzero(of_kind(trace, Kind.LINE_SCOPE) & ~engine),
+        np.flatnonzero(trace.user_lines & ~engine),
         launching,
         np.flatnonzero(of_kind(trace, Kind.OPERATOR) & ~engine),
         np.flatnonzero(of_kind(trace, Kind.ANNOTATION, Kind.PYTHON_FUNCTION, Kind.RUNTIME)),

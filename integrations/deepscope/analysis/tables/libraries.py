@@ -18,6 +18,7 @@ from deepscope.analysis.ownership.work import OwnedWork
 from deepscope.records import Library
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int32, Int64, Kind, Trace
+from deepscope.trace.names import stepped_optimizer
 
 __all__ = ["hot_libraries"]
 
@@ -26,7 +27,6 @@ Opened = tuple[int, str]
 
 _KEEP = 5
 _LIBRARY = Owner.LIBRARY
-_OPTIMIZER = re.compile(r"^Optimizer\.step#(\w+)\.step$")
 _TORCH_FILE = re.compile(r"(?:^|/)torch/(?:nn|optim|distributed|utils/checkpoint|amp)")
 # They only pass calls on: nothing is to be seen in them.
 _TRANSPARENT = re.compile(r"torch\.(?:nn\.modules\.container|_dynamo)\b")
@@ -196,5 +196,5 @@ def _of_frame(name: str) -> tuple[str, str, bool] | None:
 
 
 def _of_annotation(name: str) -> tuple[str, str, bool] | None:
-    match = _OPTIMIZER.match(name)
-    return (f"torch.optim.{match[1].lower()}", f"{match[1]}.step", True) if match else None
+    optimizer = stepped_optimizer(name)
+    return (f"torch.optim.{optimizer.lower()}", f"{optimizer}.step", True) if optimizer else None

@@ -42,6 +42,8 @@ class ScopeRow(NamedTuple):
     first_line: int = 0
     path: str = ""
     python_module: str = ""
+    library: bool = False
+    """Of a line: whether it is an installed package's."""
 
 
 class Slot:

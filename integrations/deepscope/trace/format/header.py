@@ -136,6 +136,8 @@ class ScopeRow(msgspec.Struct, array_like=True, frozen=True):
     """Of a module, dotted, in its root."""
     python_module: str = ""
     """Where a module's class is defined."""
+    library: bool = False
+    """Of a line: whether it is an installed package's."""
 
 
 class LineAccount(msgspec.Struct):

@@ -43,7 +43,16 @@ def resolve_scopes(
 
 def scope_of(row: ScopeRow, header: Header, lowered: str = "") -> Scope:
     """What a row of the table stands for."""
-    return Scope(header.path_of(row.file), row.line, row.name, row.first_line, row.path, row.python_module, lowered)
+    return Scope(
+        header.path_of(row.file),
+        row.line,
+        row.name,
+        row.first_line,
+        row.path,
+        row.python_module,
+        lowered,
+        library=row.library and row.kind == 0,
+    )
 
 
 def _table(header: Header) -> tuple[list[Scope], dict[tuple[int, int], int]]:

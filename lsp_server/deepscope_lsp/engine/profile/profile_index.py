@@ -54,7 +54,7 @@ class ProfileIndex:
         self._tops: dict[tuple[str, str], tuple[list[Top], list[Top]]] = {}
         self._function_callers: dict[tuple[str, int], list[Call]] = {}
         by_place: dict[str, dict[int, list[Line]]] = defaultdict(lambda: defaultdict(list))
-        for line in profile.lines:
+        for line in (*profile.lines, *profile.library_lines):
             by_place[line.file][line.line].append(line)
         functions: dict[str, dict[int, Function]] = defaultdict(dict)
         for function in profile.functions:

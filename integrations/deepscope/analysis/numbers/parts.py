@@ -1,0 +1,167 @@
+"""What a line's work is made of: sums over the calls between the line and its work, the small ones folded together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepscope.analysis.algebra.ancestry import depth
+from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.ownership.below import Below
+from deepscope.analysis.ownership.paths import paths_of_forest
+from deepscope.analysis.ownership.work import OwnedWork
+from deepscope.trace.arrays import distinct_places, distinct_values, pick
+from deepscope.trace.model import Int64
+
+__all__ = ["OTHER", "Parts", "find_parts", "folded"]
+
+OTHER = -1
+"""The place of what is folded."""
+
+_LEAST_SHARE = 1000
+"""Parts below a thousandth of their call path's time are folded."""
+_DEEPEST = 64
+"""Parts further below their line are folded."""
+_MOST = 12_000
+"""So many parts of a whole trace are kept, the largest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Nodes of trees below call paths, parents first; arrays of shape (p,)."""
+
+    path: Int64
+    """The call path whose work it is a part of."""
+    parent: Int64
+    """Position of the part around it, -1 where it stands directly below its call path."""
+    place: Int64
+    """A number of `Places`, or `OTHER`."""
+    self_ns: Int64
+    """Work in no part below it."""
+    backward_ns: Int64
+    """The backward part of `self_ns`."""
+    calls: Int64
+    """Calls in which work was done, each in the first of its call paths; of a kernel its launches. A forward operator's
+    backward work has another call path, in which the operator is not counted again."""
+
+    def __len__(self) -> int:
+        return len(self.path)
+
+
+def find_parts(work: OwnedWork, counted: Mask, below: Below, leaf: Int64 | None) -> Parts:
+    """The parts of all counted work.
+
+    Args:
+        work: of the trace.
+        counted: which pieces are asked for; shape (w,).
+        below: the calls around them.
+        leaf: the place of each piece of work itself; shape (w,). None where it is the innermost call.
+    """
+    path, duration = work.path[counted], work.duration_ns[counted]
+    backward = np.where(work.backward[counted], duration, 0)
+    inner = below.of_work[counted]
+    table, chain = paths_of_forest(below.caller, below.place)
+    width = len(table)
+    runs = _runs(below, path, inner)
+    nodes = max(len(below.nodes), 1)
+    keys, place_of_run = distinct_places(runs // nodes * width + chain[runs % nodes])
+    count = len(keys)
+    calls = _count(place_of_run, _first_of(runs % nodes), count)
+    chain_of, path_of = keys % width, keys // width
+    above = table.parent[chain_of]
+    parent = np.where(above > 0, np.searchsorted(keys, path_of * width + above), -1)
+    key = path * width + np.where(inner < 0, 0, pick(chain, inner))
+    at = np.where(inner < 0, -1, np.searchsorted(keys, key))
+    place = table.location[chain_of]
+    if leaf is not None:
+        places = int(leaf.max(initial=0)) + 1
+        leaves, own = distinct_places(key * places + leaf[counted])
+        first = np.zeros(len(leaves), np.int64)
+        first[own] = np.arange(len(own))
+        path_of, parent = np.append(path_of, path[first]), np.append(parent, at[first])
+        place = np.append(place, leaves % places)
+        calls = np.append(calls, _count(own, _first_of(work.event[counted]), len(leaves)))
+        at = count + own
+    self_ns, backward_ns = np.zeros(len(path_of), np.int64), np.zeros(len(path_of), np.int64)
+    np.add.at(self_ns, at, duration)
+    np.add.at(backward_ns, at, backward)
+    return Parts(path_of, parent, place, self_ns, backward_ns, calls)
+
+
+def _first_of(events: Int64) -> Mask:
+    """Which rows are the first of their event: an event counts once, whatever it is a part of; shape (k,)."""
+    row = np.arange(len(events))
+    first = np.zeros(int(events.max(initial=-1)) + 1, np.int64)
+    first[events[::-1]] = row[::-1]
+    return np.asarray(first[events] == row)
+
+
+def _count(group: Int64, chosen: Mask, groups: int) -> Int64:
+    """How many chosen rows each group has; shape (groups,)."""
+    return np.bincount(group[chosen], minlength=groups).astype(np.int64)
+
+
+def _runs(below: Below, path: Int64, inner: Int64) -> Int64:
+    """The calls that did work for each call path, each once, as `path * len(nodes) + position`, by path.
+
+    `path` and `inner` are of each piece of work, its call path and its innermost call.
+    """
+    nodes = len(below.nodes)
+    level = depth(below.caller)
+    known = inner >= 0
+    start = distinct_values(path[known] * nodes + inner[known])
+    level_of_start = level[start % nodes] if nodes else start
+    found = []
+    current = np.zeros(0, np.int64)
+    for deepest in range(int(level.max(initial=-1)), -1, -1):
+        current = distinct_values(np.append(current, start[level_of_start == deepest]))
+        found.append(current)
+        above = below.caller[current % nodes]
+        current = (current - current % nodes + above)[above >= 0]
+    return np.sort(np.concatenate(found)) if found else current
+
+
+def folded(parts: Parts) -> Parts:
+    """The parts of any size, with all others of one parent folded into one."""
+    if not len(parts):
+        return parts
+    level = depth(parts.parent)
+    total, backward, calls = parts.self_ns.copy(), parts.backward_ns.copy(), parts.calls
+    for deepest in range(int(level.max()), 0, -1):
+        here = np.flatnonzero(level == deepest)
+        np.add.at(total, parts.parent[here], total[here])
+        np.add.at(backward, parts.parent[here], backward[here])
+    whole = np.zeros(int(parts.path.max()) + 1, np.int64)
+    np.add.at(whole, parts.path[level == 0], total[level == 0])
+    kept = (total > 0) & (total * _LEAST_SHARE >= whole[parts.path]) & (level < _DEEPEST)
+    if kept.sum() > _MOST:
+        kept &= total > np.partition(total[kept], -_MOST - 1)[-_MOST - 1]
+    group = np.where(parts.parent < 0, ~parts.path, parts.parent)  # parts of one parent
+    small = np.flatnonzero(~kept & (total > 0) & ((parts.parent < 0) | kept[parts.parent]))
+    groups, place = distinct_places(group[small])
+    alone = small[np.bincount(place, minlength=len(groups))[place] == 1]
+    has_parts = np.zeros(len(parts), np.bool_)
+    has_parts[parts.parent[parts.parent >= 0]] = True
+    kept[alone[~has_parts[alone] & (level[alone] < _DEEPEST)]] = True
+
+    small = small[~kept[small]]
+    groups, place = distinct_places(group[small])
+
+    def sums(values: Int64) -> Int64:
+        result = np.zeros(len(groups), np.int64)
+        np.add.at(result, place, values[small])
+        return result
+
+    nodes = np.flatnonzero(kept)
+    position = np.full(len(parts), -1, np.int64)
+    position[nodes] = np.arange(len(nodes))
+    around = np.where(groups < 0, -1, groups)
+    return Parts(
+        path=np.append(parts.path[nodes], np.where(groups < 0, ~groups, parts.path[around])),
+        parent=np.append(pick(position, parts.parent[nodes]), pick(position, around)),
+        place=np.append(parts.place[nodes], np.full(len(groups), OTHER)),
+        self_ns=np.append(parts.self_ns[nodes], sums(total)),
+        backward_ns=np.append(parts.backward_ns[nodes], sums(backward)),
+        calls=np.append(calls[nodes], sums(calls)),
+    )

@@ -1,0 +1,147 @@
+"""The report of one line: its numbers and the tree of what its work is made of, as text, JSON or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from deepscope.records import Line, Profile
+from deepscope.report.below import Node, below, fold_alike, lines_of
+from deepscope.report.csv_report import cell
+from deepscope.report.header import header
+from deepscope.report.json_report import plain
+from deepscope.report.layout import Column, cut_end, cut_start, render
+from deepscope.report.places import Sources, place_name, short_path
+from deepscope.report.style import Styles
+from deepscope.report.text import MIN_WIDTH, entries_text
+from deepscope.report.wording import count_text, printable, share_text, time_text
+
+__all__ = ["line_csv", "line_json", "line_object", "line_text"]
+
+_KEYS = ("kind", "name", "file", "line", "self_device_ns", "total_device_ns", "backward_device_ns", "calls")
+_INDENT = "  "
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+def line_object(profile: Profile, line: int, *, fold: bool = False) -> dict[str, Any]:
+    """The line as in the report's `lines`, and its tree as nested objects; docs/report.md describes it.
+
+    Args:
+        profile: what is reported.
+        line: its place among `lines_of`.
+        fold: modules that differ in a number alone become one.
+    """
+    return {"line": plain(lines_of(profile)[line]), "below": _object(_tree(profile, line, fold))}
+
+
+def line_json(profile: Profile, line: int, *, fold: bool = False) -> str:
+    """`line_object` as JSON text, in ASCII."""
+    return json.dumps(line_object(profile, line, fold=fold), indent=1)
+
+
+def line_csv(profile: Profile, line: int, *, fold: bool = False) -> str:
+    """The tree as CSV: one row a node with its depth, parents first."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(("depth", *_KEYS))
+    for depth, node in _tree(profile, line, fold).walk():
+        writer.writerow((depth, *(cell(getattr(node, key)) for key in _KEYS)))
+    return stream.getvalue()
+
+
+def line_text(
+    profile: Profile, line: int, *, fold: bool = False, limit: int = 40, width: int = 80, color: bool = False
+) -> str:
+    """The line and its tree for a terminal `width` cells wide, ending in a newline.
+
+    Of the tree the `limit` largest nodes are shown, 0 for all; a row says what is left out below a node.
+    """
+    styles = Styles(color)
+    width = max(MIN_WIDTH, width)
+    tree = _tree(profile, line, fold)
+    head = [*header(profile), *_about(profile, lines_of(profile)[line], tree)]
+    rows = list(_shown(tree, limit))
+    lines = [
+        *entries_text(head, width, styles),
+        "",
+        *render(_columns(rows, tree, profile), width, title_style=styles.title),
+    ]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _tree(profile: Profile, line: int, fold: bool) -> Node:
+    tree = below(profile, line)
+    return fold_alike(tree) if fold else tree
+
+
+def _object(node: Node) -> dict[str, Any]:
+    row: dict[str, Any] = {key: getattr(node, key) for key in _KEYS}
+    if node.layers > 1:
+        row["layers"] = node.layers
+    return row | {"children": [_object(child) for child in node.children]}
+
+
+def _about(profile: Profile, line: Line, tree: Node) -> Iterator[tuple[str, str]]:
+    """Entries of the head that are about the line."""
+    place = f"{printable(short_path(line.file, profile.trace.project_root))}:{line.line}"
+    source = printable(Sources(profile).text(line)) if line.exact else ""
+    yield "line", f"{place} in {printable(line.function)}" + (f": {source}" if source else "")
+    what = "device time" if profile.metric == "device" else "operators' time on the CPU"
+    share = share_text(tree.total_device_ns, profile.totals.busy_ns)
+    back = share_text(tree.backward_device_ns, tree.total_device_ns)
+    yield (
+        "self",
+        f"{time_text(tree.total_device_ns) or '0'} of {what}"
+        + (f", {share} of all" if share else "")
+        + (f", {back} of it backward" if back else ""),
+    )
+
+
+def _shown(tree: Node, limit: int) -> Iterator[tuple[int, Node]]:
+    """The largest nodes with their depths; in place of the others of a parent stands their sum."""
+    least = -1
+    if limit:
+        totals = sorted((node.total_device_ns for _, node in tree.walk()), reverse=True)
+        least = totals[limit] if len(totals) > limit else -1
+
+    def walk(node: Node, depth: int) -> Iterator[tuple[int, Node]]:
+        yield depth, node
+        large = [child for child in node.children if child.kind != "other" and child.total_device_ns > least]
+        rest = [child for child in node.children if child.kind == "other" or child.total_device_ns <= least]
+        for child in large:
+            yield from walk(child, depth + 1)
+        if large and rest:
+            yield depth + 1, _summed(rest)
+
+    return walk(tree, 0)
+
+
+def _summed(nodes: list[Node]) -> Node:
+    total = sum(node.total_device_ns for node in nodes)
+    backward = sum(node.backward_device_ns for node in nodes)
+    return Node("other", "", "", 0, total, total, backward, sum(node.calls for node in nodes))
+
+
+def _columns(rows: list[tuple[int, Node]], tree: Node, profile: Profile) -> list[Column]:
+    nodes = [node for _, node in rows]
+    root = profile.trace.project_root
+    places = [f"{printable(short_path(node.file, root))}:{node.line}" if node.line else "" for node in nodes]
+    return [
+        Column("share", [share_text(node.total_device_ns, tree.total_device_ns) for node in nodes]),
+        Column("total", [time_text(node.total_device_ns) for node in nodes]),
+        Column("self", [time_text(node.self_device_ns) for node in nodes], rank=2),
+        Column("backward", [time_text(node.backward_device_ns) for node in nodes], rank=1),
+        Column("calls", [count_text(node.calls) for node in nodes], rank=3),
+        Column("", [_name(depth, node) for depth, node in rows], right=False, min_width=30, cut=cut_end),
+        Column("at", places, rank=4, right=False, min_width=16, cut=cut_start),
+    ]
+
+
+def _name(depth: int, node: Node) -> str:
+    """What a node is, indented by its depth: `transformer.h.*` and how many layers."""
+    name = printable(node.name) if node.kind == "line" else place_name(node.kind, node.name)
+    layers = f" {TIMES}{node.layers}" if node.layers > 1 else ""
+    return _INDENT * depth + name + layers
