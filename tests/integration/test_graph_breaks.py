@@ -15,7 +15,7 @@ from line_truth import TARGETS, load_target
 
 pytestmark = [
     pytest.mark.skipif(not torch._dynamo.is_dynamo_supported(), reason="this torch cannot compile on this Python"),
-    pytest.mark.skipif(torch.__version__ < (2, 9), reason=f"torch {torch.__version__} does not say why it recompiles"),
+    pytest.mark.skipif(torch.__version__ < (2, 9), reason=f"torch {torch.__version__} cannot say why it recompiles"),
 ]
 SOURCE = (TARGETS / "fused.py").read_text().splitlines()
 

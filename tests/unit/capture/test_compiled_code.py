@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 
+import deepscope
 from deepscope.capture.compiled import level
 from deepscope.capture.compiled.breaks import Broken, Frame, Recompiled
 from deepscope.capture.compiled.functions import function_at
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch, SeenGraph
 from deepscope.capture.compiled.provenance import compiled_code, frames_of
+from deepscope.capture.program import record_steps
+from deepscope.lightning import DeepProfiler
 from deepscope.trace.format.header import CompiledCode, GraphBreak, Recompilation, SourcePlace
 
 MODEL = "/p/model.py"
@@ -260,6 +263,26 @@ def test_before_inductor_is_imported_the_environment_says_the_level(
     monkeypatch.setenv("INDUCTOR_PROVENANCE", "1")
     level.ProvenanceHold().release()
     assert os.environ["INDUCTOR_PROVENANCE"] == "1"
+
+
+def test_who_records_holds_the_level_from_the_beginning(config: Any, tmp_path: Any) -> None:
+    recording = deepscope.profile(tmp_path)
+    assert config.trace.provenance_tracking_level == level.LEVEL
+    with recording:
+        assert config.trace.provenance_tracking_level == level.LEVEL
+    assert config.trace.provenance_tracking_level == 0
+    profiler = DeepProfiler(tmp_path)
+    assert config.trace.provenance_tracking_level == level.LEVEL
+    profiler.setup("fit")
+    assert config.trace.provenance_tracking_level == level.LEVEL
+    profiler.teardown("fit")
+    assert config.trace.provenance_tracking_level == 0
+    with record_steps(tmp_path):
+        assert config.trace.provenance_tracking_level == level.LEVEL
+    assert config.trace.provenance_tracking_level == 0
+    kept = [deepscope.profile(tmp_path, compiled_lines=False), DeepProfiler(tmp_path, compiled_lines=False)]
+    assert config.trace.provenance_tracking_level == 0
+    assert kept
 
 
 def test_constructing_a_recording_imports_no_inductor_and_no_dynamo() -> None:
