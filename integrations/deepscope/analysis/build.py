@@ -41,7 +41,7 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
     lines, position = line_table(analysis, texts)
     tree, number = call_tree(analysis, position)
     all_of, all_places = all_parts(analysis)
-    parts, places = part_table(all_of, all_places, number)
+    parts, places = part_table(all_of, all_places, attribution.paths, number)
     work = attribution.work
     return Profile(
         metric=work.metric,
