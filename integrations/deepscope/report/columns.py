@@ -83,7 +83,7 @@ def _lines(
     least = max(SOURCE_WIDTH, int(SOURCE_SHARE * width))
     source = Column("source", [_source(row, sources) for row in shown], right=False, min_width=least, cut=cut_end)
     marks = Column("", _marks(shown), right=False)
-    if any(isinstance(row, Line) and row.exact for row in rows):
+    if any(isinstance(row, Line) and (row.exact or row.fused) for row in rows):
         named = Column("function", functions, rank=20, right=False, min_width=12, cut=cut_end)
         return [*numbers, where, marks, named, source]
     return [*numbers, where, marks, source]  # the function is the source here
