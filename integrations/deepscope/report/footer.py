@@ -74,9 +74,10 @@ def _libraries(profile: Profile, lines: Sequence[Line]) -> Iterator[str]:
         found += [(max(one.include_ns for one in functions), line, functions) for functions in packages.values()]
     found = [one for one in found if one[0] and one[0] >= LIBRARY_WORTH * profile.totals.device_ns]
     for package_ns, line, functions in sorted(found, key=lambda one: -one[0])[:LIBRARY_HINTS]:
-        name = short_path(line.file, profile.trace.project_root)
+        name = f"{short_path(line.file, profile.trace.project_root)}:{line.line}"
         where = f"{share_text(package_ns, line.self_device_ns)} of it in {_functions(package_ns, line, functions)}"
-        yield printable(f'{name}:{line.line}: {where}; include="{functions[0].include}" shows its lines')
+        opened = f'--line {name} opens it up, include="{functions[0].include}" counts its lines as yours'
+        yield printable(f"{name}: {where}; {opened}")
 
 
 def _functions(package_ns: int, line: Line, functions: Sequence[Library]) -> str:
