@@ -11,6 +11,7 @@ from deepscope.records.places import CallNode, Function, Library, Line, Module, 
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
 from deepscope.records.tables import Kernel, KernelKind, Operator, Phase, Step
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
+from deepscope.records.why import Peaks, Rate, Verdict, Why
 
 __all__ = [
     "PROFILE_FORMAT",
@@ -31,10 +32,12 @@ __all__ = [
     "Part",
     "PartKind",
     "Partner",
+    "Peaks",
     "Phase",
     "Place",
     "Profile",
     "RankSpread",
+    "Rate",
     "Remedy",
     "Resolved",
     "Severity",
@@ -43,4 +46,6 @@ __all__ = [
     "Top",
     "Totals",
     "TraceInfo",
+    "Verdict",
+    "Why",
 ]
