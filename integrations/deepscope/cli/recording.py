@@ -22,6 +22,11 @@ _OPTIONS = (
     click.option("--active", type=click.IntRange(1), help="Steps that are recorded.  [default: 3]"),
     click.option("--repeat", type=click.IntRange(0), help="Cycles of these; 0 for as many as fit.  [default: 1]"),
     click.option("--skip-first", type=click.IntRange(0), help="Steps before the first cycle.  [default: 0]"),
+    click.option(
+        "--libraries",
+        type=click.Choice(["hot", "off"]),
+        help="hot: lines of the installed packages whose modules run, too.  [default: off]",
+    ),
     click.option("--source", type=click.Choice(["text", "hash", "none"]), help="What of your files a trace has."),
     click.option("--root", type=click.Path(exists=True, file_okay=False), help="The root of your project."),
     click.option("--include", multiple=True, metavar="GLOB", help="Files or packages that count as your code, too."),

@@ -17,7 +17,9 @@ __all__ = ["trace_info"]
 _LARGEST = 2**53
 
 _NAMED = 3
+_OF_LIBRARY = "library"
 _LOWERED = {
+    _OF_LIBRARY: "library functions too dear to record, so that they stand at the lines that call them",
     LOWERED_TO_LOOP: "too dear to record by the line, so that all of the loop stands at its first line",
     LOWERED_TO_FUNCTION: "too dear to record by the line, so that all of the function stands at its first line",
     LOWERED_TO_CALLER: "too many calls to record, so that they stand at the lines that call",
@@ -103,12 +105,15 @@ def _warnings(header: Header, left_out: int) -> list[str]:
 
 def _lowered_words(header: Header) -> Iterator[str]:
     """What was recorded in less detail to keep the run fast: a sentence for each way."""
+    if header.lines.libraries_ended:
+        yield "lines of libraries were too dear to record: from some time on they stand at the lines that call them"
     places: dict[str, list[str]] = {}
     for number, way in header.lines.lowered:
         row = header.scopes[number] if number < len(header.scopes) else None
         if row is not None and (path := header.path_of(row.file)):
             name = path.replace("\\", "/").rpartition("/")[2]
-            places.setdefault(way, []).append(f"{name}:{row.line} {row.name}")
+            words = _OF_LIBRARY if row.library and way == LOWERED_TO_CALLER else way
+            places.setdefault(words, []).append(f"{name}:{row.line} {row.name}")
     for way, words in _LOWERED.items():
         if found := places.get(way):
             more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""

@@ -56,6 +56,8 @@ class ModuleCalls:
         orphans = self._orphans.get(kind)
         slot = orphans.pop() if orphans else self._table.module()
         self._classes[slot.id] = kind
+        if self._table.libraries is not None:
+            self._table.libraries.meet(kind, "forward")
         key = id(module)
 
         def forget(_reference: weakref.ref[Any]) -> None:

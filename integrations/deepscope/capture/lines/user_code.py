@@ -78,6 +78,14 @@ class UserCode:
             answer = self._answers[filename] = self._decide(filename)
         return answer
 
+    def refuses(self, filename: str) -> bool:
+        """Whether code compiled from `filename` is never to be recorded: the user excluded it, or it is DeepScope's."""
+        if filename.startswith((_OWN_PREFIX, "<")):
+            return True
+        written = Path(os.path.normpath(_START_FOLDER / filename))
+        places = (written, written.resolve())
+        return places[1].is_relative_to(_OWN_PACKAGE) or any(self._matches(one, places) for one in self.exclude)
+
     @staticmethod
     def real_path(filename: str) -> str:
         """The absolute path of `filename` with links resolved; the name of a cell as it is."""

@@ -147,9 +147,8 @@ def _described(record: LineRecord, source: str) -> tuple[list[File | None], list
     """Files and scopes as a header has them."""
     paths = list(dict.fromkeys([*record.files, *(row.file for row in record.scopes if row.file)]))
     number = {path: index for index, path in enumerate(paths)}
-    users = set(record.files)
     return (
-        [*describe_files(paths, users.__contains__, source)],
+        [*describe_files(paths, source, users=set(record.files), libraries=set(record.library_files))],
         [ScopeRow(row.kind, number.get(row.file, -1), *row[2:]) for row in record.scopes],
     )
 
@@ -181,7 +180,7 @@ def add_workers(header: Header, timings: list[WorkerTiming]) -> None:
     number = {file.path: index for index, file in enumerate(header.files) if file is not None}
     new = dict.fromkeys(line.file for timing in timings for line in timing.lines if line.file not in number)
     number |= {path: index for index, path in enumerate(new, len(header.files))}
-    header.files += describe_files(new, lambda _: True, header.source)
+    header.files += describe_files(new, header.source, users=set(new))
     header.workers = [
         Worker(
             pid=timing.pid,

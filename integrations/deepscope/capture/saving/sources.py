@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import linecache
 import tokenize
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from deepscope.trace.format.header import File
@@ -16,9 +16,17 @@ _LARGEST_BYTES = 4 << 20
 """Generated tables of data are no source that anybody reads; above this a file is listed with its hash alone."""
 
 
-def describe_files(paths: Iterable[str], is_users: Callable[[str], bool], source: str) -> list[File]:
-    """The files of a header; one that is not the user's is listed by its path alone."""
-    return [describe_file(path, source if is_users(path) else "none") for path in paths]
+def describe_files(
+    paths: Iterable[str], source: str, *, users: Collection[str], libraries: Collection[str] = ()
+) -> list[File]:
+    """The files of a header. One of a library's lines has no text, but its hash; any other has its path alone."""
+
+    def told(path: str) -> str:
+        if path in users or source == "none":
+            return source if path in users else "none"
+        return "hash" if path in libraries else "none"
+
+    return [describe_file(path, told(path)) for path in paths]
 
 
 def describe_file(path: str, source: str) -> File:

@@ -77,6 +77,8 @@ class Configuration:
     """Record the calls of `nn.Module`s, too; they hang on the same hooks, which go in for either."""
     compiled_lines: bool = True
     """Have torch.compile keep the source lines that each kernel was made from, and record them."""
+    libraries: str = "off"
+    """`hot`: record the lines of installed packages that own the running modules, too."""
     source: str = "text"
     """What of the user's files goes into the trace: their `text`, a `hash` of it, or `none`."""
     record_shapes: bool = False
@@ -155,7 +157,7 @@ class LineAccount(msgspec.Struct):
     total_ns: Count = 0
     """What all of it cost: entries without a scope, calls of functions and the making of scopes, too."""
     calls: Count = 0
-    """Of functions of user code."""
+    """Of functions of user code, and of libraries whose lines are recorded."""
     left_alone: Count = 0
     """How often a hook was called for code without scopes (`settrace` alone)."""
     slowdown: float = 1.0
@@ -170,6 +172,12 @@ class LineAccount(msgspec.Struct):
     """Number of a scope, and what stands for it: `loop`, `function` or `caller`."""
     modules_only: bool = False
     """From some time on no line was recorded at all."""
+    libraries: list[str] = []
+    """The installed packages whose lines are recorded beside the user's."""
+    library_entries: Count = 0
+    """The part of `entries` that are runs of their lines."""
+    libraries_ended: bool = False
+    """From some time on none of their lines was recorded any more."""
     threads: Count = 0
     """On which user code was recorded."""
     unrecorded_threads: Count = 0
