@@ -44,6 +44,7 @@ class OptionKeywords(TypedDict, total=False):
     activities: Iterable[Any] | None
     lines: bool
     modules: bool
+    compiled_lines: bool
     libraries: str
     include: Collection[str]
     exclude: Collection[str]

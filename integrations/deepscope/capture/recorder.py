@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture.annotations import Annotations
+from deepscope.capture.compiled.level import ProvenanceHold
 from deepscope.capture.export import exported
 from deepscope.capture.line_scopes import arm, line_recorder, worker_clocks
 from deepscope.capture.pace import Pace
@@ -88,6 +89,7 @@ class Recorder:
         self._lines = line_recorder(options, session.user_code)
         self._own_workers = worker_clocks(options, session.user_code) if workers is None else None
         self._workers = workers if workers is not None else self._own_workers
+        self._provenance = ProvenanceHold() if options.compiled_lines else None
         self._pace = Pace()
         self._state = _State.NEW
         self._window: Window | None = None
@@ -135,6 +137,8 @@ class Recorder:
         open_recorders.enter(self, self._owner)
         self._state = _State.WAITING
         self._session.begin()
+        if self._provenance is not None:
+            self._provenance.take()
         self._plan, self._step = self._beginning, self._first_step
         atexit.register(self._at_exit)
         if self._session.is_chosen:
@@ -272,6 +276,8 @@ class Recorder:
 
     def _leave(self) -> None:
         open_recorders.leave(self)
+        if self._provenance is not None:
+            self._provenance.release()
         if self._own_workers is not None:
             self._own_workers.retire()
 

@@ -16,6 +16,7 @@ from torch.profiler import profile as torch_profile
 
 from deepscope.capture import notices, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
+from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch
 from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.memory.surveys import MemorySurveys
 from deepscope.capture.options import RecordingOptions
@@ -62,6 +63,8 @@ class Window:
         self.annotations: Annotations | None = None
         self.annotation_names: dict[str, str] = {}
         """Name in torch's recording → what it stands for; filled in by `end`."""
+        self.compiled = CompiledRecord()
+        """What ran of torch.compile's graphs; filled in by `end`."""
         self.cost_ns: dict[str, int] = {}
         self.steps = 0
         self.all_threads: bool | None = None
@@ -73,6 +76,7 @@ class Window:
         self._state = _State.NEW
         self._lines = lines
         self._workers = workers
+        self._watch = GraphWatch() if options.compiled_lines else None
         self._profiler = _torch_profiler(options)
         self._give_way = GiveWay(give_way)
         self._memory = MemorySurveys() if options.profile_memory else None
@@ -106,6 +110,8 @@ class Window:
         self.all_threads = torch_compat.records_all_threads()
         if self._workers is not None:
             self._workers.open_window()
+        if self._watch is not None:
+            self._watch.start()
         if self._lines is not None:
             self._lines.on_outermost = None if self._memory is None else self._memory.called
             self._lines.prepare()
@@ -128,6 +134,8 @@ class Window:
         if self._memory is not None:
             self._memory.step()
         self._open_step(step_name(step))
+        if self._watch is not None:
+            self._watch.look()
         if self._lines is not None:
             self._lines.next_step()
 
@@ -143,6 +151,7 @@ class Window:
         with ExitStack() as last_first:
             last_first.callback(self._stop_torch, started)
             last_first.callback(self._give_way.rest)
+            last_first.callback(self._stop_watching)
             if self._lines is not None:
                 self._stop_lines(self._lines)
             if self._workers is not None:
@@ -162,6 +171,10 @@ class Window:
         """An exception ends the run, and with it the window."""
         if self._memory is not None and self.is_recording:
             self._memory.fail(error)
+
+    def _stop_watching(self) -> None:
+        if self._watch is not None:
+            self.compiled = self._watch.stop()
 
     def _stop_lines(self, lines: LineRecorder) -> None:
         record = lines.stop()
@@ -197,6 +210,7 @@ class Window:
         self._give_way.rest()
         if self._memory is not None:
             self._memory.abandon()
+        self._stop_watching()
         if self.is_recording:
             torch_compat.leave_recording_to_parent()
         self._state = _State.ENDED

@@ -33,6 +33,9 @@ _OPTIONS = (
     click.option("--exclude", multiple=True, metavar="GLOB", help="Files that do not count as your code."),
     click.option("--lines/--no-lines", default=None, help="Record the lines of your code."),
     click.option("--modules/--no-modules", default=None, help="Record the calls of modules."),
+    click.option(
+        "--compiled-lines/--no-compiled-lines", default=None, help="Have torch.compile keep its kernels' source lines."
+    ),
     click.option("--shapes", "record_shapes", is_flag=True, default=None, help="Record shapes; FLOPs follow."),
     click.option("--memory", "profile_memory", is_flag=True, default=None, help="Record allocations, too."),
     click.option("--flops", "with_flops", is_flag=True, default=None, help="Count FLOPs; records shapes."),

@@ -8,7 +8,7 @@ from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.records.memory import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Memory, MemoryFailure
 from deepscope.records.merging import RankSpread
 from deepscope.records.numbers import Numbers
-from deepscope.records.places import CallNode, Function, Library, Line, Module, Top
+from deepscope.records.places import CallNode, Function, Library, Line, Module, Partner, Top
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
 from deepscope.records.tables import Kernel, KernelKind, Operator, Phase, Step
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
@@ -38,6 +38,7 @@ __all__ = [
     "Operator",
     "Part",
     "PartKind",
+    "Partner",
     "Peaks",
     "Phase",
     "Place",

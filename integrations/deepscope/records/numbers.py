@@ -16,6 +16,8 @@ class Numbers(msgspec.Struct, kw_only=True):
     total_device_ns: Sum = 0
     backward_device_ns: Sum = 0
     """Part of `self_device_ns`."""
+    shared_ns: Sum = 0
+    """Part of `self_device_ns`: of kernels that torch.compile fused from this and other lines."""
     self_cpu_ns: Sum = 0
     total_cpu_ns: Sum = 0
     python_ns: Sum = 0

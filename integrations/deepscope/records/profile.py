@@ -23,7 +23,7 @@ from deepscope.records.why import Peaks
 
 __all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals"]
 
-PROFILE_FORMAT = 9
+PROFILE_FORMAT = 10
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -66,6 +66,8 @@ class Totals(msgspec.Struct, kw_only=True):
     recording_ns: Sum = 0
     worker_ns: Sum = 0
     worker_cpu_ns: Sum = 0
+    untold_ns: Sum = 0
+    """The part of `device_ns` in compiled graphs that stands at the line of the call: of what lines, is not known."""
     ranks: Sum = 1
 
 

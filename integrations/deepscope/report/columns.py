@@ -98,7 +98,7 @@ def _lines(
     least = max(SOURCE_WIDTH, int(SOURCE_SHARE * width))
     source = Column("source", [_source(row, sources) for row in shown], right=False, min_width=least, cut=cut_end)
     marks = Column("", _marks(shown), right=False)
-    if any(isinstance(row, Line) and row.exact for row in rows):
+    if any(isinstance(row, Line) and (row.exact or row.fused) for row in rows):
         named = Column("function", functions, rank=20, right=False, min_width=12, cut=cut_end)
         return [*numbers, where, marks, named, source]
     return [*numbers, where, marks, source]  # the function is the source here
@@ -114,7 +114,7 @@ def _summed_up(name: str, rows: Sequence[Numbers]) -> _Rest:
 def _source(row: Any, sources: Sources) -> str:
     if isinstance(row, Line):
         # A function's first line says little (it may be a decorator): its name says what the numbers are of.
-        return printable(sources.text(row)) if row.exact else _definition(row)
+        return printable(sources.text(row)) if row.exact or row.fused else _definition(row)
     return ""
 
 
@@ -125,12 +125,13 @@ def _definition(line: Line) -> str:
 
 def _marks(rows: Sequence[Any]) -> list[str]:
     lines = [row for row in rows if isinstance(row, Line)]
-    mixed = len({line.exact for line in lines}) > 1
+    mixed = len({line.exact or line.fused for line in lines}) > 1
     marks = []
     for row in rows:
         is_line = isinstance(row, Line)
-        function_level = "~" if is_line and mixed and not row.exact else ""
-        marks.append(function_level + ("c" if is_line and row.in_compiled_region else ""))
+        function_level = "~" if is_line and mixed and not (row.exact or row.fused) else ""
+        calls_compiled = "c" if is_line and row.in_compiled_region else ""
+        marks.append(function_level + calls_compiled + ("f" if row.shared_ns and is_line else ""))
     return marks
 
 

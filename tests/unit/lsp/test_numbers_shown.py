@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from deepscope.records import CallNode, Library, Line, Profile, RankSpread, Top
+from deepscope.records import CallNode, Library, Line, Partner, Profile, RankSpread, Top
 from deepscope_lsp.engine.answering.call_paths import call_paths
 from deepscope_lsp.engine.answering.flame_graph import flame_graph
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
@@ -204,6 +204,23 @@ def test_a_hover_shows_ranks_libraries_and_what_is_not_exact(index: ProfileIndex
     assert "| copies to the device | 1 MiB in 500 µs |  |" in hover
     assert "numbers are those of the whole function" in hover
     assert "Inside a compiled region" in hover
+
+
+def test_a_line_says_what_it_was_fused_with(index: ProfileIndex) -> None:
+    partners = [Partner(FILE, 19, 9), Partner("/job/other.py", 3, 4), Partner(FILE, 8, 4), Partner(FILE, 30, 1)]
+    whole = line(index, "relu")
+    record = msgspec.structs.replace(
+        whole, exact=False, fused=True, shared_ns=whole.self_device_ns, shared_with=partners
+    )
+    assert annotate(record, index.scales).label == "15 ms · 30 % · fused with lines 8, 19 and 2 more"
+    hover = line_hover(record, HoverContext(index, nowhere))
+    assert "Its time is parts of kernels fused with lines 8, 19, 30, other.py:3, divided by their operations." in hover
+    assert "whole function" not in hover
+    part = msgspec.structs.replace(whole, shared_ns=4_000_000, shared_with=partners[:1])
+    assert annotate(part, index.scales).label == annotate(whole, index.scales).label
+    assert "2 ms of it is parts of kernels fused with line 19, divided" in line_hover(
+        part, HoverContext(index, nowhere)
+    )
 
 
 def test_names_in_a_hover_are_escaped(index: ProfileIndex) -> None:

@@ -7,6 +7,7 @@ from deepscope.analysis.findings import (
     data_loader,
     device_sync,
     float32_products,
+    graph_breaks,
     host_copies,
     idle_device,
     kept_activations,
@@ -27,6 +28,7 @@ RULES = (
     idle_device.RULE,
     float32_products.RULE,
     tiny_operators.RULE,
+    graph_breaks.RULE,
     kept_activations.RULE,
     stale_gradients.RULE,
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deepscope.trace.format.header import File
 
-__all__ = ["describe_file", "describe_files"]
+__all__ = ["describe_file", "describe_files", "source_text"]
 
 _LARGEST_BYTES = 4 << 20
 """Generated tables of data are no source that anybody reads; above this a file is listed with its hash alone."""
@@ -32,7 +32,7 @@ def describe_files(
 def describe_file(path: str, source: str) -> File:
     """Path, with `source="hash"` the SHA-256 of the text in UTF-8, with `source="text"` the text as well."""
     described = File(path)
-    text = _text(path) if source != "none" else None
+    text = source_text(path) if source != "none" else None
     if text is not None:
         encoded = text.encode("utf-8", "surrogatepass")
         described.sha256 = hashlib.sha256(encoded).hexdigest()
@@ -41,7 +41,7 @@ def describe_file(path: str, source: str) -> File:
     return described
 
 
-def _text(path: str) -> str | None:
+def source_text(path: str) -> str | None:
     """The text of a file, or of a notebook's cell, which only `linecache` has; None where neither is there."""
     try:
         with tokenize.open(path) as stream:  # in the encoding that the file declares, as Python read it
