@@ -7,8 +7,11 @@ from deepscope.analysis.findings import (
     data_loader,
     device_sync,
     float32_products,
+    graph_breaks,
     host_copies,
     idle_device,
+    kept_activations,
+    stale_gradients,
     tiny_kernels,
     tiny_operators,
 )
@@ -25,6 +28,9 @@ RULES = (
     idle_device.RULE,
     float32_products.RULE,
     tiny_operators.RULE,
+    graph_breaks.RULE,
+    kept_activations.RULE,
+    stale_gradients.RULE,
 )
 """By code."""
 
