@@ -123,15 +123,14 @@ def _branch(line: Line, context: HoverContext) -> str:
 
 
 def _why(line: Line, scales: Scales) -> str:
-    """What holds the line back, behind its title; for one with device time and no word, why there is none."""
+    """What holds the line back, behind its title; without a word, what the user can do to get one."""
     words = quantities.spaced(why_words(line, scales.peaks, on_device=scales.is_device))
     word, _, figures = words.partition(": ")
     if word:
         return f" · **{word}**" + (f": {markdown.plain(figures, SENTENCE_LENGTH)}" if figures else "")
-    reason = no_word(line, scales.peaks)
-    if reason == Reason.NO_COST:
-        return ""
-    return f" · no word for what holds it back: {markdown.plain(reason, SENTENCE_LENGTH)}"
+    if no_word(line, scales.peaks) == Reason.NO_PEAKS:
+        return f" · no word for what holds it back: {Reason.NO_PEAKS} (setting `deepscope.peaks`)"
+    return ""
 
 
 def _table(numbers: Numbers, context: HoverContext, old: Numbers | None) -> str:
