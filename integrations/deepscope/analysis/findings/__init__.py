@@ -9,8 +9,14 @@ from deepscope.analysis.findings import (
     float32_products,
     host_copies,
     idle_device,
+    python_lines,
+    recomputation,
+    slow_steps,
     tiny_kernels,
     tiny_operators,
+    unfused_attention,
+    unfused_optimizer,
+    zeroed_gradients,
 )
 from deepscope.analysis.findings.facts import Facts
 from deepscope.records import Finding
@@ -25,6 +31,12 @@ RULES = (
     idle_device.RULE,
     float32_products.RULE,
     tiny_operators.RULE,
+    recomputation.RULE,
+    zeroed_gradients.RULE,
+    unfused_attention.RULE,
+    unfused_optimizer.RULE,
+    slow_steps.RULE,
+    python_lines.RULE,
 )
 """By code."""
 

@@ -1,0 +1,91 @@
+"""DS013: on the CPU, a line whose time is Python's and not torch's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from deepscope.analysis.algebra.intervals import union
+from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
+from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.promised import loading_and_loops
+from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.findings.slow_steps import find_slow_steps
+from deepscope.analysis.numbers.idle import timeline
+from deepscope.records import Finding
+from deepscope.trace.arrays import pick
+from deepscope.trace.model import Int64, Kind
+from deepscope.trace.names import stepped_optimizer
+
+__all__ = ["RULE"]
+
+WORTH = 0.05
+"""A line is named from this share of the wall time on."""
+AMONG_CALLS_NS = 500_000
+"""A line is Python's own if it calls no module and has so much Python time for each operator that it starts. What many
+calls cost is DS007's, and what a module does in Python is the module's."""
+
+
+def _find(facts: Facts) -> Iterator[Finding]:
+    if facts.has_device or not facts.lines or facts.attribution.scopes.source != "scopes":
+        return
+    python = facts.analysis.columns["python_cpu_ns"][:-1]
+    operators, modules = _started(facts)
+    worth = (python >= max(WORTH * facts.wall_ns, 1)) & (python >= AMONG_CALLS_NS * operators) & (modules == 0)
+    if not worth.any():
+        return
+    saving = (python * _not_promised(facts)).astype(np.int64)
+    worth &= ~_runs_other_code(facts) & (saving >= max(WORTH * facts.wall_ns, 1))
+    for line in np.flatnonzero(worth).tolist():
+        yield RULE.finding(
+            facts,
+            location=line,
+            message="this line's time is spent in Python, or in a library that torch knows nothing of",
+            evidence={"python_cpu_ns": int(python[line]), "runs": int(facts.analysis.columns["calls"][line])},
+            saving_ns=int(saving[line]),
+            remedy="Let torch or NumPy do it on whole arrays, do it once before the loop, or in a loader's worker.",
+        )
+
+
+def _not_promised(facts: Facts) -> npt.NDArray[np.float64]:
+    """The part of each line's time that no other rule promises already; shape (lines,)."""
+    attribution = facts.attribution
+    promised, slow = loading_and_loops(facts), find_slow_steps(facts)
+    if slow is not None:
+        promised = union(np.append(promised.start, slow.spent.start), np.append(promised.end, slow.spent.end))
+    line = timeline(facts.trace.events, attribution.runs, attribution.training.thread, facts.analysis.window)
+    whole, taken = (
+        by_line(line.location, facts.lines, spent)[:-1]
+        for spent in (line.end - line.start, promised.overlap_ns(line.start, line.end))
+    )
+    return np.asarray((whole - taken) / np.maximum(whole, 1))
+
+
+def _started(facts: Facts) -> tuple[Int64, Int64]:
+    """How many operators that no other called, and how many modules, each line starts; both of shape (lines,)."""
+    attribution, events = facts.attribution, facts.trace.events
+    operators = attribution.operators
+    modules = np.flatnonzero(of_kind(facts.trace, Kind.MODULE_SCOPE))
+    outer, modules = (
+        by_line(pick(attribution.scopes.location, attribution.owners.open_scope[found]), facts.lines)[:-1]
+        for rows in (operators.nodes[operators.caller < 0], modules)
+        for found in [rows[facts.analysis.extent.holds(events.start_ns[rows])]]
+    )
+    return outer, modules
+
+
+def _runs_other_code(facts: Facts) -> Mask:
+    """Lines whose Python is another's: they run autograd's engine, an optimizer or compiled code; shape (lines,)."""
+    attribution, calls = facts.attribution, facts.attribution.calls
+    optimizers = named(facts.trace, of_kind(facts.trace, Kind.ANNOTATION), stepped_optimizer)
+    engine = pick(calls.caller, np.flatnonzero(calls.root == np.arange(len(calls.root))))
+    other = np.concatenate((engine, np.flatnonzero(optimizers)))
+    result = np.zeros(facts.lines + 1, np.bool_)
+    result[pick(attribution.scopes.location, pick(attribution.owners.open_scope, other))] = True
+    result[facts.analysis.compiled] = True
+    return result[:-1]
+
+
+RULE = Rule("DS013", "A line of Python", _find)
