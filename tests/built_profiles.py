@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from deepscope.analysis.peaks import peaks_of
+from deepscope.analysis.verdict import judge
 from deepscope.records import (
     CallNode,
     Edit,
@@ -17,6 +19,7 @@ from deepscope.records import (
     Operator,
     Phase,
     Profile,
+    Rate,
     Remedy,
     Resolved,
     SourceFile,
@@ -24,6 +27,7 @@ from deepscope.records import (
     Top,
     Totals,
     TraceInfo,
+    Why,
 )
 
 ROOT = "/home/ada/project"
@@ -59,6 +63,11 @@ def training() -> Profile:
         line(
             MODEL, 42, "Net.forward", 50 * MS, backward_device_ns=30 * MS, self_cpu_ns=4 * MS, total_cpu_ns=6 * MS,
             launches=1200, calls=24, operators=72, bytes_allocated=3 << 20, idle_ns=MS, flops=2 * 10**12,
+            why=Why(
+                rates=[Rate("", 0, 30 * MS, 0, 75 * 10**9), Rate("bfloat16", 8, 18 * MS, 2 * 10**12, 4 * 10**9)],
+                short_ns=2 * MS, host_ns=MS, kernels=1200, delay_ns=24 * MS, queued=3600, occupied_ns=20 * MS,
+                occupancy_known_ns=50 * MS,
+            ),
             text="        x = self.attention(x, mask=mask) + self.feed_forward(self.norm(x))\n",
             top_operators=[Top("aten::addmm", 30 * MS, 48)], top_kernels=[Top("sgemm_128x64", 28 * MS, 48)],
             libraries=[
@@ -68,15 +77,18 @@ def training() -> Profile:
             ],
         ),
         line(MODEL, 17, "Net.embed", 20 * MS, backward_device_ns=5 * MS, self_cpu_ns=2 * MS, total_cpu_ns=2 * MS,
-             launches=12, calls=2, operators=4, in_compiled_region=True, text="    return self.table[tokens]"),
+             launches=12, calls=2, operators=4, in_compiled_region=True, why=Why(unknown_ns=20 * MS),
+             text="    return self.table[tokens]"),
         line(TRAIN, 5, "main", 12 * MS, self_cpu_ns=9 * MS, total_cpu_ns=9 * MS, wait_ns=8 * MS, idle_ns=14 * MS,
-             launches=2, calls=2, operators=2, d2h_ns=12 * MS, d2h_bytes=8),
+             launches=2, calls=2, operators=2, d2h_ns=12 * MS, d2h_bytes=8,
+             why=Why(copies_ns=12 * MS, waiting_ns=14 * MS)),
         line(f"{ROOT}/nets/漢字.py", 7, "数える", 8 * MS, self_cpu_ns=MS, total_cpu_ns=MS, launches=4, calls=2,
-             operators=2, text="数 = 文字列の長さ(入力) + 全部を数えるための長い名前の関数(引数)  # 漢字"),
+             operators=2, why=Why(short_ns=8 * MS, kernels=4, queued=4),
+             text="数 = 文字列の長さ(入力) + 全部を数えるための長い名前の関数(引数)  # 漢字"),
         line(f"{ROOT}/data.py", 9, "Data.__getitem__", 0, exact=False, worker_ns=700 * MS, worker_cpu_ns=300 * MS,
              self_cpu_ns=3 * MS, total_cpu_ns=3 * MS, calls=64),
     ]  # fmt: skip
-    return Profile(
+    profile = Profile(
         metric="device",
         trace=TraceInfo(
             path=f"{ROOT}/deepscope_logs/ada_17.fit.rank0.1712195495519689047.pt.trace.json.gz",
@@ -103,7 +115,8 @@ def training() -> Profile:
         modules=[Module(path="net.attention", class_name="Attention", self_device_ns=40 * MS, total_device_ns=40 * MS)],
         operators=[
             Operator(name="aten::addmm", calls=48, self_device_ns=60 * MS, total_device_ns=60 * MS, self_cpu_ns=2 * MS,
-                     total_cpu_ns=3 * MS, flops=2 * 10**12),
+                     total_cpu_ns=3 * MS, flops=2 * 10**12,
+                     why=Why(rates=[Rate("bfloat16", 8, 60 * MS, 2 * 10**12, 4 * 10**9)])),
             Operator(name="aten::item", calls=2, self_device_ns=12 * MS, total_device_ns=12 * MS, self_cpu_ns=MS,
                      total_cpu_ns=9 * MS),
         ],
@@ -141,6 +154,8 @@ def training() -> Profile:
         ],
         files={TRAIN: SourceFile(text=_TRAIN_TEXT)},
     )  # fmt: skip
+    judge(profile, peaks_of(profile.trace.device))
+    return profile
 
 
 def cpu_only() -> Profile:

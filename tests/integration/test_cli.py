@@ -76,6 +76,18 @@ def test_a_trace_is_reported_as_text_json_and_csv(written: Path) -> None:
     assert sum(int(row["self_device_ns"]) for row in rows) == 500_000
 
 
+def test_peaks_are_given_on_the_command_line(written: Path) -> None:
+    peaks = "fp32=0.1,bandwidth=0.02"
+    report = json.loads(run("report", str(written), "--format", "json", "--peaks", peaks).stdout)
+    assert report["peaks"] == {
+        "name": "CPU", "flops_per_s": {"float32": 1e11}, "memory_bytes_per_s": 2e10, "source": "given",
+    }  # fmt: skip
+    assert json.loads(run("report", str(written), "--format", "json").stdout)["peaks"] is None
+    assert "--peaks fp32=fast: 'fp32=fast' cannot be used; wanted is" in fails(
+        "report", str(written), "--peaks", "fp32=fast"
+    )
+
+
 def test_the_report_goes_to_a_file_when_asked(written: Path, tmp_path: Path) -> None:
     done = run("report", str(written), "-o", str(tmp_path / "out.txt"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

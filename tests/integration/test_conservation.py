@@ -6,16 +6,20 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 import pytest
 
 from deepscope.analysis import build
 from deepscope.analysis.analysis import Analysis, analyse
+from deepscope.analysis.numbers.flops import flops_of_operators
+from deepscope.analysis.numbers.roofline import roofline
 from deepscope.analysis.ownership.attribution import Attribution, attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
-from deepscope.records import Profile
+from deepscope.analysis.peaks import peaks_of
+from deepscope.analysis.verdict import Reason, judgement
+from deepscope.records import Profile, Verdict, Why
 from deepscope.trace.model import Kind, Trace
 from deepscope.trace.read import read_trace
 from recorded_traces import each_trace
@@ -208,3 +212,55 @@ def test_a_line_owns_what_ends_its_call_path(path):
     attribution = attributed(path)
     location = attribution.paths.location
     assert (location[attribution.work.path] == attribution.work.location).all()
+
+
+def test_each_nanosecond_of_a_lines_cost_has_one_cause(path):
+    profile = profile_of(path)
+    figures = {"rates", "kernels", "delay_ns", "queued", "occupied_ns", "occupancy_known_ns"}
+    causes = [name for name in Why.__struct_fields__ if name not in figures]
+    for line in profile.lines:
+        rated = sum(rate.device_ns for rate in line.why.rates)
+        assert rated + sum(getattr(line.why, name) for name in causes) == line.cost_ns, line
+        assert all(getattr(line.why, name) >= 0 for name in Why.__struct_fields__ if name != "rates")
+        assert line.why.occupied_ns <= line.why.occupancy_known_ns <= line.self_device_ns
+
+
+def test_each_line_with_device_time_has_a_word_or_a_reason_why_not(path):
+    profile = profile_of(path)
+    words = set(get_args(Verdict)) - {""}
+    for peaks in (peaks_of(profile.trace.device), peaks_of("any", "fp32=10,bf16=100,bandwidth=1"), None):
+        for line in profile.lines:
+            found = judgement(line.why, peaks, wait_ns=line.wait_ns)
+            assert (found.word in words) != bool(found.reason), line
+            assert 0 <= found.share <= 1
+            if peaks is not None and peaks.name == "any" and found.reason == Reason.NO_PEAKS:
+                assert any(rate.dtype not in {"float32", "bfloat16", ""} for rate in line.why.rates)
+
+
+CACHE_BYTES = {"V100": 6 << 20, "A100": 40 << 20, "H100": 50 << 20, "B200": 126 << 20, "MI300X": 256 << 20}
+"""What stays in a device's last cache may be read faster than its memory allows. https://developer.nvidia.com/blog and
+AMD's data sheets state the sizes."""
+
+
+def test_no_operator_moves_bytes_faster_than_the_device_can(path):
+    profile, of = profile_of(path), attributed(path)
+    peaks = peaks_of(profile.trace.device)
+    if profile.metric != "device" or peaks is None:
+        return
+    cache = next((size for name, size in CACHE_BYTES.items() if name in peaks.name), 0)
+    trace, work = of.trace, of.work
+    found = roofline(trace, of.operators, work, flops_of_operators(trace, of.operators))
+    known = np.flatnonzero((found.moved_bytes >= 0) & (found.unit >= 0))
+    units = len(of.operators.nodes)
+    moved = np.bincount(found.unit[known], found.moved_bytes[known], units)
+    time = np.bincount(found.unit[known], work.duration_ns[known], units)
+    flops = np.bincount(found.unit[known], found.flops[known], units)
+    large = moved > cache
+    # Without strides an input that was expanded seems to be read in whole.
+    most = 1.03 if (trace.events.strides >= 0).any() else 1.25
+    name = trace.events.name[of.operators.nodes]
+    for one in np.unique(name[large]).tolist():
+        rows = large & (name == one)
+        assert moved[rows].sum() <= most * peaks.memory_bytes_per_s / 1e9 * time[rows].sum(), trace.strings[one]
+    best = max(peaks.flops_per_s.values())
+    assert (flops[large] <= 1.03 * best / 1e9 * time[large]).all()

@@ -10,6 +10,7 @@ from lsprotocol import types
 
 from lsp_editor import Editor, editing, run
 from lsp_profiles import record
+from trace_builder import TraceBuilder
 
 LINES = (6, 7, 11, 12)
 
@@ -116,6 +117,32 @@ def test_which_trace_is_shown_follows_the_settings(root: Path, tmp_path: Path) -
             assert (await editor.hints(uri))[6] == "210 µs · 75 %"
             await shown(editor, {"traces": ["nothing/here", str(other.parent / "*.json")]}, str(other))
             assert (await shown(editor, {}, name(1)))["ranks"] == [0, 1]
+
+    run(scenario())
+
+
+def test_peaks_give_a_line_its_word(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        train = str(root / "train.py")
+        builder = TraceBuilder(deviceProperties=[{"id": 0, "name": "Some GPU"}])
+        builder.line(train, 6, "Net.forward", 0, 1000)
+        builder.op("aten::mm", 100, 500, dims=[[512, 512], [512, 512]], **{"Input type": ["float", "float"]})
+        (root / "deepscope_logs").mkdir()
+        builder.kernel("sgemm", 200, 1000, 100_000).write(root / "deepscope_logs" / name(1))
+        async with editing(root, cache=tmp_path / "cache", settings={"inlayHints": {"detail": "all"}}) as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until_ready()
+            assert "no word for what holds it back: the device's peaks are not known" in await editor.hover(uri, 6, 2)
+            for peaks, words in (
+                (
+                    "fp32=10,bandwidth=1",
+                    "**compute-bound**: 2.68 TFLOP/s, 27 % of the Some GPU's in float32; 85.3 FLOP",
+                ),
+                ("fp32=1000,bandwidth=0.1", "**memory-bound**: 31.5 GB/s, 31 % of the Some GPU's; 85.3 FLOP"),
+            ):
+                await shown(editor, {"peaks": peaks}, name(1))
+                hover = await editor.hover(uri, 6, 2)
+                assert words in hover.splitlines()[0]
 
     run(scenario())
 

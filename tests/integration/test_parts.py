@@ -175,7 +175,7 @@ def test_no_run_is_counted_twice(path):
 
 def test_what_is_folded_holds_what_it_stands_for(path):
     parts, _ = parts_of(path)
-    small = folded(parts)
+    small = folded(parts, analysis_of(path).attribution.paths.location)
     for column in ("self_ns", "backward_ns"):
         before, after = np.zeros(1 << 20, np.int64), np.zeros(1 << 20, np.int64)
         np.add.at(before, parts.path, getattr(parts, column))

@@ -17,6 +17,7 @@ from deepscope.analysis.tables.phases import phase_table
 from deepscope.analysis.tables.steps import step_table
 from deepscope.analysis.tables.totals import resolved, totals
 from deepscope.analysis.tables.trace_info import trace_info
+from deepscope.analysis.tables.why import why_of_lines, why_of_operators, work_causes
 from deepscope.errors import OptionError
 from deepscope.records import Profile, SourceFile
 from deepscope.trace.model import Trace
@@ -38,10 +39,11 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
     analysis = analyse(attribution, step)
     files = _files(trace)
     texts = {path: source_lines(file.text) for path, file in files.items() if file.text is not None}
-    lines, position = line_table(analysis, texts)
+    causes = work_causes(analysis)
+    lines, position = line_table(analysis, texts, why_of_lines(analysis, causes))
     tree, number = call_tree(analysis, position)
     all_of, all_places = all_parts(analysis)
-    parts, places = part_table(all_of, all_places, number)
+    parts, places = part_table(all_of, all_places, attribution.paths, number)
     work = attribution.work
     return Profile(
         metric=work.metric,
@@ -52,7 +54,14 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
         resolved=resolved(analysis),
         functions=function_table(analysis),
         modules=module_table(analysis),
-        operators=operator_table(trace, attribution.operators, work, analysis.flops, analysis.extent),
+        operators=operator_table(
+            trace,
+            attribution.operators,
+            work,
+            flops=analysis.flops,
+            extent=analysis.extent,
+            whys=why_of_operators(analysis, causes),
+        ),
         kernels=kernel_table(trace, work, analysis.operator, analysis.extent),
         steps=step_table(analysis),
         phases=phase_table(analysis),

@@ -14,6 +14,7 @@ import torch
 __all__ = [
     "agreed_value",
     "all_threads_are_safe",
+    "autocast_type",
     "experimental_config",
     "is_recording",
     "is_taken",
@@ -126,6 +127,20 @@ def agreed_value(key: str, proposal: str) -> str:
     except (RuntimeError, ValueError, NotImplementedError):
         return proposal
     return held.decode("utf-8", "replace") or proposal
+
+
+def autocast_type() -> str:
+    """The type (`bfloat16`) that autocast gives to products on the current thread; "" where none is on."""
+    for device in ("cuda", "cpu", "xpu", "mps"):
+        try:
+            if torch.is_autocast_enabled(device):  # with an argument from torch 2.4 on
+                return str(torch.get_autocast_dtype(device)).removeprefix("torch.")
+        except (TypeError, RuntimeError):
+            if device == "cuda" and torch.is_autocast_enabled():
+                return str(torch.get_autocast_gpu_dtype()).removeprefix("torch.")
+            if device == "cpu" and torch.is_autocast_cpu_enabled():
+                return str(torch.get_autocast_cpu_dtype()).removeprefix("torch.")
+    return ""
 
 
 def watch_loaders(around: Callable[[Any], AbstractContextManager[None]] | None) -> None:

@@ -22,11 +22,17 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def reading_options(command: Command) -> Command:
-    """Adds `--rank --step --stage --partial --no-cache`, passed on to `load`."""
+    """Adds `--rank --step --stage --peaks --partial --no-cache`, passed on to `load`."""
     options = (
         click.option("--rank", type=click.IntRange(0), help="Only this rank; all are summed up otherwise."),
         click.option("--step", type=int, help="Only this step (the N of ProfilerStep#N)."),
         click.option("--stage", help="Another stage of the run: validate, test, predict, sanity_check."),
+        click.option(
+            "--peaks",
+            default="",
+            metavar="PEAKS",
+            help="What the device can do at best, in TFLOP/s and TB/s: 'fp32=67,bf16=989,bandwidth=3.35'.",
+        ),
         click.option("--partial", is_flag=True, help="Of a trace that ends early, read what is whole."),
         click.option("--no-cache", is_flag=True, help="Read the trace itself and keep nothing."),
     )
@@ -41,7 +47,14 @@ def output_option(command: Command) -> Command:
 
 
 def load(
-    path: str | None, *, rank: int | None, step: int | None, stage: str | None, partial: bool, no_cache: bool
+    path: str | None,
+    *,
+    rank: int | None,
+    step: int | None,
+    stage: str | None,
+    peaks: str,
+    partial: bool,
+    no_cache: bool,
 ) -> Profile:
     """Loads with a bar on the terminal; without a path the newest run of `FOLDERS`."""
     for name, value in ONE_THREAD.items():
@@ -52,6 +65,7 @@ def load(
             rank=rank,
             step=step,
             stage=stage,
+            peaks=peaks,
             partial=partial,
             cache=not no_cache,
             progress=progress,

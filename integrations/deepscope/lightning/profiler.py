@@ -21,7 +21,7 @@ from deepscope.errors import RecorderError
 from deepscope.lightning.actions import Action, Loop, Mark, classify
 from deepscope.lightning.keywords import LightningKeywords, choose
 from deepscope.lightning.lengths import batches_of
-from deepscope.lightning.runs import Run, run_of
+from deepscope.lightning.runs import Run, options_of, run_of
 from deepscope.lightning.stages import Stage, StageRecorder, StageWindows
 from deepscope.lightning.summary import summarize
 
@@ -275,6 +275,7 @@ class DeepProfiling(_LightningProfiler):
             world_size=run.world_size,
             phases=self._phases,
             run_id=run.id,
+            trainer=options_of(run.trainer),
         )
         folder = Path(self.dirpath or run.folder)
         return Recorder(session, plan, folder=folder, first_step=first_step, owner=self, workers=self._workers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,19 @@ from typing import Any
 from deepscope.capture import process_facts as process
 from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
 
-__all__ = ["Run", "run_of"]
+__all__ = ["Run", "options_of", "run_of"]
+
+_OPTIONS = (
+    "accumulate_grad_batches",
+    "check_val_every_n_epoch",
+    "gradient_clip_algorithm",
+    "gradient_clip_val",
+    "log_every_n_steps",
+    "num_sanity_val_steps",
+    "precision",
+    "val_check_interval",
+)
+"""What of a Trainer's options tells where a run's time goes."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,17 @@ def run_of(trainer: Any, log_dir: str | None) -> Run:
         world_size=int(getattr(trainer, "world_size", 1)),
         folder=_folder(trainer, log_dir),
     )
+
+
+def options_of(trainer: Any) -> dict[str, Any]:
+    """The options of a Trainer that are set, by name; nothing where there is no Trainer."""
+    found: dict[str, Any] = {}
+    for name in _OPTIONS:
+        with suppress(Exception):  # a name that this Lightning lacks, or a Trainer that is gone
+            value = getattr(trainer, name)
+            if value is not None:
+                found[name] = value
+    return found
 
 
 def _folder(trainer: Any, log_dir: str | None) -> Path:

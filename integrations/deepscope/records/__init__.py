@@ -11,6 +11,7 @@ from deepscope.records.places import CallNode, Function, Library, Line, Module, 
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
 from deepscope.records.tables import Kernel, KernelKind, Operator, Phase, Step
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
+from deepscope.records.why import Peaks, Rate, Verdict, Why
 
 __all__ = [
     "PROFILE_FORMAT",
@@ -30,10 +31,12 @@ __all__ = [
     "Operator",
     "Part",
     "PartKind",
+    "Peaks",
     "Phase",
     "Place",
     "Profile",
     "RankSpread",
+    "Rate",
     "Remedy",
     "Resolved",
     "Severity",
@@ -42,4 +45,6 @@ __all__ = [
     "Top",
     "Totals",
     "TraceInfo",
+    "Verdict",
+    "Why",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import msgspec
@@ -9,6 +10,9 @@ import msgspec
 from deepscope.records.merging import First, Sum
 
 __all__ = ["Part", "PartKind", "Place"]
+
+_NUMBERED = re.compile(r"(?<![^.])\d+(?![^.])")
+"""A component of a module's path that is a number: the 3 of `encoder.layers.3.mlp`."""
 
 PartKind = Literal["module", "library", "operator", "kernel", "other"]
 
@@ -24,6 +28,11 @@ class Place(msgspec.Struct, array_like=True, frozen=True):
     """Of a module the file that defines its class, of a library line its file; "" where none is known."""
     line: First[int] = 0
     """1-based; 0 where none is known. Of a module the first line of its `forward`."""
+
+    @property
+    def alike(self) -> Place:
+        """The place of all modules whose paths differ in numbers alone (`encoder.layers.*.mlp`); any other as it is."""
+        return msgspec.structs.replace(self, name=_NUMBERED.sub("*", self.name)) if self.kind == "module" else self
 
 
 class Part(msgspec.Struct, array_like=True):

@@ -36,6 +36,7 @@ __all__ = [
     "rule_of",
     "spread_of",
     "table",
+    "to_be_judged",
 ]
 
 Record = TypeVar("Record", bound=msgspec.Struct)
@@ -220,6 +221,11 @@ def largest_first(field: str) -> Callable[[Any], int]:
 def left_out(_: Group[Any], __: str) -> Any:
     """Nothing: the caller fills in what needs the rest of the merged record."""
     return []
+
+
+def to_be_judged(_: Group[Any], __: str) -> str:
+    """No word: the caller judges the merged record."""
+    return ""
 
 
 def record(group: Group[Any], field: str) -> Any:

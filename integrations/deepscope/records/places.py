@@ -14,10 +14,13 @@ from deepscope.records.merging import (
     Sum,
     largest_first,
     merged_by,
+    record,
     spread_of,
     table,
+    to_be_judged,
 )
 from deepscope.records.numbers import Numbers
+from deepscope.records.why import Verdict, Why
 
 __all__ = ["CallNode", "Function", "Library", "Line", "Module", "Top"]
 
@@ -61,6 +64,10 @@ class Line(Numbers, kw_only=True):
     in_compiled_region: Either = False
     text: FirstKnown[str | None] = None
     """The source line that ran, where the trace carries it."""
+    verdict: Annotated[Verdict, merged_by(to_be_judged)] = ""
+    """What holds it back; set when a profile is loaded."""
+    why: Annotated[Why, merged_by(record)] = msgspec.field(default_factory=Why)
+    """`cost_ns` by cause."""
     top_operators: _Tops = []
     top_kernels: _Tops = []
     libraries: Annotated[

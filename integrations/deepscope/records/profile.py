@@ -18,10 +18,11 @@ from deepscope.records.numbers import Numbers
 from deepscope.records.places import CallNode, Function, Line, Module
 from deepscope.records.tables import Kernel, Operator, Phase, Step
 from deepscope.records.trace_info import SourceFile, TraceInfo
+from deepscope.records.why import Peaks
 
 __all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals"]
 
-PROFILE_FORMAT = 7
+PROFILE_FORMAT = 8
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -111,3 +112,5 @@ class Profile(msgspec.Struct, kw_only=True):
     files: Annotated[dict[str, SourceFile], merged_by(_files)] = {}
     step: First[int | None] = None
     """The step chosen, if one was."""
+    peaks: First[Peaks | None] = None
+    """Of the device, by which verdicts are found; None where they are not known. Set when a profile is loaded."""

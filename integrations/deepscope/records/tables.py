@@ -16,8 +16,11 @@ from deepscope.records.merging import (
     merged_by,
     of_largest,
     quotient,
+    record,
     spread_of,
+    to_be_judged,
 )
+from deepscope.records.why import Verdict, Why
 
 __all__ = ["Kernel", "KernelKind", "Operator", "Phase", "Step"]
 
@@ -34,6 +37,10 @@ class Operator(msgspec.Struct, kw_only=True):
     self_cpu_ns: Sum
     total_cpu_ns: Sum
     flops: Sum = 0
+    verdict: Annotated[Verdict, merged_by(to_be_judged)] = ""
+    """What holds its work back; set when a profile is loaded."""
+    why: Annotated[Why, merged_by(record)] = msgspec.field(default_factory=Why)
+    """The time of its work by cause; where its FLOPs are those of operators that it calls, of their work, too."""
 
 
 class Kernel(msgspec.Struct, kw_only=True):

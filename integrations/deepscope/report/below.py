@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -14,8 +13,6 @@ __all__ = ["Node", "below", "fold_alike", "lines_of", "main_branch", "trees"]
 
 NodeKind = Literal["line", "module", "library", "operator", "kernel", "other"]
 
-_NUMBERED = re.compile(r"(?<![^.])\d+(?![^.])")
-"""A component of a module's path that is a number: the 3 of `encoder.layers.3.mlp`."""
 _MAIN_SHARE = 0.5
 
 
@@ -176,7 +173,7 @@ def _ordered(nodes: list[Node]) -> list[Node]:
 
 
 def _pattern(name: str) -> str:
-    return _NUMBERED.sub("*", name)
+    return Place("module", name).alike.name
 
 
 def _renamed(node: Node, old: str, new: str) -> Node:

@@ -10,7 +10,7 @@ from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.places import Sources, short_path
 from deepscope.report.style import Styles
-from deepscope.report.wording import bytes_text, count_text, printable, share_text, time_text
+from deepscope.report.wording import bytes_text, count_text, printable, rate_text, share_text, time_text
 
 __all__ = ["columns"]
 
@@ -76,7 +76,7 @@ def _lines(
         min_width=max(WHERE_WIDTH, int(WHERE_SHARE * width)),
         cut=cut_start,
     )
-    numbers = [*_number_columns(shown, profile, styles), _ranks(shown)]
+    numbers = [*_number_columns(shown, profile, styles), _ranks(shown), _why(shown)]
     functions = ["" if isinstance(row, _Rest) else printable(row.function) for row in shown]
     if not any(isinstance(row, Line) for row in rows):
         return [*numbers, where, Column("function", functions, right=False, min_width=12, cut=cut_end)]
@@ -153,6 +153,12 @@ def _ranks(rows: Sequence[Any]) -> Column:
     return Column("a rank", texts, rank=6)
 
 
+def _why(rows: Sequence[Any]) -> Column:
+    """What holds each line or operator back."""
+    words = [row.verdict if isinstance(row, (Line, Operator)) else "" for row in rows]
+    return Column("why", words, rank=1, right=False)
+
+
 def _operators(rows: Sequence[Operator], profile: Profile, styles: Styles) -> list[Column]:
     device = profile.metric == "device"  # without one the CPU's times are the columns before
     return [
@@ -163,8 +169,18 @@ def _operators(rows: Sequence[Operator], profile: Profile, styles: Styles) -> li
         _times("total CPU", [row.total_cpu_ns if device else 0 for row in rows], rank=4),
         _counts("calls", [row.calls for row in rows], rank=3),
         _counts("FLOPs", [row.flops for row in rows], rank=5),
+        Column("FLOP/s", [_rate(row, "flops") for row in rows], rank=6),
+        Column("B/s", [_rate(row, "moved_bytes") for row in rows], rank=6),
+        _why(rows),
         _names("operator", [readable(row.name) for row in rows]),
     ]
+
+
+def _rate(row: Operator, field: str) -> str:
+    """Operations or bytes a second, `632T`, over the work of which they are known."""
+    rates = [rate for rate in row.why.rates if getattr(rate, field)]
+    count = sum(getattr(rate, field) for rate in rates)
+    return rate_text(count, sum(rate.device_ns for rate in rates), "").replace(" ", "")
 
 
 def _kernels(rows: Sequence[Kernel], profile: Profile, styles: Styles) -> list[Column]:

@@ -42,6 +42,7 @@ def csv_report(profile: Profile, *, by: str = "line", sort: str | None = None, l
             "exact": False,
             "in_compiled_region": False,
             "text": None,
+            "verdict": "",
         }
         writer.writerow([cell(getattr(profile.no_line, name, blank.get(name))) for name in chosen.scalars])
     return stream.getvalue()

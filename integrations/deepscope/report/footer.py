@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from deepscope.analysis.verdict import Reason
 from deepscope.records import Function, Library, Line, Profile, TraceInfo
 from deepscope.report.places import short_path
+from deepscope.report.why_words import no_word, why_words
 from deepscope.report.wording import count_text, printable, share_text, time_text
 
 __all__ = ["footer"]
@@ -15,6 +17,10 @@ LIBRARY_HINTS = 5
 LIBRARY_FUNCTIONS = 3
 """Functions named for each package."""
 WORKER_LINES = 3
+WHY_LINES = 5
+"""Lines whose verdict is given with its figures."""
+WHY_WORTH = 0.05
+"""They cost at least this share of what all lines cost."""
 _LENGTHENED = 1.25
 """A recorded step may be this many times as long as another one before the report says so."""
 LIBRARY_WORTH = 0.05
@@ -40,6 +46,8 @@ def footer(profile: Profile, by: str, rows: Sequence[Any], left_out: int) -> Ite
     if profile.totals.device_ns:
         yield "resolved", _resolved(profile)
     if by == "line":
+        for words in _why(profile, rows):
+            yield "why", words
         for hint in _libraries(profile, rows):
             yield "library", hint
         if waited := _waited(profile):
@@ -47,6 +55,23 @@ def footer(profile: Profile, by: str, rows: Sequence[Any], left_out: int) -> Ite
         if workers := _workers(profile):
             yield "workers", workers
     yield from _notes(profile, rows)
+
+
+def _why(profile: Profile, rows: Sequence[Any]) -> Iterator[str]:
+    """The figures behind the verdicts of the dearest lines, and for dear ones without a verdict why they have none."""
+    dear = sorted((row for row in rows if isinstance(row, Line)), key=lambda line: -line.cost_ns)[:WHY_LINES]
+    least = WHY_WORTH * sum((line.cost_ns for line in profile.lines), profile.no_line.cost_ns)
+    reasons: dict[str, list[str]] = {}
+    for line in dear:
+        if line.cost_ns and line.cost_ns >= least:
+            place = f"{short_path(line.file, profile.trace.project_root)}:{line.line}"
+            if words := why_words(line, profile.peaks, on_device=profile.metric == "device"):
+                yield printable(f"{place}: {words}")
+            elif (reason := no_word(line, profile.peaks)) != Reason.NO_COST:
+                reasons.setdefault(reason, []).append(place)
+    for reason, places in reasons.items():
+        more = "; --peaks takes them" if reason == Reason.NO_PEAKS else ""
+        yield printable(f"{', '.join(places)}: no word, {reason}{more}")
 
 
 def _resolved(profile: Profile) -> str:
@@ -73,9 +98,10 @@ def _libraries(profile: Profile, lines: Sequence[Line]) -> Iterator[str]:
         found += [(max(one.include_ns for one in functions), line, functions) for functions in packages.values()]
     found = [one for one in found if one[0] and one[0] >= LIBRARY_WORTH * profile.totals.device_ns]
     for package_ns, line, functions in sorted(found, key=lambda one: -one[0])[:LIBRARY_HINTS]:
-        name = short_path(line.file, profile.trace.project_root)
+        name = f"{short_path(line.file, profile.trace.project_root)}:{line.line}"
         where = f"{share_text(package_ns, line.self_device_ns)} of it in {_functions(package_ns, line, functions)}"
-        yield printable(f'{name}:{line.line}: {where}; include="{functions[0].include}" shows its lines')
+        opened = f'--line {name} opens it up, include="{functions[0].include}" counts its lines as yours'
+        yield printable(f"{name}: {where}; {opened}")
 
 
 def _functions(package_ns: int, line: Line, functions: Sequence[Library]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from deepscope.records import Function, Kernel, Line, Operator, Profile, RankSpread, Step, Top
+from deepscope.records import Function, Kernel, Line, Operator, Profile, RankSpread, Rate, Step, Top
 from deepscope.report.event_names import readable
 from deepscope.report.tables import table
 
@@ -40,6 +40,7 @@ def report_object(profile: Profile, *, by: str = "line", sort: str | None = None
         "step": profile.step,
         "trace": plain(profile.trace),
         "totals": plain(profile.totals),
+        "peaks": None if profile.peaks is None else plain(profile.peaks),
         "resolved": {**plain(profile.resolved), "ratio": profile.resolved.ratio},
         "lines": [plain(line) for line in lines],
         "no_line": plain(profile.no_line),
@@ -56,6 +57,8 @@ def plain(record: msgspec.Struct) -> dict[str, Any]:
     if isinstance(record, Line):
         for key, tops in (("top_operators", record.top_operators), ("top_kernels", record.top_kernels)):
             plain[key] = [_named(top) | {"label": readable(top.name)} for top in tops]
+    if isinstance(record, (Line, Operator)):
+        plain["why"]["rates"] = [_named(rate) for rate in record.why.rates]
     if isinstance(record, (Operator, Kernel)):
         plain["label"] = readable(record.name)
     if isinstance(record, (Line, Function, Step)):
@@ -63,5 +66,5 @@ def plain(record: msgspec.Struct) -> dict[str, Any]:
     return plain
 
 
-def _named(record: Top | RankSpread) -> dict[str, Any]:
+def _named(record: Top | RankSpread | Rate) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__struct_fields__}

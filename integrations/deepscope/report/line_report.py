@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from deepscope.analysis.verdict import Reason
 from deepscope.records import Line, Profile
 from deepscope.report.below import Node, below, fold_alike, lines_of
 from deepscope.report.csv_report import cell
@@ -17,6 +18,7 @@ from deepscope.report.layout import Column, cut_end, cut_start, render
 from deepscope.report.places import Sources, place_name, short_path
 from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
+from deepscope.report.why_words import no_word, why_words
 from deepscope.report.wording import count_text, printable, share_text, time_text
 
 __all__ = ["line_csv", "line_json", "line_object", "line_text"]
@@ -98,6 +100,10 @@ def _about(profile: Profile, line: Line, tree: Node) -> Iterator[tuple[str, str]
         + (f", {share} of all" if share else "")
         + (f", {back} of it backward" if back else ""),
     )
+    if words := why_words(line, profile.peaks, on_device=profile.metric == "device"):
+        yield "why", printable(words)
+    elif (reason := no_word(line, profile.peaks)) != Reason.NO_COST:
+        yield "why", f"no word, {reason}"
 
 
 def _shown(tree: Node, limit: int) -> Iterator[tuple[int, Node]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["bytes_text", "count_text", "printable", "share_text", "time_text"]
+__all__ = ["bytes_text", "count_text", "printable", "rate_text", "share_text", "time_text"]
 
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 _BYTE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+_RATES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"))
 _COUNT_UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"))
 
 
@@ -17,6 +18,17 @@ def time_text(duration_ns: float) -> str:
 def bytes_text(size_bytes: float) -> str:
     """Bytes in three digits: `1.50MiB`; "" for 0."""
     return _scaled(size_bytes, _BYTE_UNITS)
+
+
+def rate_text(count: int, duration_ns: int, unit: str) -> str:
+    """So much in a time: `84.2 TFLOP/s`, `1.20 TB/s`; "" where either is 0."""
+    if not count or not duration_ns:
+        return ""
+    per_second = count / duration_ns * 1e9
+    for size, letter in _RATES:
+        if per_second >= size * 0.9995:
+            return f"{_three_digits(per_second / size)} {letter}{unit}"
+    return f"{_three_digits(per_second)} {unit}"
 
 
 def count_text(count: int) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from deepscope.analysis.peaks import given_peaks, peaks_of
+from deepscope.analysis.verdict import judge
 from deepscope.errors import OptionError
 from deepscope.records import Profile
 from deepscope.records.ranks import merge_profiles
@@ -11,7 +13,7 @@ from deepscope.store.files import TraceFile
 from deepscope.store.read import Progress, cached_profile, read_profile
 from deepscope.store.runs import Selection, select
 
-__all__ = ["Progress", "load_profile", "load_selection"]
+__all__ = ["Progress", "judged", "load_profile", "load_selection"]
 
 
 def load_profile(
@@ -21,6 +23,7 @@ def load_profile(
     rank: int | None = None,
     stage: str | None = None,
     partial: bool = False,
+    peaks: str = "",
     cache: bool = True,
     progress: Progress | None = None,
 ) -> Profile:
@@ -32,6 +35,8 @@ def load_profile(
         rank: only this rank.
         stage: this stage of the run in place of the training stage.
         partial: of a trace that ends early, read what is whole.
+        peaks: what the device can do at best, where DeepScope does not know: `"fp32=67,bf16=989,bandwidth=3.35"`, in
+            10^12 operations and bytes a second.
         cache: keep the profile in the user's cache folder and take it from there.
         progress: called with bytes done and bytes in all, over all files.
 
@@ -40,10 +45,13 @@ def load_profile(
         NotATraceError: the file is empty or no trace.
         TruncatedTraceError: it ends early, and `partial` is not set.
         TraceError: it cannot be read.
-        OptionError: it has no such step, rank or stage; the message lists those that it has.
+        OptionError: it has no such step, rank or stage; the message lists those that it has. Or `peaks` cannot be read.
     """
+    given_peaks(peaks)  # what cannot be read is told before a long read
     selection = select(os.fspath(path), rank=rank, stage=stage)
-    return load_selection(selection, step=step, rank=rank, stage=stage, partial=partial, cache=cache, progress=progress)
+    return load_selection(
+        selection, step=step, rank=rank, stage=stage, partial=partial, peaks=peaks, cache=cache, progress=progress
+    )
 
 
 def load_selection(
@@ -53,14 +61,21 @@ def load_selection(
     rank: int | None = None,
     stage: str | None = None,
     partial: bool = False,
+    peaks: str = "",
     cache: bool = True,
     progress: Progress | None = None,
 ) -> Profile:
     """The profile of traces that were selected already, for the same `rank` and `stage`; all else as `load_profile`."""
     profiles = _load(selection.files, step=step, partial=partial, cache=cache, progress=progress)
     _check(profiles, rank=rank, stage=stage, step=step)
+    return judged(profiles, selection, peaks)
+
+
+def judged(profiles: list[Profile], selection: Selection, peaks: str) -> Profile:
+    """The profiles of a selection merged, with a verdict for each line by the device's peaks."""
     profile = merge_profiles(profiles)
     profile.trace.also_recorded = list(selection.also_recorded)
+    judge(profile, peaks_of(profile.trace.device, peaks))
     return profile
 
 

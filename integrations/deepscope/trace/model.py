@@ -126,9 +126,15 @@ class Events:
     """Bytes of a copy or fill; -1 none."""
     shapes: Int32
     """Index into `Trace.strings`: the JSON text of `Input Dims`; -1 none."""
+    dtypes: Int32
+    """Index into `Trace.strings`: the JSON text of `Input type`, of operators that may move data; -1 none."""
+    strides: Int32
+    """The same of `Input Strides`, which torch writes from 2.2 on."""
+    occupancy: npt.NDArray[np.int16]
+    """Percent of a kernel's warps that its multiprocessors can hold, as estimated by Kineto; -1 none."""
     concrete: Int32
-    """Index into `Trace.strings`: the JSON text of a convolution's `Concrete Inputs` (numbers, flags and lists as
-    words); -1 none, and for other operators, whose shapes say enough."""
+    """Index into `Trace.strings`: the JSON text of `Concrete Inputs` (numbers, flags and lists as words) of
+    `names.WITH_NUMBERS`; -1 none, and for other operators, whose shapes say enough."""
     scope: Int32
     """Index into `Trace.scopes` for LINE_SCOPE and MODULE_SCOPE; -1 for others."""
 

@@ -10,6 +10,8 @@ from deepscope.trace.model import Kind
 
 __all__ = [
     "CONVOLUTIONS",
+    "VIEWS",
+    "WITH_NUMBERS",
     "Frame",
     "evaluated_node",
     "is_backward_node",
@@ -219,6 +221,27 @@ CONVOLUTIONS = frozenset(
     }
 )
 """Operators whose shapes do not say what they compute: the strides and paddings are numbers among the arguments."""
+
+
+VIEWS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "alias", "as_strided", "as_strided_", "_batch_norm_impl_index", "batch_norm", "chunk", "clone", "contiguous",
+        "conv1d", "conv2d", "conv3d", "cross_entropy_loss", "detach", "detach_", "diagonal", "dropout", "einsum",
+        "empty", "empty_like", "empty_strided", "expand", "expand_as", "flatten", "item", "layer_norm", "linear",
+        "log_softmax", "matmul", "movedim", "narrow", "new_empty", "new_empty_strided", "nll_loss", "nll_loss_nd",
+        "numpy_T", "ones", "ones_like", "permute", "real", "reshape", "_reshape_alias", "resize_", "resolve_conj",
+        "resolve_neg", "result_type", "rms_norm", "scaled_dot_product_attention", "select", "set_", "slice", "softmax",
+        "split", "split_with_sizes", "squeeze", "squeeze_", "t", "t_", "to", "_to_copy", "transpose", "transpose_",
+        "type_as", "unbind", "unflatten", "unfold", "_unsafe_view", "unsqueeze", "unsqueeze_", "view", "view_as",
+        "zeros", "zeros_like",
+    )
+)  # fmt: skip
+"""Operators that move no data themselves: they make a view or room, or call others that move some."""
+
+
+WITH_NUMBERS = CONVOLUTIONS | {"aten::index_select"}
+"""Operators of which the numbers, flags and lists among the arguments are kept."""
 
 
 def is_forked_function(name: str) -> bool:

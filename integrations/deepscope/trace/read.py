@@ -133,6 +133,9 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         call_stack=columns.argument("call_stack", np.int32),
         size_bytes=np.where(summable(size_bytes, MOST_BYTES), size_bytes, -1),
         shapes=columns.argument("shapes", np.int32),
+        dtypes=columns.argument("dtypes", np.int32),
+        strides=columns.argument("strides", np.int32),
+        occupancy=columns.argument("occupancy", np.int16),
         concrete=columns.argument("concrete", np.int32),
         scope=scope,
     )

@@ -7,6 +7,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from deepscope.analysis.peaks import given_peaks
+from deepscope.errors import OptionError
+
 __all__ = ["Settings", "read_settings"]
 
 Ratio = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -24,6 +27,7 @@ class Settings(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
     rank: int | None = None
     step: int | None = None
     partial: bool = False
+    peaks: str = ""
     watch_enabled: bool = True
     watch_poll_seconds: Seconds = 2.0
     watch_quiet_seconds: Seconds = 0.5
@@ -67,11 +71,19 @@ def read_settings(*layers: object) -> tuple[Settings, list[str]]:
             if field is None or value is None:
                 continue
             try:
-                values[field.name] = msgspec.convert(value, field.type)
-            except msgspec.ValidationError as error:
+                values[field.name] = _checked(field.name, msgspec.convert(value, field.type))
+            except (msgspec.ValidationError, OptionError) as error:
                 values.pop(field.name, None)
-                problems.append(f"deepscope.{name}: {_shown(value)} cannot be used ({error}); the default is")
+                problem = error.problem if isinstance(error, OptionError) else str(error)
+                problems.append(f"deepscope.{name}: {_shown(value)} cannot be used ({problem}); the default is")
     return Settings(**values), problems
+
+
+def _checked(name: str, value: Any) -> Any:
+    """The value; raises OptionError where its type is right and it still cannot be used."""
+    if name == "peaks":
+        given_peaks(value)
+    return value
 
 
 def _flat(given: Mapping[str, Any]) -> list[tuple[str, Any]]:

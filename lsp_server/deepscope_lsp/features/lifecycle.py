@@ -25,7 +25,7 @@ __all__ = ["register"]
 
 SECTION = "deepscope"
 COME_AND_GO = types.WatchKind.Create | types.WatchKind.Delete
-RELOADING = ("traces", "trace", "stage", "rank", "step", "partial", "watch_enabled", "watch_poll_seconds")
+RELOADING = ("traces", "trace", "stage", "rank", "step", "partial", "peaks", "watch_enabled", "watch_poll_seconds")
 
 
 def register(server: DeepScopeServer, watcher: Watcher) -> None:

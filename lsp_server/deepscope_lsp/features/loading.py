@@ -34,6 +34,7 @@ def request_for(project: Project, path: str, selection: Selection | None = None)
         rank=settings.rank,
         stage=settings.stage,
         partial=settings.partial,
+        peaks=settings.peaks,
     )
 
 

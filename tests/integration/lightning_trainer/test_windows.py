@@ -28,6 +28,17 @@ def test_every_stage_gets_a_window(package: str, tmp_path: Path) -> None:
     assert [len(one.steps) for one in found] == [1, 3, 3, 3, 3, 3]
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_trainers_options_are_told(package: str, tmp_path: Path) -> None:
+    run = trainer(package, max_epochs=1, limit_train_batches=8, accumulate_grad_batches=2, gradient_clip_val=0.5)
+    run.fit(make_model(package), loader())
+    [fit] = recorded(tmp_path)
+    told = fit.deepscope["settings"]["trainer"]
+    assert (told["accumulate_grad_batches"], told["gradient_clip_val"]) == (2, 0.5)
+    assert told["log_every_n_steps"] == run.log_every_n_steps
+    assert fit.deepscope["settings"]["loaders"]
+
+
 def test_a_step_runs_from_fetch_to_optimizer(tmp_path: Path) -> None:
     trainer(max_epochs=1, limit_train_batches=8).fit(make_model(), loader())
     [fit] = recorded(tmp_path)

@@ -44,6 +44,15 @@ def test_loading_while_the_device_is_idle_is_found_at_its_line(findings_of):
     assert "num_workers" in found.remedy.text
 
 
+@pytest.mark.parametrize(("workers", "words"), [(0, "num_workers=4"), (3, "more than its 3 workers")])
+def test_the_advice_knows_how_many_workers_are_set(findings_of, workers, words):
+    """A loader whose name in the trace tells nothing: its settings do."""
+    settings = {"loaders": [{"num_workers": workers, "batch_size": 8}]}
+    built = steps(450, phase="enumerate(DataLoader)#MyIterator.__next__", deepscope={"format": 2, "settings": settings})
+    (found,) = findings_of(built, "DS003")
+    assert words in found.remedy.text
+
+
 def test_loading_while_the_device_still_works_costs_only_what_is_left(findings_of):
     (found,) = findings_of(steps(450, kernel=700), "DS003")
     # The kernel of the step before runs until 1,200 µs; the first step has none before it.

@@ -42,6 +42,23 @@ def test_products_on_ordinary_units_are_found(findings_of, kernel):
 
 
 @pytest.mark.parametrize(
+    ("settings", "advised", "not_advised"),
+    [
+        ({}, "set_float32_matmul_precision", "Autocast is on"),
+        ({"matmul_precision": "highest"}, "set_float32_matmul_precision", "Autocast is on"),
+        ({"matmul_precision": "high"}, "torch.autocast", "set_float32_matmul_precision"),
+        ({"autocast": "bfloat16"}, "Autocast is on elsewhere (`bfloat16`)", "set_float32_matmul_precision"),
+    ],
+)
+def test_what_is_set_is_not_recommended(findings_of, settings, advised, not_advised):
+    built = products("ampere_sgemm_128x64_tn", **A100)
+    built.metadata["deepscope"] = {"format": 2, "settings": settings}
+    (found,) = findings_of(built, "DS006")
+    assert advised in found.remedy.text
+    assert not_advised not in found.remedy.text
+
+
+@pytest.mark.parametrize(
     "kernel",
     [
         "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_256x64_16x4_nn_align4>(Params)",

@@ -39,6 +39,17 @@ def test_copies_from_pageable_memory_are_found_with_their_bytes(findings_of):
     assert "pageable" in found.message
 
 
+def test_pinned_memory_is_not_recommended_where_the_loaders_pin(findings_of):
+    for pins in ([True], [True, False]):
+        built = steps("Pageable")
+        loaders = [{"pin_memory": one} for one in pins]
+        built.metadata["deepscope"] = {"format": 2, "settings": {"loaders": loaders}}
+        (found,) = findings_of(built, "DS002")
+        assert ("pin_memory=True" in found.remedy.text) is (False in pins)
+        assert any("pin_memory" in edit.new for edit in found.remedy.edits) is (False in pins)
+        assert any("non_blocking=True" in edit.new for edit in found.remedy.edits)
+
+
 def test_copies_from_pinned_memory_that_are_waited_for_are_found(findings_of):
     (found,) = findings_of(steps("Pinned", blocking=True), "DS002")
     assert (found.evidence["pageable_copies"], found.evidence["blocked_ns"]) == (0, 3 * 210 * US)

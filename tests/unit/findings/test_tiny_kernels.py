@@ -32,6 +32,15 @@ def test_kernels_shorter_than_their_launches_are_found_with_the_idle_time_before
     assert found.saving_ns == idle
 
 
+def test_a_fused_optimizer_is_not_recommended_where_all_are(findings_of):
+    for fused in ([True], [True, None]):
+        built = launches(kernel=4, every=20)
+        optimizers = [{"name": "AdamW", "fused": one} for one in fused]
+        built.metadata["deepscope"] = {"format": 2, "settings": {"optimizers": optimizers}}
+        (found,) = findings_of(built, "DS004")
+        assert ("fused=True" in found.remedy.text) is (None in fused)
+
+
 def test_long_kernels_keep_the_device_busy(findings_of):
     assert findings_of(launches(kernel=18, every=20, count=200), "DS004") == []
     assert findings_of(launches(kernel=60, every=80), "DS004") == []

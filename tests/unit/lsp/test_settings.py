@@ -33,6 +33,14 @@ def test_a_bad_value_is_named_and_the_default_used_for_it_alone() -> None:
     assert "'loud'" in problems[0]
 
 
+def test_peaks_that_cannot_be_read_are_named_and_left_out() -> None:
+    assert read_settings({"peaks": "fp32=67,bandwidth=3.35"})[0].peaks == "fp32=67,bandwidth=3.35"
+    settings, problems = read_settings({"peaks": "fp32=fast"})
+    assert settings.peaks == ""
+    (problem,) = problems
+    assert problem.startswith("deepscope.peaks: 'fp32=fast' cannot be used ('fp32=fast' cannot be used; wanted is ")
+
+
 def test_later_layers_win_and_null_leaves_the_earlier_alone() -> None:
     settings, _ = read_settings({"changedLines": "hide", "rank": 2}, {"changedLines": "mark", "rank": None})
     assert (settings.changed_lines, settings.rank) == ("mark", 2)

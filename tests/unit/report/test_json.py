@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import built_profiles
-from deepscope.records import Numbers
+from deepscope.records import Numbers, Why
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.json_report import json_report
 from deepscope.report.tables import TABLES
@@ -16,6 +16,8 @@ from deepscope.report.tables import TABLES
 NUMBERS = dict.fromkeys(Numbers.__struct_fields__, int)
 TOP = [{"name": str, "label": str, "device_ns": int, "count": int}]
 SPREAD = ({"min_ns": int, "min_rank": int, "median_ns": int, "max_ns": int, "max_rank": int}, None)
+RATE = {"dtype": str, "intensity": int, "device_ns": int, "flops": int, "moved_bytes": int}
+WHY = {**{name: int for name in Why.__struct_fields__ if name != "rates"}, "rates": [RATE]}
 LINE = {
     **NUMBERS,
     "file": str,
@@ -31,13 +33,15 @@ LINE = {
         {"module": str, "function": str, "operator": str, "device_ns": int, "include": str, "include_ns": int}
     ],
     "spread": SPREAD,
+    "verdict": str,
+    "why": WHY,
 }
 TABLE_ROWS: dict[str, Any] = {
     "functions": {**NUMBERS, "file": str, "line": int, "function": str, "exact": bool, "spread": SPREAD},
     "modules": {**NUMBERS, "path": str, "class_name": str},
     "operators": {
         "name": str, "label": str, "calls": int, "self_device_ns": int, "total_device_ns": int, "self_cpu_ns": int,
-        "total_cpu_ns": int, "flops": int,
+        "total_cpu_ns": int, "flops": int, "verdict": str, "why": WHY,
     },
     "kernels": {
         "name": str, "label": str, "kind": str, "calls": int, "device_ns": int, "mean_ns": int, "max_ns": int,
@@ -65,6 +69,7 @@ REPORT = {
         "operators": int, "peak_bytes": int, "flops": int, "recording_ns": int, "worker_ns": int, "worker_cpu_ns": int,
         "ranks": int,
     },
+    "peaks": ({"name": str, "flops_per_s": {str: float}, "memory_bytes_per_s": float, "source": str}, None),
     "resolved": {"line_ns": int, "function_ns": int, "module_ns": int, "none_ns": int, "ratio": float},
     "lines": [LINE],
     "no_line": NUMBERS,

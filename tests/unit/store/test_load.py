@@ -89,3 +89,28 @@ def test_what_a_file_does_not_hold_is_refused(tmp_path: Path, reads: list[str]) 
         load_profile(path, rank=4)
     with pytest.raises(OptionError, match="stage='test'"):
         load_profile(path, stage="test")
+
+
+def test_peaks_judge_a_profile_anew_whenever_it_is_loaded(tmp_path: Path, reads: list[str]) -> None:
+    path = write(tmp_path, 0)
+    words = {"": "compute-bound", "bandwidth=0.1": "memory-bound", "bf16=0.01,bandwidth=0.1": "compute-bound"}
+    for peaks, word in words.items():
+        profile = load_profile(path, peaks=peaks)
+        assert profile.peaks is not None
+        assert (profile.operators[0].verdict, profile.peaks.source == "given") == (word, bool(peaks)), peaks
+    assert len(reads) == 1
+
+
+def test_peaks_that_cannot_be_read_are_told_before_the_trace_is_read(tmp_path: Path, reads: list[str]) -> None:
+    with pytest.raises(OptionError, match="'fp32=fast' cannot be used; wanted is"):
+        load_profile(write(tmp_path, 0), peaks="fp32=fast")
+    assert not reads
+
+
+def test_ranks_are_judged_by_their_sums(tmp_path: Path, reads: list[str]) -> None:
+    for rank in (0, 1):
+        write(tmp_path, rank)
+    merged = load_profile(tmp_path)
+    assert len(reads) == 2
+    assert merged.lines[0].verdict == "memory-bound"
+    assert merged.lines[0].why.rates[0].moved_bytes == 2 * built_profiles.training().lines[0].why.rates[0].moved_bytes

@@ -17,7 +17,11 @@ from deepscope.trace.format.header import (
     Git,
     Header,
     LineAccount,
+    LoaderSettings,
+    OptimizerSettings,
+    ParallelSettings,
     ScopeRow,
+    Settings,
     StepLengths,
     Worker,
     WorkerLine,
@@ -42,6 +46,16 @@ FULL = Header(
     device=Device("cuda", "NVIDIA H100", 8),
     versions={"python": "3.13.0", "torch": "2.13.0"},
     configuration=Configuration(wait=2, source="hash", max_slowdown=None),
+    settings=Settings(
+        autocast="bfloat16",
+        matmul_precision="high",
+        anomaly=True,
+        threads=8,
+        loaders=[LoaderSettings(num_workers=4, batch_size=32, prefetch_factor=2)],
+        optimizers=[OptimizerSettings("AdamW", fused=True, parameters=7)],
+        parallel=[ParallelSettings(static_graph=True)],
+        trainer={"precision": "bf16-mixed", "accumulate_grad_batches": 2},
+    ),
     schedule={"wait": 1, "active": 3},
     recorder_ns={"start": 5},
     pace=StepLengths(recorded_steps=3, recorded_ns=40),
@@ -77,7 +91,7 @@ def test_junk_in_one_place_costs_no_other(field: str) -> None:
         msgspec.json.decode(msgspec.json.encode(found), type=Header)  # what is kept is as the format says
 
 
-@pytest.mark.parametrize("nested", ["lines", "configuration", "device", "pace", "call_stacks"])
+@pytest.mark.parametrize("nested", ["lines", "configuration", "device", "pace", "call_stacks", "settings"])
 def test_junk_within_an_object_costs_no_other_part_of_it(nested: str) -> None:
     for part in PLAIN[nested]:
         found = getattr(read_header(PLAIN | {nested: PLAIN[nested] | {part: {"no": "such"}}}), nested)

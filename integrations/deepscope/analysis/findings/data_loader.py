@@ -8,6 +8,7 @@ import numpy as np
 
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import named, of_kind
+from deepscope.analysis.findings.already_set import loader_workers
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.ownership.workers import HAS_NO_WORKERS, HAS_WORKERS, worker_count
@@ -70,7 +71,7 @@ def _remedy(facts: Facts) -> str:
             "Load in other processes, `DataLoader(…, num_workers=4, persistent_workers=True)`, "
             "and make the slowest line of the loading cheaper."
         )
-    count = worker_count(facts.trace)
+    count = worker_count(facts.trace) or loader_workers(facts.trace)
     more = f"more than its {count} workers" if count else "more workers"
     workers = facts.analysis.columns["worker_ns"][:-1]
     if not workers.any():
@@ -92,7 +93,10 @@ def _has_workers(facts: Facts) -> bool | None:
         int((trace.events.end_ns[found] - trace.events.start_ns[found]).sum())
         for found in (named(trace, spans, iterator.search) for iterator in (HAS_WORKERS, HAS_NO_WORKERS))
     )
-    return with_workers >= without if with_workers or without else None
+    if with_workers or without:
+        return with_workers >= without
+    known = loader_workers(trace)
+    return None if known is None else known > 0
 
 
 RULE = Rule("DS003", "Data loading on the critical path", _find)

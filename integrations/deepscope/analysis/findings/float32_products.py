@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.algebra.selection import by_line, distinct
+from deepscope.analysis.findings.already_set import has_faster_products, product_type
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.numbers.device_peaks import peak_of
@@ -32,10 +33,19 @@ def is_float32_product(kernel: str) -> bool:
     return _FLOAT32_PRODUCT.search(kernel) is not None and _OTHERWISE.search(kernel) is None
 
 
+_AUTOCAST = "Train in mixed precision (`torch.autocast` with bfloat16)."
+_WITHIN = "Autocast is on elsewhere (`{}`): compute these within it, too, unless they need all digits."
 _REMEDY = (
     'Call `torch.set_float32_matmul_precision("high")` at the start, or train in mixed precision '
     "(`torch.autocast` with bfloat16)."
 )
+
+
+def _remedy(trace: Trace) -> str:
+    """What is not done already."""
+    if type_ := product_type(trace):
+        return _WITHIN.format(type_)
+    return _AUTOCAST if has_faster_products(trace) else _REMEDY
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
@@ -66,7 +76,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "faster_by": round(1 / (1 - rate), 1),
             },
             saving_ns=int(saving[line]),
-            remedy=_REMEDY,
+            remedy=_remedy(trace),
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import Mask, by_line, distinct
+from deepscope.analysis.findings.already_set import pins_memory
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import line_text, with_keyword
@@ -61,9 +62,16 @@ def _find(facts: Facts) -> Iterator[Finding]:
             message=_message(from_pageable=from_pageable),
             evidence={name: int(values[line]) for name, values in columns.items()},
             saving_ns=int(saving[line]),
-            remedy="Load into pinned memory (`DataLoader(…, pin_memory=True)`), and copy with `non_blocking=True`.",
+            remedy=_PINNED if pins_memory(facts.trace) else _REMEDY,
             edits=_edits(facts, place),
         )
+
+
+_REMEDY = "Load into pinned memory (`DataLoader(…, pin_memory=True)`), and copy with `non_blocking=True`."
+_PINNED = (
+    "Copy with `non_blocking=True`. The data loaders pin their memory already: what is copied here was made "
+    "elsewhere, or its copy is waited for."
+)
 
 
 def _message(*, from_pageable: bool) -> str:
@@ -114,7 +122,8 @@ def _edits(facts: Facts, location: int) -> tuple[Edit, ...]:
         return ()
     old = calls[0]
     new = old.replace("()", "(non_blocking=True)") if old.endswith("()") else f"{old[:-1]}, non_blocking=True)"
-    return (Edit(place.line, old, new), *with_keyword(trace, place.file, "DataLoader", "pin_memory", "True"))
+    pinned = () if pins_memory(trace) else with_keyword(trace, place.file, "DataLoader", "pin_memory", "True")
+    return (Edit(place.line, old, new), *pinned)
 
 
 RULE = Rule("DS002", "Blocking copies to the device", _find)

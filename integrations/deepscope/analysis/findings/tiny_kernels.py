@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.algebra.selection import by_line
+from deepscope.analysis.findings.already_set import is_fused
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
@@ -47,8 +48,18 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "idle_before_ns": int(gaps[line]),
             },
             saving_ns=int(saving[line]),
-            remedy="Launch fewer: `torch.compile`, CUDA graphs, `fused=True` in the optimizer, larger batches.",
+            remedy=f"Launch fewer: {', '.join(_ways(facts))}.",
         )
+
+
+def _ways(facts: Facts) -> Iterator[str]:
+    """What would launch fewer kernels, and is not done already."""
+    if not len(facts.analysis.compiled):
+        yield "`torch.compile`"
+    yield "CUDA graphs"
+    if not is_fused(facts.trace):
+        yield "`fused=True` in the optimizer"
+    yield "larger batches"
 
 
 RULE = Rule("DS004", "Many tiny kernels", _find)

@@ -27,6 +27,17 @@ class DevicePeak:
     memory_bytes_per_s: float
     source: str
 
+    def rate(self, dtype: str) -> float | None:
+        """Operations a second in a type of floats (`float32`, `tf32`, `bfloat16`, …); None where it is not known."""
+        rates = {
+            "float32": self.float32,
+            "tf32": self.tf32,
+            "bfloat16": self.bfloat16,
+            "float16": self.float16,
+            "float8": self.float8,
+        }
+        return rates.get(dtype)
+
     @property
     def best_for_float32(self) -> float:
         """The fastest that products of float32 matrices become by TF32 or by bfloat16."""

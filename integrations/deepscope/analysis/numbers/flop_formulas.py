@@ -11,7 +11,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-__all__ = ["FORMULAS", "Formula"]
+__all__ = ["FORMULAS", "Formula", "output_sizes"]
 
 Shapes = list[Any]
 """One entry an argument: its sizes, `[]` for a number or what is no tensor, a list of sizes for a list of tensors."""
@@ -91,7 +91,7 @@ def _numbers(word: str, count: int) -> list[int]:
     return values * count if len(values) == 1 else values
 
 
-def _output_sizes(x: list[int], weight: list[int], stride: str, padding: str, dilation: str) -> list[int]:
+def output_sizes(x: list[int], weight: list[int], stride: str, padding: str, dilation: str) -> list[int]:
     """Spatial sizes of a convolution's result, https://pytorch.org/docs/stable/generated/torch.nn.Conv2d.html."""
     spatial, kernel = x[2:], weight[2:]
     steps, pads, gaps = (_numbers(word, len(spatial)) for word in (stride, padding, dilation))
@@ -108,7 +108,7 @@ def _convolution(stride: int, padding: int, dilation: int, transposed: int | Non
         x, weight = shapes[0], shapes[1]
         if transposed is not None and words[transposed] == "True":
             return _convolved(x, weight, x[2:])
-        return _convolved(x, weight, _output_sizes(x, weight, words[stride], words[padding], words[dilation]))
+        return _convolved(x, weight, output_sizes(x, weight, words[stride], words[padding], words[dilation]))
 
     return flops
 

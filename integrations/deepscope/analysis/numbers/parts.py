@@ -20,7 +20,7 @@ OTHER = -1
 """The place of what is folded."""
 
 _LEAST_SHARE = 1000
-"""Parts below a thousandth of their call path's time are folded."""
+"""Parts below a thousandth of their line's time are folded."""
 _DEEPEST = 64
 """Parts further below their line are folded."""
 _MOST = 12_000
@@ -35,6 +35,9 @@ class Parts:
     """The call path whose work it is a part of."""
     parent: Int64
     """Position of the part around it, -1 where it stands directly below its call path."""
+    node: Int64
+    """The same number for the same place within the same places, whatever the call path, and for places that are alike;
+    `OTHER` for what is folded."""
     place: Int64
     """A number of `Places`, or `OTHER`."""
     self_ns: Int64
@@ -49,7 +52,7 @@ class Parts:
         return len(self.path)
 
 
-def find_parts(work: OwnedWork, counted: Mask, below: Below, leaf: Int64 | None) -> Parts:
+def find_parts(work: OwnedWork, counted: Mask, below: Below, leaf: Int64 | None, alike: Int64) -> Parts:
     """The parts of all counted work.
 
     Args:
@@ -57,11 +60,15 @@ def find_parts(work: OwnedWork, counted: Mask, below: Below, leaf: Int64 | None)
         counted: which pieces are asked for; shape (w,).
         below: the calls around them.
         leaf: the place of each piece of work itself; shape (w,). None where it is the innermost call.
+        alike: of each place a place that stands for all that are alike; shape (places,).
     """
     path, duration = work.path[counted], work.duration_ns[counted]
     backward = np.where(work.backward[counted], duration, 0)
     inner = below.of_work[counted]
     table, chain = paths_of_forest(below.caller, below.place)
+    _, folded_chain = paths_of_forest(below.caller, alike[below.place])
+    alike_of = np.zeros(len(table), np.int64)
+    alike_of[chain] = folded_chain
     width = len(table)
     runs = _runs(below, path, inner)
     nodes = max(len(below.nodes), 1)
@@ -73,20 +80,21 @@ def find_parts(work: OwnedWork, counted: Mask, below: Below, leaf: Int64 | None)
     parent = np.where(above > 0, np.searchsorted(keys, path_of * width + above), -1)
     key = path * width + np.where(inner < 0, 0, pick(chain, inner))
     at = np.where(inner < 0, -1, np.searchsorted(keys, key))
-    place = table.location[chain_of]
+    node, place = alike_of[chain_of], table.location[chain_of]
     if leaf is not None:
         places = int(leaf.max(initial=0)) + 1
         leaves, own = distinct_places(key * places + leaf[counted])
         first = np.zeros(len(leaves), np.int64)
         first[own] = np.arange(len(own))
         path_of, parent = np.append(path_of, path[first]), np.append(parent, at[first])
+        node = np.append(node, width + alike_of[leaves // places % width] * places + leaves % places)
         place = np.append(place, leaves % places)
         calls = np.append(calls, _count(own, _first_of(work.event[counted]), len(leaves)))
         at = count + own
     self_ns, backward_ns = np.zeros(len(path_of), np.int64), np.zeros(len(path_of), np.int64)
     np.add.at(self_ns, at, duration)
     np.add.at(backward_ns, at, backward)
-    return Parts(path_of, parent, place, self_ns, backward_ns, calls)
+    return Parts(path_of, parent, node, place, self_ns, backward_ns, calls)
 
 
 def _first_of(events: Int64) -> Mask:
@@ -122,30 +130,22 @@ def _runs(below: Below, path: Int64, inner: Int64) -> Int64:
     return np.sort(np.concatenate(found)) if found else current
 
 
-def folded(parts: Parts) -> Parts:
-    """The parts of any size, with all others of one parent folded into one."""
+def folded(parts: Parts, location: Int64) -> Parts:
+    """The parts of any size, with all others of one parent folded into one.
+
+    Parts are judged by their sums over all call paths of a line, and over layers that are alike, so that all of these
+    are folded or none.
+
+    Args:
+        parts: all of a trace.
+        location: the line of each call path, -1 for none; shape (paths,).
+    """
     if not len(parts):
         return parts
-    level = depth(parts.parent)
-    total, backward, calls = parts.self_ns.copy(), parts.backward_ns.copy(), parts.calls
-    for deepest in range(int(level.max()), 0, -1):
-        here = np.flatnonzero(level == deepest)
-        np.add.at(total, parts.parent[here], total[here])
-        np.add.at(backward, parts.parent[here], backward[here])
-    whole = np.zeros(int(parts.path.max()) + 1, np.int64)
-    np.add.at(whole, parts.path[level == 0], total[level == 0])
-    kept = (total > 0) & (total * _LEAST_SHARE >= whole[parts.path]) & (level < _DEEPEST)
-    if kept.sum() > _MOST:
-        kept &= total > np.partition(total[kept], -_MOST - 1)[-_MOST - 1]
+    total, backward = _totals(parts, parts.self_ns), _totals(parts, parts.backward_ns)
+    kept = _kept(parts, total, location)
     group = np.where(parts.parent < 0, ~parts.path, parts.parent)  # parts of one parent
     small = np.flatnonzero(~kept & (total > 0) & ((parts.parent < 0) | kept[parts.parent]))
-    groups, place = distinct_places(group[small])
-    alone = small[np.bincount(place, minlength=len(groups))[place] == 1]
-    has_parts = np.zeros(len(parts), np.bool_)
-    has_parts[parts.parent[parts.parent >= 0]] = True
-    kept[alone[~has_parts[alone] & (level[alone] < _DEEPEST)]] = True
-
-    small = small[~kept[small]]
     groups, place = distinct_places(group[small])
 
     def sums(values: Int64) -> Int64:
@@ -160,8 +160,44 @@ def folded(parts: Parts) -> Parts:
     return Parts(
         path=np.append(parts.path[nodes], np.where(groups < 0, ~groups, parts.path[around])),
         parent=np.append(pick(position, parts.parent[nodes]), pick(position, around)),
+        node=np.append(parts.node[nodes], np.full(len(groups), OTHER)),
         place=np.append(parts.place[nodes], np.full(len(groups), OTHER)),
         self_ns=np.append(parts.self_ns[nodes], sums(total)),
         backward_ns=np.append(parts.backward_ns[nodes], sums(backward)),
-        calls=np.append(calls[nodes], sums(calls)),
+        calls=np.append(parts.calls[nodes], sums(parts.calls)),
     )
+
+
+def _totals(parts: Parts, own: Int64) -> Int64:
+    """Each part's value with those of all parts below it; shape (p,)."""
+    level = depth(parts.parent)
+    total: Int64 = own.copy()
+    for deepest in range(int(level.max()), 0, -1):
+        here = np.flatnonzero(level == deepest)
+        np.add.at(total, parts.parent[here], total[here])
+    return total
+
+
+def _kept(parts: Parts, total: Int64, location: Int64) -> Mask:
+    """Which parts stand for themselves; shape (p,). What is around a kept part is kept, too."""
+    line = location[parts.path] + 1
+    level = depth(parts.parent)
+    names, of_line = distinct_places(line * (int(parts.node.max()) + 1) + parts.node)
+    count = len(names)
+    of_line_total, whole = np.zeros(count, np.int64), np.zeros(int(line.max()) + 1, np.int64)
+    np.add.at(of_line_total, of_line, total)
+    np.add.at(whole, line[level == 0], total[level == 0])
+    parent, deep, least = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    parent[of_line] = np.where(parts.parent < 0, ~line, of_line[parts.parent])
+    deep[of_line], least[of_line] = level, whole[line]
+    kept = (of_line_total > 0) & (of_line_total * _LEAST_SHARE >= least) & (deep < _DEEPEST)
+    if kept[of_line].sum() > _MOST:
+        sizes = of_line_total[of_line][kept[of_line]]
+        kept &= of_line_total > np.partition(sizes, -_MOST - 1)[-_MOST - 1]
+    small = np.flatnonzero(~kept & (of_line_total > 0) & ((parent < 0) | kept[np.maximum(parent, 0)]))
+    _, place = distinct_places(parent[small])
+    alone = small[np.bincount(place)[place] == 1] if len(small) else small
+    has_parts = np.zeros(count, np.bool_)
+    has_parts[parent[parent >= 0]] = True
+    kept[alone[~has_parts[alone] & (deep[alone] < _DEEPEST)]] = True
+    return np.asarray(kept[of_line] & (total > 0))

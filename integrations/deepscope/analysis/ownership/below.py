@@ -34,6 +34,11 @@ class Places:
             self.all.append(place)
         return number
 
+    def alike(self) -> Int64:
+        """Of each place the first that is alike: a module whose path differs in numbers alone; shape (places,)."""
+        first: dict[Place, int] = {}
+        return np.array([first.setdefault(place.alike, i) for i, place in enumerate(self.all)], np.int64)
+
     def table(self, known: Mapping[int, Place | None], size: int) -> Int64:
         """The number of each value's place, -1 for none and for the value -1; shape (size + 1,)."""
         table = np.full(size + 1, -1, np.int64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from deepscope.analysis.algebra.ranking import largest_named
@@ -10,7 +12,7 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.tables.libraries import hot_libraries
 from deepscope.analysis.tables.numbered import largest_first, rows
-from deepscope.records import Line, Numbers, Top
+from deepscope.records import Line, Numbers, Top, Why
 from deepscope.trace.model import Int64
 
 __all__ = ["line_table", "no_line"]
@@ -18,12 +20,13 @@ __all__ = ["line_table", "no_line"]
 _KEEP = 5
 
 
-def line_table(analysis: Analysis, texts: dict[str, list[str]]) -> tuple[list[Line], Int64]:
+def line_table(analysis: Analysis, texts: dict[str, list[str]], whys: Sequence[Why]) -> tuple[list[Line], Int64]:
     """Every line with any number, largest first.
 
     Args:
         analysis: of the trace.
         texts: lines of the user files that the trace carries, by path.
+        whys: what holds each location back.
 
     Returns:
         The records, and for each location the position of its record, -1 for none; shape (lines,).
@@ -53,6 +56,7 @@ def line_table(analysis: Analysis, texts: dict[str, list[str]]) -> tuple[list[Li
             of_loop=locations[i].of_loop,
             in_compiled_region=i in compiled,
             text=_text(texts, locations[i]),
+            why=whys[i],
             top_operators=operators.get(i, []),
             top_kernels=kernels.get(i, []),
             libraries=libraries.get(i, []),

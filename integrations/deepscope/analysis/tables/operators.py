@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from deepscope.analysis.algebra.extent import Extent
@@ -10,18 +12,20 @@ from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.paths import paths_of_forest
 from deepscope.analysis.ownership.work import Work
 from deepscope.analysis.tables.numbered import rows
-from deepscope.records import Operator
+from deepscope.records import Operator, Why
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.model import Int64, Trace
 
 __all__ = ["operator_table"]
 
 
-def operator_table(trace: Trace, operators: Operators, work: Work, flops: Int64, extent: Extent) -> list[Operator]:
+def operator_table(
+    trace: Trace, operators: Operators, work: Work, *, flops: Int64, extent: Extent, whys: Mapping[str, Why]
+) -> list[Operator]:
     """All operators of a trace by name, the largest device time first.
 
     A total holds the operators called from it; an operator that calls itself counts once. `flops` are those of each
-    operator.
+    operator, `whys` what holds them back, by name.
     """
     events = trace.events
     name, group = distinct_places(events.name[operators.nodes])
@@ -48,6 +52,6 @@ def operator_table(trace: Trace, operators: Operators, work: Work, flops: Int64,
     order = np.lexsort((-columns["total_cpu_ns"], -columns["self_device_ns"]))
     called = order[columns["calls"][order] > 0]
     return [
-        Operator(name=trace.strings[one], **row)
+        Operator(name=trace.strings[one], **row, why=whys.get(trace.strings[one]) or Why())
         for one, row in zip(name[called].tolist(), rows(columns, called), strict=True)
     ]

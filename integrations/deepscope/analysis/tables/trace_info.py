@@ -83,7 +83,7 @@ def _account(header: Header) -> dict[str, Any]:
     if not header.format:
         return {}
     account: dict[str, Any] = msgspec.to_builtins(header.lines)
-    parts = ("recorder_ns", "pace", "configuration", "schedule", "all_threads")
+    parts = ("recorder_ns", "pace", "configuration", "settings", "schedule", "all_threads")
     return account | {name: msgspec.to_builtins(getattr(header, name)) for name in parts}
 
 

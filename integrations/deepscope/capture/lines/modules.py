@@ -13,6 +13,7 @@ from typing import Any
 
 from torch import nn
 
+from deepscope.capture import torch_compat
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.table import MODULE, ScopeRow, ScopeTable, Slot
 
@@ -35,6 +36,8 @@ class ModuleCalls:
         self._orphans: dict[type, list[Slot]] = {}
         self._classes: dict[int, type] = {}
         self._roots: list[weakref.ref[Any]] = []
+        self.autocast = ""
+        """The type that autocast gave to products where the first module was called; "" for none."""
 
     def slot_of(self, stack: Stack, frame: FrameType) -> Slot:
         """The slot of the module that `frame`, one of `code` that starts above `stack`, calls."""
@@ -47,6 +50,8 @@ class ModuleCalls:
         return id(frame.f_locals.get("self")) not in self._seen
 
     def _meet(self, module: Any, stack: Stack, frame: FrameType) -> Slot:
+        if not self._classes:
+            self.autocast = torch_compat.autocast_type()
         kind = type(module)
         orphans = self._orphans.get(kind)
         slot = orphans.pop() if orphans else self._table.module()

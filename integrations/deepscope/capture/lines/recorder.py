@@ -35,6 +35,8 @@ class LineRecord:
     entries: list[int] = field(default_factory=list)
     """Scopes opened, by scope number."""
     account: LineAccount = field(default_factory=LineAccount)
+    autocast: str = ""
+    """As `ModuleCalls.autocast`."""
 
 
 _LOST = (RecursionError, IndexError)
@@ -199,7 +201,7 @@ class _Window:
             unrecorded_threads=self._stacks.unrecorded_threads,
             warnings=self._warnings,
         )
-        return LineRecord(list(table.rows), list(files), entries, account)
+        return LineRecord(list(table.rows), list(files), entries, account, self._modules.autocast)
 
 
 class _NoCode(UserCode):

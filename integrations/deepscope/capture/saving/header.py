@@ -17,6 +17,7 @@ from deepscope.capture.lines import LineRecord
 from deepscope.capture.naming import worker_name
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.saving.sources import describe_files
+from deepscope.capture.surroundings.settings import settings
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import OptionError
@@ -42,6 +43,7 @@ class Session:
         world_size: int | None = None,
         phases: Mapping[str, str] = PHASE_ANNOTATIONS,
         run_id: str | None = None,
+        trainer: Mapping[str, Any] | None = None,
     ) -> None:
         self.options = options
         self.metadata: dict[str, Any] = {}
@@ -53,6 +55,7 @@ class Session:
         self._world_size = world_size
         self._phases = phases
         self._given_run_id = run_id
+        self._trainer = trainer
         self._run_id = ""
 
     @property
@@ -110,6 +113,7 @@ class Session:
             device=process.describe_device(),
             versions=process.versions(),
             configuration=self.options.configuration,
+            settings=settings(autocast=record.autocast, trainer=self._trainer),
             schedule=None if schedule is None else dict(schedule),
             recorder_ns=dict(window.cost_ns),
             pace=pace,

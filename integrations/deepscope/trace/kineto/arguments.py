@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from enum import Enum, auto
+from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from deepscope.trace.format.span_names import LINE_CATEGORY, MODULE_CATEGORY
 from deepscope.trace.kineto.decode import Args
 from deepscope.trace.kineto.values import Table, ints
 from deepscope.trace.model import Int32, Int64
-from deepscope.trace.names import CONVOLUTIONS
+from deepscope.trace.names import VIEWS, WITH_NUMBERS
 
 __all__ = ["Arguments"]
 
@@ -46,12 +47,17 @@ _FIELDS = {
     "scope": _Field(),
     "call_stack": _Field(_Kind.STRING),
     "shapes": _Field(_Kind.JSON, also=("old_shapes",)),
+    "dtypes": _Field(_Kind.JSON),
+    "strides": _Field(_Kind.JSON),
     "concrete": _Field(_Kind.JSON),
+    "occupancy": _Field(),
 }
-"""By the names that `Args` has for them. `concrete` is kept for convolutions alone: few operators, and long texts."""
+"""By the names that `Args` has for them."""
 _KINDS = {name: field.kind for field_name, field in _FIELDS.items() for name in (field_name, *field.also)}
 
-_OF_OPERATORS = ("external_id", "sequence", "fwd_thread", "call_stack", "shapes", "concrete")
+_OF_MOVING = ("dtypes", "strides")
+_OF_SOME = (*_OF_MOVING, "concrete")
+_OF_OPERATORS = ("external_id", "sequence", "fwd_thread", "call_stack", "shapes", "dtypes", "strides", "concrete")
 _OF_CALLS = ("correlation", "external_id")
 _OF_DEVICE_WORK = ("correlation", "external_id", "device", "stream", "size_bytes")
 _WRITTEN: dict[str, tuple[str, ...]] = {
@@ -62,11 +68,14 @@ _WRITTEN: dict[str, tuple[str, ...]] = {
     MODULE_CATEGORY: ("scope",),
     "cuda_runtime": _OF_CALLS,
     "cuda_driver": _OF_CALLS,
-    "kernel": _OF_DEVICE_WORK,
+    "kernel": (*_OF_DEVICE_WORK, "occupancy"),
     "gpu_memcpy": _OF_DEVICE_WORK,
     "gpu_memset": _OF_DEVICE_WORK,
 }
-"""What today's recorders write for the commonest categories; all else is searched for every field."""
+"""What today's recorders write for the commonest categories; all else is searched for every field.
+
+Long texts are kept where something is worked out from them: `concrete` for convolutions and what is like them,
+`dtypes` and `strides` for all operators but those that only make a view or room."""
 
 
 class _Texts(dict[bytes, int]):
@@ -104,19 +113,28 @@ class Arguments:
             names: indexes into the strings; shape (n,).
             rows: the events' numbers, from the first of the trace on; shape (n,).
         """
-        for field in _WRITTEN.get(category, _KINDS):
-            if field == "concrete":
-                chosen = self._convolutions(names)
-                self._put(field, [args[i].concrete for i in chosen.tolist()], rows[chosen])
-            else:
+        fields = _WRITTEN.get(category, _KINDS)
+        for field in fields:
+            if field not in _OF_SOME:
                 self._put(field, list(map(attrgetter(field), args)), rows)
+        if "concrete" not in fields:
+            return
+        for some, wanted in (
+            (_OF_MOVING, ~self._named(names, VIEWS)),
+            (("concrete",), self._named(names, WITH_NUMBERS)),
+        ):
+            if wanted.any():
+                chosen = list(compress(args, wanted.tobytes()))
+                for field in some:
+                    self._put(field, list(map(attrgetter(field), chosen)), rows[wanted])
 
-    def _convolutions(self, names: Int32) -> Int64:
-        wanted = np.zeros(len(names), np.bool_)
-        for name in CONVOLUTIONS:
+    def _named(self, names: Int32, wanted: frozenset[str]) -> npt.NDArray[np.bool_]:
+        """Which names (indexes into the strings) are among the wanted ones."""
+        table = np.zeros(len(self._strings), np.bool_)
+        for name in wanted:
             if (code := self._strings.get(name)) is not None:
-                wanted |= names == code
-        return np.flatnonzero(wanted)
+                table[code] = True
+        return np.asarray(table[names])
 
     def _put(self, field: str, values: list[Any], rows: Int64) -> None:
         column = self._column(_KINDS[field], values)

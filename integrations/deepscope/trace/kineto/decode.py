@@ -29,7 +29,10 @@ class Args(msgspec.Struct, gc=False):
     size_bytes: Any = msgspec.field(default=-1, name="bytes")
     call_stack: Any = msgspec.field(default=None, name="Call stack")
     shapes: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Dims")
+    dtypes: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")
+    strides: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Strides")
     concrete: msgspec.Raw = msgspec.field(default=NOTHING, name="Concrete Inputs")
+    occupancy: Any = msgspec.field(default=-1, name="est. achieved occupancy %")
     scope: Any = -1
     # Older and other names of the same.
     old_external_id: Any = msgspec.field(default=-1, name="external id")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deepscope.records import Profile
+from deepscope.records import Peaks, Profile
 
 __all__ = ["Scales"]
 
@@ -25,6 +25,8 @@ class Scales:
     """Of the device, over all ranks; shares are of this."""
     wall_ns: int
     idle_ns: int
+    peaks: Peaks | None = None
+    """Of the device, where they are known."""
 
     @classmethod
     def of(cls, profile: Profile) -> Scales:
@@ -38,6 +40,7 @@ class Scales:
             busy_ns=totals.busy_ns or totals.device_ns,
             wall_ns=totals.wall_ns,
             idle_ns=totals.idle_ns,
+            peaks=profile.peaks,
         )
 
     def per_step(self, value: float) -> float:

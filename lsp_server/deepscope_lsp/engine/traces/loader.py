@@ -14,8 +14,8 @@ import msgspec
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Told
 from deepscope.records import Profile
-from deepscope.records.ranks import merge_profiles
 from deepscope.store import cache
+from deepscope.store.load import judged
 from deepscope.store.runs import Selection, select
 
 __all__ = ["CancelledLoadError", "Loader", "Request", "cached_profile"]
@@ -30,6 +30,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     rank: int | None = None
     stage: str | None = None
     partial: bool = False
+    peaks: str = ""
 
 
 class CancelledLoadError(DeepScopeError):
@@ -49,9 +50,7 @@ def cached_profile(request: Request) -> Profile | None:
         if profile is None:
             return None
         kept.append(profile)
-    profile = merge_profiles(kept)
-    profile.trace.also_recorded = list(selection.also_recorded)
-    return profile
+    return judged(kept, selection, request.peaks)
 
 
 @dataclass

@@ -21,7 +21,12 @@ def _load(body: bytes, told: Told) -> bytes:
     )
     try:
         profile = load(
-            step=request.step, rank=request.rank, stage=request.stage, partial=request.partial, progress=told
+            step=request.step,
+            rank=request.rank,
+            stage=request.stage,
+            partial=request.partial,
+            peaks=request.peaks,
+            progress=told,
         )
     except (DeepScopeError, MemoryError):
         raise

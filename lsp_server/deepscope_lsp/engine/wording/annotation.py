@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deepscope.records import Line, Numbers
+from deepscope.report.why_words import why_words
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 
@@ -47,9 +48,10 @@ def annotate(line: Line, scales: Scales) -> Annotation:
         label += f"{SEPARATOR}whole {'loop' if line.of_loop else 'function'}"
     made_of = _parts(line, scales)
     basis = "time on the device" if scales.is_device else "operators' time on the CPU (no device events in this trace)"
+    why = quantities.spaced(why_words(line, scales.peaks, on_device=scales.is_device))
     return Annotation(
         label=label,
-        tooltip=f"{basis}, {scales.step_words}: {made_of}",
+        tooltip="; ".join(filter(None, (why, f"{basis}, {scales.step_words}: {made_of}"))),
         parts=made_of,
         weight=max(own, total, waits, idles, works),
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from deepscope.analysis.verdict import Reason
 from deepscope.records import Finding, Function, Line, Numbers, Profile, Top
 from deepscope.report.event_names import readable
 from deepscope.report.places import short_path
+from deepscope.report.why_words import no_word, why_words
 from deepscope_lsp.engine.comparison.baseline import Baseline
 from deepscope_lsp.engine.files.mark import Mark
 from deepscope_lsp.engine.places import Locate
@@ -52,7 +54,7 @@ def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> 
     """A measured line: its numbers, what they are made of, and who calls it; `now` is where it stands by now."""
     moved = "" if now in {None, line.line} else f"line {line.line} when recorded"
     sections = [
-        _title(f"{line.function}, line {now or line.line}", moved, context.mark.value),
+        _title(f"{line.function}, line {now or line.line}", moved, context.mark.value) + _why(line, context.scales),
         _table(line, context, context.baseline.line(line.file, line.line) if context.baseline else None),
         _ranks(line, context.scales),
         _baseline(context),
@@ -107,6 +109,18 @@ def trace_words(profile: Profile) -> str:
 def _title(name: str, *remarks: str) -> str:
     said = ", ".join(remark for remark in remarks if remark)
     return f"**{markdown.plain(name)}**" + (f" ({said})" if said else "")
+
+
+def _why(line: Line, scales: Scales) -> str:
+    """What holds the line back, behind its title; for one with device time and no word, why there is none."""
+    words = quantities.spaced(why_words(line, scales.peaks, on_device=scales.is_device))
+    word, _, figures = words.partition(": ")
+    if word:
+        return f" · **{word}**" + (f": {markdown.plain(figures, SENTENCE_LENGTH)}" if figures else "")
+    reason = no_word(line, scales.peaks)
+    if reason == Reason.NO_COST:
+        return ""
+    return f" · no word for what holds it back: {markdown.plain(reason, SENTENCE_LENGTH)}"
 
 
 def _table(numbers: Numbers, context: HoverContext, old: Numbers | None) -> str:

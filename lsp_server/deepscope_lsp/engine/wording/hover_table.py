@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from deepscope.records import Function, Numbers, Totals
+from deepscope.records import Function, Line, Numbers, Totals
+from deepscope.report.wording import rate_text
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import markdown, quantities
 
@@ -66,12 +67,28 @@ def _rows(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
     yield from _memory(numbers, scales, totals)
     if speed := quantities.rate(numbers.flops, numbers.self_device_ns):
         yield Row("FLOP/s", speed, _part(numbers.flops, totals.flops, "all FLOPs"))
+    if isinstance(numbers, Line):
+        yield from _of_kernels(numbers)
     if numbers.calls:
         # The trace does not say how often a function was called, only how often its lines were entered.
         yield Row("lines entered" if isinstance(numbers, Function) else "calls", _count(scales.per_step(numbers.calls)))
     if numbers.launches:
         launches = _count(scales.per_step(numbers.launches))
         yield Row("launches", launches, _part(numbers.launches, totals.launches, "all"))
+
+
+def _of_kernels(line: Line) -> Iterator[Row]:
+    """What is known of its kernels: bytes they must move, their length, how far ahead they were launched."""
+    why = line.why
+    moved = [rate for rate in why.rates if rate.moved_bytes]
+    if speed := rate_text(sum(rate.moved_bytes for rate in moved), sum(rate.device_ns for rate in moved), "B/s"):
+        yield Row("bytes moved, at least", speed)
+    if why.kernels:
+        yield Row("mean kernel", quantities.duration(line.self_device_ns / why.kernels))
+        yield Row("from launch to start", quantities.duration(why.delay_ns / why.kernels))
+        yield Row("queued at a launch", _count(round(why.queued / why.kernels, 1)))
+    if why.occupancy_known_ns:
+        yield Row("occupancy, estimated", quantities.share(why.occupied_ns / why.occupancy_known_ns))
 
 
 def _of_device(numbers: Numbers, scales: Scales) -> list[tuple[str, int]]:

@@ -1,0 +1,48 @@
+"""What a trace says is set already, so that no rule recommends it (docs/trace-format.md, `settings`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deepscope.trace.format.header import LoaderSettings, Settings
+from deepscope.trace.model import Trace
+
+__all__ = ["has_faster_products", "is_fused", "loader_workers", "pins_memory", "product_type"]
+
+_NOTHING = Settings()
+
+
+def _of(trace: Trace) -> Settings:
+    return trace.header.settings or _NOTHING
+
+
+def _loaders(trace: Trace) -> Sequence[LoaderSettings]:
+    return _of(trace).loaders
+
+
+def loader_workers(trace: Trace) -> int | None:
+    """How many workers the program's data loaders have; None where that is not known, or differs."""
+    counts = {loader.num_workers for loader in _loaders(trace)}
+    return counts.pop() if len(counts) == 1 else None
+
+
+def pins_memory(trace: Trace) -> bool:
+    """Whether all data loaders give out batches in pinned memory."""
+    loaders = _loaders(trace)
+    return bool(loaders) and all(loader.pin_memory for loader in loaders)
+
+
+def has_faster_products(trace: Trace) -> bool:
+    """Whether products of float32 may be computed with TF32 or less."""
+    return _of(trace).matmul_precision in {"high", "medium"}
+
+
+def product_type(trace: Trace) -> str:
+    """The type that autocast gives to products, "" where it is not on."""
+    return _of(trace).autocast
+
+
+def is_fused(trace: Trace) -> bool:
+    """Whether all optimizers update their parameters with fused kernels."""
+    optimizers = _of(trace).optimizers
+    return bool(optimizers) and all(optimizer.fused for optimizer in optimizers)

@@ -1,0 +1,126 @@
+"""What is set in the process: flags of torch, data loaders, optimizers, data-parallel modules.
+
+Torch keeps no list of these objects, so the garbage collector is asked for them: some 30 ms in a program of a million
+objects, once a window.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import msgspec
+import torch
+from torch.optim import Optimizer
+from torch.utils.data import DataLoader
+
+from deepscope.trace.format.header import LoaderSettings, OptimizerSettings, ParallelSettings, Settings
+
+__all__ = ["settings"]
+
+_MOST = 16
+"""So many objects of a kind are told."""
+
+Record = TypeVar("Record", bound=msgspec.Struct)
+
+
+def settings(*, autocast: str = "", trainer: Mapping[str, Any] | None = None) -> Settings:
+    """What is set now; what cannot be asked is left out, and nothing is raised.
+
+    Args:
+        autocast: the type in which modules ran, if that is known.
+        trainer: options of Lightning's Trainer; only numbers and words of them are kept.
+    """
+    found = Settings(autocast=autocast, trainer=_plain(trainer or {}))
+    for name, ask in _FLAGS.items():
+        with suppress(Exception):
+            setattr(found, name, ask())
+    parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
+    loaders, optimizers, wrapped = _living(DataLoader, Optimizer, *([parallel] if parallel else []), count=3)
+    found.loaders = _told(loaders, _loader)
+    found.optimizers = _told(optimizers, _optimizer)
+    found.parallel = _told(wrapped, _parallel)
+    return found
+
+
+_FLAGS: dict[str, Callable[[], Any]] = {
+    "matmul_precision": torch.get_float32_matmul_precision,
+    "cudnn_tf32": lambda: bool(torch.backends.cudnn.allow_tf32),
+    "cudnn_benchmark": lambda: bool(torch.backends.cudnn.benchmark),
+    "deterministic": torch.are_deterministic_algorithms_enabled,
+    "anomaly": torch.is_anomaly_enabled,
+    "threads": torch.get_num_threads,
+}
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
+    return {name: value for name, value in options.items() if isinstance(value, (bool, int, float, str))}
+
+
+def _living(*kinds: type, count: int) -> list[list[Any]]:
+    """The living objects of each of these classes and those derived from them."""
+    of_class = {one: place for place, kind in enumerate(kinds) for one in _subclasses(kind)}
+    found: list[list[Any]] = [[] for _ in range(count)]
+    # By class, since asking a dead weak reference for anything raises.
+    for one in [one for one in gc.get_objects() if type(one) in of_class]:
+        found[of_class[type(one)]].append(one)
+    return found
+
+
+def _subclasses(kind: type) -> set[type]:
+    found: set[type] = set()
+    left = [kind]
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left += type.__subclasses__(one)
+    return found
+
+
+def _told(objects: list[Any], tell: Callable[[Any], Record]) -> list[Record]:
+    """Each different setting once."""
+    told: list[Record] = []
+    for one in objects:
+        with suppress(Exception):
+            record = tell(one)
+            if record not in told and len(told) < _MOST:
+                told.append(record)
+    return told
+
+
+def _loader(loader: Any) -> LoaderSettings:
+    return LoaderSettings(
+        num_workers=int(loader.num_workers),
+        batch_size=int(loader.batch_size or 0),
+        pin_memory=bool(loader.pin_memory),
+        persistent_workers=bool(loader.persistent_workers),
+        prefetch_factor=int(loader.prefetch_factor or 0) if loader.num_workers else 0,
+    )
+
+
+def _optimizer(optimizer: Any) -> OptimizerSettings:
+    group = optimizer.param_groups[0]
+    return OptimizerSettings(
+        name=type(optimizer).__name__,
+        foreach=_flag(group.get("foreach")),
+        fused=_flag(group.get("fused")),
+        capturable=_flag(group.get("capturable")),
+        parameters=sum(len(one["params"]) for one in optimizer.param_groups),
+    )
+
+
+def _flag(value: Any) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def _parallel(module: Any) -> ParallelSettings:
+    return ParallelSettings(
+        find_unused_parameters=bool(module.find_unused_parameters),
+        static_graph=bool(module.static_graph),
+        gradient_as_bucket_view=bool(module.gradient_as_bucket_view),
+        bucket_bytes=int(module.bucket_bytes_cap),
+    )
