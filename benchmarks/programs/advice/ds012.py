@@ -1,36 +1,25 @@
-"""One slow step (DS012): every sixth step counts its words anew, and none does."""
+"""A few slow steps (DS012): every sixth step saves the weights, and none does."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 
 import torch
 
-WORDS = [f"W{number * number % 977}" for number in range(60_000)]
-
-
-def vocabulary() -> int:
-    """How many words there are, without regard to case."""
-    counts: dict[str, int] = {}
-    for word in WORDS:
-        counts[word.lower()] = counts.get(word.lower(), 0) + 1
-    return len(counts)
-
 
 def make(mended: bool) -> Callable[[], None]:
-    """A training step; `mended` counts once, before the first."""
-    weight = torch.randn(384, 384)
-    size = vocabulary()
+    """A training step; `mended` saves nothing before the end."""
+    weights = {f"layer{number}": torch.randn(384, 384) for number in range(24)}
     turn = 0
 
     def step() -> None:
-        nonlocal turn, size
+        nonlocal turn
         turn += 1
         x = torch.randn(64, 384)
-        for _ in range(15):
+        for weight in weights.values():
             x = torch.tanh(x @ weight)
         if not mended and turn % 6 == 0:
-            size = vocabulary()
-        assert size
+            torch.save(weights, io.BytesIO())
 
     return step

@@ -36,7 +36,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     worth = (python >= max(WORTH * facts.wall_ns, 1)) & (python >= AMONG_CALLS_NS * operators) & (modules == 0)
     if not worth.any():
         return
-    saving = (python * _not_promised(facts)).astype(np.int64)
+    saving = (python * _lasting(facts)).astype(np.int64)
     worth &= ~_runs_other_code(facts) & (saving >= max(WORTH * facts.wall_ns, 1))
     for line in np.flatnonzero(worth).tolist():
         yield RULE.finding(
@@ -49,18 +49,23 @@ def _find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _not_promised(facts: Facts) -> npt.NDArray[np.float64]:
-    """The part of each line's time that no other rule promises already; shape (lines,)."""
-    attribution = facts.attribution
+def _lasting(facts: Facts) -> npt.NDArray[np.float64]:
+    """The part of each line's time that recurs in most steps, and that no other rule promises; shape (lines,)."""
+    attribution, steps = facts.attribution, facts.attribution.training.steps
     promised, slow = loading_and_loops(facts), find_slow_steps(facts)
     if slow is not None:
         promised = union(np.append(promised.start, slow.spent.start), np.append(promised.end, slow.spent.end))
     line = timeline(facts.trace.events, attribution.runs, attribution.training.thread, facts.analysis.window)
-    whole, taken = (
-        by_line(line.location, facts.lines, spent)[:-1]
-        for spent in (line.end - line.start, promised.overlap_ns(line.start, line.end))
-    )
-    return np.asarray((whole - taken) / np.maximum(whole, 1))
+    spent = line.end - line.start
+    free = spent - promised.overlap_ns(line.start, line.end)
+    whole = np.maximum(by_line(line.location, facts.lines, spent)[:-1], 1)
+    if facts.steps < 2:
+        return np.asarray(by_line(line.location, facts.lines, free)[:-1] / whole)
+    by_step = np.zeros((len(steps), facts.lines + 1), np.int64)
+    np.add.at(by_step, (steps.of(line.start), line.location), free)
+    # What holds one step up is the machine.
+    usual = np.median(by_step[:, :-1], axis=0)
+    return np.asarray(np.minimum(by_step[:, :-1], 2 * usual).sum(axis=0) / whole)
 
 
 def _started(facts: Facts) -> tuple[Int64, Int64]:
