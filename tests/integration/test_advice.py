@@ -51,7 +51,7 @@ LINES = {
     "DS009": "optimizer.zero_grad(set_to_none=mended)",
     "DS010": "y = torch.softmax(scores, dim=-1) @ v",
     "DS011": "optimizer.step()",
-    "DS012": "torch.save(weights, io.BytesIO())",
+    "DS012": "evaluate(weights)",
     "DS013": "mask = torch.tensor([float(number % 7 != 0) for number in range(64 * 256)])",
 }
 """The line that each program's mistake is found at."""

@@ -66,7 +66,7 @@ def test_a_time_that_another_rule_promises_is_not_promised_again(findings_of):
     assert findings_of(slow, "DS013") == []
 
 
-def test_what_held_up_one_step_is_not_the_lines(findings_of):
+def test_what_held_up_one_run_is_not_the_lines(findings_of):
     builder = TraceBuilder()
     for number in range(6):
         length = 8000 if number == 4 else 1000
@@ -75,7 +75,7 @@ def test_what_held_up_one_step_is_not_the_lines(findings_of):
         builder.line(FILE, 6, "main", at + (length - 700) * US, 310 * US)
         builder.op("aten::mm", at + (length - 690) * US, 300 * US)
     (found,) = findings_of(builder, "DS013")
-    assert found.saving_ns == 7 * 200 * US  # twice the median in the step that was held up
+    assert found.saving_ns == 7 * 200 * US  # twice the median in the run that was held up
 
 
 def test_with_a_device_its_idle_time_is_what_counts(findings_of):

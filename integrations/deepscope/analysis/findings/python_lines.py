@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.analysis.algebra.intervals import union
+from deepscope.analysis.algebra.ancestry import nearest, self_values
 from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.promised import loading_and_loops
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.slow_steps import find_slow_steps
-from deepscope.analysis.numbers.idle import timeline
 from deepscope.records import Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64, Kind
@@ -37,7 +36,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
     if not worth.any():
         return
     saving = (python * _lasting(facts)).astype(np.int64)
-    worth &= ~_runs_other_code(facts) & (saving >= max(WORTH * facts.wall_ns, 1))
+    worth &= (saving >= max(WORTH * facts.wall_ns, 1)) & (saving >= AMONG_CALLS_NS * operators)
+    worth &= ~_runs_other_code(facts)
     for line in np.flatnonzero(worth).tolist():
         yield RULE.finding(
             facts,
@@ -50,22 +50,34 @@ def _find(facts: Facts) -> Iterator[Finding]:
 
 
 def _lasting(facts: Facts) -> npt.NDArray[np.float64]:
-    """The part of each line's time that recurs in most steps, and that no other rule promises; shape (lines,)."""
-    attribution, steps = facts.attribution, facts.attribution.training.steps
-    promised, slow = loading_and_loops(facts), find_slow_steps(facts)
-    if slow is not None:
-        promised = union(np.append(promised.start, slow.spent.start), np.append(promised.end, slow.spent.end))
-    line = timeline(facts.trace.events, attribution.runs, attribution.training.thread, facts.analysis.window)
-    spent = line.end - line.start
-    free = spent - promised.overlap_ns(line.start, line.end)
-    whole = np.maximum(by_line(line.location, facts.lines, spent)[:-1], 1)
-    if facts.steps < 2:
-        return np.asarray(by_line(line.location, facts.lines, free)[:-1] / whole)
-    by_step = np.zeros((len(steps), facts.lines + 1), np.int64)
-    np.add.at(by_step, (steps.of(line.start), line.location), free)
-    # What holds one step up is the machine.
-    usual = np.median(by_step[:, :-1], axis=0)
-    return np.asarray(np.minimum(by_step[:, :-1], 2 * usual).sum(axis=0) / whole)
+    """The part of each line's time that most of its runs take, and that no other rule promises; shape (lines,)."""
+    attribution, events = facts.attribution, facts.trace.events
+    runs, lines = attribution.runs, facts.lines
+    start = events.start_ns[runs.nodes]
+    # A comprehension is a run of its line within one.
+    same = (runs.caller >= 0) & (runs.location[runs.caller] == runs.location)
+    value = np.zeros(len(same), np.int64)
+    np.add.at(value, nearest(runs.caller, ~same), self_values(events.duration_ns[runs.nodes], runs.caller))
+    here = (events.thread[runs.nodes] == attribution.training.thread) & (facts.analysis.window.locate(start) >= 0)
+    rows = np.flatnonzero(here & ~same)
+    value, location, start = value[rows], runs.location[rows], start[rows]
+    # What holds one run up is the machine.
+    free = np.minimum(value, 2 * _medians(value, location, lines)[location])
+    slow = find_slow_steps(facts)
+    for promised in (loading_and_loops(facts), *([slow.spent] if slow is not None else [])):
+        free[promised.locate(start) >= 0] = 0
+    return np.asarray(by_line(location, lines, free)[:-1] / np.maximum(by_line(location, lines, value)[:-1], 1))
+
+
+def _medians(value: Int64, group: Int64, groups: int) -> Int64:
+    """The (lower) median of the values of each group, 0 where there are none; shape (groups,)."""
+    order = np.lexsort((value, group))
+    count = np.bincount(group, minlength=groups)
+    middle = np.cumsum(count) - count + np.maximum(count - 1, 0) // 2
+    known = count > 0
+    result = np.zeros(groups, np.int64)
+    result[known] = value[order][middle[known]]
+    return result
 
 
 def _started(facts: Facts) -> tuple[Int64, Int64]:
