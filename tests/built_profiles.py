@@ -8,12 +8,18 @@ from deepscope.analysis.peaks import peaks_of
 from deepscope.analysis.verdict import judge
 from deepscope.records import (
     CallNode,
+    CurvePoint,
+    DeviceMemory,
     Edit,
     Finding,
     Function,
+    HeldByLine,
+    HeldMemory,
     Kernel,
     Library,
     Line,
+    Memory,
+    MemoryFailure,
     Module,
     Numbers,
     Operator,
@@ -195,3 +201,42 @@ def hostile() -> Profile:
         phases=[Phase(name=evil, wall_ns=3, device_ns=3)],
         findings=[finding(evil, evil, f"/tmp/{evil}.py", 1, 1, {evil: 1, "operator": evil}, Remedy(evil))],
     )  # fmt: skip
+
+
+def with_memory() -> Profile:
+    """The training run with what was live at its peak: 10 GiB, 4 of them at a line."""
+    profile, gib = training(), 1 << 30
+    profile.lines[0].peak_bytes = profile.lines[0].peak_activations_bytes = 4 * gib
+    profile.no_line.peak_bytes, profile.no_line.peak_parameters_bytes = 6 * gib, 2 * gib
+    profile.no_line.peak_optimizer_bytes = 4 * gib
+    profile.totals.peak_bytes = 10 * gib
+    peak = HeldMemory(size_bytes=10 * gib, parameters_bytes=2 * gib, optimizer_bytes=4 * gib, activations_bytes=4 * gib)
+    curve = [CurvePoint(5 * MS, 6 * gib, 12 * gib), CurvePoint(9 * MS, 10 * gib, 12 * gib)]
+    device = DeviceMemory(
+        device="cuda:0",
+        peak=peak,
+        largest_peak_bytes=10 * gib,
+        peak_at_ns=9 * MS,
+        capacity_bytes=80 * gib,
+        curve=curve,
+    )
+    profile.memory = Memory(devices=[device], is_told=True)
+    return profile
+
+
+def out_of_memory() -> Profile:
+    """The same run, ended by an allocation that failed."""
+    profile, gib = with_memory(), 1 << 30
+    lines = [
+        HeldByLine(file="", line=0, function="", size_bytes=6 * gib, optimizer_bytes=4 * gib, parameters_bytes=2 * gib),
+        HeldByLine(file=MODEL, line=42, function="Net.forward", exact=True, size_bytes=gib, activations_bytes=gib),
+    ]
+    profile.memory.failure = MemoryFailure(
+        error="OutOfMemoryError",
+        message="CUDA out of memory. Tried to allocate 80.00 GiB",
+        device="cuda:0",
+        at_ns=12 * MS,
+        held=HeldMemory(size_bytes=7 * gib, parameters_bytes=2 * gib, optimizer_bytes=4 * gib, activations_bytes=gib),
+        lines=lines,
+    )
+    return profile

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -14,6 +15,7 @@ import pytest
 from deepscope.analysis import build
 from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.numbers.flops import flops_of_operators
+from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.analysis.numbers.roofline import roofline
 from deepscope.analysis.ownership.attribution import Attribution, attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
@@ -121,6 +123,26 @@ def test_memory_of_lines_and_no_line_sums_to_all_memory(path):
     assert sum(row.bytes_allocated for row in rows) == ours[ours > 0].sum()
     assert sum(row.bytes_freed for row in rows) == -ours[ours < 0].sum()
     assert sum(row.peak_bytes for row in rows) == profile.totals.peak_bytes
+
+
+def test_what_was_live_at_the_peak_is_partitioned_by_what_held_it_and_the_curve_reaches_it(path):
+    profile, memory = profile_of(path), read(path).memory
+    for row in [*profile.lines, profile.no_line]:
+        assert sum(getattr(row, f"peak_{kind}_bytes") for kind in KINDS) == row.peak_bytes
+    on_cpu = profile.metric == "cpu_self"
+    assert bool(profile.memory.devices) == bool(((memory.device_type == 0) == on_cpu).any())
+    assert sum(one.peak.size_bytes for one in profile.memory.devices) == profile.totals.peak_bytes
+    for device in profile.memory.devices:
+        assert sum(getattr(device.peak, f"{kind}_bytes") for kind in KINDS) == device.peak.size_bytes
+        (highest,) = {point.allocated_bytes for point in device.curve if point.at_ns == device.peak_at_ns} & {
+            max(point.allocated_bytes for point in device.curve)
+        }
+        assert highest <= device.largest_peak_bytes
+        assert len(device.curve) <= 500
+        assert all(a.at_ns <= b.at_ns for a, b in pairwise(device.curve))
+        ours = memory.total_allocated_bytes[(memory.device_type != 0) & (memory.total_allocated_bytes >= 0)]
+        if not on_cpu and len(profile.memory.devices) == 1 and len(ours):
+            assert highest == ours.max()
 
 
 def test_the_call_tree_functions_and_resolution_sum_to_the_same(path):

@@ -107,6 +107,33 @@ def test_the_program_ends_as_without_deepscope_and_its_trace_is_kept(folder, end
     assert len(traces(folder)) == 1
 
 
+def test_a_program_that_ran_out_of_memory_is_told_what_was_live(folder):
+    program = """\
+import torch
+net = torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.ReLU(), torch.nn.Linear(512, 64))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(9):
+    loss = net(torch.randn(256, 64)).sum()
+    if step == 3:
+        torch.empty(1 << 50)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    write(folder, program=program)
+    done = run(folder, "--memory", "train.py")
+    assert done.returncode == 1
+    assert "RuntimeError: [enforce fail" in done.stderr
+    assert "failed" in done.stdout
+    (trace,) = traces(folder)
+    failure = load_profile(trace).memory.failure
+    kept = {row.line: row.activations_bytes for row in failure.lines}
+    assert kept[5] == failure.held.activations_bytes == 4 * 256 * 512
+    assert failure.held.parameters_bytes == 4 * (64 * 512 + 512 + 512 * 64 + 64)
+    assert failure.held.inputs_bytes == 4 * 256 * 64
+    assert failure.error == "RuntimeError"
+
+
 def test_a_program_that_records_itself_is_left_to_it(folder):
     program = PROGRAM.replace("def main():", "def main():\n    import deepscope")
     program = program.replace(

@@ -15,8 +15,16 @@ MERGED = [
     for one in (getattr(records, name) for name in records.__all__)
     if isinstance(one, type)
     and issubclass(one, msgspec.Struct)
-    # Parts that are taken over whole: of a finding's rank, of a file's first, or what a merge itself makes.
-    and one not in {records.Edit, records.Remedy, records.SourceFile, records.RankSpread}
+    # Parts that are taken over whole: of one of the ranks, of a file's first, or what a merge itself makes.
+    and one
+    not in {
+        records.CurvePoint,
+        records.Edit,
+        records.MemoryFailure,
+        records.RankSpread,
+        records.Remedy,
+        records.SourceFile,
+    }
 ]
 
 

@@ -12,6 +12,7 @@ from deepscope.analysis.numbers.cpu_time import cpu_time
 from deepscope.analysis.numbers.flops import flops_of_operators
 from deepscope.analysis.numbers.idle import Timeline, timeline
 from deepscope.analysis.numbers.lines import line_columns
+from deepscope.analysis.numbers.memory import MemoryUse, find_memory
 from deepscope.analysis.numbers.phases import PhaseTimeline, find_phases
 from deepscope.analysis.numbers.waits import find_waits
 from deepscope.analysis.ownership.attribution import Attribution
@@ -41,6 +42,7 @@ class Analysis:
     """The event of the operator that launched each piece of work, -1 for none; shape (w,)."""
     flops: Int64
     """Of each operator, each product counted once; shape (k,)."""
+    memory: MemoryUse
     waits: Int64
     """The events (ascending) in which a CPU thread waits for the device."""
     modules: ModuleScopes
@@ -65,6 +67,7 @@ def analyse(attribution: Attribution, step: int | None = None) -> Analysis:
     flops = flops_of_operators(trace, operators)
     line = timeline(trace.events, runs, training.thread, window) if has_device else None
     modules = find_modules(trace, calls)
+    memory = find_memory(trace, calls.nested, owners.location, len(scopes.locations), extent, on_cpu=not has_device)
     callers = owners.location[compiled_regions(trace)]
     return Analysis(
         attribution=attribution,
@@ -72,11 +75,20 @@ def analyse(attribution: Attribution, step: int | None = None) -> Analysis:
         window=window,
         counted=extent.holds(work.launch_ns),
         columns=line_columns(
-            attribution, cpu, extent, by_path=by_path, waits=waits, flops=flops, idle_in=window, timeline=line
+            attribution,
+            cpu,
+            extent,
+            by_path=by_path,
+            waits=waits,
+            flops=flops,
+            memory=memory,
+            idle_in=window,
+            timeline=line,
         ),
         by_path=by_path,
         operator=pick(operators.nodes, pick(operators.around, work.node)),
         flops=flops,
+        memory=memory,
         waits=waits,
         modules=modules,
         phases=find_phases(trace, calls, operators, modules, training),

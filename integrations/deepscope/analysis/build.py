@@ -10,6 +10,7 @@ from deepscope.analysis.tables.functions import function_table
 from deepscope.analysis.tables.kernels import kernel_table
 from deepscope.analysis.tables.library_lines import library_line_table
 from deepscope.analysis.tables.lines import line_table, no_line
+from deepscope.analysis.tables.memory import memory_table
 from deepscope.analysis.tables.modules import module_table
 from deepscope.analysis.tables.operators import operator_table
 from deepscope.analysis.tables.parts import all_parts, part_table
@@ -65,6 +66,7 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
         kernels=kernel_table(trace, work, analysis.operator, analysis.extent),
         steps=step_table(analysis),
         phases=phase_table(analysis),
+        memory=memory_table(analysis),
         call_tree=tree,
         library_lines=library_line_table(analysis, all_of, all_places),
         parts=parts,

@@ -20,7 +20,9 @@ def line_recorder(options: RecordingOptions, code: UserCode) -> LineRecorder | N
     if not options.lines and not options.modules:
         return None
     limits = Limits(max_slowdown=options.max_slowdown, max_entries=options.max_entries)
-    return LineRecorder(code, lines=options.lines, modules=options.modules, limits=limits)
+    return LineRecorder(
+        code, lines=options.lines, modules=options.modules, limits=limits, libraries=options.libraries == "hot"
+    )
 
 
 def worker_clocks(options: RecordingOptions, code: UserCode) -> WorkerClocks | None:

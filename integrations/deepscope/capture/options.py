@@ -12,10 +12,21 @@ from typing import Any, TypedDict
 from deepscope.errors import OptionError
 from deepscope.trace.format.header import Configuration
 
-__all__ = ["OPTION_NAMES", "SCHEDULE_NAMES", "SOURCE_CHOICES", "OptionKeywords", "RecordingOptions", "checked_options"]
+__all__ = [
+    "LIBRARY_CHOICES",
+    "OPTION_NAMES",
+    "SCHEDULE_NAMES",
+    "SOURCE_CHOICES",
+    "OptionKeywords",
+    "RecordingOptions",
+    "checked_options",
+]
 
 SOURCE_CHOICES = ("text", "hash", "none")
 """What of the user's files goes into a trace."""
+
+LIBRARY_CHOICES = ("hot", "off")
+"""Whether lines of installed packages are recorded."""
 
 SCHEDULE_NAMES = ("wait", "warmup", "active", "repeat", "skip_first", "schedule")
 """The options that choose steps."""
@@ -33,6 +44,8 @@ class OptionKeywords(TypedDict, total=False):
     activities: Iterable[Any] | None
     lines: bool
     modules: bool
+    compiled_lines: bool
+    libraries: str
     include: Collection[str]
     exclude: Collection[str]
     root: str | Path | None
@@ -104,8 +117,8 @@ class RecordingOptions(Configuration):
             raise OptionError(
                 "schedule", self.schedule, "must be a function of the step, as torch.profiler.schedule() returns"
             )
-        if self.source not in SOURCE_CHOICES:
-            raise OptionError("source", self.source, f"must be one of {', '.join(map(repr, SOURCE_CHOICES))}")
+        _check_choice("source", self.source, SOURCE_CHOICES)
+        _check_choice("libraries", self.libraries, LIBRARY_CHOICES)
         for name in ("include", "exclude"):
             _freeze_words(self, name)
         if self.ranks is not None:
@@ -133,6 +146,11 @@ class RecordingOptions(Configuration):
     def max_total_bytes(self) -> int | None:
         """`max_total_size` as a number."""
         return None if self.max_total_size is None else int(self.max_total_size)
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise OptionError(name, value, f"must be one of {', '.join(map(repr, choices))}")
 
 
 def _check_count(name: str, value: object, least: int) -> None:

@@ -18,7 +18,7 @@ from deepscope.errors import ProgramError
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from deepscope.capture.options import OptionKeywords
+    from deepscope.capture.options import OptionKeywords, RecordingOptions
     from deepscope.capture.session import StepCallback
     from deepscope.capture.workers.training_side import WorkerClocks
 
@@ -86,7 +86,12 @@ def record_steps(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[li
     """
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
-    workers = _armed_workers(options)
+    from deepscope.capture.compiled.level import ProvenanceHold
+    from deepscope.capture.options import checked_options
+
+    checked = checked_options(options)
+    workers = _armed_workers(checked)
+    provenance = ProvenanceHold() if checked.compiled_lines else None  # the first step compiles before it is recorded
 
     steps: StepCallback | None = None
     leader: Any = None
@@ -111,6 +116,8 @@ def record_steps(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[li
         if steps is not None:
             steps.close()
             traces += steps.recording.traces
+        if provenance is not None:
+            provenance.release()
         if workers is not None:
             workers.disarm()
 
@@ -129,12 +136,10 @@ def record_whole(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[li
         traces += recording.traces
 
 
-def _armed_workers(given: OptionKeywords) -> WorkerClocks | None:
+def _armed_workers(options: RecordingOptions) -> WorkerClocks | None:
     """Clocks in the workers that start from here on; None where they have no room."""
     from deepscope.capture.line_scopes import user_code, worker_clocks
-    from deepscope.capture.options import checked_options
 
-    options = checked_options(given)
     workers = worker_clocks(options, user_code(options))
     try:
         if workers is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum, auto
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture.annotations import Annotations
+from deepscope.capture.compiled.level import ProvenanceHold
 from deepscope.capture.export import exported
 from deepscope.capture.line_scopes import arm, line_recorder, worker_clocks
 from deepscope.capture.pace import Pace
@@ -87,6 +89,7 @@ class Recorder:
         self._lines = line_recorder(options, session.user_code)
         self._own_workers = worker_clocks(options, session.user_code) if workers is None else None
         self._workers = workers if workers is not None else self._own_workers
+        self._provenance = ProvenanceHold() if options.compiled_lines else None
         self._pace = Pace()
         self._state = _State.NEW
         self._window: Window | None = None
@@ -134,6 +137,8 @@ class Recorder:
         open_recorders.enter(self, self._owner)
         self._state = _State.WAITING
         self._session.begin()
+        if self._provenance is not None:
+            self._provenance.take()
         self._plan, self._step = self._beginning, self._first_step
         atexit.register(self._at_exit)
         if self._session.is_chosen:
@@ -250,6 +255,11 @@ class Recorder:
             "a torch profiler was started in a window, and torch has room for one; the window ends here"
         )
 
+    def fail(self, error: BaseException) -> None:
+        """An exception is about to end the run: look what it was about before it lets go of what it holds."""
+        if self._window is not None and self.recording:
+            self._window.fail(error)
+
     def stop(self, *, complete: bool = True) -> None:
         """End the recording, saving a window that is open; `complete=False` when an error or Ctrl-C ended the run."""
         if not self._is_started or self._session.is_forked:
@@ -266,6 +276,8 @@ class Recorder:
 
     def _leave(self) -> None:
         open_recorders.leave(self)
+        if self._provenance is not None:
+            self._provenance.release()
         if self._own_workers is not None:
             self._own_workers.retire()
 
@@ -361,5 +373,8 @@ class Recorder:
 
     def _at_exit(self) -> None:
         if not self._session.is_forked:
+            error = getattr(sys, "last_value", None)  # what ends a program that nobody caught it in
+            if isinstance(error, BaseException):
+                self.fail(error)
             self.stop(complete=False)
             self.wait()

@@ -179,6 +179,8 @@ class Recording:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if error is not None:
+            self._recorder.fail(error)
         self.stop(complete=error is None)
 
     def __call__(self, function: Function) -> Function:

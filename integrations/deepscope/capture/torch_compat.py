@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 
 __all__ = [
+    "OutOfMemoryError",
     "agreed_value",
     "all_threads_are_safe",
     "autocast_type",
@@ -19,9 +21,17 @@ __all__ = [
     "is_recording",
     "is_taken",
     "leave_recording_to_parent",
+    "plain_tensors",
+    "saved_values",
+    "shows_saved_values",
     "thread_is_taken",
+    "watch_backward",
+    "watch_batches",
     "watch_loaders",
 ]
+
+OutOfMemoryError: type[BaseException] = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
+"""Of a device; torch has it under this name from 2.5 on."""
 
 _is_inherited = False
 """Whether this process was forked while torch recorded: it then says for ever that it does on the forked thread."""
@@ -168,3 +178,85 @@ def watch_loaders(around: Callable[[Any], AbstractContextManager[None]] | None) 
 
     watched.deepscope_original = start  # type: ignore[attr-defined]
     kind.__init__ = watched
+
+
+def plain_tensors() -> AbstractContextManager[Any]:
+    """Within it, methods of tensors are torch's own: subclasses with a `__torch_function__` are not asked."""
+    disable = getattr(torch._C, "DisableTorchFunctionSubclass", None)
+    return nullcontext() if disable is None else disable()
+
+
+def shows_saved_values() -> bool:
+    """Whether this torch shows what a node of autograd's graph keeps without unpacking it."""
+    return hasattr(getattr(torch._C._autograd, "SavedTensor", None), "data")
+
+
+def saved_values(node: Any) -> Iterator[Any]:
+    """What a node of autograd's graph keeps for its backward pass: tensors, or what hooks packed them into.
+
+    Unpacking would run the hooks, and checkpointing's compute the forward pass anew. A torch that cannot show them
+    packed shows nothing.
+    """
+    kind = type(node)
+    names = _saved_names.get(kind)
+    if names is None:
+        names = _saved_names[kind] = tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))
+    for name in names:
+        try:
+            saved = getattr(node, name)
+            for one in saved if isinstance(saved, (tuple, list)) else (saved,):
+                yield one.data
+        except (RuntimeError, AttributeError):  # freed by a backward pass before; a torch that hides them
+            continue
+
+
+_saved_names: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
+"""By class of nodes: the attributes that show what they keep."""
+
+
+def watch_backward(around: Callable[[Any], Callable[[], None]]) -> Callable[[], None]:
+    """Have `around(results)` called before each backward pass, and what it returns behind it; returns the way out.
+
+    Torch tells nobody of it, so the function that its `backward` and `grad` call is wrapped.
+    """
+    module = torch.autograd
+    original = getattr(module, "_engine_run_backward", None)
+    if original is None:
+        return lambda: None
+
+    @functools.wraps(original)
+    def watched(results: Any, *args: Any, **kwargs: Any) -> Any:
+        behind = around(results)
+        found = original(results, *args, **kwargs)
+        behind()
+        return found
+
+    module._engine_run_backward = watched
+
+    def take_out() -> None:
+        if module._engine_run_backward is watched:
+            module._engine_run_backward = original
+
+    return take_out
+
+
+def watch_batches(take: Callable[[Any], None]) -> Callable[[], None]:
+    """Have `take(batch)` called with each batch that a data loader hands out; returns the way out."""
+    kind: Any = getattr(torch.utils.data.dataloader, "_BaseDataLoaderIter", None)
+    original = getattr(kind, "__next__", None)
+    if original is None:
+        return lambda: None
+
+    @functools.wraps(original)
+    def watched(self: Any) -> Any:
+        batch = original(self)
+        take(batch)
+        return batch
+
+    kind.__next__ = watched
+
+    def take_out() -> None:
+        if kind.__next__ is watched:
+            kind.__next__ = original
+
+    return take_out

@@ -16,19 +16,25 @@ from torch.profiler import profile as torch_profile
 
 from deepscope.capture import notices, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
+from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch
 from deepscope.capture.lines import LineRecord, LineRecorder
+from deepscope.capture.memory.surveys import MemorySurveys
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.surroundings.forked import abandoned_in_children
 from deepscope.capture.surroundings.users_profiler import GiveWay
 from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError
-from deepscope.trace.format.header import LineAccount
+from deepscope.trace.format.header import LineAccount, MemoryAccount
 from deepscope.trace.format.span_names import WINDOW_NAME, step_name
 
 __all__ = ["Window"]
 
 _TAKEN = "another torch profiler is running in this process, and torch has room for one; stop it first"
 _BROKEN_INTO = "another torch profiler was started on another thread, and torch has room for one; the window is lost"
+_NOT_BOTH = (
+    "threads that you start yourself are not recorded, although all_threads=True: torch drops its memory events when "
+    "it records all threads, and profile_memory=True asks for these"
+)
 _NO_LINES = "lines are not recorded: their recording could not be started"
 
 
@@ -57,6 +63,8 @@ class Window:
         self.annotations: Annotations | None = None
         self.annotation_names: dict[str, str] = {}
         """Name in torch's recording → what it stands for; filled in by `end`."""
+        self.compiled = CompiledRecord()
+        """What ran of torch.compile's graphs; filled in by `end`."""
         self.cost_ns: dict[str, int] = {}
         self.steps = 0
         self.all_threads: bool | None = None
@@ -68,8 +76,10 @@ class Window:
         self._state = _State.NEW
         self._lines = lines
         self._workers = workers
+        self._watch = GraphWatch() if options.compiled_lines else None
         self._profiler = _torch_profiler(options)
         self._give_way = GiveWay(give_way)
+        self._memory = MemorySurveys() if options.profile_memory else None
 
     @property
     def is_recording(self) -> bool:
@@ -100,8 +110,13 @@ class Window:
         self.all_threads = torch_compat.records_all_threads()
         if self._workers is not None:
             self._workers.open_window()
+        if self._watch is not None:
+            self._watch.start()
         if self._lines is not None:
+            self._lines.on_outermost = None if self._memory is None else self._memory.called
             self._lines.prepare()
+        if self._memory is not None:
+            self._memory.begin()
         self.annotations = Annotations()
         self._open_step(WINDOW_NAME if step is None else step_name(step))
         # Scopes may be entered only while torch records, and what is done while they are open stands at the user's
@@ -116,7 +131,11 @@ class Window:
             raise RecorderError(_BROKEN_INTO)
         self._close_step()
         self.steps += 1
+        if self._memory is not None:
+            self._memory.step()
         self._open_step(step_name(step))
+        if self._watch is not None:
+            self._watch.look()
         if self._lines is not None:
             self._lines.next_step()
 
@@ -132,13 +151,30 @@ class Window:
         with ExitStack() as last_first:
             last_first.callback(self._stop_torch, started)
             last_first.callback(self._give_way.rest)
+            last_first.callback(self._stop_watching)
             if self._lines is not None:
                 self._stop_lines(self._lines)
             if self._workers is not None:
                 self.worker_timings = self._workers.end_window()
+            if self._memory is not None:
+                self._memory.end()
             if annotations is not None:
                 annotations.close_all()
                 self.annotation_names = annotations.names
+
+    @property
+    def memory(self) -> MemoryAccount | None:
+        """Who held memory, with the numbers of spans in place of times; None unless it is recorded."""
+        return None if self._memory is None else self._memory.account
+
+    def fail(self, error: BaseException) -> None:
+        """An exception ends the run, and with it the window."""
+        if self._memory is not None and self.is_recording:
+            self._memory.fail(error)
+
+    def _stop_watching(self) -> None:
+        if self._watch is not None:
+            self.compiled = self._watch.stop()
 
     def _stop_lines(self, lines: LineRecorder) -> None:
         record = lines.stop()
@@ -172,6 +208,9 @@ class Window:
     def abandon(self) -> None:
         """In a forked child: the recording stays with the parent, and torch is free for the child's own."""
         self._give_way.rest()
+        if self._memory is not None:
+            self._memory.abandon()
+        self._stop_watching()
         if self.is_recording:
             torch_compat.leave_recording_to_parent()
         self._state = _State.ENDED
@@ -213,9 +252,12 @@ def _torch_profiler(options: RecordingOptions) -> Any:
     config = options.experimental_config
     if config is None:
         all_threads = options.all_threads
-        if all_threads is None:
-            # torch drops its memory events when it records all threads.
-            all_threads = torch_compat.all_threads_are_safe() and not options.profile_memory
+        if options.profile_memory:
+            if all_threads:
+                notices.warn(_NOT_BOTH)
+            all_threads = False
+        elif all_threads is None:
+            all_threads = torch_compat.all_threads_are_safe()
         config = torch_compat.experimental_config(all_threads=all_threads, with_stack=options.with_stack)
     observer = options.execution_trace_observer  # a keyword from torch 2.3 on
     newer = {} if observer is None else {"execution_trace_observer": observer}

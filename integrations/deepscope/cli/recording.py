@@ -22,12 +22,20 @@ _OPTIONS = (
     click.option("--active", type=click.IntRange(1), help="Steps that are recorded.  [default: 3]"),
     click.option("--repeat", type=click.IntRange(0), help="Cycles of these; 0 for as many as fit.  [default: 1]"),
     click.option("--skip-first", type=click.IntRange(0), help="Steps before the first cycle.  [default: 0]"),
+    click.option(
+        "--libraries",
+        type=click.Choice(["hot", "off"]),
+        help="hot: lines of the installed packages whose modules run, too.  [default: off]",
+    ),
     click.option("--source", type=click.Choice(["text", "hash", "none"]), help="What of your files a trace has."),
     click.option("--root", type=click.Path(exists=True, file_okay=False), help="The root of your project."),
     click.option("--include", multiple=True, metavar="GLOB", help="Files or packages that count as your code, too."),
     click.option("--exclude", multiple=True, metavar="GLOB", help="Files that do not count as your code."),
     click.option("--lines/--no-lines", default=None, help="Record the lines of your code."),
     click.option("--modules/--no-modules", default=None, help="Record the calls of modules."),
+    click.option(
+        "--compiled-lines/--no-compiled-lines", default=None, help="Have torch.compile keep its kernels' source lines."
+    ),
     click.option("--shapes", "record_shapes", is_flag=True, default=None, help="Record shapes; FLOPs follow."),
     click.option("--memory", "profile_memory", is_flag=True, default=None, help="Record allocations, too."),
     click.option("--flops", "with_flops", is_flag=True, default=None, help="Count FLOPs; records shapes."),

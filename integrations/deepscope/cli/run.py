@@ -55,6 +55,7 @@ def run(
     if importlib.util.find_spec("torch") is None:
         raise MissingExtraError("torch", "torch")
     from deepscope.capture.program import Program, record_steps, record_whole
+    from deepscope.capture.surroundings.open_recorders import fail
 
     recording = (record_whole if whole else record_steps)(folder, **given_options(options))
     try:
@@ -68,6 +69,7 @@ def run(
         except SystemExit as ended:
             code = _exit_code(ended)
         except Exception as error:  # noqa: BLE001  the program's own, told as Python tells it
+            fail(error)
             code = _tell(error)
     if traces:
         if not quiet:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture import process_facts as process
+from deepscope.capture.compiled.level import ProvenanceHold
 from deepscope.capture.line_scopes import arm, user_code, worker_clocks
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
@@ -68,6 +69,7 @@ class DeepProfiling(_LightningProfiler):
         schedule: as `torch.profiler.schedule` makes it, in place of these five numbers.
         activities: `torch.profiler.ProfilerActivity`s; by default all that this torch supports.
         lines: record the executing lines of user code.
+        compiled_lines: have torch.compile keep the source lines of its kernels, and record them.
         include: globs of files, or names of packages, that count as user code though they lie outside the project.
         exclude: globs of files that do not count as user code.
         record_shapes, profile_memory, with_stack, with_flops, with_modules: as `torch.profiler.profile` has them.
@@ -82,6 +84,7 @@ class DeepProfiling(_LightningProfiler):
 
     _lightning_module: Any = None
     """Set by the Trainer, a weak proxy."""
+    _provenance: ProvenanceHold | None = None
 
     def __init__(
         self,
@@ -100,6 +103,7 @@ class DeepProfiling(_LightningProfiler):
         """Annotation → phase, of the actions seen so far; the windows' traces list them."""
         self._choices = choose(dirpath, filename, options)
         self.dirpath, self.filename = self._choices.dirpath, self._choices.filename
+        self._hold_provenance()
 
     @property
     def options(self) -> RecordingOptions:
@@ -117,9 +121,15 @@ class DeepProfiling(_LightningProfiler):
         self._begin_run(log_dir)
         super().setup(stage=stage, local_rank=local_rank, log_dir=log_dir)
 
+    def _hold_provenance(self) -> None:
+        """Compiled code is to know its lines from here on: recorders come with their first batch, which compiles."""
+        if self.options.compiled_lines and self._provenance is None:
+            self._provenance = ProvenanceHold()
+
     @guarded
     def _begin_run(self, log_dir: str | None) -> None:
         self._finish(complete=False)  # a run before this one that ended without a word
+        self._hold_provenance()
         self._windows = {}
         trainer = self._lightning_module.trainer if self._lightning_module is not None else None
         self._run = run_of(trainer, log_dir)
@@ -163,6 +173,7 @@ class DeepProfiling(_LightningProfiler):
         is_lightnings_own = action_name.startswith(("[", "run_training_"))
         is_signal = isinstance(error, (StopIteration, GeneratorExit))
         if self._current is not None and is_lightnings_own and not is_signal:
+            self._current.fail(error)
             self._current.suspend(complete=False)
             self._current.wait()
         if action_name == "run_training_epoch":
@@ -185,7 +196,9 @@ class DeepProfiling(_LightningProfiler):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what belongs to a run in this process: a copy, or one in a spawned process, starts afresh."""
-        live = dict.fromkeys(("_run", "_current", "_workers", "_lightning_module", "_write_stream", "_output_file"))
+        live = dict.fromkeys(
+            ("_run", "_current", "_workers", "_provenance", "_lightning_module", "_write_stream", "_output_file")
+        )
         return self.__dict__ | live | {"_windows": {}, "_contexts": {}}
 
     def _understand(self, action_name: str) -> Action:
@@ -247,6 +260,9 @@ class DeepProfiling(_LightningProfiler):
         workers, self._workers = getattr(self, "_workers", None), None
         if workers is not None:
             workers.disarm()
+        provenance, self._provenance = self._provenance, None
+        if provenance is not None:
+            provenance.release()
         process.end_run()
 
     def _give_up(self) -> None:

@@ -5,9 +5,10 @@ A new field of a line is one line here (`numbers.py`), one place under `analysis
 
 from deepscope.records.below import Part, PartKind, Place
 from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
+from deepscope.records.memory import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Memory, MemoryFailure
 from deepscope.records.merging import RankSpread
 from deepscope.records.numbers import Numbers
-from deepscope.records.places import CallNode, Function, Library, Line, Module, Top
+from deepscope.records.places import CallNode, Function, Library, Line, Module, Partner, Top
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
 from deepscope.records.tables import Kernel, KernelKind, Operator, Phase, Step
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
@@ -16,21 +17,28 @@ from deepscope.records.why import Peaks, Rate, Verdict, Why
 __all__ = [
     "PROFILE_FORMAT",
     "CallNode",
+    "CurvePoint",
+    "DeviceMemory",
     "Edit",
     "Evidence",
     "Finding",
     "Function",
+    "HeldByLine",
+    "HeldMemory",
     "Kernel",
     "KernelKind",
     "Library",
     "Line",
     "LineSource",
+    "Memory",
+    "MemoryFailure",
     "Metric",
     "Module",
     "Numbers",
     "Operator",
     "Part",
     "PartKind",
+    "Partner",
     "Peaks",
     "Phase",
     "Place",

@@ -16,6 +16,8 @@ class Numbers(msgspec.Struct, kw_only=True):
     total_device_ns: Sum = 0
     backward_device_ns: Sum = 0
     """Part of `self_device_ns`."""
+    shared_ns: Sum = 0
+    """Part of `self_device_ns`: of kernels that torch.compile fused from this and other lines."""
     self_cpu_ns: Sum = 0
     total_cpu_ns: Sum = 0
     python_ns: Sum = 0
@@ -38,7 +40,20 @@ class Numbers(msgspec.Struct, kw_only=True):
     bytes_allocated: Sum = 0
     bytes_freed: Sum = 0
     peak_bytes: Sum = 0
-    """Bytes allocated here that were live at the peak of the device's memory."""
+    """Bytes allocated here that were live at the peak of the device's memory. The next seven sum to it."""
+    peak_parameters_bytes: Sum = 0
+    """With the buffers of modules."""
+    peak_gradients_bytes: Sum = 0
+    peak_optimizer_bytes: Sum = 0
+    """The optimizer's state."""
+    peak_inputs_bytes: Sum = 0
+    """Batches from loaders, and what modules were called with."""
+    peak_activations_bytes: Sum = 0
+    """What autograd kept for the backward pass."""
+    peak_temporaries_bytes: Sum = 0
+    """Gone before anybody looked who held it."""
+    peak_unknown_bytes: Sum = 0
+    """Held by something else: the program's own variables; all of it where the recording does not tell."""
     h2d_ns: Sum = 0
     h2d_bytes: Sum = 0
     d2h_ns: Sum = 0

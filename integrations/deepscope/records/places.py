@@ -22,7 +22,7 @@ from deepscope.records.merging import (
 from deepscope.records.numbers import Numbers
 from deepscope.records.why import Verdict, Why
 
-__all__ = ["CallNode", "Function", "Library", "Line", "Module", "Top"]
+__all__ = ["CallNode", "Function", "Library", "Line", "Module", "Partner", "Top"]
 
 
 class Top(msgspec.Struct, array_like=True):
@@ -47,6 +47,15 @@ class Library(msgspec.Struct):
     """The line's device time in all that the pattern opens up."""
 
 
+class Partner(msgspec.Struct):
+    """A line that torch.compile fused kernels from together with another one."""
+
+    file: First[str]
+    line: First[int]
+    shared_ns: Sum
+    """The other line's part of the kernels that they share."""
+
+
 _Tops = Annotated[list[Top], merged_by(table("name", order=largest_first("device_ns"), as_long_as_before=True))]
 _LIBRARY_KEY = ("module", "function", "operator", "include")
 
@@ -61,7 +70,13 @@ class Line(Numbers, kw_only=True):
     """From line scopes. Otherwise `line` is the first line of the function and the numbers are the function's."""
     of_loop: Either = False
     """Not exact: the numbers are those of the loop that begins at `line`."""
+    fused: Either = False
+    """Not exact: all of its time is parts of kernels that torch.compile fused from this and other lines."""
     in_compiled_region: Either = False
+    shared_with: Annotated[
+        list[Partner], merged_by(table("file", "line", order=largest_first("shared_ns"), as_long_as_before=True))
+    ] = []
+    """The lines that have the other parts of kernels that were fused, the largest share first."""
     text: FirstKnown[str | None] = None
     """The source line that ran, where the trace carries it."""
     verdict: Annotated[Verdict, merged_by(to_be_judged)] = ""

@@ -13,6 +13,7 @@ import msgspec
 
 from deepscope.records.below import Part, Place
 from deepscope.records.findings import Finding
+from deepscope.records.memory import Memory
 from deepscope.records.merging import First, Group, Largest, Sum, largest_first, left_out, merged_by, record, table
 from deepscope.records.numbers import Numbers
 from deepscope.records.places import CallNode, Function, Line, Module
@@ -22,7 +23,7 @@ from deepscope.records.why import Peaks
 
 __all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals"]
 
-PROFILE_FORMAT = 8
+PROFILE_FORMAT = 10
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -65,6 +66,8 @@ class Totals(msgspec.Struct, kw_only=True):
     recording_ns: Sum = 0
     worker_ns: Sum = 0
     worker_cpu_ns: Sum = 0
+    untold_ns: Sum = 0
+    """The part of `device_ns` in compiled graphs that stands at the line of the call: of what lines, is not known."""
     ranks: Sum = 1
 
 
@@ -102,6 +105,7 @@ class Profile(msgspec.Struct, kw_only=True):
     kernels: Annotated[list[Kernel], merged_by(table("name", "kind", order=largest_first("device_ns")))] = []
     steps: Annotated[list[Step], merged_by(table("number", order=attrgetter("number")))] = []
     phases: Annotated[list[Phase], merged_by(table("name"))] = []
+    memory: Annotated[Memory, merged_by(record)] = msgspec.field(default_factory=Memory)
     call_tree: Annotated[list[CallNode], merged_by(left_out)] = []
     parts: Annotated[list[Part], merged_by(left_out)] = []
     """What the work of the call tree's nodes is made of; a part stands before those below it."""

@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from deepscope.records import Function, Kernel, Line, Module, Numbers, Operator, Phase, Profile, Step
+from deepscope.records import (
+    Function,
+    HeldByLine,
+    HeldMemory,
+    Kernel,
+    Line,
+    Module,
+    Numbers,
+    Operator,
+    Phase,
+    Profile,
+    Step,
+)
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end, cut_start
+from deepscope.report.memory import KINDS, kind_words
 from deepscope.report.places import Sources, short_path
 from deepscope.report.style import Styles
 from deepscope.report.wording import bytes_text, count_text, printable, rate_text, share_text, time_text
@@ -53,6 +66,8 @@ def columns(
         return makers[by](rows, profile, styles)
     if by == "step":
         return _steps(rows, profile)
+    if by == "memory":
+        return _memory(rows, rest, profile, width, styles)
     return _lines(rows, rest, profile, width, styles)
 
 
@@ -83,7 +98,7 @@ def _lines(
     least = max(SOURCE_WIDTH, int(SOURCE_SHARE * width))
     source = Column("source", [_source(row, sources) for row in shown], right=False, min_width=least, cut=cut_end)
     marks = Column("", _marks(shown), right=False)
-    if any(isinstance(row, Line) and row.exact for row in rows):
+    if any(isinstance(row, Line) and (row.exact or row.fused) for row in rows):
         named = Column("function", functions, rank=20, right=False, min_width=12, cut=cut_end)
         return [*numbers, where, marks, named, source]
     return [*numbers, where, marks, source]  # the function is the source here
@@ -99,7 +114,7 @@ def _summed_up(name: str, rows: Sequence[Numbers]) -> _Rest:
 def _source(row: Any, sources: Sources) -> str:
     if isinstance(row, Line):
         # A function's first line says little (it may be a decorator): its name says what the numbers are of.
-        return printable(sources.text(row)) if row.exact else _definition(row)
+        return printable(sources.text(row)) if row.exact or row.fused else _definition(row)
     return ""
 
 
@@ -110,12 +125,13 @@ def _definition(line: Line) -> str:
 
 def _marks(rows: Sequence[Any]) -> list[str]:
     lines = [row for row in rows if isinstance(row, Line)]
-    mixed = len({line.exact for line in lines}) > 1
+    mixed = len({line.exact or line.fused for line in lines}) > 1
     marks = []
     for row in rows:
         is_line = isinstance(row, Line)
-        function_level = "~" if is_line and mixed and not row.exact else ""
-        marks.append(function_level + ("c" if is_line and row.in_compiled_region else ""))
+        function_level = "~" if is_line and mixed and not (row.exact or row.fused) else ""
+        calls_compiled = "c" if is_line and row.in_compiled_region else ""
+        marks.append(function_level + calls_compiled + ("f" if row.shared_ns and is_line else ""))
     return marks
 
 
@@ -151,6 +167,38 @@ def _ranks(rows: Sequence[Any]) -> Column:
         f"{time_text(one.min_ns) or 0} to {time_text(one.max_ns)}" if one and one.max_ns else "" for one in spreads
     ]
     return Column("a rank", texts, rank=6)
+
+
+def _memory(
+    rows: Sequence[HeldByLine], rest: Sequence[HeldByLine], profile: Profile, width: int, styles: Styles
+) -> list[Column]:
+    shown = [*rows]
+    if rest:
+        fields = HeldMemory.__struct_fields__
+        sums = {field: sum(getattr(row, field) for row in rest) for field in fields}
+        shown.append(HeldByLine(file="", line=-1, function=f"({len(rest):,} more)", **sums))
+    whole = sum(row.size_bytes for row in shown)
+    sources, root = Sources(profile), profile.trace.project_root
+    places = [
+        f"{printable(short_path(row.file, root))}:{row.line}" if row.file else row.function or NO_LINE for row in shown
+    ]
+    texts = {(line.file, line.line, line.function): printable(sources.text(line)) for line in profile.lines}
+    source = [texts.get((row.file, row.line, row.function), "") for row in shown]
+    least = max(SOURCE_WIDTH, int(SOURCE_SHARE * width))
+    return [
+        _share([row.size_bytes for row in shown], whole, styles),
+        _sizes("live", [row.size_bytes for row in shown]),
+        *(
+            _sizes(kind_words(kind), [getattr(row, f"{kind}_bytes") for row in shown], rank=rank)
+            for kind, rank in zip(KINDS, (4, 2, 3, 5, 1, 6, 7), strict=True)
+        ),
+        Column("line", places, right=False, min_width=max(WHERE_WIDTH, int(WHERE_SHARE * width)), cut=cut_start),
+        Column("source", source, right=False, min_width=least, cut=cut_end),
+    ]
+
+
+def _sizes(title: str, values: Sequence[int], rank: int = 0) -> Column:
+    return Column(title, [bytes_text(value) for value in values], rank=rank)
 
 
 def _why(rows: Sequence[Any]) -> Column:

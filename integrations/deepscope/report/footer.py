@@ -28,6 +28,7 @@ LIBRARY_WORTH = 0.05
 _WORTH_WAITING = 100
 """One part in so many of the wall time is worth a word."""
 _TORCH_LAYERS = "torch.nn."
+_HOW_TO_KNOW = "let DeepScope be there before code is compiled (deepscope run, or profile() before the first call)"
 _COMPOSED = "torch.nn.modules.transformer"
 """Of torch's own layers only these are made of others: inside a `Linear` there is nothing to see but its operator."""
 
@@ -177,6 +178,20 @@ def _pace_words(profile: Profile) -> str:
     )
 
 
+def _compiled(profile: Profile, lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+    """What became of the kernels of compiled code, and how to get more."""
+    if any(line.in_compiled_region for line in lines):
+        calls = "c a call into a compiled region: its kernels stand at"
+        if profile.totals.untold_ns:
+            yield "note", f"{calls} the line of the call where the graph does not know its lines: {_HOW_TO_KNOW}"
+        elif any(line.shared_ns for line in profile.lines):
+            yield "note", f"{calls} the lines that they were made from, the rest at the line of the call"
+        else:
+            yield "note", f"{calls} the line of the call"
+    if any(line.shared_ns for line in lines):
+        yield "note", "f has parts of kernels that were fused from several lines, divided by their operations"
+
+
 def _notes(profile: Profile, rows: Sequence[Any]) -> Iterator[tuple[str, str]]:
     info = profile.trace
     lines = [row for row in rows if isinstance(row, (Line, Function))]
@@ -184,12 +199,11 @@ def _notes(profile: Profile, rows: Sequence[Any]) -> Iterator[tuple[str, str]]:
         yield "note", "recorded without line scopes: numbers stand at functions, named by their first line"
     elif lines and info.line_source == "call_stack":
         yield "note", "recorded without line scopes: lines are those of torch's call stacks, often a function's first"
-    elif any(not row.exact for row in rows if isinstance(row, Line)):
+    elif any(not (row.exact or row.fused) for row in rows if isinstance(row, Line)):
         of_loops = any(row.of_loop for row in rows if isinstance(row, Line))
         what = "a whole function or loop" if of_loops else "a whole function"
         yield "note", f"~ the numbers of {what}, named by its first line"
-    if any(row.in_compiled_region for row in rows if isinstance(row, Line)):
-        yield "note", "c a call into a compiled region: its kernels stand at the line of the call"
+    yield from _compiled(profile, [row for row in rows if isinstance(row, Line)])
     if info.truncated:
         yield "note", "the trace ends early; these numbers are of what is whole"
     if profile.totals.recording_ns:
@@ -198,6 +212,9 @@ def _notes(profile: Profile, rows: Sequence[Any]) -> Iterator[tuple[str, str]]:
         entries = info.recording.get("entries")
         of_entries = f" for {count_text(entries)} line entries" if isinstance(entries, int) else ""
         yield "note", f"recording itself took {cost}{of_entries}, {_taken_off(profile)}{_window_words(info)}"
+    memory_ns = info.recording.get("memory_ns")
+    if isinstance(memory_ns, int) and memory_ns:
+        yield "note", f"looking at what holds memory took {time_text(memory_ns)}, at its window's ends and in its steps"
     if pace := _pace_words(profile):
         yield "note", pace
     for warning in info.warnings:

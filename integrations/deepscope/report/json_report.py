@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from deepscope.records import Function, Kernel, Line, Operator, Profile, RankSpread, Rate, Step, Top
+from deepscope.records import CurvePoint, Function, Kernel, Line, Memory, Operator, Profile, RankSpread, Rate, Step, Top
 from deepscope.report.event_names import readable
 from deepscope.report.tables import table
 
@@ -44,6 +44,7 @@ def report_object(profile: Profile, *, by: str = "line", sort: str | None = None
         "resolved": {**plain(profile.resolved), "ratio": profile.resolved.ratio},
         "lines": [plain(line) for line in lines],
         "no_line": plain(profile.no_line),
+        "memory": _memory(profile.memory),
         "findings": [plain(finding) for finding in profile.findings],
     }
     report[chosen.key] = [plain(row) for row in rows]
@@ -66,5 +67,12 @@ def plain(record: msgspec.Struct) -> dict[str, Any]:
     return plain
 
 
-def _named(record: Top | RankSpread | Rate) -> dict[str, Any]:
+def _memory(memory: Memory) -> dict[str, Any]:
+    found = plain(memory)
+    for row, device in zip(found["devices"], memory.devices, strict=True):
+        row["curve"] = [_named(point) for point in device.curve]
+    return found
+
+
+def _named(record: Top | RankSpread | Rate | CurvePoint) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__struct_fields__}

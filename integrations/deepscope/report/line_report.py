@@ -89,7 +89,7 @@ def _object(node: Node) -> dict[str, Any]:
 def _about(profile: Profile, line: Line, tree: Node) -> Iterator[tuple[str, str]]:
     """Entries of the head that are about the line."""
     place = f"{printable(short_path(line.file, profile.trace.project_root))}:{line.line}"
-    source = printable(Sources(profile).text(line)) if line.exact else ""
+    source = printable(Sources(profile).text(line)) if line.exact or line.fused else ""
     yield "line", f"{place} in {printable(line.function)}" + (f": {source}" if source else "")
     what = "device time" if profile.metric == "device" else "operators' time on the CPU"
     share = share_text(tree.total_device_ns, profile.totals.busy_ns)
@@ -100,6 +100,13 @@ def _about(profile: Profile, line: Line, tree: Node) -> Iterator[tuple[str, str]
         + (f", {share} of all" if share else "")
         + (f", {back} of it backward" if back else ""),
     )
+    if line.shared_ns:
+        root = profile.trace.project_root
+        others = [f"{printable(short_path(one.file, root))}:{one.line}" for one in line.shared_with]
+        yield (
+            "fused",
+            f"{time_text(line.shared_ns)} of it are parts of kernels that were fused with {', '.join(others)}",
+        )
     if words := why_words(line, profile.peaks, on_device=profile.metric == "device"):
         yield "why", printable(words)
     elif (reason := no_word(line, profile.peaks)) != Reason.NO_COST:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal, get_origin, get_type_hints
 
 import msgspec
 
 from deepscope.errors import OptionError
-from deepscope.records import Function, Kernel, Line, Module, Numbers, Operator, Phase, Profile, Step
+from deepscope.records import Function, HeldByLine, Kernel, Line, Module, Numbers, Operator, Phase, Profile, Step
+from deepscope.report.memory import memory_by_line
 
 __all__ = ["TABLES", "Table", "table"]
 
@@ -27,6 +29,14 @@ _SHORT = {
     "idle": "idle_ns",
     "memory": "bytes_allocated",
     "peak": "peak_bytes",
+    "size": "size_bytes",
+    "parameters": "parameters_bytes",
+    "gradients": "gradients_bytes",
+    "optimizer": "optimizer_bytes",
+    "inputs": "inputs_bytes",
+    "activations": "activations_bytes",
+    "temporaries": "temporaries_bytes",
+    "unknown": "unknown_bytes",
     "collective": "collective_ns",
     "worker": "worker_ns",
     "worker-cpu": "worker_cpu_ns",
@@ -55,6 +65,8 @@ class Table:
     scalars: tuple[str, ...]
     """Fields that are a number, a text or a flag."""
     computed: dict[str, Callable[[Any], Any]]
+    rows_of: Callable[[Profile], Sequence[Any]]
+    """All its rows."""
 
     @property
     def sort_keys(self) -> dict[str, str]:
@@ -68,7 +80,7 @@ class Table:
         Raises:
             OptionError: there is no such key; the message lists those there are.
         """
-        rows: Sequence[Any] = getattr(profile, self.key)
+        rows = self.rows_of(profile)
         name = self._field(sort)
         value = self.computed.get(name) or (lambda row: getattr(row, name))
         ordered = sorted(rows, key=value, reverse=name not in _ASCENDING)
@@ -112,6 +124,7 @@ def _make() -> dict[str, Table]:
         ("module", "modules", "self_device_ns", Module, path),
         ("step", "steps", "number", Step, {}),
         ("phase", "phases", "wall_ns", Phase, name),
+        ("memory", "memory_by_line", "size_bytes", HeldByLine, place),
     ]
     return {
         by: Table(
@@ -120,7 +133,8 @@ def _make() -> dict[str, Table]:
             sort=sort,
             fields=_typed(record, int),
             scalars=_typed(record, int, str, bool, str | None),
-            computed=computed,
+            computed=computed if by != "memory" else {"location": place["location"]},
+            rows_of=memory_by_line if by == "memory" else attrgetter(key),
         )
         for by, key, sort, record, computed in entries
     }

@@ -10,6 +10,7 @@ from deepscope.report.findings import findings_entries
 from deepscope.report.footer import footer
 from deepscope.report.header import header
 from deepscope.report.layout import cell_len, render
+from deepscope.report.memory import memory_entries
 from deepscope.report.style import Styles
 from deepscope.report.tables import table
 
@@ -31,7 +32,7 @@ def text_report(
 
     Args:
         profile: what is reported.
-        by: line, function, operator, kernel, module, step or phase.
+        by: line, function, operator, kernel, module, step, phase or memory.
         sort: a key of the table; None for its own.
         limit: rows shown; 0 shows all.
         width: in terminal cells.
@@ -48,16 +49,24 @@ def text_report(
     rows = table(by).rows(profile, sort=sort)
     shown, rest = (rows[:limit], rows[limit:]) if limit else (rows, [])
     head = list(header(profile))
+    if by == "memory" or profile.memory.failure is not None:
+        head += memory_entries(profile)
     if instead:
         head.append(("lines", "none: recorded without Python frames, so these are its operators; see also --by kernel"))
     lines = list(entries_text(head, width, styles))
     fitted = render(columns(by, shown, rest, profile, width=width, styles=styles), width, title_style=styles.title)
-    lines += ["", *(fitted if len(fitted) > 1 else [f"no {table(by).key} in this trace"]), ""]
+    lines += ["", *(fitted if len(fitted) > 1 else [_nothing(by)]), ""]
     if by == "line" or instead:
         found = list(entries_text(findings_entries(profile), width, styles))
         lines += [*found, ""] if found else []
     lines += entries_text(footer(profile, by, shown, len(rest)), width, styles)
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _nothing(by: str) -> str:
+    if by == "memory":
+        return "no memory in this trace; profile_memory=True records it"
+    return f"no {table(by).key} in this trace"
 
 
 def entries_text(entries: Iterable[tuple[str, str]], width: int, styles: Styles) -> Iterator[str]:

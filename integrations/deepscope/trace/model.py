@@ -167,6 +167,8 @@ class MemoryEvents:
     size_bytes: Int64
     total_allocated_bytes: Int64
     """-1 where the file does not say."""
+    total_reserved_bytes: Int64
+    """What the allocator holds of the device, free blocks included; -1 where the file does not say."""
     device_type: Int32
     """torch's DeviceType: 0 CPU, 1 CUDA (HIP too), 12 XPU, …"""
     device_id: Int32

@@ -142,7 +142,9 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
     threads_found = _threads(columns, process_names, thread, is_device)
     memory = columns.moments.memory()
     possible = possible_times(start, duration, device)
-    sound = summable(memory.size_bytes, MOST_BYTES) & (np.abs(memory.total_allocated_bytes) <= MOST_BYTES)
+    sound = summable(memory.size_bytes, MOST_BYTES)
+    for whole in (memory.total_allocated_bytes, memory.total_reserved_bytes):
+        sound &= np.abs(whole) <= MOST_BYTES
     trace = Trace(
         path=path,
         strings=texts,

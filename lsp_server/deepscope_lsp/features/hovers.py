@@ -63,7 +63,7 @@ def _hover(
 
 
 def _is_whole(record: Line, function: Function) -> bool:
-    return not record.exact and (record.file, record.line) == (function.file, function.line)
+    return not (record.exact or record.fused) and (record.file, record.line) == (function.file, function.line)
 
 
 def _function_at(binding: Binding, line: int, text: str, word: str, end: int) -> Function | None:

@@ -1,5 +1,6 @@
 """What goes wrong under a Trainer: what was recorded is kept, and nothing stays behind."""
 
+import gc
 import signal
 import tempfile
 from contextlib import nullcontext
@@ -39,6 +40,30 @@ def test_an_exception_in_training_keeps_what_was_recorded(error: Exception, tmp_
     [fit] = recorded(tmp_path)
     assert fit.deepscope["complete"] is False
     assert fit.within_steps(".training_step") == [1, 1]
+
+
+def test_where_memory_runs_out_the_trace_and_the_summary_say_what_was_live(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def step(self, batch, batch_idx):
+        loss = self(batch.expand(256, 8)).square().mean()
+        if batch_idx == 3:
+            raise OutOfMemoryError("CUDA out of memory")
+        return loss
+
+    profiler = DeepProfiler(tmp_path, profile_memory=True)
+    model = make_model(training_step=step)
+    with pytest.raises(OutOfMemoryError):
+        trainer(max_epochs=1, profiler=profiler).fit(model, loader())
+    (path,) = profiler.traces
+    profile = deepscope.load_profile(path)
+    failure = profile.memory.failure
+    assert failure is not None
+    layers = [one for one in gc.get_objects() if type(one) is torch.nn.Linear]  # other tests' models are alive, too
+    assert failure.held.parameters_bytes == 4 * sum(one.numel() for layer in layers for one in layer.parameters())
+    assert failure.held.inputs_bytes == 4 * 8
+    assert failure.held.activations_bytes == 4 * 256 * 2, "the layer keeps its input, the square what it is of"
+    assert "failed" in profiler.summary()
 
 
 def test_the_window_is_saved_before_the_exception_reaches_anyone(tmp_path: Path) -> None:

@@ -70,6 +70,19 @@ def test_threads_are_recorded_by_default_where_torch_can_do_so_safely(
     )
 
 
+@records_threads
+def test_with_memory_threads_are_left_out_although_they_were_asked_for_and_that_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    trace = record_a_thread(tmp_path, all_threads=True, profile_memory=True)
+    assert "drops its memory events" in caplog.text
+    caplog.clear()
+    own = trace["deepscope"]
+    assert (own["all_threads"], own["lines"]["unrecorded_threads"]) == (False, 1)
+    (path,) = tmp_path.glob("*.gz")
+    assert [one for one in load_profile(path).trace.warnings if "with profile_memory it must be" in one]
+
+
 def test_only_threads_that_ran_user_code_count_as_unrecorded(tmp_path: Path) -> None:
     recorder = Recorder(Session(RecordingOptions(root=TESTS, all_threads=False)), folder=tmp_path)
     recorder.start()

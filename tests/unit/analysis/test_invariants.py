@@ -80,6 +80,10 @@ def comparable(profile: Profile) -> dict[str, Any]:
     found["trees"] = [below(profile, line) for line in range(-1, len(profile.lines))]
     for step in found["steps"]:
         del step["start_ns"]
+    for device in found["memory"]["devices"]:
+        start = device["curve"][0][0]
+        device["peak_at_ns"] -= start
+        device["curve"] = [[at - start, *sizes] for at, *sizes in device["curve"]]
     return {k: sorted(v, key=repr) if isinstance(v, list) else v for k, v in found.items()}
 
 

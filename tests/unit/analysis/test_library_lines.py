@@ -52,7 +52,7 @@ def test_no_number_of_anything_changes(tmp_path, step, seed):
     for profile in (with_lines, without):  # what stands below the lines is what library lines are for
         for table in ("parts", "places", "library_lines"):
             del profile[table]
-    assert with_lines == without
+    assert {key for key in with_lines if with_lines[key] != without[key]} == set()
 
 
 @quick

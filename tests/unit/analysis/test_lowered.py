@@ -117,3 +117,18 @@ def test_recorded_steps_that_took_much_longer_are_set_beside_the_others(tmp_path
     assert "a recorded step took 2ms, others 1ms" in report({"recorded_ns": 2_000_000, "other_ns": 1_000_000})
     assert "a recorded step" not in report({"recorded_ns": 1_100_000, "other_ns": 1_000_000})
     assert "a recorded step" not in report({"recorded_ns": 1_100_000})
+
+
+def test_what_gave_way_of_libraries_is_told_apart_from_the_users_code(tmp_path: Path) -> None:
+    path = tmp_path / "t.pt.trace.json"
+    builder = TraceBuilder().line("/p/a.py", 3, "main", 0, 1_000).line("/lib/b.py", 7, "forward", 100, 50, library=True)
+    document = json.loads(builder.dumps())
+    document["deepscope"]["lines"] = {"lowered": [[0, "caller"], [1, "caller"]], "libraries_ended": True}
+    path.write_text(json.dumps(document))
+    said = build_profile(read_trace(path)).trace.warnings
+    assert len(said) == 3
+    assert (
+        "library functions too dear to record, so that they stand at the lines that call them: b.py:7 forward" in said
+    )
+    assert any(one.startswith("lines of libraries were too dear to record") for one in said)
+    assert any("a.py:3 main" in one and "library" not in one for one in said)

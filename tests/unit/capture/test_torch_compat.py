@@ -62,6 +62,29 @@ def test_without_an_experimental_configuration(tmp_path: Path, monkeypatch: pyte
     assert scopes_of(record(tmp_path))
 
 
+OLDER = [
+    (torch.autograd, "_engine_run_backward"),
+    (torch.utils.data.dataloader, "_BaseDataLoaderIter"),
+]
+
+
+@pytest.mark.parametrize(("module", "name"), OLDER, ids=[name for _, name in OLDER])
+def test_without_a_name_that_tells_who_holds_memory_the_rest_is_told(
+    module: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(module, name, raising=False)
+    net = torch.nn.Linear(4, 4)
+    with deepscope.profile(tmp_path, root=TESTS, profile_memory=True) as recording:
+        net(torch.ones(2, 4))
+    assert recording.profile is not None
+    assert recording.profile.memory.devices[0].peak.parameters_bytes == 4 * (16 + 4)
+
+
+def test_without_a_view_of_what_autograd_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch._C._autograd, "SavedTensor", raising=False)
+    assert not torch_compat.shows_saved_values()
+
+
 @pytest.mark.parametrize("known", [(), ("trace_only",), ("profile_all_threads",)])
 def test_with_an_older_experimental_configuration(monkeypatch: pytest.MonkeyPatch, known: tuple[str, ...]) -> None:
     def make(**options: Any) -> dict[str, Any]:

@@ -135,3 +135,9 @@ def test_without_a_marker_it_is_the_scripts_folder(tmp_path: Path, monkeypatch: 
     script.parent.mkdir()
     script.write_text("")
     assert find_root(script) == tmp_path / "a"
+
+
+def test_what_torch_compile_writes_is_nobodys_though_its_cache_lies_in_the_project(tmp_path: Path) -> None:
+    code = UserCode(tmp_path)
+    assert not code.owns(str(tmp_path / ".cache" / "cd" / f"c{'a2' * 25}b.py"))
+    assert code.owns(str(tmp_path / "c.py"))

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from deepscope.records import CallNode, Library, Line, Profile, RankSpread, Top
+from deepscope.records import CallNode, Library, Line, Partner, Profile, RankSpread, Top
 from deepscope_lsp.engine.answering.call_paths import call_paths
 from deepscope_lsp.engine.answering.flame_graph import flame_graph
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
@@ -15,6 +15,7 @@ from deepscope_lsp.engine.profile.profile_index import ProfileIndex, merged
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate, total_words
+from deepscope_lsp.engine.wording.findings import evidence_words
 from deepscope_lsp.engine.wording.hover import HoverContext, function_hover, line_hover
 from lsp_profiles import NET, SOURCE, make_profile
 
@@ -127,6 +128,23 @@ Trace: w.pt.trace.json, on Test GPU; the text is what ran"""
     )
 
 
+def test_a_hover_says_what_a_line_holds_at_the_peak_where_that_was_told(index: ProfileIndex) -> None:
+    def hover(**peak: int) -> str:
+        record = msgspec.structs.replace(line(index, "project"), peak_bytes=sum(peak.values()), **peak)
+        return line_hover(record, HoverContext(index, nowhere))
+
+    assert "Holds 1.25 GiB at the peak: activations\n" in hover(peak_activations_bytes=5 << 28)
+    both = hover(peak_activations_bytes=3 << 30, peak_gradients_bytes=1 << 30)
+    assert "Holds 4 GiB at the peak: activations 75 %, gradients 25 %\n" in both
+    assert "Holds" not in hover(peak_unknown_bytes=1 << 30)
+
+
+def test_a_figure_of_the_peak_is_no_sum_over_the_steps(index: ProfileIndex) -> None:
+    assert index.scales.per_step(2) == 1
+    words = evidence_words({"saving_of_peak_bytes": 1 << 30, "copied_bytes": 1 << 30}, index.scales)
+    assert words == "saving of peak 1 GiB, copied 512 MiB"
+
+
 def test_a_hover_on_a_call_names_what_it_calls(index: ProfileIndex) -> None:
     hover = line_hover(line(index, "call"), HoverContext(index, nowhere))
     assert "Calls:\n\n- train.py:6 Net.forward 30 ms\n- train.py:7 Net.forward 15 ms" in hover
@@ -186,6 +204,23 @@ def test_a_hover_shows_ranks_libraries_and_what_is_not_exact(index: ProfileIndex
     assert "| copies to the device | 1 MiB in 500 µs |  |" in hover
     assert "numbers are those of the whole function" in hover
     assert "Inside a compiled region" in hover
+
+
+def test_a_line_says_what_it_was_fused_with(index: ProfileIndex) -> None:
+    partners = [Partner(FILE, 19, 9), Partner("/job/other.py", 3, 4), Partner(FILE, 8, 4), Partner(FILE, 30, 1)]
+    whole = line(index, "relu")
+    record = msgspec.structs.replace(
+        whole, exact=False, fused=True, shared_ns=whole.self_device_ns, shared_with=partners
+    )
+    assert annotate(record, index.scales).label == "15 ms · 30 % · fused with lines 8, 19 and 2 more"
+    hover = line_hover(record, HoverContext(index, nowhere))
+    assert "Its time is parts of kernels fused with lines 8, 19, 30, other.py:3, divided by their operations." in hover
+    assert "whole function" not in hover
+    part = msgspec.structs.replace(whole, shared_ns=4_000_000, shared_with=partners[:1])
+    assert annotate(part, index.scales).label == annotate(whole, index.scales).label
+    assert "2 ms of it is parts of kernels fused with line 19, divided" in line_hover(
+        part, HoverContext(index, nowhere)
+    )
 
 
 def test_names_in_a_hover_are_escaped(index: ProfileIndex) -> None:

@@ -13,7 +13,7 @@ from deepscope.report.tables import TABLES
 def test_each_table_has_a_header_and_a_row_an_entry(by: str) -> None:
     profile = built_profiles.training()
     rows = list(csv.DictReader(io.StringIO(csv_report(profile, by=by))))
-    entries = getattr(profile, TABLES[by].key)
+    entries = TABLES[by].rows(profile)
     assert len(rows) == len(entries) + (by == "line")
     assert all(None not in row and None not in row.values() for row in rows)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import built_profiles
-from deepscope.records import Numbers, Why
+from deepscope.records import HeldMemory, Numbers, Why
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.json_report import json_report
 from deepscope.report.tables import TABLES
@@ -25,6 +25,8 @@ LINE = {
     "function": str,
     "exact": bool,
     "of_loop": bool,
+    "fused": bool,
+    "shared_with": [{"file": str, "line": int, "shared_ns": int}],
     "in_compiled_region": bool,
     "text": (str, None),
     "top_operators": TOP,
@@ -36,6 +38,8 @@ LINE = {
     "verdict": str,
     "why": WHY,
 }
+HELD = dict.fromkeys(HeldMemory.__struct_fields__, int)
+HELD_BY_LINE = {**HELD, "file": str, "line": int, "function": str, "exact": bool}
 TABLE_ROWS: dict[str, Any] = {
     "functions": {**NUMBERS, "file": str, "line": int, "function": str, "exact": bool, "spread": SPREAD},
     "modules": {**NUMBERS, "path": str, "class_name": str},
@@ -52,6 +56,7 @@ TABLE_ROWS: dict[str, Any] = {
         "wait_ns": int, "phases": {str: int}, "spread": SPREAD,
     },
     "phases": {"name": str, "wall_ns": int, "device_ns": int, "calls": int},
+    "memory_by_line": HELD_BY_LINE,
 }  # fmt: skip
 REPORT = {
     "format": int,
@@ -67,12 +72,27 @@ REPORT = {
     "totals": {
         "device_ns": int, "busy_ns": int, "idle_ns": int, "wall_ns": int, "wait_ns": int, "steps": int, "launches": int,
         "operators": int, "peak_bytes": int, "flops": int, "recording_ns": int, "worker_ns": int, "worker_cpu_ns": int,
-        "ranks": int,
+        "untold_ns": int, "ranks": int,
     },
     "peaks": ({"name": str, "flops_per_s": {str: float}, "memory_bytes_per_s": float, "source": str}, None),
     "resolved": {"line_ns": int, "function_ns": int, "module_ns": int, "none_ns": int, "ratio": float},
     "lines": [LINE],
     "no_line": NUMBERS,
+    "memory": {
+        "devices": [
+            {
+                "device": str, "peak": HELD, "largest_peak_bytes": int, "peak_at_ns": int, "capacity_bytes": int,
+                "curve": [{"at_ns": int, "allocated_bytes": int, "reserved_bytes": int}],
+            },
+        ],
+        "is_told": bool,
+        "failure": (
+            {
+                "error": str, "message": str, "device": str, "at_ns": int, "held": HELD, "lines": [HELD_BY_LINE],
+            },
+            None,
+        ),
+    },
     "findings": [
         {
             "code": str, "title": str, "severity": str, "file": str, "line": int, "function": str, "message": str,
@@ -106,7 +126,8 @@ def check(value: Any, shape: Any, place: str = "") -> None:
 @pytest.mark.parametrize("by", TABLES)
 def test_the_report_has_exactly_the_documented_keys_and_types(by: str) -> None:
     merged = merge_profiles([built_profiles.training(), built_profiles.training()])
-    for profile in (built_profiles.training(), built_profiles.cpu_only(), built_profiles.hostile(), merged):
+    memory = built_profiles.out_of_memory(), built_profiles.with_memory()
+    for profile in (built_profiles.training(), built_profiles.cpu_only(), built_profiles.hostile(), merged, *memory):
         report = json.loads(json_report(profile, by=by))
         key = TABLES[by].key
         check(report, REPORT | ({} if key == "lines" else {key: [TABLE_ROWS[key]]}))

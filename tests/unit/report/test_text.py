@@ -12,7 +12,12 @@ from deepscope.report.tables import TABLES
 from deepscope.report.text import text_report
 from golden import matches_golden
 
-PROFILES = {"training": built_profiles.training, "cpu-only": built_profiles.cpu_only, "hostile": built_profiles.hostile}
+PROFILES = {
+    "training": built_profiles.training,
+    "cpu-only": built_profiles.cpu_only,
+    "hostile": built_profiles.hostile,
+    "out-of-memory": built_profiles.out_of_memory,
+}
 
 
 @pytest.mark.parametrize("width", [80, 160])
@@ -26,13 +31,29 @@ def test_each_table_reads_as_its_snapshot(by: str) -> None:
     matches_golden(text_report(built_profiles.training(), by=by, width=100), f"report/training-by-{by}.txt")
 
 
+@pytest.mark.parametrize("name", ["with_memory", "out_of_memory"])
+def test_the_table_of_memory_reads_as_its_snapshot(name: str) -> None:
+    profile = getattr(built_profiles, name)()
+    matches_golden(text_report(profile, by="memory", width=110), f"report/{name.replace('_', '-')}-by-memory.txt")
+
+
+def test_memory_of_several_ranks_is_added_up_and_the_largest_has_the_curve() -> None:
+    large, small = built_profiles.with_memory(), built_profiles.with_memory()
+    (device,) = small.memory.devices
+    device.largest_peak_bytes = device.peak.size_bytes = 1 << 30
+    device.peak_at_ns, device.curve = 1, []
+    (merged,) = merge_profiles([small, large]).memory.devices
+    assert (merged.peak.size_bytes, merged.largest_peak_bytes) == (11 << 30, 10 << 30)
+    assert (merged.peak_at_ns, len(merged.curve)) == (9_000_000, 2)
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160, 240])
 @pytest.mark.parametrize("by", TABLES)
 @pytest.mark.parametrize("name", PROFILES)
 def test_no_table_is_wider_than_the_terminal(name: str, by: str, width: int) -> None:
     text = text_report(PROFILES[name](), by=by, width=width)
     table = text.split("\n\n")[1].splitlines()
-    least = 60 if by in {"line", "module", "kernel", "function", "operator", "phase", "step"} else 0
+    least = 60 if by in {"line", "module", "kernel", "function", "operator", "phase", "step", "memory"} else 0
     assert max(map(cell_len, table)) <= max(width, least)
 
 

@@ -11,18 +11,29 @@ from deepscope.capture.options import RecordingOptions
 from deepscope.trace.format.header import (
     FORMAT,
     CallStackAccount,
+    CompiledCode,
+    CompiledGraph,
+    CompiledKernel,
     Configuration,
     Device,
     File,
     Git,
+    GraphBreak,
     Header,
+    Held,
     LineAccount,
     LoaderSettings,
+    MemoryAccount,
     OptimizerSettings,
+    OutOfMemory,
     ParallelSettings,
+    Recompilation,
+    Release,
     ScopeRow,
     Settings,
+    SourcePlace,
     StepLengths,
+    Survey,
     Worker,
     WorkerLine,
     glance,
@@ -65,6 +76,13 @@ FULL = Header(
     git=Git("c0ffee", dirty=True),
     call_stacks=CallStackAccount(4, 3, 64, 1),
     lines=LineAccount(backend="settrace", entries=9, cost_ns=1.5, over_budget=[(0, 7)], lowered=[(0, "loop")]),
+    memory=MemoryAccount(
+        surveys=[Survey(5, "begin", [Held(0, 1, 0, 77, 512), Held(4, 0, -1, 78)])],
+        releases=[Release(9, 0, -1, 78)],
+        failure=OutOfMemory(12, "OutOfMemoryError", "CUDA out of memory"),
+        cost_ns=3,
+        warnings=["w"],
+    ),
     files=[File("/p/a.py", "ab", "x = 1\n"), File("/lib/b.py")],
     scopes=[
         ScopeRow(0, 0, 12, "main", 3),
@@ -72,6 +90,12 @@ FULL = Header(
         ScopeRow(1, 1, 0, "Linear", 0, "encoder.fc", "torch.nn"),
     ],
     workers=[Worker(8, 0, 2, [WorkerLine(0, 12, "main", 500, 2, 400)], 900)],
+    compiled=CompiledCode(
+        [CompiledGraph("fabc", [CompiledKernel("triton_poi_fused_add_0", [(0, 2), (1, 1)])])],
+        [SourcePlace(0, 12, "main"), SourcePlace(1, 3, "helper", 0, library=True, first_line=2)],
+        [GraphBreak(0, "Call to graph_break")],
+        [Recompilation(1, "size mismatch", 500)],
+    ),
 )
 PLAIN: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(FULL))
 JUNK = [None, 7, -1, 2**70, 1.5, "x", True, [], {}, [None], [[]], {"a": None}, [{"path": 3}], [[0, 0, "12", "main"]]]
@@ -91,7 +115,7 @@ def test_junk_in_one_place_costs_no_other(field: str) -> None:
         msgspec.json.decode(msgspec.json.encode(found), type=Header)  # what is kept is as the format says
 
 
-@pytest.mark.parametrize("nested", ["lines", "configuration", "device", "pace", "call_stacks", "settings"])
+@pytest.mark.parametrize("nested", ["lines", "configuration", "device", "pace", "call_stacks", "compiled", "settings"])
 def test_junk_within_an_object_costs_no_other_part_of_it(nested: str) -> None:
     for part in PLAIN[nested]:
         found = getattr(read_header(PLAIN | {nested: PLAIN[nested] | {part: {"no": "such"}}}), nested)
@@ -112,6 +136,14 @@ def test_a_damaged_row_of_a_table_keeps_its_place_and_of_a_list_it_is_left_out()
     assert header.scopes == [None, FULL.scopes[0]]
     assert header.lines.over_budget == [(2, 3)]
     assert [worker.lines for worker in header.workers] == [[WorkerLine(0, 1, "f", 5, 1)]]
+
+
+def test_a_damaged_kernel_or_place_keeps_its_place() -> None:
+    kernel = ["cpp_fused_0", [[0, 1], [0], ["x", 1], [1, 0], [1, 2**40], [1, 2]]]
+    damaged = {"graphs": [{"key": "f", "kernels": [[3], kernel]}, 7], "places": [[0], PLAIN["compiled"]["places"][1]]}
+    found = read_header(PLAIN | {"compiled": damaged}).compiled
+    assert found.graphs == [CompiledGraph("f", [None, CompiledKernel("cpp_fused_0", [(0, 1), (1, 2)])])]
+    assert found.places == [None, FULL.compiled.places[1]]
 
 
 @pytest.mark.parametrize("value", [None, 7, "x", []])

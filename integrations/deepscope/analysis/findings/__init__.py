@@ -7,11 +7,14 @@ from deepscope.analysis.findings import (
     data_loader,
     device_sync,
     float32_products,
+    graph_breaks,
     host_copies,
     idle_device,
+    kept_activations,
     python_lines,
     recomputation,
     slow_steps,
+    stale_gradients,
     tiny_kernels,
     tiny_operators,
     unfused_attention,
@@ -37,6 +40,9 @@ RULES = (
     unfused_optimizer.RULE,
     slow_steps.RULE,
     python_lines.RULE,
+    graph_breaks.RULE,
+    kept_activations.RULE,
+    stale_gradients.RULE,
 )
 """By code."""
 

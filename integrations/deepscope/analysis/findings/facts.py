@@ -109,4 +109,4 @@ class Facts:
 
     @cached_property
     def _launches(self) -> Int64:
-        return np.sort(self.work.launch_ns[self.work.kind == Kind.KERNEL])
+        return np.sort(self.work.launch_ns[self.work.counts & (self.work.kind == Kind.KERNEL)])

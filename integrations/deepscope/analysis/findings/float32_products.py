@@ -60,7 +60,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     rate = 1 - peak.float32 / peak.best_for_float32 if peak else 0.5
     location = facts.work.location[rows]
     duration = by_line(location, facts.lines, work.duration_ns[rows])
-    count = by_line(location, facts.lines)
+    count = by_line(location[work.counts[rows]], facts.lines)
     # Where the device is behind the CPU, its work outlasts the window: then the wall time is all the device's.
     whole = int(work.duration_ns[facts.analysis.counted].sum())
     rate_of_wall = rate * min(1.0, facts.wall_ns * facts.devices / max(whole, 1))

@@ -38,6 +38,7 @@ class Rule:
         saving_ns: int,
         remedy: str,
         edits: Iterable[Edit] = (),
+        severity: Severity | None = None,
     ) -> Finding:
         """A place where the rule holds.
 
@@ -51,13 +52,14 @@ class Rule:
                 how it is estimated.
             remedy: what to do.
             edits: what a machine can do, all together or none.
+            severity: where it is no time that would be saved; else by the saving.
         """
         place = facts.locations[location] if location >= 0 else None
         saving_ns = min(saving_ns, facts.wall_ns)
         return Finding(
             code=self.code,
             title=self.title,
-            severity=severity_of(saving_ns, facts.wall_ns),
+            severity=severity or severity_of(saving_ns, facts.wall_ns),
             file=place.file if place else "",
             line=place.line if place else 0,
             function=place.function if place else "",

@@ -15,7 +15,7 @@ __all__ = ["line_text", "repeats_within", "with_keyword"]
 def line_text(trace: Trace, location: Location) -> str:
     """The source line; "" where the trace does not carry it."""
     lines = source_lines(_text(trace, location.file))
-    return lines[location.line - 1] if location.exact and 0 < location.line <= len(lines) else ""
+    return lines[location.line - 1] if (location.exact or location.fused) and 0 < location.line <= len(lines) else ""
 
 
 def with_keyword(trace: Trace, file: str, function: str, keyword: str, value: str) -> tuple[Edit, ...]:

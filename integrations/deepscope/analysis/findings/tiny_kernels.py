@@ -28,8 +28,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
         return
     work = facts.work
     kernels = facts.analysis.counted & (work.kind == Kind.KERNEL) & ~work.collective
-    location = facts.work.location[kernels]
-    count = by_line(location, facts.lines)
+    location = work.location[kernels]
+    count = by_line(work.location[kernels & work.counts], facts.lines)
     duration = by_line(location, facts.lines, work.duration_ns[kernels])
     many = (count >= MANY * max(facts.steps, 1)) & (duration <= TINY_NS * count)
     if not many.any():

@@ -10,7 +10,7 @@ from deepscope.analysis.algebra.selection import Columns, by_line
 from deepscope.analysis.numbers.call_paths import path_columns
 from deepscope.analysis.numbers.cpu_time import CpuTime
 from deepscope.analysis.numbers.idle import Timeline, idle_by_line
-from deepscope.analysis.numbers.memory import memory_columns
+from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.numbers.waits import wait_by_line
 from deepscope.analysis.numbers.work import work_columns
 from deepscope.analysis.ownership.attribution import Attribution
@@ -29,6 +29,7 @@ def line_columns(
     by_path: Int64,
     waits: Int64,
     flops: Int64,
+    memory: MemoryUse,
     idle_in: Intervals,
     timeline: Timeline | None,
 ) -> Columns:
@@ -45,7 +46,7 @@ def line_columns(
         "wait_ns": wait_by_line(trace.events, waits, location, lines, extent),
         "idle_ns": idle_by_line(work, lines, timeline, idle_in),
         **_operator_columns(of, flops, extent),
-        **memory_columns(trace, of.calls.nested, location, lines, extent, on_cpu=work.metric == "cpu_self"),
+        **memory.columns(),
         **_worker_columns(trace, of.scopes.locations, extent),
     }
     beside_work = columns["idle_ns" if work.metric == "device" else "python_ns"]

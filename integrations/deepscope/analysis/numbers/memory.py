@@ -1,65 +1,183 @@
-"""Memory by line: bytes allocated and freed on it, and its share of what was live at each device's peak."""
+"""Memory by device and line: the curve and its peak, and what was live then, by the line and by what held it."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns, Mask, by_line
+from deepscope.analysis.numbers.memory_blocks import KINDS, UNKNOWN, Blocks, device_codes, device_of, find_blocks
 from deepscope.analysis.ownership.calls import Nested, open_at
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64, MemoryEvents, Trace
 
-__all__ = ["memory_columns"]
+__all__ = ["DeviceCurve", "MemoryUse", "find_memory"]
 
 _CPU = 0  # torch's DeviceType
 
 
-def memory_columns(
-    trace: Trace, nested: Nested, location: Int64, lines: int, extent: Extent, *, on_cpu: bool
-) -> Columns:
-    """Bytes by line on the devices; columns of shape (lines + 1,), the last place for what reached no line.
+@dataclass(frozen=True, slots=True)
+class DeviceCurve:
+    """One device's memory; arrays of shape (k,), one row an event of the extent."""
 
-    A block that is live at a device's peak counts at the line that allocated it; the devices' peaks are summed.
-    `location` is the line that owns each event, -1 for none, shape (n,). With `on_cpu` the CPU is the only device.
+    code: int
+    device_type: int
+    device_id: int
+    place: Int64
+    """Of each event in the order of `MemoryUse`."""
+    ts_ns: Int64
+    allocated_bytes: Int64
+    reserved_bytes: Int64
+    """-1 where the trace does not say."""
+    peak: int
+    """Row of the peak."""
+    held_bytes: Int64
+    """What was live at the peak by line and kind, the last line for none; shape (lines + 1, kinds). It sums to the
+    peak: to what was allocated or, should that be more, to the blocks that are known to have been live."""
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that was allocated."""
+        return int(self.held_bytes.sum())
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """The memory of the devices of a trace, or of its CPU; arrays of shape (k,), one row an event in order of time."""
+
+    trace: Trace
+    rows: Int64
+    """Rows of `trace.memory`."""
+    line: Int64
+    """The line that owns each event, -1 for none."""
+    lines: int
+    blocks: Blocks
+    extent: Extent
+
+    @cached_property
+    def counted(self) -> Mask:
+        """Which events lie within the extent."""
+        return self.extent.holds(self.trace.memory.ts_ns[self.rows])
+
+    @cached_property
+    def device(self) -> Int64:
+        """The device of each event, as `device_codes` has it."""
+        memory = self.trace.memory
+        return device_codes(
+            memory.device_type[self.rows].astype(np.int64), memory.device_id[self.rows].astype(np.int64)
+        )
+
+    @cached_property
+    def devices(self) -> list[DeviceCurve]:
+        """Those with events within the extent."""
+        return [self._curve(int(code)) for code in distinct_values(self.device[self.counted]).tolist()]
+
+    def columns(self) -> Columns:
+        """Bytes by line, the devices summed; columns of shape (lines + 1,)."""
+        size = self.trace.memory.size_bytes[self.rows]
+        gain, loss = self.counted & (size > 0), self.counted & (size < 0)
+        held = np.zeros((self.lines + 1, len(KINDS)), np.int64)
+        for one in self.devices:
+            held += one.held_bytes
+        return {
+            "bytes_allocated": by_line(self.line[gain], self.lines, size[gain]),
+            "bytes_freed": by_line(self.line[loss], self.lines, -size[loss]),
+            "peak_bytes": held.sum(axis=1),
+            **{f"peak_{kind}_bytes": held[:, number] for number, kind in enumerate(KINDS)},
+        }
+
+    def held_at(self, place: int, code: int, level: int) -> Int64:
+        """What is live on a device after an event, by line and kind, to a level; shape (lines + 1, kinds)."""
+        live = np.flatnonzero(self.blocks.live_at(place, code))
+        result = np.zeros((self.lines + 1, len(KINDS)), np.int64)
+        size = self.blocks.size_bytes[live]
+        np.add.at(result, (pick(self.line, self.blocks.begin[live]), self.blocks.kind[live]), size)
+        # The file's total counts unless the known blocks sum up to more.
+        result[self.lines, UNKNOWN] += max(level - int(size.sum()), 0)
+        return result
+
+    def level_of(self, code: int) -> tuple[Int64, Int64]:
+        """Places of a device's events, and what was allocated after each."""
+        memory = self.trace.memory
+        place = np.flatnonzero(self.device == code)
+        total = memory.total_allocated_bytes[self.rows[place]]
+        # The CPU's total begins with nothing, or with what an earlier recording had left.
+        is_told = bool((total >= 0).all()) and not (device_of(code)[0] == _CPU and self._is_surveyed)
+        return place, total if is_told else self._summed(place, code)
+
+    def saving_without(self, curve: DeviceCurve, removed_bytes: Int64) -> int:
+        """By how much the peak would be lower had so much less been allocated after each event; shape of `rows`."""
+        return int(curve.allocated_bytes[curve.peak] - (curve.allocated_bytes - removed_bytes[curve.place]).max())
+
+    def live_bytes(self, chosen: Mask) -> Int64:
+        """How much of some blocks (shape (b,)) is live after each event; shape of `rows`."""
+        begin, end, size = (column[chosen] for column in (self.blocks.begin, self.blocks.end, self.blocks.size_bytes))
+        change = np.zeros(len(self.rows) + 1, np.int64)
+        np.add.at(change, np.maximum(begin, 0), size)
+        np.subtract.at(change, np.minimum(end, len(self.rows)), size)
+        return np.cumsum(change)[:-1]
+
+    @property
+    def _is_surveyed(self) -> bool:
+        return self.trace.header.memory is not None
+
+    def _summed(self, place: Int64, code: int) -> Int64:
+        """The running sum, with what was there before the window until it was released."""
+        blocks, size = self.blocks, self.trace.memory.size_bytes[self.rows[place]]
+        before = (blocks.device == code) & (blocks.begin < 0)
+        level = np.cumsum(size) + int(blocks.size_bytes[before].sum())
+        silent = np.flatnonzero(before & blocks.is_silent)
+        ended = silent[np.argsort(blocks.end[silent], kind="stable")]
+        gone = np.append(0, np.cumsum(blocks.size_bytes[ended]))
+        level = level - gone[np.searchsorted(blocks.end[ended], place, "right")]
+        # Bytes that are freed twice were there before in some way.
+        return np.asarray(level - min(int(level.min(initial=0)), 0))
+
+    def _curve(self, code: int) -> DeviceCurve:
+        place, level = self.level_of(code)
+        chosen = self.counted[place]
+        place, level = place[chosen], level[chosen]
+        memory, row = self.trace.memory, self.rows[place]
+        device_type, device_id = device_of(code)
+        peak = int(np.argmax(level))
+        return DeviceCurve(
+            code=code,
+            device_type=device_type,
+            device_id=device_id,
+            place=place,
+            ts_ns=memory.ts_ns[row],
+            allocated_bytes=level,
+            reserved_bytes=_reserved(memory, row),
+            peak=peak,
+            held_bytes=self.held_at(int(place[peak]), code, int(level[peak])),
+        )
+
+
+def _reserved(memory: MemoryEvents, row: Int64) -> Int64:
+    """What the allocator holds; the CPU's says 0, which is to say that it does not know."""
+    reserved = memory.total_reserved_bytes[row]
+    return np.where(reserved > 0, reserved, -1)
+
+
+def find_memory(
+    trace: Trace, nested: Nested, location: Int64, lines: int, extent: Extent, *, on_cpu: bool
+) -> MemoryUse:
+    """The memory of the devices, or with `on_cpu` of the CPU.
+
+    `location` is the line that owns each event, -1 for none, shape (n,).
     """
     memory = trace.memory
     rows = np.flatnonzero((memory.device_type == _CPU) == on_cpu)
     rows = rows[np.argsort(memory.ts_ns[rows], kind="stable")]
-    # The line that owns what was open on the thread of each instant.
-    line = pick(location, open_at(trace, nested, memory.ts_ns[rows], memory.thread[rows]))
-    size = memory.size_bytes[rows]
-    counted = extent.holds(memory.ts_ns[rows])
-    gain, loss = counted & (size > 0), counted & (size < 0)
-    peak = np.zeros(lines + 1, np.int64)
-    device = memory.device_type[rows].astype(np.int64) << 32 | memory.device_id[rows]
-    for one in distinct_values(device[counted]).tolist():
-        chosen = device == one
-        peak += _live_at_peak(memory, rows[chosen], line[chosen], lines, counted[chosen])
-    return {
-        "bytes_allocated": by_line(line[gain], lines, size[gain]),
-        "bytes_freed": by_line(line[loss], lines, -size[loss]),
-        "peak_bytes": peak,
-    }
-
-
-def _live_at_peak(memory: MemoryEvents, rows: Int64, location: Int64, lines: int, counted: Mask) -> Int64:
-    """Live bytes by line at one device's peak; `rows` in order of time, the peak is sought among those `counted`."""
-    size = memory.size_bytes[rows]
-    live = memory.total_allocated_bytes[rows]
-    if (live < 0).any():
-        live = np.cumsum(size)
-        # Bytes that are freed but not allocated in the window were there before.
-        live = live - min(int(live.min()), 0)
-    instants = np.flatnonzero(counted)
-    at = int(instants[np.argmax(live[instants])])
-    # A block is live at the peak when the last thing that happened to its address until then was its allocation.
-    before = np.arange(at + 1)
-    order = np.lexsort((before, memory.address[rows[: at + 1]]))
-    address = memory.address[rows[order]]
-    last = np.append(address[1:] != address[:-1], True)
-    held = order[last & (size[order] > 0)]
-    result = by_line(location[held], lines, size[held])
-    # The file's total counts unless its own blocks sum up to more.
-    result[lines] += max(int(live[at]) - int(size[held].sum()), 0)
-    return result
+    return MemoryUse(
+        trace=trace,
+        rows=rows,
+        # The line that owns what was open on the thread of each instant.
+        line=pick(location, open_at(trace, nested, memory.ts_ns[rows], memory.thread[rows])),
+        lines=lines,
+        blocks=find_blocks(memory, rows, trace.header.memory),
+        extent=extent,
+    )

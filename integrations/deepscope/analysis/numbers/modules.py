@@ -41,6 +41,6 @@ def module_columns(events: Events, work: OwnedWork, modules: ModuleScopes, exten
         "backward_device_ns": by_line(module[at[backward]], count, duration[backward]),
         "self_cpu_ns": by_line(modules.module, count, own),
         "total_cpu_ns": totals[:, 1],
-        "launches": by_line(module[at[counted & (work.kind == Kind.KERNEL)]], count),
+        "launches": by_line(module[at[counted & work.counts & (work.kind == Kind.KERNEL)]], count),
         "calls": by_line(modules.module[extent.holds(start)], count),
     }

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deepscope.analysis.algebra.selection import Mask
-from deepscope.analysis.ownership.work import Work
+from deepscope.analysis.ownership.work import OwnedWork
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64
 
@@ -24,7 +24,7 @@ class Queueing(NamedTuple):
     """Work of its device that was launched before its launch and not finished by then."""
 
 
-def queueing(work: Work) -> Queueing:
+def queueing(work: OwnedWork) -> Queueing:
     """The delays and queues of all work of a trace."""
     launched = (work.node >= 0) & (work.metric == "device")
     delay = np.where(launched, np.maximum(work.start_ns - work.launch_ns, 0), 0)
@@ -32,8 +32,9 @@ def queueing(work: Work) -> Queueing:
     for device in distinct_values(work.device[launched]).tolist():
         rows = np.flatnonzero(launched & (work.device == device))
         at = work.launch_ns[rows]
-        before = np.searchsorted(np.sort(at), at, side="left")
+        whole = work.counts[rows]
+        before = np.searchsorted(np.sort(at[whole]), at, side="left")
         # Clocks of CPU and device may disagree by a little: nothing ends before it is launched.
-        ends = np.sort(np.maximum(work.end_ns[rows], at))
+        ends = np.sort(np.maximum(work.end_ns[rows], at)[whole])
         queued[rows] = np.maximum(before - np.searchsorted(ends, at, side="right"), 0)
     return Queueing(launched, delay, queued)

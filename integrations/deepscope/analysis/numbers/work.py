@@ -38,7 +38,8 @@ def work_columns(trace: Trace, work: OwnedWork, lines: int, extent: Extent) -> C
     columns = {
         "self_device_ns": column(counted, work.duration_ns),
         "backward_device_ns": column(work.backward, work.duration_ns),
-        "launches": column(work.kind == Kind.KERNEL),
+        "shared_ns": column(work.shared, work.duration_ns),
+        "launches": column(work.counts & (work.kind == Kind.KERNEL)),
         "collective_ns": column(work.collective, work.duration_ns),
         "collective_exposed_ns": column(work.collective, exposed_ns(work)),
     }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deepscope.analysis.ownership.calls import CallForest, join_backward, nest
+from deepscope.analysis.ownership.compiled import find_fused
 from deepscope.analysis.ownership.locations import Scopes, find_scopes
 from deepscope.analysis.ownership.operators import Operators, find_operators
 from deepscope.analysis.ownership.owners import LineRuns, Owners, find_owners, find_runs
@@ -36,7 +37,8 @@ def attribute(trace: Trace) -> Attribution:
     """Finds the owner of everything in a trace.
 
     A kernel gets its line in four steps: the call that launched it (`find_work`), what called that (`join_backward`),
-    the line around (`find_owners`), and from the call to its work (`owned`).
+    the line around (`find_owners`), and from the call to its work (`owned`). Compiled kernels go on from there to the
+    lines that they were fused from (`find_fused`).
     """
     nested = nest(trace)
     operators = find_operators(trace, nested.parent)
@@ -46,14 +48,16 @@ def attribute(trace: Trace) -> Attribution:
     calls = join_backward(trace, nested, scopes.marks, training.thread)
     paths = PathBuilder()
     owners = find_owners(trace, scopes, calls, paths)
+    compiled = find_fused(trace, nested.parent, work, scopes.locations)
+    done = owned(work, calls, owners, training.steps, paths, compiled=compiled)
     return Attribution(
         trace=trace,
         operators=operators,
-        scopes=scopes,
+        scopes=replace(scopes, locations=compiled.locations_of(done.location[~done.shared])),
         training=training,
         calls=calls,
         owners=owners,
-        work=owned(work, calls, owners, training.steps, paths),
+        work=done,
         runs=find_runs(scopes, calls, owners, paths),
         paths=paths.table(),
     )

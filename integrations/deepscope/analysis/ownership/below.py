@@ -10,6 +10,7 @@ import numpy as np
 from deepscope.analysis.algebra.ancestry import nearest, nearest_to, position_in
 from deepscope.analysis.algebra.selection import Mask, distinct, of_kind
 from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.ownership.compiled import told_calls
 from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file
 from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.records import Place
@@ -67,6 +68,7 @@ def find_below(attribution: Attribution, modules: ModuleScopes, counted: Mask, p
 
     The way leads from the call that launched a piece of work to the line that owns it, for backward work by its forward
     operator. An operator within one of the same name, and autograd's node within the engine's span around it, are one.
+    The way of a compiled kernel ends at the call of its graph: what it was fused from stands above that.
 
     Args:
         attribution: of the trace.
@@ -80,6 +82,7 @@ def find_below(attribution: Attribution, modules: ModuleScopes, counted: Mask, p
     shown = place >= 0
     ends = shown if by_stacks else shown | marks
     up = _towards_owners(attribution)
+    is_graph = told_calls(attribution.trace)
 
     def above(events: Int64) -> Int64:
         """The call around each one, -1 where a line is; shape of `events`."""
@@ -88,6 +91,7 @@ def find_below(attribution: Attribution, modules: ModuleScopes, counted: Mask, p
 
     def callers(events: Int64) -> Int64:
         found = above(pick(up, events))
+        found = np.where((found >= 0) & is_graph[found], -1, found)
         if not by_stacks:
             return found
         # Operators have their lines themselves: a call from another line is not below this one.
@@ -95,6 +99,7 @@ def find_below(attribution: Attribution, modules: ModuleScopes, counted: Mask, p
         return np.where((found >= 0) & (path[found] == path[events]), found, -1)
 
     of_work = above(np.where(counted, attribution.work.node, -1))
+    of_work[(of_work >= 0) & is_graph[of_work] & (attribution.work.fused >= 0)] = -1
     nodes, caller = _closure(of_work, callers, len(place))
     known = Below(nodes, position_in(nodes, caller, len(place)), place[nodes], position_in(nodes, of_work, len(place)))
     is_operator = np.array([one.kind == "operator" for one in places.all], np.bool_)

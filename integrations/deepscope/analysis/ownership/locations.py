@@ -29,6 +29,8 @@ class Location:
     exact: bool = False
     of_loop: bool = False
     """Not exact: the line stands for the loop that it begins."""
+    fused: bool = False
+    """Not exact: only kernels that torch.compile fused from this and other lines have work here."""
 
 
 @dataclass(frozen=True, slots=True)

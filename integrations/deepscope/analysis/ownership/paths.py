@@ -78,7 +78,10 @@ class PathBuilder:
 
     def of(self, locations: Sequence[int]) -> int:
         """The path through these locations, outermost first."""
-        path = 0
+        return self.through(0, locations)
+
+    def through(self, path: int, locations: Sequence[int]) -> int:
+        """The path that goes on from another one through these locations."""
         for location in locations:
             path = self._extend(path, location)
         return path

@@ -22,7 +22,7 @@ def function_table(analysis: Analysis) -> list[Function]:
     columns = {name: _summed(values, group, len(index)) for name, values in analysis.columns.items()}
     columns |= path_columns(analysis.attribution.paths, analysis.by_path, group, len(index))
     exact = np.zeros(len(index), np.bool_)
-    exact[group] = [one.exact for one in locations]
+    exact[group] = [one.exact or one.fused for one in locations]
     names = list(index)
     order = largest_first(columns, len(index))
     return [

@@ -6,7 +6,7 @@ import numpy as np
 
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.ranking import largest_named
-from deepscope.analysis.ownership.work import Work
+from deepscope.analysis.ownership.work import OwnedWork
 from deepscope.records import Kernel, KernelKind
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64, Kind, Trace
@@ -14,7 +14,7 @@ from deepscope.trace.model import Int64, Kind, Trace
 __all__ = ["kernel_table"]
 
 
-def kernel_table(trace: Trace, work: Work, operator: Int64, extent: Extent) -> list[Kernel]:
+def kernel_table(trace: Trace, work: OwnedWork, operator: Int64, extent: Extent) -> list[Kernel]:
     """Device work by name, largest sum first; none where the CPU is the device.
 
     Args:
@@ -30,12 +30,12 @@ def kernel_table(trace: Trace, work: Work, operator: Int64, extent: Extent) -> l
     kind = np.where(work.collective, _COLLECTIVE, work.kind.astype(np.int64))[counted]
     name = trace.events.name[work.event[counted]].astype(np.int64)
     rows, group = distinct_places(name * 16 + kind)
-    calls = np.bincount(group)
+    calls = np.bincount(group[work.counts[counted]], minlength=len(rows))
     duration = work.duration_ns[counted]
     total = np.zeros(len(rows), np.int64)
     np.add.at(total, group, duration)
     longest = np.zeros(len(rows), np.int64)
-    np.maximum.at(longest, group, duration)
+    np.maximum.at(longest, group, (work.end_ns - work.start_ns)[counted])
     launched_by = operator[counted]
     operator_name = np.where(launched_by < 0, -1, trace.events.name[launched_by])
     main = {share.group: share.member for share in largest_named(group, operator_name, duration, 1, strings)}

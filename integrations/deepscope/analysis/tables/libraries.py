@@ -71,7 +71,7 @@ def hot_libraries(
         return {}
     strings = trace.strings
     function = _function_of_work(work, calls, scopes.marks, places)
-    known = (function >= 0) & counted
+    known = (function >= 0) & counted & (work.location == work.called_at)
     lines = len(scopes.locations)
     whole = by_line(work.location[counted], lines, work.duration_ns[counted])
     inside = by_line(work.location[known], lines, work.duration_ns[known])

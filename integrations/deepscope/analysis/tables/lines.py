@@ -12,6 +12,7 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.tables.libraries import hot_libraries
 from deepscope.analysis.tables.numbered import largest_first, rows
+from deepscope.analysis.tables.partners import fused_with
 from deepscope.records import Line, Numbers, Top, Why
 from deepscope.trace.model import Int64
 
@@ -45,6 +46,7 @@ def line_table(analysis: Analysis, texts: dict[str, list[str]], whys: Sequence[W
         operator=analysis.operator,
         counted=analysis.counted,
     )
+    partners = fused_with(attribution.work, analysis.counted, locations)
     compiled = set(analysis.compiled.tolist())
     records = [
         Line(
@@ -54,7 +56,9 @@ def line_table(analysis: Analysis, texts: dict[str, list[str]], whys: Sequence[W
             function=locations[i].function,
             exact=locations[i].exact,
             of_loop=locations[i].of_loop,
+            fused=locations[i].fused,
             in_compiled_region=i in compiled,
+            shared_with=partners.get(i, []),
             text=_text(texts, locations[i]),
             why=whys[i],
             top_operators=operators.get(i, []),

@@ -39,6 +39,7 @@ def totals(analysis: Analysis) -> Totals:
         )
     return Totals(
         device_ns=int(work.duration_ns[analysis.counted].sum()),
+        untold_ns=int(work.duration_ns[analysis.counted & work.untold].sum()),
         busy_ns=busy,
         idle_ns=sum(one.total_ns for one in idle(work, analysis.window)),
         wall_ns=analysis.window.total_ns,
@@ -48,15 +49,19 @@ def totals(analysis: Analysis) -> Totals:
 
 
 def resolved(analysis: Analysis) -> Resolved:
-    """How far device time came: an exact line, a function (a line by its definition alone), a module, or nowhere."""
+    """How far device time came: an exact line, a function (a line by its definition alone), a module, or nowhere.
+
+    Work of compiled code counts as the line that called it: how it is divided beyond that is a policy.
+    """
     work = analysis.attribution.work
     exact = np.array([one.exact for one in analysis.attribution.scopes.locations] + [False])
     known = work.location >= 0
+    is_exact = np.where(work.called_at >= 0, exact[work.called_at], True)
     in_module = np.append(analysis.modules.of_event, -1)[work.node] >= 0
     duration = np.where(analysis.counted, work.duration_ns, 0)
     return Resolved(
-        line_ns=int(duration[known & exact[work.location]].sum()),
-        function_ns=int(duration[known & ~exact[work.location]].sum()),
+        line_ns=int(duration[known & is_exact].sum()),
+        function_ns=int(duration[known & ~is_exact].sum()),
         module_ns=int(duration[~known & in_module].sum()),
         none_ns=int(duration[~known & ~in_module].sum()),
     )

@@ -17,7 +17,9 @@ __all__ = ["trace_info"]
 _LARGEST = 2**53
 
 _NAMED = 3
+_OF_LIBRARY = "library"
 _LOWERED = {
+    _OF_LIBRARY: "library functions too dear to record, so that they stand at the lines that call them",
     LOWERED_TO_LOOP: "too dear to record by the line, so that all of the loop stands at its first line",
     LOWERED_TO_FUNCTION: "too dear to record by the line, so that all of the function stands at its first line",
     LOWERED_TO_CALLER: "too many calls to record, so that they stand at the lines that call",
@@ -84,16 +86,25 @@ def _account(header: Header) -> dict[str, Any]:
         return {}
     account: dict[str, Any] = msgspec.to_builtins(header.lines)
     parts = ("recorder_ns", "pace", "configuration", "settings", "schedule", "all_threads")
-    return account | {name: msgspec.to_builtins(getattr(header, name)) for name in parts}
+    memory = {} if header.memory is None else {"memory_ns": header.memory.cost_ns}
+    return account | {name: msgspec.to_builtins(getattr(header, name)) for name in parts} | memory
 
 
 def _warnings(header: Header, left_out: int) -> list[str]:
     warnings = list(header.lines.warnings)
     if unrecorded := header.lines.unrecorded_threads:
         threads = "1 thread" if unrecorded == 1 else f"{unrecorded:,} threads"
+        with_memory = header.configuration is not None and header.configuration.profile_memory
         warnings.append(
-            f"{threads} ran your code unrecorded; all_threads=True records them (before torch 2.14 at a risk)"
+            f"{threads} ran your code unrecorded; "
+            + (
+                "with profile_memory it must be, since torch drops its memory events when it records all threads"
+                if with_memory
+                else "all_threads=True records them (before torch 2.14 at a risk)"
+            )
         )
+    if header.memory is not None:
+        warnings += header.memory.warnings
     if not header.complete:
         warnings.append("the recording ended early (an exception, Ctrl-C or running out of memory)")
     if left_out:
@@ -103,12 +114,15 @@ def _warnings(header: Header, left_out: int) -> list[str]:
 
 def _lowered_words(header: Header) -> Iterator[str]:
     """What was recorded in less detail to keep the run fast: a sentence for each way."""
+    if header.lines.libraries_ended:
+        yield "lines of libraries were too dear to record: from some time on they stand at the lines that call them"
     places: dict[str, list[str]] = {}
     for number, way in header.lines.lowered:
         row = header.scopes[number] if number < len(header.scopes) else None
         if row is not None and (path := header.path_of(row.file)):
             name = path.replace("\\", "/").rpartition("/")[2]
-            places.setdefault(way, []).append(f"{name}:{row.line} {row.name}")
+            words = _OF_LIBRARY if row.library and way == LOWERED_TO_CALLER else way
+            places.setdefault(words, []).append(f"{name}:{row.line} {row.name}")
     for way, words in _LOWERED.items():
         if found := places.get(way):
             more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""

@@ -51,7 +51,7 @@ def work_causes(analysis: Analysis) -> WorkCauses:
     short = ~apart & (own < (SHORT_KERNEL_NS if on_device else DISPATCH_NS))
     rated = ~apart & ~short & (found.moved_bytes >= 0)
     queue = queueing(work)
-    launched = queue.launched & counted
+    launched = queue.launched & counted & work.counts
     occupancy = np.clip(trace.events.occupancy[work.event].astype(np.int64), -1, 100)
     columns = {
         "short_ns": np.where(short, whole, 0),

@@ -26,6 +26,8 @@ class Work(Enum):
     """A line began, with a scope."""
     QUIET = auto()
     """A line past its budget began, without one."""
+    SILENT = auto()
+    """A library's line that holds no operator began, without a scope."""
     TRIAL = auto()
     """A line on trial began, with a scope whose time is taken."""
     FIRST = auto()

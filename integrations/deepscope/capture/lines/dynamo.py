@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 
-__all__ = ["continued_function", "hide_modules", "is_compiled", "undisturbed"]
+__all__ = ["continued_function", "continued_name", "hide_modules", "is_compiled", "undisturbed"]
 
 Result = TypeVar("Result")
 
@@ -84,6 +84,12 @@ def is_compiled(code: CodeType) -> bool:
     convert = sys.modules.get("torch._dynamo.convert_frame")
     outputs = getattr(convert, "output_codes", None)
     return outputs is not None and hasattr(outputs, "__contains__") and code in outputs
+
+
+def continued_name(name: str) -> str:
+    """The function that one of this name goes on with after a graph break; "" for a name that is no continuation's."""
+    match = _CONTINUATION.match(name)
+    return f"{match[1] or ''}{match[2]}" if match else ""
 
 
 def continued_function(code: CodeType) -> str:

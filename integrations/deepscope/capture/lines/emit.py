@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["Enter", "Exit", "Pair", "make_pair", "profiler_enabled"]
+__all__ = ["Enter", "Exit", "Pair", "make_pair", "profiler_enabled", "sequence_number"]
 
 Enter = Callable[[], Any]
 Exit = Callable[[], Any]
@@ -26,6 +26,11 @@ def make_pair(name: str) -> Pair:
         return scope.__enter__, scope.__exit__
     slow = torch.profiler.record_function(name)
     return slow.__enter__, lambda: slow.__exit__(None, None, None)
+
+
+sequence_number: Callable[[], int] = getattr(torch.autograd, "_get_sequence_nr", int)
+"""What autograd has counted on this thread: each operator that it must know of for a backward pass. 0 where torch does
+not tell."""
 
 
 def profiler_enabled() -> bool:

@@ -45,5 +45,7 @@ def make_hooks(
     make: type[MonitoringHooks] | type[TracingHooks] = MonitoringHooks if monitoring is not None else TracingHooks
     hooks: Hooks = make(table, stacks, ledger, fail)
     stacks.adopt = hooks.adopt
-    stacks.look = Lowering(table, stacks, ledger, hooks).look
+    lowering = Lowering(table, stacks, ledger, hooks)
+    stacks.look = lowering.look
+    stacks.drop = lowering.drop
     return hooks

@@ -42,6 +42,8 @@ class Ledger:
         """How often something was."""
         self.alone: list[Callable[[], int]] = []
         """One function a thread, which counts the calls of code without scopes that reached a hook."""
+        self.silent = 0
+        """Runs of libraries' lines that hold no operator, and had no scope."""
         self.switched_off: Callable[[], int] = int
         """Counts instructions whose events were switched off."""
         self.quiet = 0
@@ -83,19 +85,21 @@ class Ledger:
         cost += self._once_ns()
         return (cost - _GRACE_NS - share * max(moment - cost, 0)) / _GRACE_NS
 
-    def mark(self) -> tuple[int, int, int, int]:
+    def mark(self) -> tuple[int, int, int, int, int]:
         """Before a callback is timed: what `work_since` compares with."""
-        return self.quiet, self.trials, len(self._table.slots), self._set_ups
+        return self.quiet, self.trials, len(self._table.slots), self._set_ups, self.silent
 
-    def work_since(self, mark: tuple[int, int, int, int]) -> Work | None:
+    def work_since(self, mark: tuple[int, int, int, int, int]) -> Work | None:
         """What the one callback since `mark` did; None where it did something that is timed by itself."""
-        quiet, trials, made, set_ups = mark
+        quiet, trials, made, set_ups, silent = mark
         if self._set_ups > set_ups:
             return None
         if len(self._table.slots) > made:
             return Work.FIRST
         if self.trials > trials:
             return Work.TRIAL
+        if self.silent > silent:
+            return Work.SILENT
         return Work.QUIET if self.quiet > quiet else Work.ENTRY
 
     @property
@@ -129,6 +133,7 @@ class Ledger:
             max(lines - self._first_entries() - self.trials, 0) * costs.of(Work.ENTRY)
             + self.trials * costs.of(Work.TRIAL)
             + self.quiet * costs.of(Work.QUIET)
+            + self.silent * costs.of(Work.SILENT)
             + modules * costs.of(Work.MODULE)
             + max(2 * self.calls - modules, 0) * costs.of(Work.CALL)
             + self.left_alone * costs.overhead.call_ns

@@ -58,6 +58,7 @@ class Lowering:
         self._ledger = ledger
         self._switch = switch
         self._tried: set[int] = set()
+        self._has_lowered_libraries = False
 
     def look(self, stack: Stack) -> None:
         """A look is due, while `stack` is the current thread's and its top frame at a line's beginning."""
@@ -65,11 +66,32 @@ class Lowering:
         beyond = self._ledger.look()
         self._switch.take_samples()
         spent = self._spent()
-        if beyond >= _LAST_RESORT:
+        if beyond > 0 and self._lower_libraries(spent, stack, beyond):
+            pass
+        elif beyond >= _LAST_RESORT:
             self._end_lines(stack)
         elif beyond > 0:
             self._lower_dearest(spent, stack, beyond)
         self._ledger.add_set_up(thread_time_ns() - started)
+
+    def _lower_libraries(self, spent: _Spent, stack: Stack, beyond: float) -> bool:
+        """Lines of libraries give way before the user's: the dearest functions, then all. False where none is left."""
+        libraries = [one for one in spent if one[1].is_library]
+        if not libraries or self._table.libraries is None:
+            return False
+        is_last = beyond >= _IN_A_HURRY or self._has_lowered_libraries
+        self._has_lowered_libraries = True
+        if is_last:
+            self._table.end_libraries()
+            functions = [one for one in list(self._table.functions.values()) if one.is_library]
+        else:
+            functions = list(_dearest(libraries, _SHARE))
+        for function in functions:
+            function.holds, function.is_lowered = False, True
+            for slot in function.lines.values():
+                slot.silence()
+            self.drop(function, stack)
+        return True
 
     def _lower_dearest(self, spent: _Spent, stack: Stack, beyond: float) -> None:
         tries = beyond < _IN_A_HURRY
@@ -99,7 +121,7 @@ class Lowering:
             if self._silence_loops(function):
                 function.detail = Detail.LOOPS
             elif function.hidden_line or (is_hasty and function.seen <= (_SHORT + 1) * function.calls):
-                self._drop(function, stack)
+                self.drop(function, stack)
                 return
             else:
                 function.whole = self._table.whole(function)
@@ -109,7 +131,7 @@ class Lowering:
             self._stacks.mark_stale(function)
             self._stacks.refresh(stack)
         else:
-            self._drop(function, stack)
+            self.drop(function, stack)
 
     def _is_worth_a_trial(self, function: Function) -> bool:
         """Whether anything follows from what its lines hold: a trial takes three times what it looks at does."""
@@ -146,7 +168,7 @@ class Lowering:
         }
         return True
 
-    def _drop(self, function: Function, stack: Stack) -> None:
+    def drop(self, function: Function, stack: Stack) -> None:
         """Record nothing of `function`; put off while a frame of it lies below others that stay."""
         before, function.detail = function.detail, Detail.CALLER
         if not self._stacks.drop_frames(function, stack):
@@ -180,6 +202,8 @@ def lowered_scopes(table: ScopeTable) -> list[tuple[int, str]]:
     """What was lowered, as in the trace: a scope and the word for its level."""
     found: dict[int, str] = {}
     for function in (*table.functions.values(), *table.dropped.values()):
+        if function.is_library and (table.has_ended_libraries or not function.is_lowered):
+            continue
         if function.detail is Detail.CALLER:
             found[table.whole(function).id] = LOWERED_TO_CALLER
         elif function.detail is Detail.FUNCTION:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
@@ -27,8 +28,11 @@ class ModuleCalls:
     must not be kept. A slot whose module died goes to the next new module of the same class.
     """
 
-    def __init__(self, table: ScopeTable, *, are_wanted: bool) -> None:
+    def __init__(
+        self, table: ScopeTable, *, are_wanted: bool, on_outermost: Callable[[FrameType], None] | None = None
+    ) -> None:
         self._table = table
+        self._on_outermost = on_outermost
         call = getattr(nn.Module, "_call_impl", None) if are_wanted else None
         self.code: CodeType | None = getattr(call, "__code__", None)
         """None where this torch calls its modules in another way, too; then no module has a scope."""
@@ -41,6 +45,8 @@ class ModuleCalls:
 
     def slot_of(self, stack: Stack, frame: FrameType) -> Slot:
         """The slot of the module that `frame`, one of `code` that starts above `stack`, calls."""
+        if self._on_outermost is not None and not any(entry.code is self.code for entry in stack):
+            self._on_outermost(frame)
         module = frame.f_locals.get("self")
         seen = self._seen.get(id(module))
         return seen[1] if seen is not None else self._meet(module, stack, frame)
@@ -56,6 +62,8 @@ class ModuleCalls:
         orphans = self._orphans.get(kind)
         slot = orphans.pop() if orphans else self._table.module()
         self._classes[slot.id] = kind
+        if self._table.libraries is not None:
+            self._table.libraries.meet(kind, "forward")
         key = id(module)
 
         def forget(_reference: weakref.ref[Any]) -> None:

@@ -75,6 +75,8 @@ class MonitoringHooks:
         self._raw = self._callbacks()
         for event, callback in self._raw.items():
             monitoring.register_callback(self._tool, event, callback)
+        if self._table.libraries is not None:
+            self._table.libraries.on_open = self._look_again
         self.take_samples()
         events = monitoring.events
         monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.PY_THROW | events.PY_UNWIND)
@@ -139,6 +141,11 @@ class MonitoringHooks:
             for code in self._local:
                 if code is not self._stacks.module_code:
                     monitoring.set_local_events(self._tool, code, 0)
+
+    def _look_again(self) -> None:
+        """A package was opened: its code has been left alone until here."""
+        if self._tool is not None:
+            monitoring.restart_events()
 
     def _callbacks(self) -> dict[int, Callback]:
         """The callbacks, as closures: a name from the enclosing scope is the cheapest that Python has."""

@@ -19,10 +19,10 @@ from collections import deque
 from enum import Enum, auto
 from time import perf_counter_ns
 
-from deepscope.capture.lines.emit import Pair, make_pair
+from deepscope.capture.lines.emit import Pair, make_pair, sequence_number
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.running_frame import Stack
-from deepscope.capture.lines.table import OFTEN, Slot
+from deepscope.capture.lines.table import OFTEN, SILENT, Slot
 from deepscope.trace.format.span_names import MOMENT_NAME, late_name
 
 __all__ = ["QuietLines", "Verdict"]
@@ -37,6 +37,12 @@ _REVIEW = 256
 """Quiet runs between two judgements of whether the line holds operators."""
 _EARLIER_NS = 600
 """Torch's clock is read up to 500 ns after ours, and the hook alone keeps twice this between two lines."""
+_LIBRARY_TRIAL = 6
+"""Runs on trial of a library's line. In the first one everything takes long; of the others half must."""
+_LIBRARY_LONG = 1.5
+"""Thresholds that a stretch of a library's line must last: what Python itself does there takes long enough for one."""
+_LIBRARY_TRIALS, _BETWEEN_TRIALS = 3, 32
+"""Trials that a library's line must pass, and its runs between two: Python is slow until it has run for a while."""
 _TRIES = 8
 """Attempts to mark a moment without an interruption."""
 
@@ -47,6 +53,8 @@ class Verdict(Enum):
     NORMAL = auto()
     TRIAL = auto()
     QUIET = auto()
+    SILENT = auto()
+    """A library's line that holds no operator: no scope, whatever it does."""
 
 
 class QuietLines:
@@ -65,7 +73,11 @@ class QuietLines:
 
     def judge(self, slot: Slot) -> Verdict:
         """What becomes of a run of `slot`, for which nothing is left."""
+        if slot.left < SILENT:
+            return Verdict.SILENT
         slot.left = 0
+        if slot.is_unproven:
+            return self._judge_library(slot)
         if slot.reserve > 0:
             return self._grant(slot)
         is_due = slot.judged == _TRIAL if slot.judged <= _TRIAL else slot.judged % _REVIEW == 0
@@ -86,6 +98,27 @@ class QuietLines:
         slot.missed += 1
         self._ledger.quiet += 1
         return Verdict.QUIET
+
+    def _judge_library(self, slot: Slot) -> Verdict:
+        if slot.judged >= _LIBRARY_TRIAL:
+            if 2 * slot.long >= _LIBRARY_TRIAL - 1:
+                slot.trials += 1
+                if slot.trials == _LIBRARY_TRIALS:
+                    slot.prove(self._budget)
+                    return self._grant(slot)
+                slot.judged = slot.long = 0
+                slot.granted += _BETWEEN_TRIALS
+                slot.left = _BETWEEN_TRIALS - 1
+                self._ledger.spend(_BETWEEN_TRIALS)
+                return Verdict.NORMAL
+            slot.silence()
+            slot.left -= 1
+            return Verdict.SILENT
+        self._ledger.spend(1)
+        self._ledger.trials += 1
+        slot.judged += 1
+        slot.granted += 1
+        return Verdict.TRIAL
 
     def _grant(self, slot: Slot) -> Verdict:
         self._ledger.spend(slot.grant())
@@ -114,10 +147,23 @@ class QuietLines:
         self._shortest_stretch_ns = min(self._shortest_stretch_ns, stretch_ns)
         if stretch_ns >= self._threshold_ns:
             slot.long += 1
-            if top.pair is None:
+            if slot.is_unproven:
+                slot.long -= slot.judged == 1 or stretch_ns < self._threshold_ns * _LIBRARY_LONG
+            elif top.pair is None:
                 slot.late += 1
                 self._record_late(stack, top.since)
+        if slot.is_unproven and sequence_number() != top.sequence:
+            self.prove(stack)
         top.since = perf_counter_ns()
+
+    def prove(self, stack: Stack) -> None:
+        """What holds operators is about to run: the lines of libraries that are on trial in this stack hold them."""
+        for entry in stack:
+            slot = entry.quiet
+            if entry.is_special and slot is not None and slot.is_unproven:
+                slot.prove(self._budget)
+                entry.function.holds = True
+                entry.quiet = None
 
     def _record_late(self, stack: Stack, since: int) -> None:
         quiet = [entry for entry in stack if entry.is_special and entry.pair is None]

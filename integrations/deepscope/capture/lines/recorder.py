@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -12,6 +13,7 @@ from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.dynamo import hide_modules
 from deepscope.capture.lines.hooks import make_hooks
 from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.libraries import Libraries
 from deepscope.capture.lines.lowering import lowered_scopes
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.stacks import Stacks
@@ -32,6 +34,8 @@ class LineRecord:
     scopes: list[ScopeRow] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     """User files (and cells) that ran, absolute with links resolved, in order of appearance."""
+    library_files: list[str] = field(default_factory=list)
+    """Files of installed packages whose lines were recorded, likewise."""
     entries: list[int] = field(default_factory=list)
     """Scopes opened, by scope number."""
     account: LineAccount = field(default_factory=LineAccount)
@@ -59,12 +63,17 @@ class LineRecorder:
         modules: bool = True,
         budget: int = 20_000,
         limits: Limits | None = None,
+        *,
+        libraries: bool = False,
     ) -> None:
         self.user_code = user_code
+        self._libraries = Libraries(user_code) if libraries and lines else None
         self._limits = limits or Limits()
         self._lines = lines
         self._modules = modules
         self._budget = budget
+        self.on_outermost: Callable[[FrameType], None] | None = None
+        """Called when the outermost module is called, with the frame of that call; taken from here by `prepare`."""
         self._window: _Window | None = None
         self._prepared: _Window | None = None
         self._refusal = ""
@@ -74,7 +83,9 @@ class LineRecorder:
         if self._window is not None:
             self.stop()
         try:
-            self._prepared = _Window(self.user_code, self._lines, self._modules, self._budget, self._limits)
+            user_code = self.user_code if self._lines else _NoCode(self.user_code.root)
+            table = ScopeTable(user_code, self._budget, libraries=self._libraries)
+            self._prepared = _Window(table, self._modules, self._limits, on_outermost=self.on_outermost)
         except Exception as error:  # noqa: BLE001 - the run goes on without lines
             self._refusal = f"lines are not recorded: {type(error).__name__}: {error}"
             warn(self._refusal)
@@ -109,12 +120,18 @@ class LineRecorder:
 class _Window:
     """One recording window, from `open` to `close`."""
 
-    def __init__(self, user_code: UserCode, lines: bool, modules: bool, budget: int, limits: Limits) -> None:
+    def __init__(
+        self,
+        table: ScopeTable,
+        modules: bool,
+        limits: Limits,
+        *,
+        on_outermost: Callable[[FrameType], None] | None,
+    ) -> None:
         _hide_hooks()
         _costs.prepare()
-        # The selection without lines still needs the hooks, for modules.
-        self._table = ScopeTable(user_code if lines else _NoCode(user_code.root), budget)
-        self._modules = ModuleCalls(self._table, are_wanted=modules)
+        self._table = table
+        self._modules = ModuleCalls(table, are_wanted=modules, on_outermost=on_outermost)
         self._ledger = Ledger(self._table, _costs, limits)
         self._stacks = Stacks(self._table, self._modules, self._ledger, _costs.overhead.event_ns)
         self._hooks = make_hooks(self._table, self._stacks, self._ledger, self.fail)
@@ -183,7 +200,8 @@ class _Window:
         table = self._table
         lowered = lowered_scopes(table)
         entries = [slot.opened for slot in table.slots]
-        files = dict.fromkeys(row.file for row in table.rows if row.kind == LINE)
+        files = dict.fromkeys(row.file for row in table.rows if row.kind == LINE and not row.library)
+        library_files = dict.fromkeys(row.file for row in table.rows if row.library)
         account = LineAccount(
             backend=self._hooks.backend if self._is_hooked else None,
             entries=sum(entries),
@@ -197,11 +215,14 @@ class _Window:
             over_budget=[(slot.id, slot.missed - slot.late) for slot in table.slots if slot.missed > slot.late],
             lowered=lowered,
             modules_only=not table.has_lines,
+            libraries=table.opened,
+            library_entries=sum(n for n, row in zip(entries, table.rows, strict=False) if row.library),
+            libraries_ended=table.has_ended_libraries,
             threads=self._stacks.threads,
             unrecorded_threads=self._stacks.unrecorded_threads,
             warnings=self._warnings,
         )
-        return LineRecord(list(table.rows), list(files), entries, account, self._modules.autocast)
+        return LineRecord(list(table.rows), list(files), list(library_files), entries, account, self._modules.autocast)
 
 
 class _NoCode(UserCode):

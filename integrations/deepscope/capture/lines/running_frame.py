@@ -23,7 +23,7 @@ class Entry:
     Entries are used again, and the hooks set these by hand: a constructor would cost as much as all the rest of a call.
     """
 
-    __slots__ = ("code", "function", "is_special", "is_stale", "line", "pair", "pool", "quiet", "since")
+    __slots__ = ("code", "function", "is_special", "is_stale", "line", "pair", "pool", "quiet", "sequence", "since")
 
     code: CodeType
     function: Function
@@ -41,6 +41,8 @@ class Entry:
     """The line past its budget; where it has its scope it is on trial. Meaningful only where `is_special`."""
     since: int
     """`perf_counter_ns` from when on this frame has been at work in that line."""
+    sequence: int
+    """Autograd's sequence number at that moment, for a library's line on trial."""
 
 
 Stack = list[Entry]

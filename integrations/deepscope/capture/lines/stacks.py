@@ -15,17 +15,21 @@ from types import CodeType, FrameType
 
 from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.detail import Detail
-from deepscope.capture.lines.emit import Pair, profiler_enabled
+from deepscope.capture.lines.emit import Pair, profiler_enabled, sequence_number
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.off_cpu import LONG_NS, Pulse, tells_cpu_time
 from deepscope.capture.lines.past_budget import QuietLines, Verdict
 from deepscope.capture.lines.running_frame import Entry, Stack, bury
-from deepscope.capture.lines.table import Function, ScopeTable, Slot
+from deepscope.capture.lines.table import SILENT, Function, ScopeTable, Slot
 
 __all__ = ["Adopt", "Stacks"]
 
 _NEVER_NS = 1 << 62
+_SILENT_CALLS, _SILENT_RUNS = 8, 256
+"""Calls of a library's function without an operator, or runs of its lines, after which it is left alone."""
+_SOMETIMES = 7
+"""Of so many runs of a silent line, and one more, one looks at its function."""
 
 Adopt = Callable[[CodeType], "Function | None"]
 """The facts of a code object that was not seen before; None for code that gets no scopes."""
@@ -62,6 +66,8 @@ class Stacks:
         self.adopt: Adopt = lambda _code: None
         self.look: Callable[[Stack], None] | None = None
         """Called when the ledger says that a look is due."""
+        self.drop: Callable[[Function, Stack], None] = lambda _function, _stack: None
+        """Called for a function that gets no scopes any more."""
         self._is_aligning = False
         self._has_lines = True
         self._local = threading.local()
@@ -178,9 +184,20 @@ class Stacks:
         entry = stack[-1]
         if entry.is_special:
             self._quiet.settle(stack)
+        elif slot.left < SILENT:
+            self._go_silent(stack, slot, line)
+            return
         verdict = self._quiet.judge(slot) if slot.left < 0 else Verdict.NORMAL
+        if verdict is Verdict.SILENT:
+            entry.quiet = None
+            entry.is_special = entry.is_stale or (len(stack) > 1 and stack[-2].is_special)
+            self._go_silent(stack, slot, line)
+            return
         if verdict is not Verdict.QUIET and entry.is_special:
             entry.quiet = None
+            if verdict is Verdict.NORMAL and not slot.is_unproven:
+                entry.function.holds = True
+                self._quiet.prove(stack)
             self._reveal(stack)
         self._close(entry)
         entry.line = line
@@ -191,9 +208,32 @@ class Stacks:
                 self._quiet.open_on_trial(self._take(entry, slot))
             entry.is_special = True
             entry.quiet = slot
+            entry.sequence = sequence_number() if slot.is_unproven else 0
             entry.since = perf_counter_ns()
         if self._ledger.is_due and self.look is not None and not self._is_aligning:
             self.look(stack)
+
+    def _go_silent(self, stack: Stack, slot: Slot, line: int) -> None:
+        """The top frame is at a library's line that holds no operator."""
+        self._ledger.silent += 1
+        entry = stack[-1]
+        pair = entry.pair
+        if pair is not None:
+            entry.pair = None
+            pair[1]()
+            entry.pool.append(pair)
+        entry.line = line
+        if not slot.left & _SOMETIMES:
+            self._drop_silent(stack, entry.function)
+
+    def _drop_silent(self, stack: Stack, function: Function) -> None:
+        """Leave a library's function alone, the current frame's, if no operator was seen in it for long enough."""
+        if function.calls < 2 or function.holds:
+            return
+        if any(slot.trials and slot.left > SILENT for slot in function.lines.values()):
+            return
+        if function.calls >= _SILENT_CALLS or function.silent_runs > _SILENT_RUNS:
+            self.drop(function, stack)
 
     def _go_without(self, stack: Stack, line: int) -> None:
         entry = stack[-1]
@@ -229,6 +269,7 @@ class Stacks:
         stack.pop()
         self.spare.append(entry)
         if stack and stack[-1].is_special:
+            stack[-1].sequence = sequence_number()
             stack[-1].since = perf_counter_ns()
 
     def leave_to(self, stack: Stack, code: CodeType) -> None:

@@ -11,11 +11,24 @@ from deepscope.capture.lines.code_facts import line_starts, opens_at_start, resu
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.dynamo import continued_function, is_compiled, undisturbed
 from deepscope.capture.lines.emit import Pair, make_pair
+from deepscope.capture.lines.libraries import Libraries, step_code
 from deepscope.capture.lines.loops import Loop
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.trace.format.span_names import line_name, module_name
 
-__all__ = ["HIDDEN", "LINE", "MODULE", "OFTEN", "UNLIMITED", "Function", "MakePair", "ScopeRow", "ScopeTable", "Slot"]
+__all__ = [
+    "HIDDEN",
+    "LINE",
+    "MODULE",
+    "OFTEN",
+    "SILENT",
+    "UNLIMITED",
+    "Function",
+    "MakePair",
+    "ScopeRow",
+    "ScopeTable",
+    "Slot",
+]
 
 LINE, MODULE = 0, 1
 
@@ -23,6 +36,8 @@ HIDDEN = -1
 """In place of a line: the instruction is none of the user's."""
 
 UNLIMITED = 1 << 62
+SILENT = -UNLIMITED
+"""A library's line that holds no operator has so little left: it gets no scopes."""
 OFTEN = 4
 """A line holds operators where one in so many of its runs is long enough for one."""
 _FIRST_PORTION, _LARGEST_PORTION = 4, 256
@@ -54,6 +69,7 @@ class Slot:
         "granted",
         "holds",
         "id",
+        "is_unproven",
         "judged",
         "late",
         "left",
@@ -62,6 +78,7 @@ class Slot:
         "name",
         "pool",
         "reserve",
+        "trials",
     )
 
     def __init__(self, number: int, name: str, budget: int, make: MakePair = make_pair) -> None:
@@ -81,6 +98,10 @@ class Slot:
         """Stretches long enough for an operator, since it was last judged whether the line holds any."""
         self.holds = False
         """Whether its runs, when they were last judged, were long enough for operators."""
+        self.is_unproven = False
+        """Whether it is a library's line of which it is not known yet whether it holds operators."""
+        self.trials = 0
+        """Trials that it passed, if so."""
         self.pool: list[Pair] = []
         """Scopes that are closed; recursion needs one for each open run."""
 
@@ -98,6 +119,26 @@ class Slot:
         self.reserve = 0
         self.left = min(self.left, 0)
 
+    def silence(self) -> None:
+        """Give the line no scope from here on."""
+        if self.left > SILENT:
+            self.granted -= self.left
+            self.trials = 0
+            self.reserve = 0
+            self.left = SILENT
+
+    @property
+    def silent_runs(self) -> int:
+        """Runs since it was silenced."""
+        return SILENT - self.left if self.left < SILENT else 0
+
+    def prove(self, budget: int) -> None:
+        """A library's line holds an operator: it has a budget like a line of the user's from here on."""
+        self.is_unproven = False
+        self.trials = 0
+        self.reserve = budget
+        self.judged = self.long = 0
+
     @property
     def seems_to_hold(self) -> bool:
         """Whether the line has been seen to run as long as operators do."""
@@ -110,7 +151,7 @@ class Slot:
     @property
     def opened(self) -> int:
         """Scopes opened."""
-        return self.granted - self.left + self.late
+        return self.granted - (self.left if self.left > SILENT else 0) + self.late
 
 
 class Function:
@@ -122,10 +163,14 @@ class Function:
         "detail",
         "first_line",
         "hidden_line",
+        "holds",
         "is_continuation",
+        "is_library",
+        "is_lowered",
         "line_starts",
         "lines",
         "loops",
+        "meet",
         "name",
         "opens_at_start",
         "resume_offset",
@@ -158,9 +203,23 @@ class Function:
         """The scope of all its lines together, from `Detail.FUNCTION` on."""
         self.loops: list[Loop] = []
         """Those whose lines have no scopes of their own."""
+        self.is_library = False
+        self.holds = False
+        """Of a library's function: whether an operator has been seen in it."""
+        self.is_lowered = False
+        """Of a library's function: whether it is left alone because it was too dear."""
+        self.meet: Callable[[FrameType], None] | None = None
+        """Is told of a frame that starts."""
+
+    @property
+    def silent_runs(self) -> int:
+        """Runs of its lines that got no scope because they hold no operator."""
+        return sum(slot.silent_runs for slot in self.lines.values())
 
     def place(self, frame: FrameType) -> int | None:
         """The line whose scope is to be open while the frame is where it is."""
+        if self.meet is not None:
+            self.meet(frame)
         for loop in self.loops:
             if loop.begin <= frame.f_lasti <= loop.end:
                 return loop.line
@@ -172,8 +231,16 @@ class Function:
 class ScopeTable:
     """Numbers lines and modules in the order in which they first run; shared by all threads of a window."""
 
-    def __init__(self, user_code: UserCode, budget: int, make: MakePair = make_pair) -> None:
+    def __init__(
+        self, user_code: UserCode, budget: int, make: MakePair = make_pair, libraries: Libraries | None = None
+    ) -> None:
         self._make = make
+        self.libraries = libraries
+        """The packages whose lines are recorded beside the user's; None where none are, or from some time on."""
+        self.opened: list[str] = libraries.names if libraries is not None else []
+        """Names of these packages."""
+        self.has_ended_libraries = False
+        self._step_code = step_code() if libraries is not None else None
         self.user_code = user_code
         self.budget = budget
         self.rows: list[ScopeRow] = []
@@ -193,13 +260,27 @@ class ScopeTable:
         known = self.functions.get(id(code))
         if known is None:
             known = self.functions[id(code)] = undisturbed(Function, code)
+            if self.libraries is not None and not self.user_code.owns(code.co_filename):
+                known.is_library = self.libraries.owns(code.co_filename)
+                if code is self._step_code:
+                    known.meet = self.libraries.meet_optimizer
+                    known.opens_at_start = True
         return known
 
     def owns(self, code: CodeType) -> bool:
-        """Whether the code is the user's, and of interest still."""
+        """Whether the code is the user's or an open library's, and of interest still."""
         if not self.has_lines or id(code) in self.dropped:
             return False
-        return undisturbed(self.user_code.owns, code.co_filename)
+        return undisturbed(self.owns_file, code.co_filename)
+
+    def owns_file(self, filename: str) -> bool:
+        """Whether code compiled from `filename` is the user's or an open library's."""
+        return self.user_code.owns(filename) or (self.libraries is not None and self.libraries.owns(filename))
+
+    def end_libraries(self) -> None:
+        """No library's code is of interest any more."""
+        self.libraries = None
+        self.has_ended_libraries = True
 
     def line(self, function: Function, line: int) -> Slot | None:
         """The slot of a line new to `function`; one for all code objects of the same place (a cell run again).
@@ -207,6 +288,8 @@ class ScopeTable:
         None for a line that is to have no scope.
         """
         if line == function.hidden_line or function.whole is not None:
+            return None
+        if function.is_library and self.libraries is None:
             return None
         return undisturbed(self._line, function, line)
 
@@ -224,8 +307,10 @@ class ScopeTable:
         with self._lock:
             slot = self._by_place.get(place)
             if slot is None:
-                row = ScopeRow(LINE, self._real_path(code.co_filename), line, function.name, function.first_line)
-                slot = self._by_place[place] = self._add(row, line_name, self.budget)
+                path, of_library = self._real_path(code.co_filename), function.is_library
+                row = ScopeRow(LINE, path, line, function.name, function.first_line, library=of_library)
+                slot = self._by_place[place] = self._add(row, line_name, 0 if of_library else self.budget)
+                slot.is_unproven = of_library
             function.lines[line] = slot
         return slot
 

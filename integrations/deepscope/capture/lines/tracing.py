@@ -63,6 +63,8 @@ class TracingHooks:
             name = f"{getattr(holder, '__module__', '')}.{getattr(holder, '__qualname__', type(holder).__qualname__)}"
             return f"a debugger or coverage tool holds sys.settrace ({name.strip('.')})"
         self._is_on = True
+        if self._table.libraries is not None:
+            self._table.libraries.on_open = self._look_again
         self._headroom.take()
         on_call, on_local, on_module = self._functions(self._stacks.own)
         if threading.gettrace() is None:
@@ -109,12 +111,17 @@ class TracingHooks:
         if function.detail is Detail.CALLER:
             self._leave_alone(lambda code: code is function.code)
 
+    def _look_again(self) -> None:
+        """Which files are of interest has changed."""
+        if self._is_on:
+            for files in self._files:
+                files.clear()
+                if self._module_code is not None:
+                    files[self._module_code.co_filename] = True
+
     def end_lines(self) -> None:
         """Leave all of the user's code alone."""
-        for files in self._files:
-            files.clear()
-            if self._module_code is not None:
-                files[self._module_code.co_filename] = True
+        self._look_again()
         self._leave_alone(lambda code: code is not self._module_code)
 
     def take_samples(self) -> None:
@@ -228,8 +235,8 @@ class TracingHooks:
                 elif function.hidden_line == HIDDEN:
                     frame.f_trace_lines, frame.f_trace_opcodes = False, True
                     set_line(stack, HIDDEN)
-                elif is_resumed(frame, function.resume_offset):
-                    set_line(stack, frame.f_lineno)
+                elif function.meet is not None or is_resumed(frame, function.resume_offset):
+                    set_line(stack, function.place(frame))
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
                 fail(error)
                 return None

@@ -22,6 +22,9 @@ CELL = re.compile(
     r"^<(ipython|python)-input-|[/\\]ipykernel_\d+[/\\]|[/\\]ipython-input-[^/\\]*\.py$|[/\\]marimo_\d+[/\\]"
 )
 
+GENERATED = re.compile(r"[/\\]c[a-z2-7]{51}\.py$")
+"""What torch.compile writes; its cache may lie in the project (`TORCHINDUCTOR_CACHE_DIR`)."""
+
 _OWN_PACKAGE = Path(__file__).resolve().parents[2]
 _OWN_PREFIX = f"{_OWN_PACKAGE}{os.sep}"
 _START_FOLDER = Path.cwd()
@@ -75,6 +78,14 @@ class UserCode:
             answer = self._answers[filename] = self._decide(filename)
         return answer
 
+    def refuses(self, filename: str) -> bool:
+        """Whether code compiled from `filename` is never to be recorded: the user excluded it, or it is DeepScope's."""
+        if filename.startswith((_OWN_PREFIX, "<")):
+            return True
+        written = Path(os.path.normpath(_START_FOLDER / filename))
+        places = (written, written.resolve())
+        return places[1].is_relative_to(_OWN_PACKAGE) or any(self._matches(one, places) for one in self.exclude)
+
     @staticmethod
     def real_path(filename: str) -> str:
         """The absolute path of `filename` with links resolved; the name of a cell as it is."""
@@ -83,7 +94,7 @@ class UserCode:
         return str((_START_FOLDER / filename).resolve())
 
     def _decide(self, filename: str) -> bool:
-        if filename.startswith(_OWN_PREFIX):
+        if filename.startswith(_OWN_PREFIX) or GENERATED.search(filename):
             return False
         if CELL.search(filename):
             return not any(fnmatchcase(filename, pattern) for pattern in self.exclude)

@@ -12,16 +12,31 @@ from typing import Any
 import msgspec
 
 from deepscope.capture import process_facts as process
+from deepscope.capture.compiled.breaks import Frame
+from deepscope.capture.compiled.functions import function_at
+from deepscope.capture.compiled.graphs import CompiledRecord
+from deepscope.capture.compiled.provenance import compiled_code
 from deepscope.capture.line_scopes import user_code
-from deepscope.capture.lines import LineRecord
+from deepscope.capture.lines import LineRecord, UserCode
+from deepscope.capture.lines.dynamo import continued_name
 from deepscope.capture.naming import worker_name
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.saving.sources import describe_files
+from deepscope.capture.saving.sources import describe_file, describe_files
 from deepscope.capture.surroundings.settings import settings
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import OptionError
-from deepscope.trace.format.header import FORMAT, File, Header, ScopeRow, StepLengths, Worker, WorkerLine
+from deepscope.trace.format.header import (
+    FORMAT,
+    CompiledCode,
+    File,
+    Header,
+    ScopeRow,
+    SourcePlace,
+    StepLengths,
+    Worker,
+    WorkerLine,
+)
 from deepscope.trace.format.span_names import PHASE_ANNOTATIONS
 
 __all__ = ["Session", "add_workers", "checked_metadata"]
@@ -96,6 +111,7 @@ class Session:
         """The header of a window that has ended."""
         record = window.line_record
         files, scopes = _described(record, self.options.source)
+        compiled = _compiled(window.compiled, files, self.user_code, self.options.source)
         return Header(
             format=FORMAT,
             version=version("deepscope"),
@@ -121,8 +137,10 @@ class Session:
             metadata=dict(self.metadata),
             project_root=str(self.user_code.root),
             lines=record.account,
+            memory=window.memory,
             files=files,
             scopes=scopes,
+            compiled=compiled,
         )
 
 
@@ -130,11 +148,32 @@ def _described(record: LineRecord, source: str) -> tuple[list[File | None], list
     """Files and scopes as a header has them."""
     paths = list(dict.fromkeys([*record.files, *(row.file for row in record.scopes if row.file)]))
     number = {path: index for index, path in enumerate(paths)}
-    users = set(record.files)
     return (
-        [*describe_files(paths, users.__contains__, source)],
+        [*describe_files(paths, source, users=set(record.files), libraries=set(record.library_files))],
         [ScopeRow(row.kind, number.get(row.file, -1), *row[2:]) for row in record.scopes],
     )
+
+
+def _compiled(record: CompiledRecord, files: list[File | None], code: UserCode, source: str) -> CompiledCode:
+    """What compiled graphs tell; the files that they alone name are added to `files`."""
+    number = {file.path: index for index, file in enumerate(files) if file is not None}
+    described = {file.path for file in files if file is not None and file.sha256}
+
+    def row_of(frame: Frame, caller: int) -> SourcePlace:
+        is_users = code.owns(frame.file)
+        path = code.real_path(frame.file)
+        if path not in number:
+            number[path] = len(files)
+            files.append(describe_file(path, source if is_users else "none"))
+            described.add(path)
+        elif is_users and path not in described:
+            files[number[path]] = describe_file(path, source)  # so far listed for a module's sake alone
+            described.add(path)
+        name = continued_name(frame.function) or frame.function
+        name, first_line = function_at(path, frame.line, name) if is_users else (name, 0)
+        return SourcePlace(number[path], max(frame.line, 1), name, caller, not is_users, first_line)
+
+    return compiled_code(record, row_of)
 
 
 def add_workers(header: Header, timings: list[WorkerTiming]) -> None:
@@ -142,7 +181,7 @@ def add_workers(header: Header, timings: list[WorkerTiming]) -> None:
     number = {file.path: index for index, file in enumerate(header.files) if file is not None}
     new = dict.fromkeys(line.file for timing in timings for line in timing.lines if line.file not in number)
     number |= {path: index for index, path in enumerate(new, len(header.files))}
-    header.files += describe_files(new, lambda _: True, header.source)
+    header.files += describe_files(new, header.source, users=set(new))
     header.workers = [
         Worker(
             pid=timing.pid,

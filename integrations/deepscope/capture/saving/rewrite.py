@@ -20,6 +20,7 @@ import numpy as np
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
 from deepscope.capture.saving.late_spans import LateRuns, late_event, with_late_runs
+from deepscope.capture.saving.memory_times import with_times
 from deepscope.capture.saving.quoted_names import escape_names
 from deepscope.capture.saving.splice import (
     compact,
@@ -75,6 +76,7 @@ def rewrite(instructions: Instructions) -> Outcome:
     """
     raw = _read_export(Path(instructions.raw))
     header = instructions.header
+    header.memory = with_times(header.memory, raw)
     scopes = [scope_of(row, header) for row in header.scopes if row is not None]
     trace = end_broken_lines(_with_scopes(raw, scopes))
     cut = np.flatnonzero(trace.events.duration_ns != raw.events.duration_ns)

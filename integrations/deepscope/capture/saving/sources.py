@@ -5,26 +5,34 @@ from __future__ import annotations
 import hashlib
 import linecache
 import tokenize
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from deepscope.trace.format.header import File
 
-__all__ = ["describe_file", "describe_files"]
+__all__ = ["describe_file", "describe_files", "source_text"]
 
 _LARGEST_BYTES = 4 << 20
 """Generated tables of data are no source that anybody reads; above this a file is listed with its hash alone."""
 
 
-def describe_files(paths: Iterable[str], is_users: Callable[[str], bool], source: str) -> list[File]:
-    """The files of a header; one that is not the user's is listed by its path alone."""
-    return [describe_file(path, source if is_users(path) else "none") for path in paths]
+def describe_files(
+    paths: Iterable[str], source: str, *, users: Collection[str], libraries: Collection[str] = ()
+) -> list[File]:
+    """The files of a header. One of a library's lines has no text, but its hash; any other has its path alone."""
+
+    def told(path: str) -> str:
+        if path in users or source == "none":
+            return source if path in users else "none"
+        return "hash" if path in libraries else "none"
+
+    return [describe_file(path, told(path)) for path in paths]
 
 
 def describe_file(path: str, source: str) -> File:
     """Path, with `source="hash"` the SHA-256 of the text in UTF-8, with `source="text"` the text as well."""
     described = File(path)
-    text = _text(path) if source != "none" else None
+    text = source_text(path) if source != "none" else None
     if text is not None:
         encoded = text.encode("utf-8", "surrogatepass")
         described.sha256 = hashlib.sha256(encoded).hexdigest()
@@ -33,7 +41,7 @@ def describe_file(path: str, source: str) -> File:
     return described
 
 
-def _text(path: str) -> str | None:
+def source_text(path: str) -> str | None:
     """The text of a file, or of a notebook's cell, which only `linecache` has; None where neither is there."""
     try:
         with tokenize.open(path) as stream:  # in the encoding that the file declares, as Python read it

@@ -8,12 +8,13 @@ from typing import NamedTuple, Protocol
 from deepscope.capture.notices import warn
 from deepscope.errors import NestedProfileError
 
-__all__ = ["enter", "is_taken", "leave", "release", "take"]
+__all__ = ["enter", "fail", "is_taken", "leave", "release", "take"]
 
 
 class _Participant(Protocol):
     @property
     def is_abandoned(self) -> bool: ...
+    def fail(self, error: BaseException) -> None: ...
     def stop(self, *, complete: bool = True) -> None: ...
 
 
@@ -50,6 +51,13 @@ def leave(recorder: object) -> None:
     """Note that `recorder` is open no longer."""
     _open[:] = [entry for entry in _open if entry.recorder is not recorder]
     release(recorder)
+
+
+def fail(error: BaseException) -> None:
+    """Tell the open recorders of an exception that ends the program, before it lets go of what it holds."""
+    for entry in tuple(_open):
+        if entry.pid == os.getpid():
+            entry.recorder.fail(error)
 
 
 def is_taken(recorder: object) -> bool:

@@ -19,22 +19,34 @@ from deepscope.trace.format.brackets import with_depth
 
 __all__ = [
     "FORMAT",
+    "HELD_KINDS",
     "LOWERED_TO_CALLER",
     "LOWERED_TO_FUNCTION",
     "LOWERED_TO_LOOP",
     "CallStackAccount",
+    "CompiledCode",
+    "CompiledGraph",
+    "CompiledKernel",
     "Configuration",
     "Device",
     "File",
     "Git",
+    "GraphBreak",
     "Header",
+    "Held",
     "LineAccount",
     "LoaderSettings",
+    "MemoryAccount",
     "OptimizerSettings",
+    "OutOfMemory",
     "ParallelSettings",
+    "Recompilation",
+    "Release",
     "ScopeRow",
     "Settings",
+    "SourcePlace",
     "StepLengths",
+    "Survey",
     "Worker",
     "WorkerLine",
     "glance",
@@ -46,8 +58,12 @@ FORMAT = 2
 LOWERED_TO_LOOP, LOWERED_TO_FUNCTION, LOWERED_TO_CALLER = "loop", "function", "caller"
 """What stands for a line where detail was lowered: the loop that it begins, its function, the line that called it."""
 
+HELD_KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations")
+"""What a survey of the memory tells apart; of a storage that is several, the first counts."""
+
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 """So that sums over many stay exact."""
+Moment = Annotated[int, msgspec.Meta(gt=-(2**62), lt=2**62)]
 LineNumber = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
 
@@ -69,6 +85,10 @@ class Configuration:
     """Record the executing lines of user code."""
     modules: bool = True
     """Record the calls of `nn.Module`s, too; they hang on the same hooks, which go in for either."""
+    compiled_lines: bool = True
+    """Have torch.compile keep the source lines that each kernel was made from, and record them."""
+    libraries: str = "off"
+    """`hot`: record the lines of installed packages that own the running modules, too."""
     source: str = "text"
     """What of the user's files goes into the trace: their `text`, a `hash` of it, or `none`."""
     record_shapes: bool = False
@@ -147,7 +167,7 @@ class LineAccount(msgspec.Struct):
     total_ns: Count = 0
     """What all of it cost: entries without a scope, calls of functions and the making of scopes, too."""
     calls: Count = 0
-    """Of functions of user code."""
+    """Of functions of user code, and of libraries whose lines are recorded."""
     left_alone: Count = 0
     """How often a hook was called for code without scopes (`settrace` alone)."""
     slowdown: float = 1.0
@@ -162,6 +182,12 @@ class LineAccount(msgspec.Struct):
     """Number of a scope, and what stands for it: `loop`, `function` or `caller`."""
     modules_only: bool = False
     """From some time on no line was recorded at all."""
+    libraries: list[str] = []
+    """The installed packages whose lines are recorded beside the user's."""
+    library_entries: Count = 0
+    """The part of `entries` that are runs of their lines."""
+    libraries_ended: bool = False
+    """From some time on none of their lines was recorded any more."""
     threads: Count = 0
     """On which user code was recorded."""
     unrecorded_threads: Count = 0
@@ -268,6 +294,124 @@ class CallStackAccount(msgspec.Struct, frozen=True):
     """Stacks that had more."""
 
 
+class SourcePlace(msgspec.Struct, array_like=True, frozen=True):
+    """A line in a stack that compiled code was made from."""
+
+    file: Count
+    """Index into `Header.files`."""
+    line: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+    function: str
+    caller: int = -1
+    """Index into `CompiledCode.places` of the line that called this one; -1 for none within the graph."""
+    library: bool = False
+    """Not the user's code."""
+    first_line: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
+    """Of the function; 0 where not known."""
+
+
+class CompiledKernel(msgspec.Struct, array_like=True, frozen=True):
+    """One call of a kernel in a compiled graph."""
+
+    name: str
+    """Inductor's: `triton_poi_fused_add_0`, `cpp_fused_add_0`, `extern_kernels.addmm`."""
+    sources: list[tuple[Count, Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]]] = []
+    """Index into `CompiledCode.places`, and how many nodes of the graph the kernel has from there."""
+
+
+class CompiledGraph(msgspec.Struct, frozen=True):
+    """A graph that torch.compile made code of; its calls are the events `## Call CompiledFxGraph KEY ##`."""
+
+    key: str = ""
+    kernels: list[CompiledKernel | None] = []
+    """In the order of their calls."""
+
+
+class GraphBreak(msgspec.Struct, array_like=True, frozen=True):
+    """A place at which dynamo could not go on with a graph."""
+
+    place: Count
+    """Index into `CompiledCode.places`."""
+    reason: str = ""
+
+
+class Recompilation(msgspec.Struct, array_like=True, frozen=True):
+    """A function that was compiled though it had been compiled before."""
+
+    place: Count
+    """Index into `CompiledCode.places`: its first line."""
+    reason: str = ""
+    duration_ns: Count = 0
+
+
+class CompiledCode(msgspec.Struct):
+    """What torch.compile tells of the graphs that ran in the window."""
+
+    graphs: list[CompiledGraph] = []
+    """Those that ran and know their lines; one that was compiled without is not here."""
+    places: list[SourcePlace | None] = []
+    breaks: list[GraphBreak] = []
+    """Those that dynamo met before the window ended."""
+    recompilations: list[Recompilation] = []
+    """Those in the window."""
+
+
+class Held(msgspec.Struct, array_like=True, frozen=True):
+    """A storage that a survey of the memory found, and what holds it."""
+
+    kind: Annotated[int, msgspec.Meta(ge=0, lt=len(HELD_KINDS))]
+    """Index into `HELD_KINDS`."""
+    device_type: Annotated[int, msgspec.Meta(ge=-1, lt=2**15)]
+    """torch's DeviceType."""
+    device_id: Annotated[int, msgspec.Meta(ge=-1, lt=2**15)]
+    address: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+    size_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**50)] = 0
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """What was found to hold memory at one moment."""
+
+    at_ns: Moment
+    """On the trace's clock; while a trace is being made, the number of the span that marks the moment."""
+    occasion: str
+    """`begin` and `end` of the window, `step`, `backward` before and `gradients` after a backward pass, `optimizer`
+    after its step, `inputs` as a module is called or a loader hands out a batch, `failure` as an exception passes."""
+    held: list[Held] = []
+
+
+class Release(msgspec.Struct, array_like=True, frozen=True):
+    """The end of a storage that the survey at the window's beginning had found; the CPU's allocator tells of none."""
+
+    at_ns: Moment
+    """As in `Survey`."""
+    device_type: Annotated[int, msgspec.Meta(ge=-1, lt=2**15)]
+    device_id: Annotated[int, msgspec.Meta(ge=-1, lt=2**15)]
+    address: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+
+
+class OutOfMemory(msgspec.Struct, frozen=True):
+    """An allocation that failed, and with it the run."""
+
+    at_ns: Moment
+    """When the exception reached the recorder; as in `Survey`."""
+    error: str = ""
+    """The exception's class."""
+    message: str = ""
+    """The first line of what it says."""
+    on_cpu: bool = False
+    """Whether it was the CPU's memory."""
+
+
+class MemoryAccount(msgspec.Struct):
+    """Who held memory in a window, told by identity: by the addresses of what models, optimizers and autograd hold."""
+
+    surveys: list[Survey] = []
+    releases: list[Release] = []
+    failure: OutOfMemory | None = None
+    cost_ns: Count = 0
+    """What the surveys took."""
+    warnings: list[str] = []
+
+
 class Header(msgspec.Struct, kw_only=True):
     """Where, when and of what a trace was recorded; short values stand first, so that a glance at a file finds them."""
 
@@ -311,9 +455,12 @@ class Header(msgspec.Struct, kw_only=True):
     git: Git | None = None
     call_stacks: CallStackAccount = CallStackAccount()
     lines: LineAccount = msgspec.field(default_factory=LineAccount)
+    memory: MemoryAccount | None = None
+    """With `profile_memory` alone."""
     files: list[File | None] = []
     scopes: list[ScopeRow | None] = []
     workers: list[Worker] = []
+    compiled: CompiledCode = msgspec.field(default_factory=CompiledCode)
 
     @property
     def source(self) -> str:

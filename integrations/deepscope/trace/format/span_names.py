@@ -9,6 +9,7 @@ Until a trace is made of torch's own recording, a span is known by its name alon
 | `@da:3` | annotation 3 of the window, by whatever name |
 | `@dw:0` | the window, until it is known at its end whether it had steps: then step 0, else nothing |
 | `@dt:` | a moment: the span's start |
+| `@dy:5` | the moment of survey 5 of the memory, or of a release that it watched for: the span's start |
 | `@do:81200` | the thread was off the CPU for 81,200 ns on the open line, since the last line began or ended |
 | `@dl:14,17:1843` | runs of lines 14 and, within it, 17, from 1,843 ns before the thread's last moment to that moment |
 
@@ -40,8 +41,10 @@ __all__ = [
     "is_own",
     "late_name",
     "line_name",
+    "memory_name",
     "module_name",
     "off_cpu_name",
+    "parse_memory",
     "parse_name",
     "parse_off_cpu",
     "step_name",
@@ -50,6 +53,7 @@ __all__ = [
 LINE, MODULE, LATE = "@ds:", "@dm:", "@dl:"
 MOMENT_NAME = "@dt:"
 OFF_CPU = "@do:"
+_MEMORY = "@dy:"
 WINDOW_NAME = "@dw:0"
 _ANNOTATION = "@da:"
 _MOST_DIGITS = 16
@@ -103,6 +107,18 @@ def off_cpu_name(duration_ns: int) -> str:
     return f"{OFF_CPU}{duration_ns}"
 
 
+def memory_name(number: int) -> str:
+    """The name of a moment at which the memory was looked at."""
+    return f"{_MEMORY}{number}"
+
+
+def parse_memory(name: str) -> int | None:
+    """The number in the name of such a moment; None for any other name."""
+    digits = name[len(_MEMORY) :]
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) < _MOST_DIGITS
+    return int(digits) if is_number and name.startswith(_MEMORY) else None
+
+
 def parse_off_cpu(name: str) -> int | None:
     """How long a line was off the CPU, as the mark's name says; None for a name that is not a mark's."""
     digits = name[len(OFF_CPU) :]
@@ -117,7 +133,7 @@ def is_late(name: str) -> bool:
 
 def is_own(name: str) -> bool:
     """Whether a span of that name in torch's recording is DeepScope's, and no annotation of the user's."""
-    return name.startswith((LINE, MODULE, LATE, MOMENT_NAME, OFF_CPU))
+    return name.startswith((LINE, MODULE, LATE, MOMENT_NAME, OFF_CPU, _MEMORY))
 
 
 def parse_name(name: str) -> ScopeEvent | None:

@@ -45,6 +45,7 @@ class Args(msgspec.Struct, gc=False):
     address: Any = msgspec.field(default=-1, name="Addr")
     memory_bytes: Any = msgspec.field(default=0, name="Bytes")
     total_allocated: Any = msgspec.field(default=-1, name="Total Allocated")
+    total_reserved: Any = msgspec.field(default=-1, name="Total Reserved")
     device_type: Any = msgspec.field(default=-1, name="Device Type")
     device_id: Any = msgspec.field(default=-1, name="Device Id")
     # Metadata events.

@@ -69,15 +69,16 @@ class Moments:
 
     def memory(self) -> MemoryEvents:
         """The allocations and releases."""
-        rows = self._table("memory", 7)
+        rows = self._table("memory", 8)
         return MemoryEvents(
             ts_ns=rows[0],
             thread=rows[1].astype(np.int32),
             address=rows[2],
             size_bytes=rows[3],
             total_allocated_bytes=rows[4],
-            device_type=rows[5].astype(np.int32),
-            device_id=rows[6].astype(np.int32),
+            total_reserved_bytes=rows[5],
+            device_type=rows[6].astype(np.int32),
+            device_id=rows[7].astype(np.int32),
         )
 
     def counters(self) -> CounterEvents:
@@ -100,6 +101,7 @@ _MEMORY: tuple[Callable[[list[Args]], list[Any]], ...] = (
     lambda args: [a.address for a in args],
     lambda args: [a.memory_bytes for a in args],
     lambda args: [a.total_allocated for a in args],
+    lambda args: [a.total_reserved for a in args],
     lambda args: [a.device_type for a in args],
     lambda args: [a.device_id for a in args],
 )

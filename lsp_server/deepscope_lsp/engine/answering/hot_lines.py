@@ -142,7 +142,7 @@ class _Lines:
             baseline_words="",
             change_words="",
             whole_words=_whole_words(line),
-            exact=line.exact,
+            exact=line.exact or line.fused,
             amounts=self._amounts.of(line),
             numbers=numbers_of(line),
         )

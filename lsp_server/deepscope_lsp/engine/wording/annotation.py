@@ -8,6 +8,7 @@ from deepscope.records import Line, Numbers
 from deepscope.report.why_words import why_words
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
+from deepscope_lsp.engine.wording.fused import fused_words
 
 __all__ = ["Annotation", "annotate", "total_words"]
 
@@ -44,7 +45,9 @@ def annotate(line: Line, scales: Scales) -> Annotation:
     if line.worker_ns and works >= own:
         parts.append(f"workers {_time(line.worker_ns, scales)}")
     label = SEPARATOR.join(parts)
-    if not line.exact:
+    if 2 * line.shared_ns > line.self_device_ns:
+        label += f"{SEPARATOR}{fused_words(line, 2)}"
+    if not (line.exact or line.fused):
         label += f"{SEPARATOR}whole {'loop' if line.of_loop else 'function'}"
     made_of = _parts(line, scales)
     basis = "time on the device" if scales.is_device else "operators' time on the CPU (no device events in this trace)"

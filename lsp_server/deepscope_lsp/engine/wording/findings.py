@@ -37,7 +37,8 @@ def _value(name: str, value: float | str, scales: Scales) -> str:
     if name.endswith("_us"):
         return quantities.duration(1000 * value)
     if name.endswith("_bytes"):
-        return quantities.size(scales.per_step(value))
+        is_of_moment = name.endswith("peak_bytes")  # no sum over the steps
+        return quantities.size(value / scales.ranks if is_of_moment else scales.per_step(value))
     if name.endswith(("_ratio", "_share")):
         return quantities.share(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"

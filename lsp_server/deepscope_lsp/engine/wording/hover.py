@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from deepscope.analysis.verdict import Reason
 from deepscope.records import Finding, Function, Line, Numbers, Profile, Top
 from deepscope.report.event_names import readable
+from deepscope.report.memory import peak_kinds
 from deepscope.report.places import short_path
 from deepscope.report.why_words import no_word, why_words
 from deepscope_lsp.engine.comparison.baseline import Baseline
@@ -17,6 +18,7 @@ from deepscope_lsp.engine.profile.profile_index import Call, ProfileIndex
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import markdown, quantities
 from deepscope_lsp.engine.wording.findings import evidence_words
+from deepscope_lsp.engine.wording.fused import fused_words
 from deepscope_lsp.engine.wording.hover_table import numbers_table
 
 __all__ = ["HoverContext", "function_hover", "line_hover", "trace_words"]
@@ -56,6 +58,7 @@ def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> 
     sections = [
         _title(f"{line.function}, line {now or line.line}", moved, context.mark.value) + _why(line, context.scales),
         _table(line, context, context.baseline.line(line.file, line.line) if context.baseline else None),
+        _held(line, context.scales),
         _ranks(line, context.scales),
         _baseline(context),
         _tops("Kernels", line.top_kernels, context.scales),
@@ -64,7 +67,7 @@ def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> 
         _findings(context.findings, context.scales),
         _calls("Called from", context.index.callers(line.file, line.line), context),
         _calls("Calls", context.index.callees(line.file, line.line), context),
-        _remarks(line, is_recorded_by_line=context.index.profile.trace.line_source == "scopes"),
+        _remarks(line, context),
         _footer(context),
     ]
     return "\n\n".join(section for section in sections if section)
@@ -76,6 +79,7 @@ def function_hover(function: Function, context: HoverContext) -> str:
     sections = [
         _title(function.function, context.mark.value),
         _table(function, context, context.baseline.function(function) if context.baseline else None),
+        _held(function, context.scales),
         _ranks(function, context.scales),
         _baseline(context),
         _tops("Kernels", kernels, context.scales),
@@ -127,6 +131,18 @@ def _table(numbers: Numbers, context: HoverContext, old: Numbers | None) -> str:
     baseline, totals = context.baseline, context.index.profile.totals
     before = (old, baseline.index.scales, baseline.index.profile.totals) if baseline is not None else None
     return numbers_table(numbers, context.scales, totals, before)
+
+
+def _held(numbers: Numbers, scales: Scales) -> str:
+    """What the line's memory at the peak is, where the recorder told it."""
+    kinds = peak_kinds(numbers)
+    if not kinds or kinds[0][0] == "unknown":
+        return ""
+    size = quantities.size(numbers.peak_bytes / scales.ranks)
+    first, *others = (
+        f"{kind} {quantities.share(part / numbers.peak_bytes)}" if len(kinds) > 1 else kind for kind, part in kinds
+    )
+    return f"Holds {size} at the peak: {', '.join([first, *others])}"
 
 
 def _ranks(record: Line | Function, scales: Scales) -> str:
@@ -186,17 +202,29 @@ def _calls(title: str, calls: Sequence[Call], context: HoverContext) -> str:
     return _list(title, rows)
 
 
-def _remarks(line: Line, *, is_recorded_by_line: bool) -> str:
+def _remarks(line: Line, context: HoverContext) -> str:
+    profile, scales = context.index.profile, context.scales
+    is_recorded_by_line = profile.trace.line_source == "scopes"
+    is_told = any(one.shared_ns for one in profile.lines) and not profile.totals.untold_ns
     remarks = []
-    if not line.exact:
+    if not (line.exact or line.fused):
         if line.of_loop:
             remarks.append("The numbers are those of the whole loop: recording its lines was too dear.")
         elif is_recorded_by_line:
             remarks.append("The numbers are those of the whole function: recording its lines was too dear.")
         else:
             remarks.append("The trace has no line scopes here: the numbers are those of the whole function.")
-    if line.in_compiled_region:
+    if line.in_compiled_region and not is_told:
         remarks.append("Inside a compiled region: kernels of the region count for the line that called it.")
+    elif line.in_compiled_region:
+        remarks.append("Calls compiled code, whose kernels count for the lines that they were made from.")
+    if line.shared_ns:
+        part = (
+            "Its time is"
+            if line.shared_ns == line.self_device_ns
+            else f"{quantities.duration(scales.per_step(line.shared_ns))} of it is"
+        )
+        remarks.append(f"{part} parts of kernels {fused_words(line, 5)}, divided by their operations.")
     return " ".join(remarks)
 
 

@@ -1,0 +1,143 @@
+"""Which of torch.compile's graphs run in a window: their calls are watched from its start to its end."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from deepscope.capture.compiled.breaks import Broken, Recompiled, graph_breaks, recompilations
+from deepscope.capture.lines.dynamo import hide_modules
+
+__all__ = ["CompiledRecord", "GraphWatch", "SeenGraph"]
+
+_MODULE = "torch._inductor.output_code"
+_MOST = 2_000
+"""Graphs of a window that are remembered."""
+
+
+class SeenGraph(NamedTuple):
+    """What a graph says of itself; "" for what it does not tell."""
+
+    key: str
+    """What its calls bear in their event's name."""
+    stacks: str
+    """JSON: kernel, a colon and the number of the call → texts of stacks."""
+    nodes: str
+    """JSON: under `cppCodeToPost` the same keys → the names of the nodes that were fused."""
+    graph: str
+    """The graph in readable form, with the place of each node."""
+    code: str
+    """The generated code."""
+
+
+@dataclass(frozen=True)
+class CompiledRecord:
+    """What there was of compiled code in a window."""
+
+    graphs: list[SeenGraph] = field(default_factory=list)
+    """The graphs that ran."""
+    breaks: list[Broken] = field(default_factory=list)
+    """The graph breaks that were met so far, before the window too."""
+    recompilations: list[Recompiled] = field(default_factory=list)
+
+
+class GraphWatch:
+    """Remembers each graph that is called from `start` to `stop`.
+
+    Nothing that goes wrong here reaches the call. A graph without a key (the cache is off, or does not take it) bears
+    one while it is called, since the event would not tell it from others.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[Any, str]] = {}
+        """By identity: the graph, which is kept alive so that its identity stays its own, and its key."""
+        self._kind: Any = None
+        self._original: Callable[..., Any] | None = None
+        self._is_late = False
+        """Inductor was not imported when the window began."""
+        self._since_ns = 0
+
+    def start(self) -> None:
+        """Watch from here on; where inductor is not imported yet, from the next `look` on."""
+        self._since_ns = time.time_ns()
+        self._is_late = _MODULE not in sys.modules
+        self.look()
+
+    def look(self) -> None:
+        """Begin to watch if inductor was imported since."""
+        kind = getattr(sys.modules.get(_MODULE), "CompiledFxGraph", None)
+        if not callable(kind) or self._original is not None:
+            return
+        original: Callable[..., Any] = kind.__call__
+        hide_modules([sys.modules[__name__]])
+        note = self._note
+
+        @functools.wraps(original)
+        def watched(graph: Any, *args: Any, **kwargs: Any) -> Any:
+            name = note(graph)
+            if not name:
+                return original(graph, *args, **kwargs)
+            graph._fx_graph_cache_key = name
+            try:
+                return original(graph, *args, **kwargs)
+            finally:
+                graph._fx_graph_cache_key = None
+
+        self._kind, self._original = kind, original
+        kind.__call__ = watched
+
+    def stop(self) -> CompiledRecord:
+        """Watch no longer; what there was."""
+        kind, original = self._kind, self._original
+        self._kind = self._original = None
+        if kind is not None and getattr(kind.__call__, "__wrapped__", None) is original:
+            kind.__call__ = original
+        if self._is_late:
+            self._add_living()
+        seen, self._seen = self._seen, {}
+        graphs = [_told(graph, key) for graph, key in seen.values()]
+        return CompiledRecord(graphs, graph_breaks(), recompilations(self._since_ns))
+
+    def _note(self, graph: Any) -> str:
+        """Remembers a graph that is called; the name to call it by where it has none of its own, else ""."""
+        try:
+            found = self._seen.get(id(graph))
+            if found is None:
+                found = self._remember(graph)
+            return found[1] if getattr(graph, "_fx_graph_cache_key", "") is None else ""
+        except Exception:  # noqa: BLE001  nothing of ours may end the user's call
+            return ""
+
+    def _remember(self, graph: Any) -> tuple[Any, str]:
+        if len(self._seen) >= _MOST:
+            return graph, ""
+        key = getattr(graph, "_fx_graph_cache_key", None)
+        found = graph, key if isinstance(key, str) else f"deepscope-{len(self._seen)}"
+        self._seen[id(graph)] = found
+        return found
+
+    def _add_living(self) -> None:
+        """The graphs that were made in a window that began before inductor was imported."""
+        kind = getattr(sys.modules.get(_MODULE), "CompiledFxGraph", None)
+        if kind is None:
+            return
+        for found in gc.get_referrers(kind):
+            has_key = type(found) is kind and getattr(found, "_fx_graph_cache_key", None) is not None
+            if has_key and id(found) not in self._seen:
+                self._remember(found)
+
+
+def _told(graph: Any, key: str) -> SeenGraph:
+    names = (
+        "inductor_provenance_stack_traces_str",
+        "inductor_provenance_mapping_str",
+        "inductor_post_grad_graph_str",
+        "source_code",
+    )
+    texts = [getattr(graph, name, None) for name in names]
+    return SeenGraph(key, *(text if isinstance(text, str) else "" for text in texts))

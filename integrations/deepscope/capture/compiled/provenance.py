@@ -1,0 +1,173 @@
+"""From what compiled graphs say of themselves to the header's tables: kernel, lines, and nodes from each line.
+
+Torch keeps a kernel's nodes for forward graphs (`cppCodeToPost`), and in comments of Triton's code for all. Where it
+keeps neither, in the backward graphs of C++ code, each distinct expression of a line counts as one node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from deepscope.capture.compiled.breaks import Frame
+from deepscope.capture.compiled.graphs import CompiledRecord, SeenGraph
+from deepscope.trace.format.header import (
+    CompiledCode,
+    CompiledGraph,
+    CompiledKernel,
+    GraphBreak,
+    Recompilation,
+    SourcePlace,
+)
+
+__all__ = ["compiled_code", "frames_of"]
+
+_MOST_SOURCES = 200_000
+"""Sources of kernels that a trace tells; a model of a hundred layers has some 10,000."""
+_DEEPEST = 50
+"""Frames of a stack that are kept, the innermost."""
+_MOST_NODES = 1_000_000
+
+_FRAME = re.compile(r'^\s*File "(.+)", line (\d{1,9}), in (.+)$', re.MULTILINE)
+_PLACE = re.compile(r"^\s*# File: (.+):(\d{1,9}) in ")
+_NO_PLACE = re.compile(r"^\s*# No stacktrace")
+_NODE = re.compile(r"^\s*([A-Za-z_]\w*)(?:: \"[^\"]*\")? = ")
+_HANDLE = re.compile(r"^\s*(?:#|//) \[Provenance debug handles\] (\S+)", re.MULTILINE)
+_FRAGMENT = re.compile(r"# Graph fragment:\n((?:#.*\n)+)(\w+) = async_compile\.")
+_FRAGMENT_NODE = re.compile(r"^#\s+%(\w+) : .*= call_\w+\[", re.MULTILINE)
+
+
+def frames_of(stack: str) -> tuple[Frame, ...]:
+    """The frames of a stack's text, outermost first."""
+    return tuple(Frame(file, int(line), function.strip()) for file, line, function in _FRAME.findall(stack))[-_DEEPEST:]
+
+
+def compiled_code(record: CompiledRecord, row_of: Callable[[Frame, int], SourcePlace]) -> CompiledCode:
+    """The tables of compiled code; `row_of` makes the row of a frame, given the number of its caller's."""
+    code = CompiledCode()
+    places = _Places(row_of)
+    sources = 0
+    for graph in record.graphs:
+        if graph.stacks in {"", "null"}:
+            continue
+        kernels = [_kernel(name, stacks, places) for name, stacks in _kernels(graph)]
+        sources += sum(len(kernel.sources) for kernel in kernels)
+        if sources <= _MOST_SOURCES:
+            code.graphs.append(CompiledGraph(graph.key, [*kernels]))
+    code.breaks = [GraphBreak(places.of(one.frames[-_DEEPEST:]), one.reason) for one in record.breaks]
+    code.recompilations = [
+        Recompilation(places.of([one.function]), one.reason, one.duration_ns) for one in record.recompilations
+    ]
+    code.places = [*places.rows]
+    return code
+
+
+class _Places:
+    """The header's table of places: a forest, in which a place stands once below each caller."""
+
+    def __init__(self, row_of: Callable[[Frame, int], SourcePlace]) -> None:
+        self.rows: list[SourcePlace] = []
+        self._index: dict[tuple[Frame, int], int] = {}
+        self._row_of = row_of
+
+    def of(self, frames: Iterable[Frame]) -> int:
+        """The place at which a stack ends; -1 for an empty one."""
+        place = -1
+        for frame in frames:
+            key = (frame, place)
+            found = self._index.get(key)
+            if found is None:
+                found = self._index[key] = len(self.rows)
+                self.rows.append(self._row_of(frame, place))
+            place = found
+        return place
+
+
+_Stacks = dict[tuple[Frame, ...], int]
+"""Stack → how many nodes."""
+
+
+def _kernel(name: str, stacks: _Stacks, places: _Places) -> CompiledKernel:
+    return CompiledKernel(name, [(places.of(frames), min(nodes, _MOST_NODES)) for frames, nodes in stacks.items()])
+
+
+def _kernels(graph: SeenGraph) -> Iterator[tuple[str, _Stacks]]:
+    """The kernels of a graph in the order of their calls, each with its stacks."""
+    stacks = _mapping(graph.stacks)
+    nodes = _mapping(_mapping(graph.nodes).get("cppCodeToPost"))
+    fragments = _fragments(graph.code)
+    place_of = _places_of_nodes(graph.graph)
+    for key in _calls(graph.code, stacks):
+        name, texts = _call(key)[0], stacks[key]
+        known = nodes.get(key) or fragments.get(name) or []
+        at = Counter(place_of[node] for node in known if isinstance(node, str) and node in place_of)
+        yield name, _weighed(texts if isinstance(texts, list) else [], at)
+
+
+def _calls(code: str, stacks: dict[str, Any]) -> list[str]:
+    """The kernels that a graph calls, in the order of the calls.
+
+    Its code has them in comments. What it tells of stacks may be of other backward graphs, too: torch collects those of
+    all that it compiles one after the other.
+    """
+    own = [key for key in _HANDLE.findall(code) if key in stacks]
+    return own or sorted(stacks, key=lambda key: _call(key)[1])
+
+
+def _call(key: str) -> tuple[str, int]:
+    """Name of the kernel, and the number of the call."""
+    name, _, number = key.rpartition(":")
+    return (name, int(number)) if name and number.isdecimal() and len(number) < 10 else (key, 0)
+
+
+def _weighed(texts: list[Any], nodes_at: Counter[tuple[str, int]]) -> _Stacks:
+    """The stacks of a kernel with their numbers of nodes: those known of the innermost line, else the texts."""
+    found: _Stacks = {}
+    for text in texts:
+        frames = frames_of(text) if isinstance(text, str) else ()
+        if frames:
+            found[frames] = found.get(frames, 0) + 1
+    if not nodes_at:
+        return found
+    alike = Counter((frames[-1].file, frames[-1].line) for frames in found)
+    told: dict[tuple[str, int], int] = {}
+    for frames in found:
+        line = (frames[-1].file, frames[-1].line)
+        before = told.get(line, 0)
+        told[line] = before + 1
+        # Calls of one function from several lines look alike in the graph: they have equal parts of its nodes.
+        part, more = divmod(nodes_at.get(line, 0), alike[line])
+        found[frames] = max(part + (before < more), 1)
+    return found
+
+
+def _places_of_nodes(graph: str) -> dict[str, tuple[str, int]]:
+    """File and line of each node of a graph in readable form."""
+    found: dict[str, tuple[str, int]] = {}
+    place: tuple[str, int] | None = None
+    for text in graph.splitlines():
+        if (at := _PLACE.match(text)) is not None:
+            place = at[1], int(at[2])
+        elif _NO_PLACE.match(text):
+            place = None
+        elif place is not None and (node := _NODE.match(text)) is not None:
+            found[node[1]] = place
+    return found
+
+
+def _fragments(code: str) -> dict[str, list[str]]:
+    """The nodes of each kernel, as the comments above Triton's kernels list them."""
+    return {name: _FRAGMENT_NODE.findall(comment) for comment, name in _FRAGMENT.findall(code)}
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    """A JSON object, or its text, as a mapping; an empty one for anything else."""
+    if isinstance(value, str):
+        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
+            value = msgspec.json.decode(value)
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,104 @@
+"""The installed packages whose lines are recorded: those that own the modules and optimizers that run.
+
+No list of names is kept. When a class of modules is called for the first time, the package that holds its `forward` is
+opened; when an optimizer steps, the one that holds its `step`. Of torch's own, `torch.optim` alone: what happens inside
+torch's modules is named by their operators.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+
+from deepscope.capture.lines.dynamo import undisturbed
+from deepscope.capture.lines.user_code import UserCode
+
+__all__ = ["Libraries", "code_of", "step_code"]
+
+_TORCH = "torch"
+_OPTIMIZERS = "torch.optim"
+
+
+class Libraries:
+    """The packages that are open, and which files are theirs; kept from one window to the next."""
+
+    def __init__(self, user_code: UserCode) -> None:
+        self._user_code = user_code
+        self._answers: dict[str, bool] = {}
+        self._seen: set[type] = set()
+        self._places: dict[str, tuple[str, ...]] = {_OPTIMIZERS: _places_of(_OPTIMIZERS)}
+        self.names = [_OPTIMIZERS]
+        """Of the open packages, in the order in which they were opened."""
+        self.on_open: Callable[[], None] = lambda: None
+        """Called when a package was opened: code that was left alone must be looked at again."""
+
+    def owns(self, filename: str) -> bool:
+        """Whether code compiled from `filename` belongs to an open package, and not to the user."""
+        answer = self._answers.get(filename)
+        if answer is None:
+            is_open = any(filename.startswith(place) for places in self._places.values() for place in places)
+            code = self._user_code
+            answer = is_open and not code.owns(filename) and not code.refuses(filename)
+            self._answers[filename] = answer
+        return answer
+
+    def meet(self, kind: type, method: str) -> None:
+        """Objects of this class run `method`: open the package that it is defined in."""
+        if kind not in self._seen:
+            self._seen.add(kind)
+            undisturbed(self._meet, kind, method)
+
+    def meet_optimizer(self, frame: FrameType) -> None:
+        """`frame` is one of `step_code`: an optimizer steps."""
+        arguments = frame.f_locals.get("args")
+        if isinstance(arguments, tuple) and arguments:
+            self.meet(type(arguments[0]), "step")
+
+    def _meet(self, kind: type, method: str) -> None:
+        function = inspect.unwrap(getattr(kind, method, kind))
+        code = code_of(function)
+        package = str(getattr(function, "__module__", "") or "").partition(".")[0]
+        if code is None or package in {"", _TORCH, "__main__"} or package in self._places:
+            return
+        if self._user_code.owns(code.co_filename) or self._user_code.refuses(code.co_filename):
+            return
+        places = _places_of(package)
+        # A module that says that it is of another package, or of one that is not imported by that name.
+        self._places[package] = places if code.co_filename.startswith(places) else (code.co_filename,)
+        self.names.append(package)
+        self._answers = {name: answer for name, answer in self._answers.items() if answer}
+        self.on_open()
+
+
+def code_of(function: object) -> CodeType | None:
+    """The code of a function that is written in Python."""
+    code = getattr(function, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def step_code() -> CodeType | None:
+    """What torch puts around the `step` of every class of optimizers; None where this torch has another way."""
+    around = code_of(getattr(torch.optim.Optimizer, "profile_hook_step", None))
+    constants: tuple[Any, ...] = around.co_consts if around is not None else ()
+    return next((one for one in constants if isinstance(one, CodeType) and one.co_name == "wrapper"), None)
+
+
+def _places_of(name: str) -> tuple[str, ...]:
+    """What the file names of an imported package, or module, begin with, as it was imported and with links resolved."""
+    module = sys.modules.get(name)
+    folders = [f"{folder.rstrip(os.sep)}{os.sep}" for folder in map(str, getattr(module, "__path__", None) or ())]
+    file = getattr(module, "__file__", None)
+    places = folders or ([str(file)] if file else [])
+    return tuple(dict.fromkeys([*places, *(_resolved(place) for place in places)]))
+
+
+def _resolved(place: str) -> str:
+    real = str(Path(place).resolve())
+    return f"{real}{os.sep}" if place.endswith(os.sep) else real

@@ -1,0 +1,1 @@
+"""What holds memory while a window is open, told by identity: `profile_memory`."""

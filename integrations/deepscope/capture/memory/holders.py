@@ -1,0 +1,143 @@
+"""Who holds tensors for long: modules their parameters and buffers, optimizers their state, autograd its graph."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from deepscope.capture import torch_compat
+from deepscope.capture.memory.storages import storages
+from deepscope.trace.format.header import HELD_KINDS, Held
+
+__all__ = [
+    "INPUTS",
+    "PARAMETERS",
+    "Graph",
+    "Holding",
+    "Living",
+    "held_by_living",
+    "held_by_optimizer",
+    "living",
+    "walk",
+]
+
+Holding = tuple[int, Any]
+"""Index into `HELD_KINDS`, and a value with tensors in it."""
+
+PARAMETERS, GRADIENTS, OPTIMIZER, INPUTS, ACTIVATIONS = range(len(HELD_KINDS))
+
+_MOST_NODES = 300_000
+
+
+class Living:
+    """The modules, the optimizers and the results of differentiable operations that are alive in this process."""
+
+    def __init__(self) -> None:
+        self.modules: list[Any] = []
+        self.optimizers: list[Any] = []
+        self.results: list[Any] = []
+
+
+def living(*, results: bool = False) -> Living:
+    """All of them, as the garbage collector knows them: some 30 ms in a program of a million objects."""
+    found = Living()
+    modules, optimizers = _subclasses(nn.Module), _subclasses(Optimizer)
+    tensors = _subclasses(torch.Tensor) if results else set()
+    wanted = modules | optimizers | tensors
+    for one in [one for one in gc.get_objects() if type(one) in wanted]:
+        kind = type(one)
+        if kind in modules:
+            found.modules.append(one)
+        elif kind in optimizers:
+            found.optimizers.append(one)
+        else:
+            with suppress(Exception):  # a view whose base was changed in a way that autograd forbids
+                if one.grad_fn is not None:
+                    found.results.append(one)
+    return found
+
+
+def _subclasses(kind: type) -> set[type]:
+    found: set[type] = set()
+    left: list[type] = [kind]
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left += type.__subclasses__(one)
+    return found
+
+
+def held_by_living(found: Living) -> Iterator[Holding]:
+    """Parameters, buffers, gradients and optimizers' state, each as often as it is held."""
+    for module in found.modules:
+        fields = module.__dict__
+        for parameter in (fields.get("_parameters") or {}).values():
+            yield from _with_gradient(parameter)
+        for buffer in (fields.get("_buffers") or {}).values():
+            yield PARAMETERS, buffer
+    for optimizer in found.optimizers:
+        yield from held_by_optimizer(optimizer)
+
+
+def held_by_optimizer(optimizer: Any) -> Iterator[Holding]:
+    """The parameters that an optimizer changes, their gradients, and its state."""
+    for group in getattr(optimizer, "param_groups", None) or ():
+        for one in group["params"]:
+            yield from _with_gradient(one)
+    state: Any
+    for state in list((getattr(optimizer, "state", None) or {}).values()):
+        yield OPTIMIZER, state
+
+
+def _with_gradient(parameter: Any) -> Iterator[Holding]:
+    if isinstance(parameter, torch.Tensor):
+        yield PARAMETERS, parameter
+        if parameter.is_leaf and parameter.grad is not None:
+            yield GRADIENTS, parameter.grad
+
+
+class Graph:
+    """What a graph of autograd holds."""
+
+    def __init__(self) -> None:
+        self.leaves: list[torch.Tensor] = []
+        """The tensors whose gradients it adds to."""
+        self.kept: list[Held] = []
+        """What it keeps for the backward pass. The storages alone, since the tensors must die with the pass."""
+
+    def held_by_leaves(self) -> Iterator[Holding]:
+        """The leaves and their gradients."""
+        return (one for leaf in self.leaves for one in _with_gradient(leaf))
+
+
+def walk(results: Iterable[Any]) -> Graph:
+    """The graph behind some results: what it keeps for the backward pass, and the leaves that it ends in.
+
+    Nothing is unpacked: what hooks keep elsewhere (checkpointing, offloading) is seen as they keep it.
+    """
+    graph = Graph()
+    seen: set[Any] = set()
+    left = [node for one in results for node in _nodes_of(one)]
+    while left and len(seen) < _MOST_NODES:
+        node = left.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        left += [following for following, _ in node.next_functions]
+        if type(node).__name__ == "AccumulateGrad":
+            graph.leaves.append(node.variable)
+        for saved in torch_compat.saved_values(node):
+            graph.kept += storages(ACTIVATIONS, saved)
+    return graph
+
+
+def _nodes_of(value: Any) -> list[Any]:
+    """The node that made a tensor; or, since backward passes may begin at edges of a graph, an edge's own."""
+    return [value.grad_fn if isinstance(value, torch.Tensor) else getattr(value, "node", None)]

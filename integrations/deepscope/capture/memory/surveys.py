@@ -1,0 +1,230 @@
+"""Surveys of who holds memory, made in one window at the moments at which the holders change."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from deepscope.capture import torch_compat
+from deepscope.capture.lines import emit
+from deepscope.capture.lines.dynamo import hide_modules, undisturbed
+from deepscope.capture.lines.emit import make_pair
+from deepscope.capture.memory import holders
+from deepscope.capture.memory import storages as value_storages
+from deepscope.capture.memory.holders import (
+    INPUTS,
+    PARAMETERS,
+    Graph,
+    Holding,
+    held_by_living,
+    held_by_optimizer,
+    living,
+    walk,
+)
+from deepscope.capture.memory.storages import storages, tensors_in
+from deepscope.trace.format import span_names
+from deepscope.trace.format.header import Held, MemoryAccount, OutOfMemory, Release, Survey
+from deepscope.trace.format.span_names import memory_name
+
+__all__ = ["MemorySurveys", "is_out_of_memory"]
+
+_CPU = 0
+_NO_ACTIVATIONS = "what autograd keeps is not told apart: this torch does not show it"
+_OF_CPU = ("DefaultCPUAllocator", "not enough memory")
+"""What torch's RuntimeError says where the CPU's memory is full."""
+_CHAIN = 5
+"""Exceptions are looked through for the ones that they were raised for, so far."""
+
+
+def is_out_of_memory(error: BaseException) -> BaseException | None:
+    """The failed allocation that an exception is, or that it was raised for; None for any other."""
+    found: BaseException | None = error
+    for _ in range(_CHAIN):
+        if isinstance(found, (torch_compat.OutOfMemoryError, MemoryError)):
+            return found
+        if isinstance(found, RuntimeError) and any(words in str(found) for words in _OF_CPU):
+            return found
+        found = None if found is None else found.__cause__ or found.__context__
+    return None
+
+
+def _storages(holdings: Iterable[Holding]) -> Iterator[Held]:
+    return (one for kind, value in holdings for one in storages(kind, value))
+
+
+class MemorySurveys:
+    """The surveys of one window, from `begin` to `end`; all run on the thread that does what they watch.
+
+    Each leaves a span in torch's recording, whose number stands in for its time until the trace is made. Nothing that
+    goes wrong here reaches the run.
+    """
+
+    def __init__(self) -> None:
+        self.account = MemoryAccount()
+        """Complete after `end`."""
+        self._numbers = itertools.count()
+        self._is_open = False
+        self._optimizers: set[int] = set()
+        self._parameters: set[tuple[int, int, int]] = set()
+        """Where they lie: device type, device and address."""
+        self._watched: list[weakref.ref[Any]] = []
+        self._take_out: list[Callable[[], None]] = []
+
+    def begin(self) -> None:
+        """Look for what is there already, and watch what comes; torch records by now."""
+        self._is_open = True
+        hide_modules((sys.modules[__name__], holders, value_storages, torch_compat, emit, span_names))
+        if not torch_compat.shows_saved_values():
+            self.account.warnings.append(_NO_ACTIVATIONS)
+        self._safely(self._look_around, "begin")
+        self._safely(self._install)
+
+    def step(self) -> None:
+        """A step begins."""
+        self._safely(self._note, "step", ())
+
+    def end(self) -> None:
+        """Look once more, and watch no longer; torch still records."""
+        if not self._is_open:
+            return
+        for take_out in self._take_out:
+            self._safely(take_out)
+        self._take_out.clear()
+        self._safely(self._look_around, "end")
+        self._is_open = False
+        self._watched.clear()
+
+    def abandon(self) -> None:
+        """In a forked child, where nobody records: watch no longer."""
+        self._is_open = False
+        for take_out in self._take_out:
+            take_out()
+        self._take_out.clear()
+        self._watched.clear()
+
+    def fail(self, error: BaseException) -> None:
+        """An exception ends the run; if memory ran out, look who holds it before the exception lets go of it."""
+        found = is_out_of_memory(error)
+        if self._is_open and found is not None and self.account.failure is None:
+            self._safely(self._look_at_failure, found)
+
+    def called(self, frame: FrameType) -> None:
+        """The outermost module is called, in a frame of torch's `_call_impl`."""
+        if self._is_open:
+            self._safely(self._note_inputs, (frame.f_locals.get("args"), frame.f_locals.get("kwargs")))
+
+    def _install(self) -> None:
+        self._take_out.append(register_optimizer_step_post_hook(self._stepped).remove)
+        self._take_out.append(torch_compat.watch_backward(self._around_backward))
+        self._take_out.append(torch_compat.watch_batches(lambda batch: self._safely(self._note_inputs, batch)))
+
+    def _look_around(self, occasion: str) -> None:
+        found = living()
+        self._note(occasion, held_by_living(found))
+        if occasion == "begin":
+            self._watch_releases(held_by_living(found))
+        self._optimizers.update(map(id, found.optimizers))
+
+    def _look_at_failure(self, error: BaseException) -> None:
+        at = self._moment()
+        found = living(results=True)
+        graph = walk(found.results)
+        held = itertools.chain(held_by_living(found), graph.held_by_leaves())
+        self._add(at, "failure", itertools.chain(_storages(held), graph.kept))
+        lines = str(error).strip().splitlines()
+        self.account.failure = OutOfMemory(
+            at_ns=at,
+            error=type(error).__qualname__,
+            message=lines[0][:300] if lines else "",
+            on_cpu=not isinstance(error, torch_compat.OutOfMemoryError),
+        )
+
+    def _note_inputs(self, values: Any) -> None:
+        given = [one for one in tensors_in(values) if one.grad_fn is None and not isinstance(one, torch.nn.Parameter)]
+        if given:
+            self._note("inputs", ((INPUTS, one) for one in given))
+
+    def _around_backward(self, results: Any) -> Callable[[], None]:
+        """Called as a backward pass begins; what it returns, as it has ended."""
+        graphs: list[Graph] = []
+        self._safely(self._before_backward, results, graphs)
+        return lambda: self._safely(self._behind_backward, graphs)
+
+    def _before_backward(self, results: Any, graphs: list[Graph]) -> None:
+        if self._is_open:
+            at = self._moment()
+            graph = walk(results)
+            graphs.append(graph)
+            self._add(at, "backward", itertools.chain(_storages(graph.held_by_leaves()), graph.kept))
+
+    def _behind_backward(self, graphs: list[Graph]) -> None:
+        for graph in graphs if self._is_open else ():
+            self._note("gradients", graph.held_by_leaves())
+
+    def _stepped(self, optimizer: Any, *_: Any) -> None:
+        if self._is_open:
+            is_new = id(optimizer) not in self._optimizers
+            self._optimizers.add(id(optimizer))
+            self._safely(self._note, "optimizer", held_by_optimizer(optimizer) if is_new else ())
+
+    def _watch_releases(self, holdings: Iterable[Holding]) -> None:
+        """The CPU's allocator says nothing of what it releases if that was allocated before the window."""
+        seen: set[int] = set()
+        for tensor in (one for _, value in holdings for one in tensors_in(value)):
+            with suppress(Exception):  # a tensor of somebody's own kind, as in `storages`
+                storage = tensor.untyped_storage()
+                address = storage.data_ptr()
+                if tensor.device.type == "cpu" and address and address not in seen:
+                    seen.add(address)
+                    self._watched.append(weakref.ref(storage, partial(self._released, address)))
+
+    def _released(self, address: int, _: Any) -> None:
+        self._safely(lambda: self.account.releases.append(Release(self._moment(), _CPU, -1, address)))
+
+    def _note(self, occasion: str, holdings: Iterable[Holding]) -> None:
+        at = self._moment()
+        self._add(at, occasion, _storages(holdings))
+
+    def _add(self, at: int, occasion: str, held: Iterable[Held]) -> None:
+        """A storage that several hold is told once, and parameters that are known already not again."""
+        first: dict[tuple[int, int, int], Held] = {}
+        for one in held:
+            place = (one.device_type, one.device_id, one.address)
+            known = first.get(place)
+            if known is None or one.kind < known.kind:
+                first[place] = one
+        told = {place: one for place, one in first.items() if one.kind != PARAMETERS or place not in self._parameters}
+        self._parameters.update(place for place, one in told.items() if one.kind == PARAMETERS)
+        self.account.surveys.append(Survey(at, occasion, list(told.values())))
+
+    def _moment(self) -> int:
+        """Marks this moment in torch's recording; where torch does not record the thread, the moment has no time."""
+        number = next(self._numbers)
+        enter, leave = make_pair(memory_name(number))
+        with suppress(RuntimeError):
+            enter()
+            leave()
+        return number
+
+    def _safely(self, act: Callable[..., None], *args: Any) -> None:
+        if not self._is_open:
+            return
+        started = time.perf_counter_ns()
+        try:
+            with torch_compat.plain_tensors():
+                undisturbed(act, *args)
+        except Exception as error:  # noqa: BLE001 - the run goes on, and its memory is told as far as it is known
+            message = f"a survey of the memory failed: {type(error).__name__}: {error}"
+            if message not in self.account.warnings and len(self.account.warnings) < 10:
+                self.account.warnings.append(message)
+        self.account.cost_ns += time.perf_counter_ns() - started
