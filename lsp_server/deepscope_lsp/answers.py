@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from deepscope.records import Finding
+from deepscope.report.paths import Depth
 
 __all__ = [
     "HOT_METRICS",
@@ -19,10 +20,13 @@ __all__ = [
     "CallPaths",
     "Caller",
     "Comparison",
+    "Depth",
     "FlameGraph",
     "FlameMetric",
     "FlameNode",
     "FoundFinding",
+    "Frame",
+    "FrameKind",
     "HotAmount",
     "HotGroup",
     "HotLine",
@@ -53,6 +57,8 @@ HotMetric = Literal["device", "cpu", "wait", "idle", "memory"]
 """By which of their numbers lines are sorted."""
 HOT_METRICS: tuple[HotMetric, ...] = ("device", "cpu", "wait", "idle", "memory")
 FlameMetric = Literal["device", "backward", "cpu"]
+FrameKind = Literal["line", "module", "library", "operator", "kernel", "other"]
+"""A line of the user's, or what its work is made of; `other` is what is too small to be told apart."""
 State = Literal["none", "loading", "ready", "error"]
 Standing = Literal["same", "edited", "gone"]
 """Of a recorded line: its text is what ran, was edited, or is no longer there."""
@@ -178,12 +184,28 @@ class HotModules(Answer, frozen=True, kw_only=True):
     modules: list[HotModule]
 
 
-class CallPath(Place, frozen=True, kw_only=True):
-    """A node of the call tree; equal lines under one parent are one node."""
+class Frame(Place, frozen=True, kw_only=True):
+    """A line on a call path, or a part of its work.
+
+    The file of a module is that of its class. Operators and kernels have none.
+    """
+
+    kind: FrameKind
+    name: str
+    """To be shown below what holds it: a line's function, of a module below another one the rest of its path."""
+    whole_name: str
+    """As recorded."""
+
+
+class CallPath(Frame, frozen=True, kw_only=True):
+    """A node of the call tree; what is the same under one parent is one node."""
 
     self_ns: int
     total_ns: int
     total_cpu_ns: int
+    total_backward_ns: int
+    calls: int
+    """Of what is below a line; 0 for a line."""
     share: float
     children: list[CallPath]
 
@@ -195,17 +217,19 @@ class CallPaths(Answer, frozen=True, kw_only=True):
     roots: list[CallPath]
 
 
-class LinePath(Place, frozen=True, kw_only=True):
-    """A line in a chain of calls; `children` are its callers or its callees, the largest time first."""
+class LinePath(Frame, frozen=True, kw_only=True):
+    """A line in a chain of calls, or a part of its work; `children` are its callers or what is below, largest first."""
 
     ns: int
     """Of a caller: the time of the line asked for on the paths through this one. Of a callee: its own total."""
     time_words: str
+    detail_words: str
+    """Of what is below: `own 2 ms, backward 1 ms, 12 calls`, those that are not 0."""
     children: list[LinePath]
 
 
 class LinePaths(Answer, frozen=True, kw_only=True):
-    """Answer of `deepscope.linePaths`: who calls a line and what it calls."""
+    """Answer of `deepscope.linePaths`: who calls a line, what it calls, and what its own work is made of."""
 
     line: Place | None
     """Null for a line that is on no path."""
@@ -229,13 +253,13 @@ class FlameNode(Answer, frozen=True, kw_only=True):
     """A box of a flame graph."""
 
     frame: int
-    """Index of its line; -1 for work that reached no line."""
+    """Index into the graph's `frames`; -1 for work that reached no line."""
     value: int
     own: int = msgspec.field(name="self")
     value_per_step: float
     self_per_step: float
     words: str
-    """Time of a step, its share, and the own part: `12.4 ms · 38 %, own 2.00 ms`."""
+    """Time of a step, its share, and what is known besides: `12.4 ms · 38 %, own 2 ms, backward 1 ms, 12 calls`."""
     children: list[FlameNode]
 
 
@@ -251,7 +275,9 @@ class FlameGraph(Answer, frozen=True, kw_only=True):
     total_per_step: float
     total_words: str
     step_words: str
-    frames: list[Place]
+    depth: Depth
+    frames: list[Frame]
+    """All lines of the profile in its order, behind them what is below them in this graph."""
     roots: list[FlameNode]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from deepscope_lsp.answers import FlameMetric
+from deepscope_lsp.answers import Depth, FlameMetric
 
 __all__ = [
     "CallPathsArgument",
@@ -14,6 +14,7 @@ __all__ = [
     "HideArgument",
     "HotLinesArgument",
     "HotModulesArgument",
+    "LinePathsArgument",
     "ListArgument",
     "MapFolderArgument",
     "PathArgument",
@@ -50,6 +51,8 @@ class CallPathsArgument(Where, kw_only=True, rename="camel"):
     """`deepscope.callPaths`; paths below `minShare` are left out."""
 
     min_share: Ratio = 0.001
+    depth: Depth = "line"
+    """How far below the lines."""
 
 
 class HotModulesArgument(Where, kw_only=True):
@@ -65,6 +68,8 @@ class FlameArgument(Where, kw_only=True, rename="camel"):
     rank: int | None = None
     """One rank alone; null for all together."""
     min_share: Ratio = 0.0
+    depth: Depth = "kernel"
+    """How far below the lines."""
 
 
 class ResolveArgument(Where, kw_only=True):
@@ -75,10 +80,17 @@ class ResolveArgument(Where, kw_only=True):
 
 
 class RecordedPlaceArgument(Where, kw_only=True):
-    """`deepscope.locate` and `linePaths`: a line as recorded."""
+    """`deepscope.locate`: a line as recorded."""
 
     file: str
     line: Line
+
+
+class LinePathsArgument(RecordedPlaceArgument, kw_only=True):
+    """`deepscope.linePaths`: the same."""
+
+    depth: Depth = "line"
+    """How far below the lines."""
 
 
 class MapFolderArgument(Where, kw_only=True):

@@ -15,7 +15,8 @@ describe("the views", () => {
   beforeAll(async () => {
     copyProject(inject("project"), project);
     recorded = report(join(project, TRACES));
-    bench = await Workbench.openProgram({ folder: project, extensions: inject("extensions") });
+    // So high that all rows of a view are drawn.
+    bench = await Workbench.openProgram({ folder: project, extensions: inject("extensions"), viewport: { width: 1500, height: 1500 } });
     await bench.showDeepScope();
   });
   afterAll(async () => {
@@ -41,6 +42,58 @@ describe("the views", () => {
     await rows.filter({ hasText: "Called from" }).waitFor();
     expect(await rows.count()).toBeGreaterThan(1);
     expect(hottest.function).not.toBe("");
+  });
+
+  it("go on below the line, down to the depth that is chosen", async () => {
+    const rows = bench.rows("Call Paths");
+    const head = recorded.lines.find((line) => line.function === "CharTransformer.forward")!;
+    await bench.showTab(PROGRAM);
+    await bench.goToLine(head.line);
+    const module = rows.filter({ hasText: /^head/ }).first();
+    const operator = rows.filter({ hasText: /^aten::linear/ }).first();
+    const unfold = async (): Promise<void> => {
+      await module.hover();
+      await module.locator(".monaco-tl-twistie").click();
+    };
+    await unfold(); // less than the blocks cost, which are unfolded already
+    await operator.waitFor();
+    expect(await operator.innerText()).toMatch(/^aten::linear\s*[\d.]+\s(µs|ms|s)$/);
+    await module.hover();
+    const told = /module\shead\s—\s.*linear\.py:.*\sper\sstep:\sbackward\s[\d.]+\s\S+,\s1\scall/;
+    await bench.page.locator(".monaco-hover:visible").filter({ hasText: told }).waitFor();
+    await bench.screenshot("call-paths");
+
+    const called = rows.filter({ hasText: /^Block\.forward/ }).first();
+    for (const [depth, isModule, isOperator] of [["Kernels", true, true], ["Modules", true, false], ["Lines", false, false]] as const) {
+      await bench.run("DeepScope: Choose Depth of Call Paths");
+      await bench.pick("Show call paths down to", depth);
+      await module.waitFor({ state: isModule ? "visible" : "hidden" });
+      await operator.waitFor({ state: isOperator ? "visible" : "hidden" });
+      await called.waitFor();
+    }
+    await bench.run("DeepScope: Choose Depth of Call Paths");
+    await bench.pick("Show call paths down to", "Operators");
+    await unfold();
+    await operator.waitFor();
+  });
+
+  it("open the class of a module by a click, outside the workspace after asking, and stay as they are", async () => {
+    const rows = bench.rows("Call Paths");
+    const module = rows.filter({ hasText: /^head/ }).first();
+    await module.click();
+    const dialog = bench.page.locator(".monaco-dialog-box").filter({ hasText: "linear.py" });
+    await dialog.filter({ hasText: "outside this workspace" }).waitFor();
+    await dialog.getByRole("button", { name: "Open" }).click();
+    await bench.page.locator(".tab.active").filter({ hasText: "linear.py" }).first().waitFor();
+    await bench.codeLine("def forward(self, input: Tensor) -> Tensor:").waitFor();
+    await bench.goToLine(1); // the view follows the cursor after a moment: it has before the second move ends
+    await bench.goToLine(2);
+    await module.waitFor();
+    await bench.screenshot("call-paths-module");
+    // An operator has no place of its own: a click goes to the line whose work it is.
+    const head = recorded.lines.find((line) => line.function === "CharTransformer.forward")!;
+    await bench.jump(rows.filter({ hasText: "aten::linear" }).first(), head.line);
+    await bench.page.locator(".tab.active").filter({ hasText: PROGRAM }).first().waitFor();
   });
 
   it("draw a flame graph whose frames jump to the code, and a line is found in it", async () => {
@@ -97,6 +150,28 @@ describe("the views", () => {
     await expect.poll(async () => (await whole.boundingBox())?.width ?? 0).toBeGreaterThan(300);
     await graph.locator("g.frame div.d3-flame-graph-label").filter({ hasText: "forward" }).first().waitFor();
     await bench.screenshot("flame");
+  });
+
+  it("draw the graph down to the depth that is chosen, and a part leads to its line", async () => {
+    const graph = bench.webview();
+    const head = recorded.lines.find((line) => line.function === "CharTransformer.forward")!;
+    const line = graph.locator(`g.frame[name*="${PROGRAM}:${head.line}"]`).first();
+    const module = graph.locator('g.frame[name="head"]').first();
+    const operator = graph.locator('g.frame[name="aten::linear"]').first();
+    for (const [depth, isModule, isOperator] of [["line", false, false], ["module", true, false], ["operator", true, true]] as const) {
+      await graph.locator("#depth").selectOption(depth);
+      await module.waitFor({ state: isModule ? "attached" : "detached" });
+      await operator.waitFor({ state: isOperator ? "attached" : "detached" });
+      await line.waitFor();
+      const legend = await graph.locator("#legend li").allInnerTexts();
+      expect(["line", "module", "operator"].map((kind) => legend.includes(kind))).toEqual([isModule, isModule, isOperator]);
+    }
+    await bench.screenshot("flame-operators");
+    await bench.jump(graph.locator('g.frame[name="head"] ~ g.frame[name="aten::linear"]').first(), head.line);
+    await graph.locator("#metric").selectOption("cpu");
+    await expect.poll(() => graph.locator("#depth").isDisabled()).toBe(true);
+    await graph.locator("#metric").selectOption("device");
+    await graph.getByRole("button", { name: "Reset Zoom" }).click();
   });
 
   it("group lines by function, file and module", async () => {

@@ -58,9 +58,10 @@ def test_hovers_on_lines_definitions_and_calls(root: Path, tmp_path: Path) -> No
         async with editing(root, cache=tmp_path / "cache") as editor:
             uri = await started(editor, root)
             line = await editor.hover(uri, 6, 10)
-            assert line.startswith("**Net.forward, line 6**\n\n|  | per step | share |\n| :-- | --: | --: |\n"
-                                   "| device | 30 µs | 75 % of busy |\n| forward | 20 µs | 50 % of busy |\n"
-                                   "| backward | 10 µs | 25 % of busy |\n")  # fmt: skip
+            assert line.startswith("**Net.forward, line 6** \N{MIDDLE DOT} no word for what holds it back")
+            assert ("\n\n`aten::mm` → `sgemm`: 67 % of it\n\n|  | per step | share |\n| :-- | --: | --: |\n"
+                    "| device | 30 µs | 75 % of busy |\n| forward | 20 µs | 50 % of busy |\n"
+                    "| backward | 10 µs | 25 % of busy |\n") in line  # fmt: skip
             assert f"- [train.py:11]({(root / 'train.py').as_uri()}#L11) train 30 µs" in line
             assert line.endswith(
                 "Trace: w.fit.rank0.1760000000000000000.pt.trace.json, recorded 2026-01-02 03:04:05, stage fit, "

@@ -17,8 +17,13 @@ from deepscope.analysis.ownership.below import Places
 from deepscope.analysis.tables.parts import all_parts
 from deepscope.records import Place, Profile
 from deepscope.report.below import Node, below, fold_alike
+from deepscope.report.paths import DEPTHS, stacks
 from deepscope.trace.model import Kind
 from deepscope.trace.read import read_trace
+from deepscope_lsp.answers import CallPath, FlameNode
+from deepscope_lsp.engine.answering.call_paths import call_paths
+from deepscope_lsp.engine.answering.flame_graph import flame_graph
+from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from recorded_traces import each_trace
 
 MOST_WORK = 60_000
@@ -183,3 +188,50 @@ def test_what_is_folded_holds_what_it_stands_for(path):
         assert (before == after).all()
     assert len(small) <= 13_000
     assert (small.self_ns[small.place == OTHER] > 0).all()
+
+
+def nowhere(_file: str, _line: int) -> None:
+    return None
+
+
+def test_views_hold_all_time_at_every_depth(path):
+    profile = profile_of(path)
+    index = ProfileIndex(profile)
+    device_ns = sum(node.self_device_ns for node in profile.call_tree)
+    backward_ns = sum(node.backward_device_ns for node in profile.call_tree)
+
+    def checked_box(node: FlameNode) -> int:
+        assert node.value == node.own + sum(checked_box(child) for child in node.children)
+        return node.value
+
+    def checked_path(node: CallPath) -> int:
+        assert node.total_ns == node.self_ns + sum(checked_path(child) for child in node.children)
+        assert 0 <= node.total_backward_ns <= node.total_ns
+        return node.total_ns
+
+    for depth in DEPTHS:
+        graph = flame_graph(index, nowhere, depth=depth)
+        assert graph.total == sum(map(checked_box, graph.roots)) == device_ns
+        backward = flame_graph(index, nowhere, depth=depth, metric="backward")
+        assert sum(map(checked_box, backward.roots)) == backward_ns
+        paths = call_paths(index, nowhere, depth=depth, min_share=0)
+        assert sum(map(checked_path, paths.roots)) == device_ns
+
+
+def test_views_show_the_paths_that_exports_have(path):
+    profile = profile_of(path)
+    index = ProfileIndex(profile)
+    first = len(profile.lines)
+    for depth in DEPTHS:
+        exported: Counter[tuple[int, ...]] = Counter()
+        for stack in stacks(profile, depth):
+            exported[(*stack.lines, *(first + place for place in stack.places))] += stack.device_ns
+        shown: Counter[tuple[int, ...]] = Counter()
+        tree, keys = index.opened_tree(depth), []
+        for node in tree:
+            keys.append((*(keys[node.parent] if node.parent >= 0 else ()), node.frame))
+            shown[keys[-1]] += node.self_device_ns
+        assert len(set(keys)) == len(keys)  # what is of one place under one parent is one node
+        assert {key: time for key, time in shown.items() if time} == {
+            key: time for key, time in exported.items() if time
+        }

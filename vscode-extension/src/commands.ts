@@ -42,6 +42,8 @@ interface LineArgument {
   readonly line?: RecordedLine | undefined;
   readonly path?: RecordedLine;
   readonly gone?: RecordedLine | undefined;
+  /** It stands for a part of a line's work: its place was not measured. */
+  readonly isPart?: boolean;
 }
 
 export function registerCommands(parts: Parts): vscode.Disposable[] {
@@ -65,7 +67,11 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     "deepscope.open": async (row: LineArgument) => {
       const line = recordedOf(row);
       if (line !== undefined) {
-        void callPaths.show(line); // at once: the cursor never reaches a line whose file is not here
+        if (row.isPart === true) {
+          callPaths.hold();
+        } else {
+          void callPaths.show(line); // at once: the cursor never reaches a line whose file is not here
+        }
         await jumps.open(line);
       }
     },
@@ -80,6 +86,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     "deepscope.hotLines.groupBy": () => hotLines.chooseGroup(),
     "deepscope.hotLines.sortBy": () => hotLines.chooseMetric(),
     "deepscope.hotLines.showHidden": () => hotLines.showHidden(),
+    "deepscope.callPaths.chooseDepth": () => callPaths.chooseDepth(),
     "deepscope.showTrace": (path: string) => take(requests.selectTrace({ path })),
     "deepscope.runs.newest": () => take(requests.selectTrace(null)),
     "deepscope.refresh": () => take(requests.reload()),

@@ -33,9 +33,9 @@ export function activate(context: vscode.ExtensionContext): void {
   const status = new StatusItem();
   const heat = new Heat(requests, log);
   const hotLines = new HotLinesView(context.workspaceState, session, requests, log);
-  const callPaths = new CallPathsView(session, requests, log);
+  const callPaths = new CallPathsView(context.workspaceState, session, requests, log);
   const runs = new RunsView(session, requests, log);
-  const flame = new FlamePanel(context.extensionUri, session, requests, jumps, log);
+  const flame = new FlamePanel(context.extensionUri, context.workspaceState, session, requests, jumps, log);
   const dashboard = new Dashboard(context, session, requests, log);
   const runner = new Runner(session);
   const notices = new Notices(requests, jumps, log);

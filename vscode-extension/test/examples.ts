@@ -41,7 +41,12 @@ export function hotLines(change: Partial<HotLines>): HotLines {
 
 export function linePath(name: string, line: number, ns: number, children: LinePath[] = []): LinePath {
   const place = { function: name, file: "/p/model.py", line, uri: "file:///p/model.py", currentLine: line + 100 };
-  return { ...place, ns, timeWords: `${ns} ns`, children };
+  return { ...place, kind: "line", name, wholeName: name, ns, timeWords: `${ns} ns`, detailWords: "", children };
+}
+
+/** A part of a line's work, without a place. */
+export function partPath(kind: LinePath["kind"], name: string, ns: number, children: LinePath[] = []): LinePath {
+  return { ...linePath(name, 0, ns, children), kind, function: "", file: "", uri: null, currentLine: null };
 }
 
 export function listedTrace(change: Partial<ListedTrace> = {}): ListedTrace {

@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { barWidth, levelOf, markWidth } from "../src/heat/levels";
 import type { HotLine } from "../src/server/contract";
-import { pathRows, type PathRow } from "../src/views/callPathRows";
+import { DEPTHS, DEPTH_WORDS, keptDepth } from "../src/depths";
+import { describedPath, iconOf, opensPart, pathRows, toldPath, type PathRow } from "../src/views/callPathRows";
 import { copyText, describedRow, lineRows, moduleRows, vanishedRows, wholeRow, type RowOptions } from "../src/views/hotLinesRows";
 import { chosenBy, parentOf, runRows, tracesIn } from "../src/views/runRows";
-import { amount, hotGroup, hotLine, hotLines, linePath, listedTrace, run } from "./examples";
+import { amount, hotGroup, hotLine, hotLines, linePath, listedTrace, partPath, run } from "./examples";
 
 const options: RowOptions = { by: "line", metric: "device", hidden: new Set() };
 
@@ -109,6 +110,49 @@ describe("call paths", () => {
     const ids = [...idsOf(pathRows(paths, "callers")), ...idsOf(pathRows(paths, "callees"))];
     expect(new Set(ids).size).toBe(8);
     expect(idsOf(pathRows(paths, "callers"))).toEqual(ids.slice(0, 4));
+    const parts = pathRows([partPath("kernel", "gemm", 3), partPath("operator", "gemm", 2), partPath("kernel", "gemm", 1)], "callees");
+    expect(new Set(idsOf(parts)).size).toBe(3);
+  });
+
+  const module = { ...partPath("module", "mlp", 60, [partPath("operator", "aten::mm", 50, [partPath("kernel", "gemm", 50)])]), wholeName: "h.0.mlp" };
+  const here = { ...module, file: "/env/pack/layers.py", line: 30, uri: "file:///env/pack/layers.py", currentLine: 31 };
+  const owner = { file: "/p/model.py", line: 7 };
+
+  it("lead from a part to its own file where that is here, else to the line whose work it is", () => {
+    const [row] = pathRows([here], "callees", owner);
+    const below = row?.children[0];
+    expect([row?.opens, below?.opens, below?.children[0]?.opens]).toEqual([{ file: here.file, line: 30 }, owner, owner]);
+    expect(row !== undefined && below !== undefined ? [opensPart(row), opensPart(below)] : []).toEqual([true, false]);
+    expect(pathRows([{ ...here, uri: null }], "callees", owner)[0]?.opens).toEqual(owner);
+    const [called] = pathRows([linePath("f", 9, 60, [here, module])], "callees", owner);
+    expect(called?.children.map(({ opens }) => opens)).toEqual([{ file: here.file, line: 30 }, { file: "/p/model.py", line: 9 }]);
+    expect(called !== undefined && opensPart(called)).toBe(false);
+    expect(pathRows([partPath("operator", "aten::mm", 1)], "callers")[0]?.opens).toBeUndefined();
+  });
+
+  it("are unfolded along most of the time, and where they lead to lines alone", () => {
+    const small = partPath("module", "small", 5, [partPath("operator", "aten::add", 5)]);
+    const lines = [linePath("f", 1, 3, [linePath("g", 2, 3)]), linePath("h", 3, 2, [linePath("g", 2, 1), small])];
+    expect(pathRows([here, small, ...lines], "callees").map(({ isOpen }) => isOpen)).toEqual([true, false, true, false]);
+  });
+
+  it("say what a part is, how much of it is backward, and how often it ran", () => {
+    const [row] = pathRows([{ ...here, detailWords: "backward 20 ns, 12 calls" }], "callees", owner);
+    const kernel = pathRows([partPath("kernel", "gemm", 50)], "callees", owner)[0];
+    expect(row === undefined ? [] : [describedPath(row), iconOf(row), ...toldPath(row, "per step")]).toEqual([
+      "60 ns  layers.py:31",
+      "symbol-class",
+      "module h.0.mlp — /env/pack/layers.py:31",
+      "60 ns per step: backward 20 ns, 12 calls",
+    ]);
+    expect(kernel === undefined ? [] : [describedPath(kernel), ...toldPath(kernel, "per step")]).toEqual(["50 ns", "kernel gemm", "50 ns per step"]);
+    const line = pathRows([linePath("f", 9, 60)], "callees")[0];
+    expect(line === undefined ? [] : toldPath(line, "per step")).toEqual(["f — /p/model.py:109", "60 ns per step"]);
+  });
+
+  it("keep the depth that was chosen, and take no other word for one", () => {
+    expect(["module", "kernel", undefined, "deep", 3].map((kept) => keptDepth(kept, "line"))).toEqual(["module", "kernel", "line", "line", "line"]);
+    expect(DEPTHS.map((depth) => DEPTH_WORDS[depth])).toEqual(["Lines", "Modules", "Library lines", "Operators", "Kernels"]);
   });
 });
 

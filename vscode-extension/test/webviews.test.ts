@@ -2,11 +2,12 @@ import { describe, expect, it } from "vitest";
 import { editorCommand } from "../src/dashboard/keys";
 import { fromPage as dashboardFromPage, readEditorCommand, readFrameClick } from "../src/dashboard/messages";
 import { isLocalAbsolute } from "../src/dashboard/paths";
+import { boxColour, kindColour, KINDS } from "../src/flame/colours";
 import { drawnTree, frameLabels, framesOf } from "../src/flame/drawn";
-import { fromPage, toPage } from "../src/flame/messages";
+import { fromPage, toPage, type DrawnNode } from "../src/flame/messages";
 import { page } from "../src/page";
 import { read, readOr } from "../src/shape";
-import type { FlameGraph, FlameNode } from "../src/server/contract";
+import type { FlameGraph, FlameNode, Frame } from "../src/server/contract";
 
 describe("a click on a frame in torch-tb-profiler", () => {
   it("counts lines from 0: line 0 is the first of the file", () => {
@@ -70,7 +71,8 @@ describe("a key pressed in TensorBoard", () => {
 });
 
 describe("the flame graph", () => {
-  const place = { function: "Net.forward", file: "/p/model.py", line: 42, uri: "file:///p/model.py", currentLine: 44 };
+  const named = { function: "Net.forward", name: "Net.forward", wholeName: "Net.forward" };
+  const place: Frame = { ...named, kind: "line", file: "/p/model.py", line: 42, uri: "file:///p/model.py", currentLine: 44 };
   const node = (frame: number, value: number, self: number, children: FlameNode[] = []): FlameNode => {
     return { frame, value, self, valuePerStep: value / 2, selfPerStep: self / 2, words: `${value / 2} ns`, children };
   };
@@ -83,6 +85,7 @@ describe("the flame graph", () => {
     totalPerStep: 50_000,
     totalWords: "50 µs",
     stepWords: "per step",
+    depth: "kernel",
     frames: [place, { ...place, line: 7, currentLine: null, uri: null }],
     roots: [
       node(0, 99_990, 9, [node(1, 50_000, 50_000)]),
@@ -107,6 +110,58 @@ describe("the flame graph", () => {
     expect(framesOf(twice, { file: "/p/model.py", line: 44 })).toEqual([]);
   });
 
+  const nowhere = { function: "", file: "", line: 0, uri: null, currentLine: null };
+  const module: Frame = { ...nowhere, kind: "module", name: "mlp", wholeName: "h.0.mlp", file: "/env/pack/layers.py", line: 30, uri: "file:///env/pack/layers.py", currentLine: 31 };
+  const library: Frame = { ...module, kind: "library", function: "MLP.forward", name: "MLP.forward", wholeName: "MLP.forward", line: 42, currentLine: 42 };
+  const kernel: Frame = { ...nowhere, kind: "kernel", name: "gemm<float>", wholeName: "void ns::gemm<float>(float*)" };
+  const other: Frame = { ...nowhere, kind: "other", name: "(other)", wholeName: "" };
+  const deep: FlameGraph = {
+    ...graph,
+    frames: [place, { ...place, line: 7 }, module, library, kernel, other],
+    roots: [node(0, 100, 0, [node(1, 40, 0, [node(4, 40, 40)]), node(2, 60, 0, [node(3, 50, 0, [node(4, 50, 50)]), node(5, 10, 10)])])],
+  };
+
+  it("leads from a part to its own file where that is here, else to the line whose work it is", () => {
+    const opens = (of: FlameGraph): number[] => {
+      const walk = (nodes: readonly DrawnNode[]): number[] => nodes.flatMap((one) => [one.opens, ...walk(one.children)]);
+      return walk(drawnTree(of).children);
+    };
+    expect(opens(deep)).toEqual([0, 1, 1, 2, 3, 0, 0]);
+    const elsewhere = deep.frames.map((frame) => ({ ...frame, uri: frame.kind === "line" ? frame.uri : null }));
+    expect(opens({ ...deep, frames: elsewhere })).toEqual([0, 1, 1, 0, 0, 0, 0]);
+    expect(opens({ ...deep, roots: [node(-1, 10, 0, [node(4, 10, 10)])] })).toEqual([-1, -1]);
+  });
+
+  it("says what a part is, with its whole name and its place", () => {
+    const labels = frameLabels(deep).slice(2).map(({ name, place: where }) => [name, where]);
+    expect(labels).toEqual([
+      ["mlp", "module h.0.mlp · /env/pack/layers.py:30"],
+      ["MLP.forward layers.py:42", "library line · /env/pack/layers.py:42"],
+      ["gemm<float>", "kernel void ns::gemm<float>(float*)"],
+      ["(other)", "small parts"],
+    ]);
+  });
+
+  it("marks a line's boxes, not those of library lines", () => {
+    const same = deep.frames.map((frame) => ({ ...frame, file: "/p/model.py" }));
+    expect(framesOf({ ...deep, frames: same }, { file: "/p/model.py", line: 42 })).toEqual([0]);
+  });
+
+  it("gives each kind a colour of its own, the deeper the more of the time is a box's own", () => {
+    expect(new Set(KINDS.map((kind) => kindColour(kind))).size).toBe(KINDS.length);
+    for (const kind of KINDS) {
+      expect(kindColour(kind, 1) === kindColour(kind)).toBe(kind === "other");
+    }
+    const [line] = drawnTree(deep).children;
+    const [called, below] = line?.children ?? [];
+    const whole = 50;
+    // 60 of the line's 100 are its own, in a module; 40 stand in a line that it calls.
+    const colours = [line, called, below, below?.children[0]?.children[0]].map((box) => box && boxColour(box, whole));
+    expect(colours).toEqual([kindColour("line", 1), kindColour("line", 1), kindColour("module", 0), kindColour("kernel", 1)]);
+    expect(line && boxColour({ ...line, children: line.children.map((child) => ({ ...child, kind: "line" })) }, whole)).toBe(kindColour("line", 0));
+    expect(line && boxColour({ ...line, frame: -1 }, whole)).toBe(kindColour("other"));
+  });
+
   it("names its boxes anew when lines have moved", () => {
     const moved = { ...graph, frames: [{ ...place, currentLine: 99 }] };
     const message = { type: "labels", labels: frameLabels(moved) };
@@ -114,11 +169,11 @@ describe("the flame graph", () => {
   });
 
   it("sends what its page reads", () => {
-    const message = { type: "graph", root: drawnTree(graph), metric: "device", metrics: ["device", "cpu"], rank: null, ranks: [0, 1], caption: "", isDevice: true };
+    const message = { type: "graph", root: drawnTree(deep), metric: "device", metrics: ["device", "cpu"], depth: "kernel", depths: ["line", "kernel"], rank: null, ranks: [0, 1], caption: "", isDevice: true };
     expect(read(toPage, message, "message")).toEqual(message);
   });
 
-  it.each([{ type: "open", frame: -1 }, { type: "open", frame: "0" }, { type: "choose", metric: "x", rank: null }, { type: "eval" }])(
+  it.each([{ type: "open", frame: -1 }, { type: "open", frame: "0" }, { type: "choose", metric: "x", rank: null, depth: "line" }, { type: "choose", metric: "cpu", rank: null, depth: "x" }, { type: "eval" }])(
     "takes no other message from its page: %j",
     (message) => expect(readOr(fromPage, message)).toBeUndefined(),
   );

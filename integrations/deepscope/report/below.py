@@ -9,7 +9,7 @@ from typing import Literal
 
 from deepscope.records import Line, Place, Profile
 
-__all__ = ["Node", "below", "fold_alike", "lines_of", "main_branch", "trees"]
+__all__ = ["Node", "below", "fold_alike", "lines_of", "main_branch", "merged_trees", "trees"]
 
 NodeKind = Literal["line", "module", "library", "operator", "kernel", "other"]
 
@@ -57,8 +57,7 @@ def below(profile: Profile, line: int) -> Node:
     else:
         of = profile.lines[line]
         root = Node("line", of.function, of.file, of.line, of.self_device_ns, 0, of.backward_device_ns, of.calls)
-    found = trees(profile, calls)
-    root.children = _merged([child for call in calls for child in found[call]])
+    root.children = merged_trees(profile, calls)
     root.self_device_ns -= sum(child.total_device_ns for child in root.children)
     root.total_device_ns = root.self_device_ns + sum(child.total_device_ns for child in root.children)
     return root
@@ -88,6 +87,11 @@ def _below_library_line(profile: Profile, line: Line) -> Node:
         root.children.append(Node("other", "", "", 0, folded, folded))
         root.children = _merged(root.children)
     return root
+
+
+def merged_trees(profile: Profile, calls: Iterable[int]) -> list[Node]:
+    """The same of all these nodes together: what is of one place is one."""
+    return _merged([child for children in trees(profile, calls).values() for child in children])
 
 
 def trees(profile: Profile, calls: Iterable[int]) -> dict[int, list[Node]]:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from deepscope.records import CallNode, PartKind, Profile
 
-__all__ = ["DEPTHS", "Depth", "Stack", "call_tree", "node_path", "stacks"]
+__all__ = ["DEPTHS", "Depth", "Stack", "call_tree", "node_path", "shown_kinds", "stacks"]
 
 NO_LINE = -1
 
@@ -52,7 +52,7 @@ class Stack(NamedTuple):
 
 def stacks(profile: Profile, depth: Depth = "kernel") -> Iterator[Stack]:
     """All call paths with any time, down to `depth`; what lies deeper is a part of what holds it."""
-    shown = _shown(depth)
+    shown = shown_kinds(depth)
     below: dict[int, list[tuple[list[int], int, int]]] = {}
     paths: list[list[int]] = []
     for part in profile.parts if depth != "line" else []:  # a parent stands before its parts
@@ -74,7 +74,8 @@ def stacks(profile: Profile, depth: Depth = "kernel") -> Iterator[Stack]:
             yield Stack(lines, path, time, back, 0)
 
 
-def _shown(depth: Depth) -> frozenset[PartKind]:
+def shown_kinds(depth: Depth) -> frozenset[PartKind]:
+    """What stands below lines down to `depth`."""
     kinds: dict[Depth, tuple[PartKind, ...]] = {
         "line": (),
         "module": ("module",),

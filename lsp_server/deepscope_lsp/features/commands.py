@@ -37,6 +37,7 @@ from deepscope_lsp.arguments import (
     HideArgument,
     HotLinesArgument,
     HotModulesArgument,
+    LinePathsArgument,
     ListArgument,
     MapFolderArgument,
     PathArgument,
@@ -102,12 +103,15 @@ class Commands:
     async def call_paths(self, argument: CallPathsArgument) -> CallPaths:
         """The call tree with own and total times."""
         project, index = self._shown(argument)
-        return call_paths(index, self._server.session.locate(project), min_share=argument.min_share)
+        return call_paths(
+            index, self._server.session.locate(project), min_share=argument.min_share, depth=argument.depth
+        )
 
-    async def line_paths(self, argument: RecordedPlaceArgument) -> LinePaths:
-        """Who calls a line and what it calls, on all paths."""
+    async def line_paths(self, argument: LinePathsArgument) -> LinePaths:
+        """Who calls a line, what it calls and what its work is made of, on all paths."""
         project, index = self._shown(argument)
-        return line_paths(index, self._server.session.locate(project), argument.file, argument.line)
+        locate = self._server.session.locate(project)
+        return line_paths(index, locate, argument.file, argument.line, depth=argument.depth)
 
     async def flamegraph(self, argument: FlameArgument) -> FlameGraph:
         """Frames and the tree of their times."""
@@ -115,7 +119,9 @@ class Commands:
         rank, locate = argument.rank, self._server.session.locate(project)
         if rank is not None and index.profile.trace.ranks != [rank]:
             index = await self._of_rank(project, index, rank)
-        return flame_graph(index, locate, metric=argument.metric, rank=rank, min_share=argument.min_share)
+        return flame_graph(
+            index, locate, metric=argument.metric, rank=rank, min_share=argument.min_share, depth=argument.depth
+        )
 
     async def modules(self, argument: HotModulesArgument) -> HotModules:
         """The modules with the most device time."""

@@ -8,6 +8,10 @@ import { PROGRAM } from "./recorded";
 import { OUTPUT } from "./surroundings";
 import { ATTEMPT_MS, attempts, WAIT_MS } from "./waits";
 
+export interface OpenOptions extends EditorOptions {
+  readonly viewport?: { readonly width: number; readonly height: number };
+}
+
 export class Workbench {
   /** Those that are open now. */
   static readonly opened = new Set<Workbench>();
@@ -18,7 +22,7 @@ export class Workbench {
     readonly page: Page,
   ) {}
 
-  static async open(options: EditorOptions & { readonly viewport?: { readonly width: number; readonly height: number } }): Promise<Workbench> {
+  static async open(options: OpenOptions): Promise<Workbench> {
     const editor = await Editor.start(options);
     let browser: Browser | undefined;
     try {
@@ -46,7 +50,7 @@ export class Workbench {
   }
 
   /** The same with the recorded program in front and its trace shown. */
-  static async openProgram(options: EditorOptions): Promise<Workbench> {
+  static async openProgram(options: OpenOptions): Promise<Workbench> {
     const bench = await Workbench.open(options);
     await bench.openFile(PROGRAM);
     await bench.traceShown();

@@ -1,15 +1,18 @@
 /** What the flame graph's page and the extension say to each other. */
 
 import { finite, flag, list, literal, natural, nullable, object, text, union, type Reader } from "../shape";
-import { flameMetric } from "../server/contract";
+import { depth, flameMetric, frameKind, type FrameKind } from "../server/contract";
 
 /** What a frame's boxes are called. */
 const frameLabel = object({ name: text, place: text });
 export type FrameLabel = ReturnType<typeof frameLabel>;
 
-/** A node as it is drawn; `frame` says to the extension which line it is, -1 for none. */
+/** A node as it is drawn; `frame` says to the extension what it is, -1 for no line. */
 export interface DrawnNode extends FrameLabel {
   readonly frame: number;
+  readonly kind: FrameKind;
+  /** The frame that a click goes to: of a part without a file that is here the line whose work it is. */
+  readonly opens: number;
   readonly value: number;
   readonly self: number;
   /** Its times, as the server words them. */
@@ -17,7 +20,17 @@ export interface DrawnNode extends FrameLabel {
   readonly children: readonly DrawnNode[];
 }
 const drawnNode: Reader<DrawnNode> = (value, at) =>
-  object({ name: text, place: text, frame: finite, value: finite, self: finite, words: text, children: list(drawnNode) })(value, at);
+  object({
+    name: text,
+    place: text,
+    frame: finite,
+    kind: frameKind,
+    opens: finite,
+    value: finite,
+    self: finite,
+    words: text,
+    children: list(drawnNode),
+  })(value, at);
 
 /** From the extension to its page. */
 export const toPage = union({
@@ -26,6 +39,8 @@ export const toPage = union({
     root: drawnNode,
     metric: flameMetric,
     metrics: list(flameMetric),
+    depth,
+    depths: list(depth),
     rank: nullable(natural),
     ranks: list(natural),
     caption: text,
@@ -43,6 +58,6 @@ export type ToPage = ReturnType<typeof toPage>;
 export const fromPage = union({
   ready: object({ type: literal("ready") }),
   open: object({ type: literal("open"), frame: natural }),
-  choose: object({ type: literal("choose"), metric: flameMetric, rank: nullable(natural) }),
+  choose: object({ type: literal("choose"), metric: flameMetric, rank: nullable(natural), depth }),
 });
 export type FromPage = ReturnType<typeof fromPage>;

@@ -3,9 +3,10 @@
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 import type { Jumps } from "../jumps";
-import type { FlameGraph, FlameMetric, RecordedLine } from "../server/contract";
+import type { Depth, FlameGraph, FlameMetric, RecordedLine } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
+import { DEPTHS, keptDepth } from "../depths";
 import { readOr } from "../shape";
 import { page } from "../page";
 import { drawnTree, frameLabels, framesOf } from "./drawn";
@@ -13,16 +14,21 @@ import { fromPage, type FromPage, type ToPage } from "./messages";
 
 const BODY = `<header>
 <label>Metric <select id="metric"></select></label>
+<label>Down to <select id="depth"></select></label>
 <label id="rankLabel">Rank <select id="rank"></select></label>
 <input id="search" type="search" placeholder="Search functions and files" aria-label="Search">
 <button id="reset" type="button">Reset Zoom</button>
 <span id="caption"></span>
 </header>
+<ul id="legend" aria-label="Colours"></ul>
 <main id="chart" role="img" aria-label="Flame graph"></main>
 <p id="details" aria-live="polite"></p>`;
 
 /** Narrower than this of the whole, a box cannot be seen, and a large tree would take long to draw. */
 const SMALLEST_SHARE = 0.0005;
+
+const STATE_DEPTH = "deepscope.flameGraph.depth";
+const DEFAULT_DEPTH: Depth = "kernel";
 
 export class FlamePanel implements vscode.Disposable {
   private panel: vscode.WebviewPanel | undefined;
@@ -35,6 +41,7 @@ export class FlamePanel implements vscode.Disposable {
 
   constructor(
     private readonly extensionUri: vscode.Uri,
+    private readonly state: vscode.Memento,
     private readonly session: Session,
     private readonly requests: Requests,
     private readonly jumps: Jumps,
@@ -65,7 +72,7 @@ export class FlamePanel implements vscode.Disposable {
     const generation = (this.generation += 1);
     let graph: FlameGraph;
     try {
-      graph = await this.requests.flameGraph(this.metric, this.rank, SMALLEST_SHARE);
+      graph = await this.ask();
     } catch (error) {
       this.log.error(`flame graph: ${String(error)}`);
       this.post({ type: "empty", message: error instanceof Error ? error.message : String(error) });
@@ -80,6 +87,8 @@ export class FlamePanel implements vscode.Disposable {
       root: drawnTree(graph),
       metric: this.metric,
       metrics: ["device", "backward", "cpu"],
+      depth: graph.depth,
+      depths: [...DEPTHS],
       rank: this.rank,
       ranks: [...trace.ranks],
       caption: [`${graph.totalWords} ${graph.stepWords}, ${trace.stepsWords}`, this.session.status?.stepTimeWords ?? ""]
@@ -100,7 +109,7 @@ export class FlamePanel implements vscode.Disposable {
     if (graph === undefined || !this.isReady || this.session.status?.trace == null) {
       return;
     }
-    const now = await this.requests.flameGraph(this.metric, this.rank, SMALLEST_SHARE).catch(() => undefined);
+    const now = await this.ask().catch(() => undefined);
     const isSame = now !== undefined && generation === this.generation && now.total === graph.total && now.frames.length === graph.frames.length;
     if (isSame) {
       this.graph = now;
@@ -152,6 +161,7 @@ export class FlamePanel implements vscode.Disposable {
         break;
       case "choose":
         [this.metric, this.rank] = [message.metric, message.rank];
+        await this.state.update(STATE_DEPTH, message.depth);
         await this.refresh();
         break;
       case "open":
@@ -165,6 +175,14 @@ export class FlamePanel implements vscode.Disposable {
     if (line !== undefined) {
       await this.jumps.open(line, { viewColumn: besideOf(this.panel) });
     }
+  }
+
+  private ask(): Promise<FlameGraph> {
+    return this.requests.flameGraph({ metric: this.metric, rank: this.rank, depth: this.depth, minShare: SMALLEST_SHARE });
+  }
+
+  private get depth(): Depth {
+    return keptDepth(this.state.get(STATE_DEPTH), DEFAULT_DEPTH);
   }
 
   private post(message: ToPage): void {

@@ -19,6 +19,9 @@ function command<Argument, Answer>(name: string, answer: Reader<Answer>): Comman
   return { name, answer };
 }
 
+export const depth = oneOf("line", "module", "library", "operator", "kernel");
+export type Depth = ReturnType<typeof depth>;
+
 /** What the main number is: the device's time, or the operators' own time on the CPU where no device did any work. */
 export const metric = oneOf("device", "cpu_self");
 export type Metric = ReturnType<typeof metric>;
@@ -29,6 +32,10 @@ export type HotMetric = ReturnType<typeof hotMetric>;
 
 export const flameMetric = oneOf("device", "backward", "cpu");
 export type FlameMetric = ReturnType<typeof flameMetric>;
+
+/** A line of the user's, or what its work is made of; `other` is what is too small to be told apart. */
+export const frameKind = oneOf("line", "module", "library", "operator", "kernel", "other");
+export type FrameKind = ReturnType<typeof frameKind>;
 
 export const state = oneOf("none", "loading", "ready", "error");
 export type State = ReturnType<typeof state>;
@@ -51,14 +58,18 @@ export interface CallPathsArgument {
   /** URI of a workspace folder. */
   readonly root?: string | null;
   readonly minShare?: number;
+  /** How far below the lines. */
+  readonly depth?: Depth;
 }
 
-/** `deepscope.locate` and `linePaths`: a line as recorded. */
-export interface RecordedPlaceArgument {
+/** `deepscope.linePaths`: the same. */
+export interface LinePathsArgument {
   /** URI of a workspace folder. */
   readonly root?: string | null;
   readonly file: string;
   readonly line: number;
+  /** How far below the lines. */
+  readonly depth?: Depth;
 }
 
 /** `deepscope.flamegraph`; nodes below `minShare` of the whole are left out. */
@@ -69,6 +80,8 @@ export interface FlameArgument {
   /** One rank alone; null for all together. */
   readonly rank?: number | null;
   readonly minShare?: number;
+  /** How far below the lines. */
+  readonly depth?: Depth;
 }
 
 /** `deepscope.modules`. */
@@ -90,6 +103,14 @@ export interface ResolveArgument {
   readonly root?: string | null;
   readonly path: string;
   readonly line?: number;
+}
+
+/** `deepscope.locate`: a line as recorded. */
+export interface RecordedPlaceArgument {
+  /** URI of a workspace folder. */
+  readonly root?: string | null;
+  readonly file: string;
+  readonly line: number;
 }
 
 /** `deepscope.recordedLine`: a line of an open document as it is now. */
@@ -396,7 +417,7 @@ export const hotLines: Reader<HotLines> = object({
   vanishedWords: text,
 });
 
-/** A node of the call tree; equal lines under one parent are one node. */
+/** A node of the call tree; what is the same under one parent is one node. */
 export interface CallPath {
   readonly function: string;
   /** As recorded; "" for work that reached no line. */
@@ -407,9 +428,17 @@ export interface CallPath {
   readonly uri: string | null;
   /** At the moment of the answer. */
   readonly currentLine: number | null;
+  readonly kind: FrameKind;
+  /** To be shown below what holds it: a line's function, of a module below another one the rest of its path. */
+  readonly name: string;
+  /** As recorded. */
+  readonly wholeName: string;
   readonly selfNs: number;
   readonly totalNs: number;
   readonly totalCpuNs: number;
+  readonly totalBackwardNs: number;
+  /** Of what is below a line; 0 for a line. */
+  readonly calls: number;
   readonly share: number;
   readonly children: readonly CallPath[];
 }
@@ -419,9 +448,14 @@ export const callPath: Reader<CallPath> = object({
   line: natural,
   uri: nullable(text),
   currentLine: nullable(natural),
+  kind: frameKind,
+  name: text,
+  wholeName: text,
   selfNs: finite,
   totalNs: finite,
   totalCpuNs: finite,
+  totalBackwardNs: finite,
+  calls: finite,
   share: finite,
   children: list((value, at) => callPath(value, at)),
 });
@@ -456,7 +490,7 @@ export const place: Reader<Place> = object({
   currentLine: nullable(natural),
 });
 
-/** A line in a chain of calls; `children` are its callers or its callees, the largest time first. */
+/** A line in a chain of calls, or a part of its work; `children` are its callers or what is below, largest first. */
 export interface LinePath {
   readonly function: string;
   /** As recorded; "" for work that reached no line. */
@@ -467,9 +501,16 @@ export interface LinePath {
   readonly uri: string | null;
   /** At the moment of the answer. */
   readonly currentLine: number | null;
+  readonly kind: FrameKind;
+  /** To be shown below what holds it: a line's function, of a module below another one the rest of its path. */
+  readonly name: string;
+  /** As recorded. */
+  readonly wholeName: string;
   /** Of a caller: the time of the line asked for on the paths through this one. Of a callee: its own total. */
   readonly ns: number;
   readonly timeWords: string;
+  /** Of what is below: `own 2 ms, backward 1 ms, 12 calls`, those that are not 0. */
+  readonly detailWords: string;
   readonly children: readonly LinePath[];
 }
 export const linePath: Reader<LinePath> = object({
@@ -478,12 +519,16 @@ export const linePath: Reader<LinePath> = object({
   line: natural,
   uri: nullable(text),
   currentLine: nullable(natural),
+  kind: frameKind,
+  name: text,
+  wholeName: text,
   ns: finite,
   timeWords: text,
+  detailWords: text,
   children: list((value, at) => linePath(value, at)),
 });
 
-/** Answer of `deepscope.linePaths`: who calls a line and what it calls. */
+/** Answer of `deepscope.linePaths`: who calls a line, what it calls, and what its own work is made of. */
 export interface LinePaths {
   /** Null for a line that is on no path. */
   readonly line: Place | null;
@@ -498,15 +543,47 @@ export const linePaths: Reader<LinePaths> = object({
   callees: list(linePath),
 });
 
+/**
+ * A line on a call path, or a part of its work.
+ *
+ * The file of a module is that of its class. Operators and kernels have none.
+ */
+export interface Frame {
+  readonly function: string;
+  /** As recorded; "" for work that reached no line. */
+  readonly file: string;
+  /** As recorded; 0 where it is not known. */
+  readonly line: number;
+  /** Null where the file is not on this machine. */
+  readonly uri: string | null;
+  /** At the moment of the answer. */
+  readonly currentLine: number | null;
+  readonly kind: FrameKind;
+  /** To be shown below what holds it: a line's function, of a module below another one the rest of its path. */
+  readonly name: string;
+  /** As recorded. */
+  readonly wholeName: string;
+}
+export const frame: Reader<Frame> = object({
+  function: text,
+  file: text,
+  line: natural,
+  uri: nullable(text),
+  currentLine: nullable(natural),
+  kind: frameKind,
+  name: text,
+  wholeName: text,
+});
+
 /** A box of a flame graph. */
 export interface FlameNode {
-  /** Index of its line; -1 for work that reached no line. */
+  /** Index into the graph's `frames`; -1 for work that reached no line. */
   readonly frame: number;
   readonly value: number;
   readonly self: number;
   readonly valuePerStep: number;
   readonly selfPerStep: number;
-  /** Time of a step, its share, and the own part: `12.4 ms · 38 %, own 2.00 ms`. */
+  /** Time of a step, its share, and what is known besides: `12.4 ms · 38 %, own 2 ms, backward 1 ms, 12 calls`. */
   readonly words: string;
   readonly children: readonly FlameNode[];
 }
@@ -531,7 +608,9 @@ export interface FlameGraph {
   readonly totalPerStep: number;
   readonly totalWords: string;
   readonly stepWords: string;
-  readonly frames: readonly Place[];
+  readonly depth: Depth;
+  /** All lines of the profile in its order, behind them what is below them in this graph. */
+  readonly frames: readonly Frame[];
   readonly roots: readonly FlameNode[];
 }
 export const flameGraph: Reader<FlameGraph> = object({
@@ -543,7 +622,8 @@ export const flameGraph: Reader<FlameGraph> = object({
   totalPerStep: finite,
   totalWords: text,
   stepWords: text,
-  frames: list(place),
+  depth: depth,
+  frames: list(frame),
   roots: list(flameNode),
 });
 
@@ -816,8 +896,8 @@ export const commands = {
   hotLines: command<HotLinesArgument, HotLines>("deepscope.hotLines", hotLines),
   /** The call tree with own and total times. */
   callPaths: command<CallPathsArgument, CallPaths>("deepscope.callPaths", callPaths),
-  /** Who calls a line and what it calls, on all paths. */
-  linePaths: command<RecordedPlaceArgument, LinePaths>("deepscope.linePaths", linePaths),
+  /** Who calls a line, what it calls and what its work is made of, on all paths. */
+  linePaths: command<LinePathsArgument, LinePaths>("deepscope.linePaths", linePaths),
   /** Frames and the tree of their times. */
   flamegraph: command<FlameArgument, FlameGraph>("deepscope.flamegraph", flameGraph),
   /** The modules with the most device time. */

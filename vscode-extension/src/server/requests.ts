@@ -31,8 +31,8 @@ export class Requests {
     return this.askHere(commands.modules, { limit: LINES_LIMIT });
   }
 
-  linePaths({ file, line }: contract.RecordedLine): Promise<contract.LinePaths> {
-    return this.askHere(commands.linePaths, { file, line });
+  linePaths({ file, line }: contract.RecordedLine, depth: contract.Depth): Promise<contract.LinePaths> {
+    return this.askHere(commands.linePaths, { file, line, depth });
   }
 
   callers(place: { file: string; line: number } | { uri: string; line: number }): Promise<readonly contract.Caller[]> {
@@ -40,8 +40,8 @@ export class Requests {
   }
 
   /** Boxes below `minShare` of the whole are left out. */
-  flameGraph(metric: contract.FlameMetric, rank: number | null, minShare: number): Promise<contract.FlameGraph> {
-    return this.askHere(commands.flamegraph, { metric, rank, minShare });
+  flameGraph(asked: contract.FlameArgument & { readonly minShare: number }): Promise<contract.FlameGraph> {
+    return this.askHere(commands.flamegraph, asked);
   }
 
   annotations(uri: string): Promise<readonly contract.AnnotatedLine[]> {

@@ -1,14 +1,16 @@
-/** The Call Paths view: callers above and callees below the line that was chosen. */
+/** The Call Paths view: callers above and callees below the line that was chosen, and what its work is made of. */
 
 import * as vscode from "vscode";
+import { DEPTH_WORDS, DEPTHS, keptDepth } from "../depths";
 import { cursorPlace } from "../places";
 import { recordedAt } from "../recordedTexts";
-import type { LinePaths, RecordedLine } from "../server/contract";
+import type { Depth, LinePaths, RecordedLine } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
-import { pathRows, type PathRow } from "./callPathRows";
+import { describedPath, iconOf, opensPart, pathRows, toldPath, type PathRow } from "./callPathRows";
 import { dim } from "./elsewhere";
-import { placeName, shortPlace } from "./placeNames";
+import { pick } from "./picks";
+import { placeName } from "./placeNames";
 
 interface Section {
   readonly section: "callers" | "callees";
@@ -16,6 +18,9 @@ interface Section {
 type Node = Section | PathRow;
 
 const CURSOR_DELAY_MS = 250;
+const STATE_DEPTH = "deepscope.callPaths.depth";
+/** Kernels' names are long for a side bar. */
+const DEFAULT_DEPTH: Depth = "operator";
 
 export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<undefined>();
@@ -24,11 +29,14 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
   private paths: LinePaths | undefined;
   /** The line that is shown, as it was recorded: edits do not change it. */
   private line: RecordedLine | undefined;
+  /** The cursor went from a row into code that was not measured: what is shown stays until it is at a measured line. */
+  private isHeld = false;
   private generation = 0;
   private timer: NodeJS.Timeout | undefined;
   private readonly subscriptions: vscode.Disposable[];
 
   constructor(
+    private readonly state: vscode.Memento,
     private readonly session: Session,
     private readonly requests: Requests,
     private readonly log: vscode.LogOutputChannel,
@@ -48,6 +56,7 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
   /** Shows a line's callers and callees; nothing where it has none. */
   async show(line: RecordedLine | undefined): Promise<void> {
     const generation = (this.generation += 1);
+    this.isHeld &&= line === this.line;
     this.line = line;
     if (line === undefined || this.session.status?.trace == null || !this.view.visible) {
       this.draw(undefined, "");
@@ -55,7 +64,7 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
     }
     let paths: LinePaths;
     try {
-      paths = await this.requests.linePaths(line);
+      paths = await this.requests.linePaths(line, this.depth);
     } catch (error) {
       this.log.error(`Call Paths: ${String(error)}`);
       return;
@@ -73,12 +82,29 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
     await this.show(line);
   }
 
+  /** Keeps what is shown while code is opened that a row stands for and that was not measured. */
+  hold(): void {
+    this.isHeld = true;
+  }
+
+  async chooseDepth(): Promise<void> {
+    const chosen = await pick(DEPTHS, DEPTH_WORDS, this.depth, "Show call paths down to");
+    if (chosen !== undefined) {
+      await this.state.update(STATE_DEPTH, chosen);
+      this.refresh();
+    }
+  }
+
   getChildren(node?: Node): Node[] {
     if (node === undefined) {
       const sections: Section[] = [{ section: "callers" }, { section: "callees" }];
       return sections.filter(({ section }) => (this.paths?.[section].length ?? 0) > 0);
     }
-    return "section" in node ? pathRows(this.paths?.[node.section] ?? [], node.section) : [...node.children];
+    if (!("section" in node)) {
+      return [...node.children];
+    }
+    const owner = node.section === "callees" ? (this.paths?.line ?? undefined) : undefined;
+    return pathRows(this.paths?.[node.section] ?? [], node.section, owner && { file: owner.file, line: owner.line });
   }
 
   getTreeItem(node: Node): vscode.TreeItem {
@@ -89,18 +115,21 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
       return item;
     }
     const { path } = node;
-    const collapsed = vscode.TreeItemCollapsibleState;
-    const item = new vscode.TreeItem(path.function, node.children.length > 0 ? collapsed.Expanded : collapsed.None);
+    const states = vscode.TreeItemCollapsibleState;
+    const state = node.children.length === 0 ? states.None : node.isOpen ? states.Expanded : states.Collapsed;
+    const item = new vscode.TreeItem(path.name, state);
+    const told = toldPath(node, this.paths?.stepWords ?? "");
     item.id = node.id;
-    item.description = `${path.timeWords}  ${shortPlace(placeName(path))}`;
-    const place = `${path.function} — ${path.file}:${path.currentLine ?? path.line}`;
-    item.tooltip = new vscode.MarkdownString().appendText(`${place}\n\n${path.timeWords} ${this.paths?.stepWords ?? ""}`);
-    item.contextValue = "line";
-    if (path.uri === null) {
+    item.description = describedPath(node);
+    item.iconPath = new vscode.ThemeIcon(iconOf(node));
+    item.tooltip = new vscode.MarkdownString().appendText(told.join("\n\n"));
+    item.accessibilityInformation = { label: told.join(", ") };
+    item.contextValue = path.kind === "line" ? "line" : "part";
+    if (path.kind === "line" && path.uri === null) {
       dim(item);
     }
-    if (path.line > 0) {
-      item.command = { command: "deepscope.open", title: "Open", arguments: [{ line: path }] };
+    if (node.opens !== undefined) {
+      item.command = { command: "deepscope.open", title: "Open", arguments: [{ line: node.opens, isPart: opensPart(node) }] };
     }
     return item;
   }
@@ -121,10 +150,22 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
       return;
     }
     const line = await recordedAt(place, this.requests).catch(() => undefined);
+    if (this.isHeld && (line === undefined || !(await this.isOnPath(line)))) {
+      return;
+    }
     const isSame = line?.file === this.line?.file && line?.line === this.line?.line && this.paths !== undefined;
     if (!isSame) {
       await this.show(line);
     }
+  }
+
+  private async isOnPath(line: RecordedLine): Promise<boolean> {
+    const paths = await this.requests.linePaths(line, this.depth).catch(() => undefined);
+    return paths !== undefined && paths.callers.length + paths.callees.length > 0;
+  }
+
+  private get depth(): Depth {
+    return keptDepth(this.state.get(STATE_DEPTH), DEFAULT_DEPTH);
   }
 
   private draw(paths: LinePaths | undefined, description: string): void {

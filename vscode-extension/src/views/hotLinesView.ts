@@ -8,6 +8,7 @@ import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { copyText, describedRow, GROUPS, lineRows, METRICS, moduleRows, type GroupBy, type Row, vanishedRows, wholeRow } from "./hotLinesRows";
 import { dim } from "./elsewhere";
+import { pick } from "./picks";
 import { goneTooltip, lineTooltip } from "./tooltips";
 
 const STATE_BY = "deepscope.hotLines.by";
@@ -192,14 +193,4 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
 function icon(row: Row, by: GroupBy): vscode.ThemeIcon {
   const name = row.gone !== undefined || row.id === "gone" ? "check" : row.line !== undefined ? "flame" : by === "file" ? "file-code" : by === "module" ? "symbol-class" : "symbol-method";
   return new vscode.ThemeIcon(name, new vscode.ThemeColor(`deepscope.heat${levelOf(row.share)}`));
-}
-
-async function pick<T extends string>(
-  values: readonly T[],
-  words: Readonly<Record<T, string>>,
-  current: T,
-  title: string,
-): Promise<T | undefined> {
-  const items = values.map((value) => ({ label: words[value], description: value === current ? "current" : "", value }));
-  return (await vscode.window.showQuickPick(items, { title }))?.value;
 }

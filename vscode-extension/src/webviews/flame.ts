@@ -2,6 +2,8 @@
 
 import { select } from "d3-selection";
 import flamegraph, { type FlameGraph, type PlacedNode } from "d3-flame-graph";
+import { DEPTH_WORDS, KIND_WORDS } from "../depths";
+import { boxColour, KINDS, kindColour } from "../flame/colours";
 import { toPage, type DrawnNode, type FrameLabel, type FromPage, type ToPage } from "../flame/messages";
 import { sumWords } from "../flame/sums";
 import { readOr } from "../shape";
@@ -9,7 +11,7 @@ import "./flame.css";
 
 type Graph = Extract<ToPage, { type: "graph" }>;
 /** The chart's own copy of a node, whose name follows the edits of its file. */
-interface Box extends FrameLabel, Pick<DrawnNode, "frame" | "value" | "self" | "words"> {
+interface Box extends FrameLabel, Pick<DrawnNode, "frame" | "kind" | "opens" | "value" | "self" | "words"> {
   name: string;
   place: string;
   readonly children: readonly Box[];
@@ -17,12 +19,15 @@ interface Box extends FrameLabel, Pick<DrawnNode, "frame" | "value" | "self" | "
 
 const METRIC_WORDS = { device: "Device time", backward: "Backward", cpu: "CPU time" } as const;
 const RESIZE_DELAY_MS = 100;
+const MARKED = "#c586ff";
 
 const vscode = acquireVsCodeApi();
 const chartElement = element("chart", HTMLElement);
 const details = element("details", HTMLElement);
 const metric = element("metric", HTMLSelectElement);
+const depth = element("depth", HTMLSelectElement);
 const rank = element("rank", HTMLSelectElement);
+const legend = element("legend", HTMLUListElement);
 const search = element("search", HTMLInputElement);
 
 let graph: Graph | undefined;
@@ -63,11 +68,12 @@ window.addEventListener("resize", () => {
 });
 search.addEventListener("input", find);
 element("reset", HTMLButtonElement).addEventListener("click", () => chart?.resetZoom());
-for (const choice of [metric, rank]) {
+for (const choice of [metric, depth, rank]) {
   choice.addEventListener("change", () => {
     const chosen = graph?.metrics.find((one) => one === metric.value);
-    if (chosen !== undefined) {
-      post({ type: "choose", metric: chosen, rank: rank.value === "" ? null : Number(rank.value) });
+    const down = graph?.depths.find((one) => one === depth.value);
+    if (chosen !== undefined && down !== undefined) {
+      post({ type: "choose", metric: chosen, rank: rank.value === "" ? null : Number(rank.value), depth: down });
     }
   });
 }
@@ -83,15 +89,15 @@ function draw({ root }: Graph): void {
     .inverted(true)
     .sort((one, other) => other.data.value - one.data.value)
     .setLabelHandler((node) => label(node.data))
-    .setColorMapper((node) => colour(node, root))
+    .setColorMapper((node) => (node.highlight === true ? MARKED : boxColour(node.data, root.value)))
     .setSearchMatch((node, term) => `${node.data.name} ${node.data.place}`.toLowerCase().includes(term.toLowerCase()))
     .setSearchHandler((found) => {
       details.textContent = `${found.length} frames, ${sumOf(found, root)}`;
     })
     .setDetailsElement(details)
     .onClick((node) => {
-      if (!isZooming && node.data.frame >= 0) {
-        post({ type: "open", frame: node.data.frame });
+      if (!isZooming && node.data.opens >= 0) {
+        post({ type: "open", frame: node.data.opens });
       }
     });
   // The library writes into its data: it gets a copy.
@@ -178,19 +184,11 @@ function label({ name, words, place }: Omit<DrawnNode, "children">): string {
   return [name, words, place].filter((part) => part !== "").join(" · ");
 }
 
-/** From yellow to red with the frame's own share; grey where there is no line to go to. */
-function colour(node: PlacedNode<Box>, root: DrawnNode): string {
-  if (node.highlight === true) {
-    return "#c586ff";
-  }
-  if (node.data.frame < 0) {
-    return "#b8b8b8";
-  }
-  const own = root.value > 0 ? Math.min(1, (3 * node.data.self) / root.value) : 0;
-  return `hsl(${Math.round(48 - 40 * own)} 90% ${Math.round(68 - 8 * own)}%)`;
-}
-
 function showChoices(shown: Graph): void {
+  fill(depth, shown.depths.map((one) => ({ value: one, words: DEPTH_WORDS[one] })), shown.depth);
+  depth.disabled = shown.metric === "cpu";
+  depth.title = depth.disabled ? "The CPU's time is known of lines, not of what is below them" : "";
+  showLegend(shown.root);
   fill(metric, shown.metrics.map((one) => ({ value: one, words: wordsOf(one, shown.isDevice) })), shown.metric);
   const ranks = shown.ranks.map((one) => ({ value: String(one), words: String(one) }));
   fill(rank, [{ value: "", words: "all" }, ...ranks], shown.rank === null ? "" : String(shown.rank));
@@ -201,6 +199,27 @@ function showChoices(shown: Graph): void {
 /** Without device work the operators' own time on the CPU stands in for it. */
 function wordsOf(one: Graph["metric"], isDevice: boolean): string {
   return one === "device" && !isDevice ? "Operators' CPU time (no device in this trace)" : METRIC_WORDS[one];
+}
+
+/** Which colour is what, where there is more than lines. */
+function showLegend(root: DrawnNode): void {
+  const kinds = new Set<DrawnNode["kind"]>();
+  const collect = (nodes: readonly DrawnNode[]): void => {
+    for (const node of nodes) {
+      kinds.add(node.kind);
+      collect(node.children);
+    }
+  };
+  collect(root.children);
+  const shown = kinds.size > 1 ? KINDS.filter((kind) => kinds.has(kind)) : [];
+  legend.replaceChildren(
+    ...shown.map((kind) => {
+      const [entry, swatch] = [document.createElement("li"), document.createElement("span")];
+      swatch.style.backgroundColor = kindColour(kind);
+      entry.append(swatch, KIND_WORDS[kind]);
+      return entry;
+    }),
+  );
 }
 
 function fill(choice: HTMLSelectElement, options: readonly { value: string; words: string }[], chosen: string): void {

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from deepscope.records import Line
-from deepscope.report.paths import call_tree
+from deepscope.report.paths import Depth
 from deepscope_lsp.answers import CallPath, CallPaths, LinePath, LinePaths, Place
-from deepscope_lsp.engine.places import Locate, place_fields
+from deepscope_lsp.engine.answering.frames import Modules, detail_words, frame_fields, frame_line, modules_with
+from deepscope_lsp.engine.places import Locate, PlaceFields
 from deepscope_lsp.engine.profile.call_tree import JoinedNode, joined_calls
-from deepscope_lsp.engine.profile.profile_index import NO_LINE, ProfileIndex
+from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.wording import quantities
 
-__all__ = ["NO_LINE_PLACE", "call_paths", "line_paths"]
+__all__ = ["call_paths", "line_paths"]
 
-NO_LINE_PLACE = Line(file="", line=0, function="(no user line)", exact=False)
 DEPTH_LIMIT = 100
 """Recursion and broken traces may nest deeply; nobody reads so far down."""
 
@@ -23,44 +22,81 @@ Chain = tuple[tuple[JoinedNode, ...], JoinedNode]
 """The nodes above the line that is asked for, outermost first, and the one whose time is counted."""
 
 
-def call_paths(index: ProfileIndex, locate: Locate, *, min_share: float = 0.001) -> CallPaths:
-    """The call tree, equal lines under one parent joined, the largest total first; below `min_share` left out."""
+def call_paths(index: ProfileIndex, locate: Locate, *, min_share: float = 0.001, depth: Depth = "line") -> CallPaths:
+    """The call tree, what is the same under one parent joined, the largest total first.
 
-    def path(node: JoinedNode) -> CallPath:
+    Args:
+        index: a profile.
+        locate: where lines are here.
+        min_share: nodes with less of the busy time are left out.
+        depth: how far below the lines.
+    """
+
+    def path(node: JoinedNode, modules: Modules) -> CallPath:
+        below = modules_with(index, node.frame, modules)
         return CallPath(
-            **place_fields(_line(index, node), locate),
+            **frame_fields(index, node.frame, locate, modules),
             self_ns=node.self_ns,
             total_ns=node.total_ns,
             total_cpu_ns=node.total_cpu_ns,
+            total_backward_ns=node.total_backward_ns,
+            calls=node.calls,
             share=index.scales.share(node.total_ns),
-            children=[path(child) for child in node.children],
+            children=[path(child, below) for child in node.children],
         )
 
-    roots = joined_calls(call_tree(index.profile), min_share * index.scales.busy_ns)
-    return CallPaths(metric=index.profile.metric, roots=[path(root) for root in roots])
+    roots = joined_calls(index.opened_tree(depth), min_share * index.scales.busy_ns)
+    return CallPaths(metric=index.profile.metric, roots=[path(root, ()) for root in roots])
 
 
-def line_paths(index: ProfileIndex, locate: Locate, file: str, line: int) -> LinePaths:
-    """The chains of calls above a line and the trees below it; recursion is counted once."""
-    chains = list(_chains(index, index.joined_calls, (file, line), ()))
+def line_paths(index: ProfileIndex, locate: Locate, file: str, line: int, *, depth: Depth = "line") -> LinePaths:
+    """The chains of calls above a line and the trees below it, down to `depth`; recursion is counted once.
+
+    A line of a library that was recorded has the user's lines, modules and other lines of libraries above it.
+    """
+    is_library = all((one.file, one.line) != (file, line) for one in index.profile.lines)
+    if is_library and depth in {"line", "module"}:
+        depth = "library"
+    wanted = _frames_at(index, file, line)
+    chains = list(_chains(index.joined_calls(depth), wanted, ())) if wanted else []
     maker = _LinePaths(index, locate)
     return LinePaths(
-        line=Place(**place_fields(_line(index, chains[0][1]), locate)) if chains else None,
+        line=Place(**_place_fields(index, chains[0][1].frame, locate)) if chains else None,
         step_words=index.scales.step_words,
         callers=maker.callers(chains),
-        callees=maker.callees([child for _, node in chains for child in node.children], 0),
+        callees=maker.callees([child for _, node in chains for child in node.children], (), 0),
     )
 
 
-def _chains(
-    index: ProfileIndex, nodes: Iterable[JoinedNode], wanted: tuple[str, int], above: tuple[JoinedNode, ...]
-) -> Iterable[Chain]:
+def _frames_at(index: ProfileIndex, file: str, line: int) -> set[int]:
+    """The frames of a line: its records, or its places in libraries."""
+    profile = index.profile
+    records = {number for number, one in enumerate(profile.lines) if (one.file, one.line) == (file, line)}
+    first = len(profile.lines)
+    places = enumerate(profile.places, first)
+    return records or {
+        number for number, one in places if one.kind == "library" and (one.file, one.line) == (file, line)
+    }
+
+
+def _place_fields(index: ProfileIndex, frame: int, locate: Locate) -> PlaceFields:
+    fields = frame_fields(index, frame, locate)
+    return PlaceFields(
+        function=fields["function"],
+        file=fields["file"],
+        line=fields["line"],
+        uri=fields["uri"],
+        current_line=fields["current_line"],
+    )
+
+
+def _chains(nodes: Iterable[JoinedNode], wanted: set[int], above: tuple[JoinedNode, ...]) -> Iterable[Chain]:
     for node in nodes:
         # The outermost occurrence has the time of those below it.
-        if _key(index, node) == wanted:
+        if node.frame in wanted:
             yield above, node
         elif len(above) < DEPTH_LIMIT:
-            yield from _chains(index, node.children, wanted, (*above, node))
+            yield from _chains(node.children, wanted, (*above, node))
 
 
 class _LinePaths:
@@ -72,44 +108,47 @@ class _LinePaths:
 
     def callers(self, chains: Sequence[Chain]) -> list[LinePath]:
         """Who calls what the chains end with."""
-        groups: dict[tuple[str, int], list[Chain]] = defaultdict(list)
+        groups: dict[object, list[Chain]] = defaultdict(list)
         for chain in chains:
             if chain[0]:
-                groups[_key(self._index, chain[0][-1])].append(chain)
+                groups[self._key(chain[0][-1])].append(chain)
         rows = []
         for members in groups.values():
             ns = sum(node.time_ns for _, node in members)
             further = self.callers([(above[:-1], node) for above, node in members])
-            rows.append(self._row(members[0][0][-1], ns, further))
+            rows.append(self._row(members[0][0][-1], (), ns, "", further))
         return _sorted(rows)
 
-    def callees(self, nodes: Sequence[JoinedNode], depth: int) -> list[LinePath]:
+    def callees(self, nodes: Sequence[JoinedNode], modules: Modules, depth: int) -> list[LinePath]:
         """What is called directly, and what is called below it."""
         if depth > DEPTH_LIMIT:
             return []
-        groups: dict[tuple[str, int], list[JoinedNode]] = defaultdict(list)
+        groups: dict[object, list[JoinedNode]] = defaultdict(list)
         for node in nodes:
-            groups[_key(self._index, node)].append(node)
+            groups[self._key(node)].append(node)
         rows = []
         for same in groups.values():
-            below = self.callees([child for node in same for child in node.children], depth + 1)
-            rows.append(self._row(same[0], sum(node.time_ns for node in same), below))
+            first, ns = same[0], sum(node.time_ns for node in same)
+            inside = modules_with(self._index, first.frame, modules)
+            below = self.callees([child for node in same for child in node.children], inside, depth + 1)
+            rows.append(self._row(first, modules, ns, self._detail(same), below))
         return _sorted(rows)
 
-    def _row(self, node: JoinedNode, ns: int, children: list[LinePath]) -> LinePath:
+    def _detail(self, same: Sequence[JoinedNode]) -> str:
+        own_ns = sum(node.self_ns for node in same)
+        total_ns = sum(node.total_ns for node in same)
+        backward_ns = sum(node.total_backward_ns for node in same)
+        return detail_words(self._index, own_ns, total_ns, backward_ns, sum(node.calls for node in same))
+
+    def _row(self, node: JoinedNode, modules: Modules, ns: int, detail: str, children: list[LinePath]) -> LinePath:
         words = quantities.duration(self._index.scales.per_step(ns))
-        place = place_fields(_line(self._index, node), self._locate)
-        return LinePath(**place, ns=ns, time_words=words, children=children)
+        fields = frame_fields(self._index, node.frame, self._locate, modules)
+        return LinePath(**fields, ns=ns, time_words=words, detail_words=detail, children=children)
 
-
-def _line(index: ProfileIndex, node: JoinedNode) -> Line:
-    return NO_LINE_PLACE if node.line == NO_LINE else index.profile.lines[node.line]
-
-
-def _key(index: ProfileIndex, node: JoinedNode) -> tuple[str, int]:
-    line = _line(index, node)
-    return line.file, line.line
+    def _key(self, node: JoinedNode) -> object:
+        line = frame_line(self._index, node.frame)
+        return node.frame if line is None else (line.file, line.line)
 
 
 def _sorted(rows: list[LinePath]) -> list[LinePath]:
-    return sorted(rows, key=lambda row: (-row.ns, row.file, row.line))
+    return sorted(rows, key=lambda row: (row.kind == "other", -row.ns, row.file, row.line))

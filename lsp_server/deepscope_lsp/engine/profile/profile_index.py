@@ -10,16 +10,17 @@ from functools import cached_property
 import msgspec
 
 from deepscope.records import Function, Line, Numbers, Profile, Top
-from deepscope.report.paths import call_tree
+from deepscope.report.below import Node, below, fold_alike, merged_trees
+from deepscope.report.paths import Depth
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.profile.call_tree import JoinedNode, joined_calls, subtree_ns
+from deepscope_lsp.engine.profile.opened_tree import NO_LINE, PathNode, opened_tree
 from deepscope_lsp.engine.profile.scales import Scales
 
 __all__ = ["NO_LINE", "Call", "FileIndex", "ProfileIndex", "merged"]
 
 
 _SUMMED = tuple(name for name in Numbers.__struct_fields__ if not name.startswith("total_"))
-NO_LINE = -1
 PATH_SHARE = 0.001
 """A call path with a smaller share of the busy time is left out."""
 
@@ -52,6 +53,9 @@ class ProfileIndex:
         self.scales = Scales.of(profile)
         self._texts: dict[str, list[str]] = {}
         self._tops: dict[tuple[str, str], tuple[list[Top], list[Top]]] = {}
+        self._opened: dict[Depth, list[PathNode]] = {}
+        self._joined: dict[Depth, tuple[JoinedNode, ...]] = {}
+        self._below: dict[tuple[str, int], Node] = {}
         self._function_callers: dict[tuple[str, int], list[Call]] = {}
         by_place: dict[str, dict[int, list[Line]]] = defaultdict(lambda: defaultdict(list))
         for line in (*profile.lines, *profile.library_lines):
@@ -68,10 +72,33 @@ class ProfileIndex:
             for path in {**by_place, **functions, **profile.files}
         }
 
-    @cached_property
-    def joined_calls(self) -> tuple[JoinedNode, ...]:
-        """The call tree with equal lines under one parent joined."""
-        return joined_calls(call_tree(self.profile), PATH_SHARE * self.scales.busy_ns)
+    def opened_tree(self, depth: Depth) -> list[PathNode]:
+        """The call tree down to a depth."""
+        if depth not in self._opened:
+            self._opened[depth] = opened_tree(self.profile, depth)
+        return self._opened[depth]
+
+    def joined_calls(self, depth: Depth) -> tuple[JoinedNode, ...]:
+        """The same, what is the same under one parent joined."""
+        if depth not in self._joined:
+            self._joined[depth] = joined_calls(self.opened_tree(depth), PATH_SHARE * self.scales.busy_ns)
+        return self._joined[depth]
+
+    def below(self, file: str, line: int) -> Node:
+        """What the work of a line is made of, layers that are alike made one."""
+        key = file, line
+        if key not in self._below:
+            self._below[key] = fold_alike(self._tree_below(file, line))
+        return self._below[key]
+
+    def _tree_below(self, file: str, line: int) -> Node:
+        libraries = [(one.file, one.line) for one in self.profile.library_lines]
+        if (file, line) in libraries:
+            return below(self.profile, len(self.profile.lines) + libraries.index((file, line)))
+        # A line may have several records: a comprehension, a lambda.
+        children = merged_trees(self.profile, self._nodes.get((file, line), ()))
+        total_ns = sum(child.total_device_ns for child in children)
+        return Node("line", "", file, line, total_device_ns=total_ns, children=children)
 
     @cached_property
     def by_name(self) -> dict[str, list[Function]]:

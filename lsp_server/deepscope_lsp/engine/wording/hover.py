@@ -20,6 +20,7 @@ from deepscope_lsp.engine.wording import markdown, quantities
 from deepscope_lsp.engine.wording.findings import evidence_words
 from deepscope_lsp.engine.wording.fused import fused_words
 from deepscope_lsp.engine.wording.hover_table import numbers_table
+from deepscope_lsp.engine.wording.main_branch import branch_words
 
 __all__ = ["HoverContext", "function_hover", "line_hover", "trace_words"]
 
@@ -57,6 +58,7 @@ def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> 
     moved = "" if now in {None, line.line} else f"line {line.line} when recorded"
     sections = [
         _title(f"{line.function}, line {now or line.line}", moved, context.mark.value) + _why(line, context.scales),
+        _branch(line, context),
         _table(line, context, context.baseline.line(line.file, line.line) if context.baseline else None),
         _held(line, context.scales),
         _ranks(line, context.scales),
@@ -113,6 +115,11 @@ def trace_words(profile: Profile) -> str:
 def _title(name: str, *remarks: str) -> str:
     said = ", ".join(remark for remark in remarks if remark)
     return f"**{markdown.plain(name)}**" + (f" ({said})" if said else "")
+
+
+def _branch(line: Line, context: HoverContext) -> str:
+    index = context.index
+    return branch_words(index.below(line.file, line.line), index.text_of(line.file, line.line), context.place)
 
 
 def _why(line: Line, scales: Scales) -> str:

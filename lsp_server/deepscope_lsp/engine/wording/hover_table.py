@@ -71,9 +71,12 @@ def _rows(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
         yield from _of_kernels(numbers)
     if numbers.calls:
         # The trace does not say how often a function was called, only how often its lines were entered.
-        yield Row("lines entered" if isinstance(numbers, Function) else "calls", _count(scales.per_step(numbers.calls)))
+        yield Row(
+            "lines entered" if isinstance(numbers, Function) else "calls",
+            quantities.count(scales.per_step(numbers.calls)),
+        )
     if numbers.launches:
-        launches = _count(scales.per_step(numbers.launches))
+        launches = quantities.count(scales.per_step(numbers.launches))
         yield Row("launches", launches, _part(numbers.launches, totals.launches, "all"))
 
 
@@ -86,7 +89,7 @@ def _of_kernels(line: Line) -> Iterator[Row]:
     if why.kernels:
         yield Row("mean kernel", quantities.duration(line.self_device_ns / why.kernels))
         yield Row("from launch to start", quantities.duration(why.delay_ns / why.kernels))
-        yield Row("queued at a launch", _count(round(why.queued / why.kernels, 1)))
+        yield Row("queued at a launch", quantities.count(round(why.queued / why.kernels, 1)))
     if why.occupancy_known_ns:
         yield Row("occupancy, estimated", quantities.share(why.occupied_ns / why.occupancy_known_ns))
 
@@ -145,7 +148,3 @@ def _time(name: str, duration_ns: int, share: str, scales: Scales) -> Row:
 
 def _part(part: int, whole: int, words: str) -> str:
     return f"{quantities.share(part / whole)} of {words}" if whole and part <= whole else ""
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"

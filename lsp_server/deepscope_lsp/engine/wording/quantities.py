@@ -8,6 +8,7 @@ from deepscope.report.wording import bytes_text, printable, time_text
 
 __all__ = [
     "change",
+    "count",
     "difference",
     "duration",
     "durations",
@@ -59,6 +60,11 @@ def share(ratio: float) -> str:
     if 0 < percent < 0.05:
         return "<0.1 %"
     return f"{percent:.0f} %" if abs(percent) >= 9.95 else f"{percent:.1f} %"
+
+
+def count(value: float) -> str:
+    """A mean of counts: `1,234`, `2.5`."""
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
 def in_message(text: str) -> str:
