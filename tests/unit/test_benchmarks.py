@@ -214,3 +214,21 @@ def test_recording_runs_every_profiler_and_each_leaves_a_trace(model: str, tmp_p
     recorded = {name: sum(all(flags) for flags in fit["recording"]) for name, fit in fits.items()}
     assert recorded["none"] == 0
     assert 3 <= recorded["deep"] <= 4
+
+
+@pytest.mark.slow
+def test_what_advice_promises_stands_beside_what_the_mended_program_saves(tmp_path: Path) -> None:
+    output = run("advice.py", "--rule", "DS013", "--repeats", 1, "--steps", 4, "--json", tmp_path / "advice.json")
+    assert "error of the estimated savings" in output
+    ((found,),) = json.loads((tmp_path / "advice.json").read_text())["samples"].values()
+    assert 0 < found["estimated"] < 1
+    assert found["mended_ms"] < found["bad_ms"]
+
+
+@pytest.mark.usefixtures("on_path")
+def test_the_measured_saving_is_the_part_of_the_bad_step_that_the_mended_one_lacks() -> None:
+    from advice import Round, middle
+
+    rounds = [Round(10.0, 6.0, 0.5, []), Round(20.0, 15.0, 0.3, []), Round(30.0, 15.0, 0.4, [])]
+    assert rounds[0].measured == 0.4
+    assert middle(rounds) == (20.0, 15.0, 0.4, 0.25)

@@ -28,6 +28,7 @@ __all__ = [
     "parse_call_stack",
     "parse_frame",
     "stepped_optimizer",
+    "zeroes_gradients",
 ]
 
 # libkineto/src/ActivityType.cpp, its first release's names (Operator, Runtime, …), torch_npu's and DeepScope's own.
@@ -116,6 +117,11 @@ def stepped_optimizer(name: str) -> str | None:
     """The class of the optimizer whose `step` torch opened this span around; None for any other span."""
     match = _OPTIMIZER_STEP.fullmatch(name)
     return match[1] if match else None
+
+
+def zeroes_gradients(name: str) -> bool:
+    """Whether torch opened this span around an optimizer's `zero_grad`."""
+    return name.startswith("Optimizer.zero_grad#")
 
 
 _LIBRARIES = ("nccl", "rccl", "msccl", "hccl", "hcom_", "oneccl", "c10d::", "gloo:")

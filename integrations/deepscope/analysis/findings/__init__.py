@@ -11,9 +11,15 @@ from deepscope.analysis.findings import (
     host_copies,
     idle_device,
     kept_activations,
+    python_lines,
+    recomputation,
+    slow_steps,
     stale_gradients,
     tiny_kernels,
     tiny_operators,
+    unfused_attention,
+    unfused_optimizer,
+    zeroed_gradients,
 )
 from deepscope.analysis.findings.facts import Facts
 from deepscope.records import Finding
@@ -28,6 +34,12 @@ RULES = (
     idle_device.RULE,
     float32_products.RULE,
     tiny_operators.RULE,
+    recomputation.RULE,
+    zeroed_gradients.RULE,
+    unfused_attention.RULE,
+    unfused_optimizer.RULE,
+    slow_steps.RULE,
+    python_lines.RULE,
     graph_breaks.RULE,
     kept_activations.RULE,
     stale_gradients.RULE,

@@ -1,0 +1,73 @@
+"""One of the programs of `programs/advice`, bad or mended: the time of its steps, or a recording of some of them.
+
+Writes `result.json` into `--folder`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from time import process_time_ns
+
+import torch
+
+import deepscope
+
+PROGRAMS = Path(__file__).resolve().parent / "advice"
+
+
+def load(rule: str, *, mended: bool) -> Callable[[], None]:
+    """The training step of a rule's program."""
+    spec = importlib.util.spec_from_file_location(rule, PROGRAMS / f"{rule.lower()}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made: Callable[[], None] = module.make(mended)
+    return made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rule", required=True, help="code of a rule: DS003")
+    parser.add_argument("--mended", action="store_true", help="without the mistake")
+    parser.add_argument("--record", action="store_true", help="record the steps, and read what is found")
+    parser.add_argument("--steps", type=int, default=24, help="steps after as many as warm up (default 24)")
+    parser.add_argument("--folder", type=Path, required=True)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    step = load(options.rule, mended=options.mended)
+    for _ in range(options.steps // 2):
+        step()
+    result = recorded(step, options.steps, options.folder) if options.record else timed(step, options.steps)
+    (options.folder / "result.json").write_text(json.dumps(result))
+
+
+def timed(step: Callable[[], None], steps: int) -> dict[str, object]:
+    """The CPU time of a step on the average, without any recording; slow steps count."""
+    started = process_time_ns()
+    for _ in range(steps):
+        step()
+    return {"step_ms": (process_time_ns() - started) / steps / 1e6}
+
+
+def recorded(step: Callable[[], None], steps: int, folder: Path) -> dict[str, object]:
+    """What is found in a recording, and what it would save a step."""
+    with deepscope.profile(folder, root=PROGRAMS, wait=0, warmup=2, active=steps) as recording:
+        for _ in range(steps + 2):
+            step()
+            recording.step()
+    (trace,) = recording.traces
+    profile = deepscope.load_profile(trace)
+    count = max(profile.totals.steps, 1)
+    found = [{"code": one.code, "line": one.line, "saving_ms": one.saving_ns / 1e6 / count} for one in profile.findings]
+    own_ns = profile.totals.wall_ns - profile.totals.recording_ns
+    return {"step_ms": own_ns / 1e6 / count, "findings": found}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""The CPU's time that a finding promises already, so that no other promises it again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepscope.analysis.algebra.intervals import Intervals, union
+from deepscope.analysis.findings import data_loader, tiny_operators
+from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.numbers.idle import timeline
+
+__all__ = ["loading_and_loops"]
+
+
+def loading_and_loops(facts: Facts) -> Intervals:
+    """When the training thread loaded data (DS003) or was on a line that loops over operators (DS007), if it is found.
+
+    For traces of the CPU alone.
+    """
+    loading = facts.loading if any(data_loader.RULE.find(facts)) else Intervals(*2 * (np.zeros(0, np.int64),))
+    loops = {(one.file, one.line) for one in tiny_operators.RULE.find(facts)}
+    if not loops:
+        return loading
+    attribution = facts.attribution
+    line = timeline(facts.trace.events, attribution.runs, attribution.training.thread, facts.analysis.window)
+    looping = np.array([(one.file, one.line) in loops for one in facts.locations] + [False])[line.location]
+    return union(np.append(loading.start, line.start[looping]), np.append(loading.end, line.end[looping]))

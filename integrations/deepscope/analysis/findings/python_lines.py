@@ -1,0 +1,108 @@
+"""DS013: on the CPU, a line whose time is Python's and not torch's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from deepscope.analysis.algebra.ancestry import nearest, self_values
+from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
+from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.promised import loading_and_loops
+from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.findings.slow_steps import find_slow_steps
+from deepscope.records import Finding
+from deepscope.trace.arrays import pick
+from deepscope.trace.model import Int64, Kind
+from deepscope.trace.names import stepped_optimizer
+
+__all__ = ["RULE"]
+
+WORTH = 0.05
+"""A line is named from this share of the wall time on."""
+AMONG_CALLS_NS = 500_000
+"""A line is Python's own if it calls no module and has so much Python time for each operator that it starts. What many
+calls cost is DS007's, and what a module does in Python is the module's."""
+
+
+def _find(facts: Facts) -> Iterator[Finding]:
+    if facts.has_device or not facts.lines or facts.attribution.scopes.source != "scopes":
+        return
+    python = facts.analysis.columns["python_cpu_ns"][:-1]
+    operators, modules = _started(facts)
+    worth = (python >= max(WORTH * facts.wall_ns, 1)) & (python >= AMONG_CALLS_NS * operators) & (modules == 0)
+    if not worth.any():
+        return
+    saving = (python * _lasting(facts)).astype(np.int64)
+    worth &= (saving >= max(WORTH * facts.wall_ns, 1)) & (saving >= AMONG_CALLS_NS * operators)
+    worth &= ~_runs_other_code(facts)
+    for line in np.flatnonzero(worth).tolist():
+        yield RULE.finding(
+            facts,
+            location=line,
+            message="this line's time is spent in Python, or in a library that torch knows nothing of",
+            evidence={"python_cpu_ns": int(python[line]), "runs": int(facts.analysis.columns["calls"][line])},
+            saving_ns=int(saving[line]),
+            remedy="Let torch or NumPy do it on whole arrays, do it once before the loop, or in a loader's worker.",
+        )
+
+
+def _lasting(facts: Facts) -> npt.NDArray[np.float64]:
+    """The part of each line's time that most of its runs take, and that no other rule promises; shape (lines,)."""
+    attribution, events = facts.attribution, facts.trace.events
+    runs, lines = attribution.runs, facts.lines
+    start = events.start_ns[runs.nodes]
+    # A comprehension is a run of its line within one.
+    same = (runs.caller >= 0) & (runs.location[runs.caller] == runs.location)
+    value = np.zeros(len(same), np.int64)
+    np.add.at(value, nearest(runs.caller, ~same), self_values(events.duration_ns[runs.nodes], runs.caller))
+    here = (events.thread[runs.nodes] == attribution.training.thread) & (facts.analysis.window.locate(start) >= 0)
+    rows = np.flatnonzero(here & ~same)
+    value, location, start = value[rows], runs.location[rows], start[rows]
+    # What holds one run up is the machine.
+    free = np.minimum(value, 2 * _medians(value, location, lines)[location])
+    slow = find_slow_steps(facts)
+    for promised in (loading_and_loops(facts), *([slow.spent] if slow is not None else [])):
+        free[promised.locate(start) >= 0] = 0
+    return np.asarray(by_line(location, lines, free)[:-1] / np.maximum(by_line(location, lines, value)[:-1], 1))
+
+
+def _medians(value: Int64, group: Int64, groups: int) -> Int64:
+    """The (lower) median of the values of each group, 0 where there are none; shape (groups,)."""
+    order = np.lexsort((value, group))
+    count = np.bincount(group, minlength=groups)
+    middle = np.cumsum(count) - count + np.maximum(count - 1, 0) // 2
+    known = count > 0
+    result = np.zeros(groups, np.int64)
+    result[known] = value[order][middle[known]]
+    return result
+
+
+def _started(facts: Facts) -> tuple[Int64, Int64]:
+    """How many operators that no other called, and how many modules, each line starts; both of shape (lines,)."""
+    attribution, events = facts.attribution, facts.trace.events
+    operators = attribution.operators
+    modules = np.flatnonzero(of_kind(facts.trace, Kind.MODULE_SCOPE))
+    outer, modules = (
+        by_line(pick(attribution.scopes.location, attribution.owners.open_scope[found]), facts.lines)[:-1]
+        for rows in (operators.nodes[operators.caller < 0], modules)
+        for found in [rows[facts.analysis.extent.holds(events.start_ns[rows])]]
+    )
+    return outer, modules
+
+
+def _runs_other_code(facts: Facts) -> Mask:
+    """Lines whose Python is another's: they run autograd's engine, an optimizer or compiled code; shape (lines,)."""
+    attribution, calls = facts.attribution, facts.attribution.calls
+    optimizers = named(facts.trace, of_kind(facts.trace, Kind.ANNOTATION), stepped_optimizer)
+    engine = pick(calls.caller, np.flatnonzero(calls.root == np.arange(len(calls.root))))
+    other = np.concatenate((engine, np.flatnonzero(optimizers)))
+    result = np.zeros(facts.lines + 1, np.bool_)
+    result[pick(attribution.scopes.location, pick(attribution.owners.open_scope, other))] = True
+    result[facts.analysis.compiled] = True
+    return result[:-1]
+
+
+RULE = Rule("DS013", "A line of Python", _find)

@@ -1,0 +1,82 @@
+"""Advice on real recordings: each mistake of the benchmark's programs is found, and a clean training loop has none."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import deepscope
+from deepscope.records import Profile
+from recorded import TESTS
+
+PROGRAMS = TESTS.parent / "benchmarks" / "programs" / "advice"
+STEPS = 12
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads that wait for each other on a busy machine would tell more than the programs."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def recorded(step: Callable[[], None], folder: Path, root: Path) -> Profile:
+    with deepscope.profile(folder, root=root, wait=1, warmup=1, active=STEPS) as recording:
+        for _ in range(STEPS + 2):
+            step()
+            recording.step()
+    assert recording.profile is not None
+    return recording.profile
+
+
+def program(rule: str, *, mended: bool) -> Callable[[], None]:
+    spec = importlib.util.spec_from_file_location(f"advice_{rule}", PROGRAMS / f"{rule.lower()}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made: Callable[[], None] = module.make(mended)
+    return made
+
+
+LINES = {
+    "DS008": "x = block(x) if self.mended else checkpoint(block, x, use_reentrant=False)",
+    "DS009": "optimizer.zero_grad(set_to_none=mended)",
+    "DS010": "y = torch.softmax(scores, dim=-1) @ v",
+    "DS011": "optimizer.step()",
+    "DS012": "evaluate(weights)",
+    "DS013": "mask = torch.tensor([float(number % 7 != 0) for number in range(64 * 256)])",
+}
+"""The line that each program's mistake is found at."""
+
+
+@pytest.mark.parametrize("rule", LINES)
+def test_a_mistake_is_found_at_its_line_and_without_it_there_is_nothing_to_find(rule: str, tmp_path: Path):
+    bad = recorded(program(rule, mended=False), tmp_path / "bad", PROGRAMS)
+    (found,) = (one for one in bad.findings if one.code == rule)
+    text = Path(found.file).read_text(encoding="utf-8").splitlines()[found.line - 1]
+    assert text.strip() == LINES[rule]
+    assert 0 < found.saving_ns < bad.totals.wall_ns
+    mended = recorded(program(rule, mended=True), tmp_path / "mended", PROGRAMS)
+    assert rule not in {one.code for one in mended.findings}
+
+
+def test_a_clean_training_loop_has_no_findings(tmp_path: Path):
+    model = nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256), nn.LayerNorm(256))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    inputs, targets = torch.randn(256, 256), torch.randn(256, 256)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+
+    assert recorded(step, tmp_path, TESTS).findings == []

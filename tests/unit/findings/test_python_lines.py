@@ -1,0 +1,82 @@
+"""DS013, a line of Python."""
+
+from __future__ import annotations
+
+from trace_builder import MAIN, TraceBuilder
+
+FILE = "/home/me/train.py"
+US = 1_000
+
+
+def steps(*, python: int = 550, operators: int = 1, count: int = 2) -> TraceBuilder:
+    """Steps of 1,000 µs: line 5 for `python` µs with operators of 1 µs in it, then line 6 multiplies for 300 µs."""
+    builder = TraceBuilder()
+    for number in range(count):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US).line(FILE, 5, "main", at, python * US)
+        for turn in range(operators):
+            builder.op("aten::empty", at + (10 + 2 * turn) * US, 1 * US)
+        builder.line(FILE, 6, "main", at + 600 * US, 310 * US).op("aten::mm", at + 605 * US, 300 * US)
+    return builder
+
+
+def test_a_line_whose_time_is_no_operators_is_found(findings_of):
+    (found,) = findings_of(steps(), "DS013")
+    assert (found.file, found.line) == (FILE, 5)
+    assert found.evidence == {"python_cpu_ns": 2 * 549 * US, "runs": 2}
+    assert found.saving_ns == 2 * 549 * US
+
+
+def test_python_around_many_operators_or_little_of_it_is_not_found(findings_of):
+    assert findings_of(steps(operators=5), "DS013") == []
+    assert findings_of(steps(python=40, operators=0), "DS013") == []
+
+
+def test_what_a_module_does_in_python_is_the_modules(findings_of):
+    builder = steps(operators=0)
+    for start in (10 * US, 1010 * US):
+        builder.module("Linear", "head", start, 30 * US)
+    assert findings_of(builder, "DS013") == []
+
+
+def test_lines_that_run_the_engine_or_an_optimizer_are_not_found(findings_of):
+    backward = steps(operators=0)
+    for number in range(2):
+        backward.op("aten::mm", (number * 1000 + 920) * US, 5 * US, sequence=number)
+        backward.backward("MmBackward0", (number * 1000 + 20) * US, 5 * US, number, tid=MAIN)
+    assert findings_of(backward, "DS013") == []
+    optimizer = steps(operators=0)
+    for number in range(2):
+        optimizer.annotation("Optimizer.step#SGD.step", (number * 1000 + 10) * US, 300 * US)
+    assert findings_of(optimizer, "DS013") == []
+
+
+def test_a_time_that_another_rule_promises_is_not_promised_again(findings_of):
+    loading = steps()
+    for number in range(2):
+        loading.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", number * 1000 * US, 550 * US)
+    assert findings_of(loading, "DS003") != []
+    assert findings_of(loading, "DS013") == []
+    slow = TraceBuilder()
+    for number in range(8):
+        slow.step(number, number * 3000 * US, (3000 if number == 4 else 1000) * US)
+        slow.line(FILE, 5, "main", number * 3000 * US, 900 * US).op("aten::mm", number * 3000 * US + US, 898 * US)
+    slow.line(FILE, 20, "main", (12_000 + 950) * US, 2000 * US).line(FILE, 30, "save", (12_000 + 951) * US, 1990 * US)
+    assert [found.line for found in findings_of(slow, "DS012")] == [20]
+    assert findings_of(slow, "DS013") == []
+
+
+def test_what_held_up_one_run_is_not_the_lines(findings_of):
+    builder = TraceBuilder()
+    for number in range(6):
+        length = 8000 if number == 4 else 1000
+        at = number * 1000 * US + (7000 * US if number > 4 else 0)
+        builder.step(number, at, length * US).line(FILE, 5, "main", at, (length - 800) * US)
+        builder.line(FILE, 6, "main", at + (length - 700) * US, 310 * US)
+        builder.op("aten::mm", at + (length - 690) * US, 300 * US)
+    (found,) = findings_of(builder, "DS013")
+    assert found.saving_ns == 7 * 200 * US  # twice the median in the run that was held up
+
+
+def test_with_a_device_its_idle_time_is_what_counts(findings_of):
+    assert findings_of(steps().kernel("gemm", 10 * US, 20 * US, 500 * US), "DS013") == []
