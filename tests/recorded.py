@@ -11,10 +11,11 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
-__all__ = ["TESTS", "Net", "load", "loader", "scopes_of", "step_names", "train_step"]
+__all__ = ["TESTS", "Net", "hide_what_is_alive", "load", "loader", "scopes_of", "step_names", "train_step"]
 
 TESTS = Path(__file__).resolve().parent
 """What counts as the user's project in these recordings."""
@@ -23,6 +24,23 @@ TESTS = Path(__file__).resolve().parent
 def name_of(qualified: str) -> str:
     """A function's name as a recording has it: the qualified one from Python 3.11 on, whose code objects know it."""
     return qualified if sys.version_info >= (3, 11) else qualified.rpartition(".")[2]
+
+
+def hide_what_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process of its own: modules, optimizers and results of other tests hold nothing that is recorded."""
+    from deepscope.capture.memory import holders, surveys
+
+    known = holders.living(results=True)
+    hidden = {id(one) for kind in (known.modules, known.optimizers, known.results) for one in kind}
+
+    def living(*, results: bool = False) -> holders.Living:
+        found = holders.living(results=results)
+        for kind in ("modules", "optimizers", "results"):
+            setattr(found, kind, [one for one in getattr(found, kind) if id(one) not in hidden])
+        return found
+
+    living.known = known  # type: ignore[attr-defined]  # kept alive, so that no later object has one of their numbers
+    monkeypatch.setattr(surveys, "living", living)
 
 
 OutOfMemoryError = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)

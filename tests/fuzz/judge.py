@@ -31,7 +31,7 @@ __all__ = ["TooLongError", "judge", "judge_profile"]
 
 MOST_CPU_S = 20
 """Of CPU time for one file; the slowest takes a tenth of it."""
-_SIGNED = {"parent", "line", "start_ns", "delta_ns"}
+_SIGNED = {"peak_at_ns", "parent", "line", "start_ns", "delta_ns"}
 
 
 class TooLongError(Exception):
@@ -118,7 +118,7 @@ def _check_signs(value: object, where: str) -> None:
         for key, one in value.items():
             if key not in _SIGNED and key != "recording" and not where.endswith("evidence"):
                 _check_signs(one, f"{where}.{key}")
-    elif isinstance(value, list) and not where.endswith(("call_tree", "parts")):
+    elif isinstance(value, list) and not where.endswith(("call_tree", "parts", ".curve")):
         for number, one in enumerate(value):
             _check_signs(one, f"{where}[{number}]")
     elif isinstance(value, (int, float)):

@@ -128,7 +128,7 @@ def test_every_scope_stands_in_the_table(trace: dict[str, Any]) -> None:
         assert kind == 0
         assert event["name"] == f"{Path(path).name}({line}): {name}"
     for event in complete(trace, "python_module"):
-        kind, _, _, name, _, path, python_module = own["scopes"][event["args"]["scope"]]
+        kind, _, _, name, _, path, python_module, *_ = own["scopes"][event["args"]["scope"]]
         assert (kind, event["name"]) == (1, f"nn.Module: {name}")
         assert (path, python_module) in {
             ("", "recorded"),

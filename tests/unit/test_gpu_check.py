@@ -12,6 +12,9 @@ import pytest
 from deepscope.records import Line, Numbers, Profile, Resolved, Totals, TraceInfo
 from gpu.recorded import Recorded, line_of, union_ns
 
+WITHOUT_MARKS = {"test_compiled"}
+"""Checks of lines that something else than a mark names."""
+
 GPU = Path(__file__).resolve().parents[1] / "gpu"
 
 
@@ -32,7 +35,7 @@ def marks_used(path: Path) -> set[str]:
 @pytest.mark.parametrize("path", sorted(GPU.glob("test_*.py")), ids=lambda path: path.stem)
 def test_every_mark_that_a_gpu_check_asks_for_stands_on_one_line(path: Path) -> None:
     marks = marks_used(path)
-    assert marks
+    assert marks or path.stem in WITHOUT_MARKS
     for mark in marks:
         assert line_of(path, mark) > 0
 

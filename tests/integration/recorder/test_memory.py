@@ -20,7 +20,7 @@ from deepscope.capture.memory import surveys
 from deepscope.records import HeldMemory, Profile
 from deepscope.report.json_report import json_report
 from deepscope.report.text import text_report
-from recorded import TESTS, OutOfMemoryError, loader
+from recorded import TESTS, OutOfMemoryError, hide_what_is_alive, loader
 
 BATCH, WIDE, NARROW = 64, 96, 32
 FLOAT = 4
@@ -31,10 +31,11 @@ shows_saved = pytest.mark.skipif(
 
 
 @pytest.fixture(autouse=True)
-def no_other_modules_are_alive() -> None:
-    """What dynamo keeps of a test before counts as memory, too."""
+def no_other_modules_are_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What dynamo keeps of a test before counts as memory, too, and whatever other tests have left."""
     torch._dynamo.reset()
     gc.collect()
+    hide_what_is_alive(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

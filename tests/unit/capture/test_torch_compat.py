@@ -12,7 +12,7 @@ import torch
 import deepscope
 from deepscope.capture import torch_compat
 from deepscope.capture.surroundings.users_profiler import GiveWay
-from recorded import TESTS, load, scopes_of, step_names
+from recorded import TESTS, hide_what_is_alive, load, scopes_of, step_names
 
 
 def record(folder: Path) -> Path:
@@ -73,6 +73,7 @@ def test_without_a_name_that_tells_who_holds_memory_the_rest_is_told(
     module: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(module, name, raising=False)
+    hide_what_is_alive(monkeypatch)
     net = torch.nn.Linear(4, 4)
     with deepscope.profile(tmp_path, root=TESTS, profile_memory=True) as recording:
         net(torch.ones(2, 4))
