@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -13,6 +12,7 @@ from torch.optim import Optimizer
 
 from deepscope.capture import torch_compat
 from deepscope.capture.memory.storages import storages
+from deepscope.capture.surroundings.living import living as living_of
 from deepscope.trace.format.header import HELD_KINDS, Held
 
 __all__ = [
@@ -45,33 +45,17 @@ class Living:
 
 
 def living(*, results: bool = False) -> Living:
-    """All of them, as the garbage collector knows them: some 30 ms in a program of a million objects."""
+    """All of them; `results` where they are asked for."""
     found = Living()
-    modules, optimizers = _subclasses(nn.Module), _subclasses(Optimizer)
-    tensors = _subclasses(torch.Tensor) if results else set()
-    wanted = modules | optimizers | tensors
-    for one in [one for one in gc.get_objects() if type(one) in wanted]:
-        kind = type(one)
-        if kind in modules:
-            found.modules.append(one)
-        elif kind in optimizers:
-            found.optimizers.append(one)
-        else:
-            with suppress(Exception):  # a view whose base was changed in a way that autograd forbids
-                if one.grad_fn is not None:
-                    found.results.append(one)
+    found.modules, found.optimizers, *tensors = living_of([nn.Module, Optimizer, *([torch.Tensor] if results else [])])
+    found.results = [one for kind in tensors for one in kind if _is_result(one)]
     return found
 
 
-def _subclasses(kind: type) -> set[type]:
-    found: set[type] = set()
-    left: list[type] = [kind]
-    while left:
-        one = left.pop()
-        if one not in found:
-            found.add(one)
-            left += type.__subclasses__(one)
-    return found
+def _is_result(tensor: Any) -> bool:
+    with suppress(Exception):  # a view whose base was changed in a way that autograd forbids
+        return tensor.grad_fn is not None
+    return False
 
 
 def held_by_living(found: Living) -> Iterator[Holding]:

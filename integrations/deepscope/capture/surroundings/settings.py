@@ -1,12 +1,7 @@
-"""What is set in the process: flags of torch, data loaders, optimizers, data-parallel modules.
-
-Torch keeps no list of these objects, so the garbage collector is asked for them: some 30 ms in a program of a million
-objects, once a window.
-"""
+"""What is set in the process: flags of torch, data loaders, optimizers, data-parallel modules."""
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,6 +12,7 @@ import torch
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
+from deepscope.capture.surroundings.living import living
 from deepscope.trace.format.header import LoaderSettings, OptimizerSettings, ParallelSettings, Settings
 
 __all__ = ["settings"]
@@ -39,10 +35,11 @@ def settings(*, autocast: str = "", trainer: Mapping[str, Any] | None = None) ->
         with suppress(Exception):
             setattr(found, name, ask())
     parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
-    loaders, optimizers, wrapped = _living(DataLoader, Optimizer, *([parallel] if parallel else []), count=3)
+    kinds = [DataLoader, Optimizer, *([parallel] if parallel else [])]
+    loaders, optimizers, *wrapped = living(kinds)
     found.loaders = _told(loaders, _loader)
     found.optimizers = _told(optimizers, _optimizer)
-    found.parallel = _told(wrapped, _parallel)
+    found.parallel = _told([one for kind in wrapped for one in kind], _parallel)
     return found
 
 
@@ -58,27 +55,6 @@ _FLAGS: dict[str, Callable[[], Any]] = {
 
 def _plain(options: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
     return {name: value for name, value in options.items() if isinstance(value, (bool, int, float, str))}
-
-
-def _living(*kinds: type, count: int) -> list[list[Any]]:
-    """The living objects of each of these classes and those derived from them."""
-    of_class = {one: place for place, kind in enumerate(kinds) for one in _subclasses(kind)}
-    found: list[list[Any]] = [[] for _ in range(count)]
-    # By class, since asking a dead weak reference for anything raises.
-    for one in [one for one in gc.get_objects() if type(one) in of_class]:
-        found[of_class[type(one)]].append(one)
-    return found
-
-
-def _subclasses(kind: type) -> set[type]:
-    found: set[type] = set()
-    left = [kind]
-    while left:
-        one = left.pop()
-        if one not in found:
-            found.add(one)
-            left += type.__subclasses__(one)
-    return found
 
 
 def _told(objects: list[Any], tell: Callable[[Any], Record]) -> list[Record]:

