@@ -15,6 +15,8 @@ import pytest
 import torch
 from torch import nn
 
+from deepscope.capture import torch_compat
+
 __all__ = ["TESTS", "Net", "hide_what_is_alive", "load", "loader", "scopes_of", "step_names", "train_step"]
 
 TESTS = Path(__file__).resolve().parent
@@ -24,6 +26,14 @@ TESTS = Path(__file__).resolve().parent
 def name_of(qualified: str) -> str:
     """A function's name as a recording has it: the qualified one from Python 3.11 on, whose code objects know it."""
     return qualified if sys.version_info >= (3, 11) else qualified.rpartition(".")[2]
+
+
+needs_saved_values = pytest.mark.skipif(
+    not torch_compat.shows_saved_values(), reason=f"torch {torch.__version__} cannot show what autograd keeps"
+)
+needs_watched_backward = pytest.mark.skipif(
+    not hasattr(torch.autograd, "_engine_run_backward"), reason=f"torch {torch.__version__} has no one place to watch"
+)
 
 
 def hide_what_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from deepscope import load_profile
+from deepscope.capture import torch_compat
 
 PROGRAM = """\
 import pickle, sys
@@ -128,7 +129,8 @@ for step in range(9):
     (trace,) = traces(folder)
     failure = load_profile(trace).memory.failure
     kept = {row.line: row.activations_bytes for row in failure.lines}
-    assert kept[5] == failure.held.activations_bytes == 4 * 256 * 512
+    shown = torch_compat.shows_saved_values()  # else what autograd keeps is unknown
+    assert kept[5] == failure.held.activations_bytes == (4 * 256 * 512 if shown else 0)
     assert failure.held.parameters_bytes == 4 * (64 * 512 + 512 + 512 * 64 + 64)
     assert failure.held.inputs_bytes == 4 * 256 * 64
     assert failure.error == "RuntimeError"

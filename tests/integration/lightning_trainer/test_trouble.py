@@ -12,6 +12,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import deepscope
+from deepscope.capture import torch_compat
 from deepscope.capture.notices import RecordingWarning
 from deepscope.lightning import DeepProfiler
 from lightning_runs import QUIET_MARKS, Stream, loader, make_model, recorded, stages, trainer
@@ -62,7 +63,8 @@ def test_where_memory_runs_out_the_trace_and_the_summary_say_what_was_live(
     layers = [one for one in gc.get_objects() if type(one) is torch.nn.Linear]  # other tests' models are alive, too
     assert failure.held.parameters_bytes == 4 * sum(one.numel() for layer in layers for one in layer.parameters())
     assert failure.held.inputs_bytes == 4 * 8
-    assert failure.held.activations_bytes == 4 * 256 * 2, "the layer keeps its input, the square what it is of"
+    shown = 4 * 256 * 2 if torch_compat.shows_saved_values() else 0
+    assert failure.held.activations_bytes == shown, "the layer keeps its input, the square what it is of"
     assert "failed" in profiler.summary()
 
 

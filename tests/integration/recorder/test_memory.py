@@ -20,14 +20,10 @@ from deepscope.capture.memory import surveys
 from deepscope.records import HeldMemory, Profile
 from deepscope.report.json_report import json_report
 from deepscope.report.text import text_report
-from recorded import TESTS, OutOfMemoryError, hide_what_is_alive, loader
+from recorded import TESTS, OutOfMemoryError, hide_what_is_alive, loader, needs_saved_values, needs_watched_backward
 
 BATCH, WIDE, NARROW = 64, 96, 32
 FLOAT = 4
-
-shows_saved = pytest.mark.skipif(
-    not torch_compat.shows_saved_values(), reason="this torch does not show what autograd keeps"
-)
 
 
 @pytest.fixture(autouse=True)
@@ -38,11 +34,17 @@ def no_other_modules_are_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     hide_what_is_alive(monkeypatch)
 
 
+def what_is_wrapped() -> tuple[Any, Any]:
+    """The functions of torch that a recording of memory wraps; None for one that this torch lacks."""
+    backward = getattr(torch.autograd, "_engine_run_backward", None)
+    return backward, torch.utils.data.dataloader._BaseDataLoaderIter.__next__
+
+
 @pytest.fixture(autouse=True)
 def nothing_of_torchs_stays_wrapped() -> Iterator[None]:
-    before = torch.autograd._engine_run_backward, torch.utils.data.dataloader._BaseDataLoaderIter.__next__
+    before = what_is_wrapped()
     yield
-    assert before == (torch.autograd._engine_run_backward, torch.utils.data.dataloader._BaseDataLoaderIter.__next__)
+    assert before == what_is_wrapped()
     assert not sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks  # type: ignore[attr-defined]
 
 
@@ -72,7 +74,7 @@ def failing(net: nn.Module, tmp_path: Path, run: Callable[[], None]) -> HeldMemo
     return failure.held
 
 
-@shows_saved
+@needs_saved_values
 def test_activations_are_what_an_mlp_keeps_by_hand(tmp_path: Path) -> None:
     net = mlp()
 
@@ -237,6 +239,7 @@ def test_losses_are_the_same_to_the_bit_and_nothing_is_computed_twice(tmp_path: 
     assert len(calls) == times == 9
 
 
+@needs_saved_values
 @pytest.mark.filterwarnings("ignore:Guards may run slower:RuntimeWarning")
 def test_compiled_code_is_compiled_no_more_often_and_what_it_keeps_is_told(tmp_path: Path) -> None:
     counts = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
@@ -259,6 +262,7 @@ def test_compiled_code_is_compiled_no_more_often_and_what_it_keeps_is_told(tmp_p
     assert (held.parameters_bytes, held.gradients_bytes) == (bytes_of(net.parameters()),) * 2
 
 
+@needs_watched_backward
 @pytest.mark.filterwarnings("ignore:Guards may run slower:RuntimeWarning")
 def test_dynamo_looks_at_no_survey_while_it_runs_a_step_that_it_broke(tmp_path: Path) -> None:
     """It would warn of what it cannot trace, and compile the surveys themselves."""
@@ -293,6 +297,7 @@ def test_what_autograd_keeps_dies_with_its_graph_though_it_was_looked_at(tmp_pat
     assert device.curve[-1].allocated_bytes == bytes_of(net.parameters())
 
 
+@needs_watched_backward
 def test_a_survey_that_fails_costs_a_line_in_the_trace_and_not_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
