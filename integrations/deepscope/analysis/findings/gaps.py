@@ -11,7 +11,8 @@ from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause
 from deepscope.analysis.numbers.phases import PHASES, PhaseTimeline
 from deepscope.analysis.numbers.recording_cost import RecordingCost
-from deepscope.analysis.ownership.work import OwnedWork, Work
+from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.work import Work
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 

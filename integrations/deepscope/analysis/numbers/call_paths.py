@@ -6,8 +6,8 @@ import numpy as np
 
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns
+from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.paths import PathTable
-from deepscope.analysis.ownership.work import OwnedWork
 from deepscope.trace.model import Int64
 
 __all__ = ["path_columns", "path_values"]

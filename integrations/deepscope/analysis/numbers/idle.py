@@ -8,8 +8,8 @@ import numpy as np
 
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import by_line
+from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.owners import LineRuns
-from deepscope.analysis.ownership.work import OwnedWork
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Events, Int64

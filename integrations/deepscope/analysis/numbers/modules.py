@@ -8,8 +8,8 @@ from deepscope.analysis.algebra.ancestry import self_values
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns, by_line
 from deepscope.analysis.ownership.modules import ModuleScopes
+from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.paths import paths_of_forest
-from deepscope.analysis.ownership.work import OwnedWork
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Events, Kind
 

@@ -9,8 +9,8 @@ import numpy as np
 from deepscope.analysis.algebra.ancestry import depth
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.analysis.ownership.below import Below
+from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.paths import paths_of_forest
-from deepscope.analysis.ownership.work import OwnedWork
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.model import Int64
 

@@ -13,8 +13,8 @@ from deepscope.analysis.algebra.selection import distinct, named, of_kind
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.analysis.ownership.operators import Operators
+from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.training import Training
-from deepscope.analysis.ownership.work import OwnedWork
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Events, Int64, Kind, Trace

@@ -9,7 +9,7 @@ import numpy as np
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns, Mask, by_line
 from deepscope.analysis.numbers.collectives import exposed_ns
-from deepscope.analysis.ownership.work import OwnedWork
+from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64, Kind, Trace
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.ranking import largest_named
-from deepscope.analysis.ownership.work import OwnedWork
+from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.records import Kernel, KernelKind
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64, Kind, Trace

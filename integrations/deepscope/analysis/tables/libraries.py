@@ -14,7 +14,7 @@ from deepscope.analysis.algebra.selection import Mask, by_line, distinct, of_kin
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file, python_module_of_file
 from deepscope.analysis.ownership.locations import Scopes
-from deepscope.analysis.ownership.work import OwnedWork
+from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.records import Library
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int32, Int64, Kind, Trace

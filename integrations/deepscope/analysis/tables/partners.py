@@ -6,7 +6,7 @@ import numpy as np
 
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.analysis.ownership.locations import Location
-from deepscope.analysis.ownership.work import OwnedWork
+from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.records import Partner
 
 __all__ = ["fused_with"]

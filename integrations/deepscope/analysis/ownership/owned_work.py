@@ -1,0 +1,90 @@
+"""Work with its owners: the line, the call path and the step of each piece, or of each part of a piece."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from deepscope.analysis.algebra.intervals import Intervals, union
+from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.ownership.calls import CallForest
+from deepscope.analysis.ownership.compiled import FusedKernels
+from deepscope.analysis.ownership.owners import Owners, joined_paths
+from deepscope.analysis.ownership.paths import PathBuilder
+from deepscope.analysis.ownership.training import Steps
+from deepscope.analysis.ownership.work import Work
+from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.model import Int64
+
+__all__ = ["OwnedWork", "owned"]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedWork(Work):
+    """Work with its owners; arrays of shape (w,).
+
+    A kernel that was fused from several lines has a row for each of them, with its part of the duration.
+    """
+
+    piece: Int64
+    """The piece of work that the row is a part of, as `find_work` counts them; ascending."""
+    counts: Mask
+    """One row of each piece, that of its largest part: what counts pieces counts these."""
+    location: Int64
+    """The line, an index into `Scopes.locations`; -1 for none."""
+    path: Int64
+    """The whole call path to it, the caller of `backward()` included; 0 where there is no line. The path of a compiled
+    kernel goes on from the line of the call through those of the source."""
+    called_at: Int64
+    """The line that called the compiled code; of other work, `location`."""
+    fused: Int64
+    """A number that rows have in common which were fused from the same lines; -1 where the source is not known."""
+    shared: Mask
+    """Whether other lines have a part of the same piece."""
+    untold: Mask
+    """Whether it is of a compiled graph that tells no source lines, so that it stands at the line of the call."""
+    backward: Mask
+    """Whether it was launched below autograd's engine."""
+    step: Int64
+    """Index of the step that it was launched in, -1 for none."""
+    busy: dict[int, Intervals]
+    """Union of the work over all streams, by device (the CPU is one device, whatever its threads)."""
+
+
+def owned(
+    work: Work, calls: CallForest, owners: Owners, steps: Steps, paths: PathBuilder, *, compiled: FusedKernels
+) -> OwnedWork:
+    """Work with the owners of the calls that launched it, that of compiled code divided among its source lines.
+
+    The paths to the lines are added to `paths`.
+    """
+    device = work.device
+    called_at = pick(owners.location, work.node)
+    parts = compiled.divide(work, called_at, joined_paths(paths, calls, owners.path, work.node), paths)
+    row = parts.row
+    begins = np.searchsorted(row, np.arange(len(work)))
+    differs = np.zeros(len(work), np.bool_)
+    differs[row[parts.location != parts.location[begins][row]]] = True
+    columns = {one.name: getattr(work, one.name) for one in fields(work) if one.name not in ("metric", "duration_ns")}
+    counts = np.zeros(len(row), np.bool_)
+    counts[begins] = True
+    return OwnedWork(
+        metric=work.metric,
+        duration_ns=parts.duration_ns,
+        **{name: column[row] for name, column in columns.items()},
+        piece=row,
+        counts=counts,
+        location=parts.location,
+        path=parts.path,
+        called_at=called_at[row],
+        fused=parts.fused,
+        shared=differs[row],
+        untold=compiled.untold[row],
+        backward=((work.node >= 0) & calls.backward[work.node])[row],
+        step=steps.of(work.launch_ns)[row],
+        busy={
+            one: union(work.start_ns[device == one], work.end_ns[device == one])
+            for one in distinct_values(device).tolist()
+        },
+    )
