@@ -7,7 +7,6 @@ import numpy as np
 from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.findings import data_loader, tiny_operators
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.numbers.idle import timeline
 
 __all__ = ["loading_and_loops"]
 
@@ -21,7 +20,6 @@ def loading_and_loops(facts: Facts) -> Intervals:
     loops = {(one.file, one.line) for one in tiny_operators.RULE.find(facts)}
     if not loops:
         return loading
-    attribution = facts.attribution
-    line = timeline(facts.trace.events, attribution.runs, attribution.training.thread, facts.analysis.window)
+    line = facts.timeline
     looping = np.array([(one.file, one.line) in loops for one in facts.locations] + [False])[line.location]
     return union(np.append(loading.start, line.start[looping]), np.append(loading.end, line.end[looping]))

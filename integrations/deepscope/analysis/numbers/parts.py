@@ -10,7 +10,7 @@ from deepscope.analysis.algebra.ancestry import depth
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.analysis.ownership.below import Below
 from deepscope.analysis.ownership.owned_work import OwnedWork
-from deepscope.analysis.ownership.paths import paths_of_forest
+from deepscope.analysis.ownership.paths import PathTable, paths_of_forest
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.model import Int64
 
@@ -142,7 +142,8 @@ def folded(parts: Parts, location: Int64) -> Parts:
     """
     if not len(parts):
         return parts
-    total, backward = _totals(parts, parts.self_ns), _totals(parts, parts.backward_ns)
+    tree = PathTable(parts.parent, parts.place)
+    total, backward = tree.subtree_sums(np.stack((parts.self_ns, parts.backward_ns), axis=1)).T
     kept = _kept(parts, total, location)
     group = np.where(parts.parent < 0, ~parts.path, parts.parent)  # parts of one parent
     small = np.flatnonzero(~kept & (total > 0) & ((parts.parent < 0) | kept[parts.parent]))
@@ -166,16 +167,6 @@ def folded(parts: Parts, location: Int64) -> Parts:
         backward_ns=np.append(parts.backward_ns[nodes], sums(backward)),
         calls=np.append(parts.calls[nodes], sums(parts.calls)),
     )
-
-
-def _totals(parts: Parts, own: Int64) -> Int64:
-    """Each part's value with those of all parts below it; shape (p,)."""
-    level = depth(parts.parent)
-    total: Int64 = own.copy()
-    for deepest in range(int(level.max()), 0, -1):
-        here = np.flatnonzero(level == deepest)
-        np.add.at(total, parts.parent[here], total[here])
-    return total
 
 
 def _kept(parts: Parts, total: Int64, location: Int64) -> Mask:

@@ -40,11 +40,10 @@ def library_line_table(analysis: Analysis, parts: Parts, places: list[Place]) ->
     group = np.full(len(places), -1, np.int64)
     group[[number[place] for place in found]] = np.arange(count)
     columns = _columns(parts, group, places, count)
-    line_of = {(place.file, place.line, place.name): i for i, place in enumerate(found)}
+    position = {place: i for i, place in enumerate(found)}
     entered = np.full(len(trace.scopes) + 1, -1, np.int64)
     for i in distinct(scope[recorded], len(trace.scopes)):
-        place = library_line(trace.scopes[i])
-        entered[i] = line_of.get((place.file, place.line, place.name), -1)
+        entered[i] = position.get(library_line(trace.scopes[i]), -1)
     runs = recorded & analysis.extent.holds(trace.events.start_ns)
     columns["calls"] = by_line(entered[scope[runs]], count)
     order = np.lexsort((-columns["total_device_ns"][:count], -columns["self_device_ns"][:count]))[:_MOST]
