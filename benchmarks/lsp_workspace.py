@@ -93,4 +93,4 @@ def keep_profile(file: Path, cache: Path) -> None:
     found = single_file(str(trace))
     assert found is not None
     os.environ["DEEPSCOPE_CACHE_DIR"] = str(cache)
-    profile_cache.save(found, profile, step=None, partial=False)
+    profile_cache.save(found, profile, partial=False)

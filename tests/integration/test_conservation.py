@@ -21,7 +21,7 @@ from deepscope.analysis.ownership.attribution import Attribution, attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
 from deepscope.analysis.peaks import peaks_of
 from deepscope.analysis.verdict import Reason, judgement
-from deepscope.records import Profile, Verdict, Why
+from deepscope.records import Profile, Verdict, View, Why
 from deepscope.trace.model import Kind, Trace
 from deepscope.trace.read import read_trace
 from recorded_traces import each_trace
@@ -204,7 +204,7 @@ def test_the_steps_sum_to_the_whole(path):
     attribution = attributed(path)
     whole = analyse(attribution)
     numbers = np.unique(attribution.training.steps.number).tolist()
-    steps = [analyse(attribution, number) for number in numbers]
+    steps = [analyse(attribution, View(step=number)) for number in numbers]
     if not steps:
         assert profile_of(path).steps == []
         return

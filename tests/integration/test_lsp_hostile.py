@@ -280,7 +280,7 @@ def keep(root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, findings: lis
     profile = make_profile(str(root / "train.py"), text=text, root=str(root))
     profile.findings = findings
     monkeypatch.setenv("DEEPSCOPE_CACHE_DIR", str(cache))
-    profile_cache.save(found, profile, step=None, partial=False)
+    profile_cache.save(found, profile, partial=False)
 
 
 def finding(root: Path, edits: list[Edit]) -> Finding:

@@ -14,10 +14,12 @@ from deepscope.analysis.numbers.idle import Timeline, timeline
 from deepscope.analysis.numbers.lines import line_columns
 from deepscope.analysis.numbers.memory import MemoryUse, find_memory
 from deepscope.analysis.numbers.phases import PhaseTimeline, find_phases
+from deepscope.analysis.narrowing import narrow
 from deepscope.analysis.numbers.waits import find_waits
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.locations import compiled_regions
 from deepscope.analysis.ownership.modules import ModuleScopes, find_modules
+from deepscope.records import WHOLE, View
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64
 
@@ -30,6 +32,8 @@ class Analysis:
 
     attribution: Attribution
     extent: Extent
+    steps: int
+    """How many there are in it."""
     window: Intervals
     """Where wall time and idle time are measured."""
     counted: Mask
@@ -52,13 +56,19 @@ class Analysis:
     compiled: Int64
     """Lines (ascending) that call compiled functions."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of the trace is left out."""
+        return self.extent.is_whole
 
-def analyse(attribution: Attribution, step: int | None = None) -> Analysis:
-    """Runs the analyses over the whole trace or over the step of this number, which must be there."""
+
+def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
+    """Runs the analyses over the part of the trace that a view asks for; its step must be there."""
     trace, calls, operators, work = attribution.trace, attribution.calls, attribution.operators, attribution.work
     training, runs = attribution.training, attribution.runs
-    window = training.window if step is None else training.steps.chosen(step)
-    extent = Extent(None if step is None else window)
+    modules = find_modules(trace, calls)
+    phases = find_phases(trace, calls, operators, modules, training)
+    extent, window, steps = narrow(attribution, modules, phases, view)
     scopes, owners, paths = attribution.scopes, attribution.owners, attribution.paths
     cpu = cpu_time(trace, scopes, runs, calls=calls, operators=operators, owners=owners, paths=paths, extent=extent)
     by_path = path_values(work, cpu.self_by_path, extent)
@@ -66,14 +76,14 @@ def analyse(attribution: Attribution, step: int | None = None) -> Analysis:
     waits = find_waits(trace, has_device=has_device)
     flops = flops_of_operators(trace, operators)
     line = timeline(trace.events, runs, training.thread, window) if has_device else None
-    modules = find_modules(trace, calls)
     memory = find_memory(trace, calls.nested, owners.location, len(scopes.locations), extent, on_cpu=not has_device)
     callers = owners.location[compiled_regions(trace)]
     return Analysis(
         attribution=attribution,
         extent=extent,
+        steps=steps,
         window=window,
-        counted=extent.holds(work.launch_ns),
+        counted=extent.launched(work.launch_ns),
         columns=line_columns(
             attribution,
             cpu,
@@ -91,7 +101,7 @@ def analyse(attribution: Attribution, step: int | None = None) -> Analysis:
         memory=memory,
         waits=waits,
         modules=modules,
-        phases=find_phases(trace, calls, operators, modules, training),
+        phases=phases,
         timeline=line,
         compiled=distinct_values(callers[callers >= 0]),
     )

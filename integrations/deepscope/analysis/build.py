@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from deepscope.analysis.analysis import analyse
+from collections.abc import Sequence
+
+from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.findings import find_all
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.call_tree import call_tree
@@ -12,23 +14,25 @@ from deepscope.analysis.tables.library_lines import library_line_table
 from deepscope.analysis.tables.lines import line_table, no_line
 from deepscope.analysis.tables.memory import memory_table
 from deepscope.analysis.tables.modules import module_table
-from deepscope.analysis.tables.operators import operator_table
+from deepscope.analysis.tables.operators import calls_of_operators, detailed_operator_table, operator_table
 from deepscope.analysis.tables.parts import all_parts, part_table
 from deepscope.analysis.tables.phases import phase_table
 from deepscope.analysis.tables.steps import step_table
 from deepscope.analysis.tables.totals import resolved, totals
 from deepscope.analysis.tables.trace_info import trace_info
-from deepscope.analysis.tables.why import why_of_lines, why_of_operators, work_causes
+from deepscope.analysis.tables.why import why_of_lines, work_causes
 from deepscope.errors import OptionError
-from deepscope.records import Profile, SourceFile
+from deepscope.records import Detail, PartOf, Profile, SourceFile, View
 from deepscope.trace.model import Trace
 from deepscope.trace.source_lines import source_lines
 
 __all__ = ["build_profile"]
 
 
-def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
-    """The Profile of a trace, or of one of its steps.
+def build_profile(
+    trace: Trace, *, step: int | None = None, phase: str = "", module: str = "", details: Sequence[Detail] = ()
+) -> Profile:
+    """The Profile of a trace, or of the part of it that a `View` with these fields is of.
 
     Raises:
         OptionError: the trace has no step of this number; the message lists those that it has.
@@ -37,10 +41,13 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
     if step is not None and step not in attribution.training.steps.number:
         known = ", ".join(map(str, attribution.training.steps.number.tolist()))
         raise OptionError("step", step, f"no such step; it has {known or 'no steps'}")
-    analysis = analyse(attribution, step)
+    view = View(step=step, phase=phase, module=module, details=tuple(details))
+    whole = analyse(attribution, View(step=step))
+    analysis = analyse(attribution, view) if view.is_filtered else whole
     files = _files(trace)
     texts = {path: source_lines(file.text) for path, file in files.items() if file.text is not None}
     causes = work_causes(analysis)
+    calls = calls_of_operators(analysis, causes)
     lines, position = line_table(analysis, texts, why_of_lines(analysis, causes))
     tree, number = call_tree(analysis, position)
     all_of, all_places = all_parts(analysis)
@@ -55,25 +62,29 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
         resolved=resolved(analysis),
         functions=function_table(analysis),
         modules=module_table(analysis),
-        operators=operator_table(
-            trace,
-            attribution.operators,
-            work,
-            flops=analysis.flops,
-            extent=analysis.extent,
-            whys=why_of_operators(analysis, causes),
-        ),
+        operators=operator_table(analysis, calls, causes),
+        operators_in_detail=detailed_operator_table(analysis, calls, causes, details) if details else [],
         kernels=kernel_table(trace, work, analysis.operator, analysis.extent),
-        steps=step_table(analysis),
-        phases=phase_table(analysis),
-        memory=memory_table(analysis),
+        steps=step_table(whole),
+        phases=phase_table(whole),
+        memory=memory_table(whole),
         call_tree=tree,
         library_lines=library_line_table(analysis, all_of, all_places),
         parts=parts,
         places=places,
-        findings=find_all(analysis),
+        findings=[] if view.is_filtered else find_all(analysis),  # advice looks at all of a step
         files=files,
         step=step,
+        part_of=_whole_of(whole, view) if view.is_filtered else None,
+    )
+
+
+def _whole_of(whole: Analysis, view: View) -> PartOf:
+    return PartOf(
+        view=view,
+        device_ns=int(whole.attribution.work.duration_ns[whole.counted].sum()),
+        self_cpu_ns=int(whole.columns["self_cpu_ns"].sum()),
+        wall_ns=whole.window.total_ns,
     )
 
 

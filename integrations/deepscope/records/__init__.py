@@ -10,14 +10,19 @@ from deepscope.records.merging import RankSpread
 from deepscope.records.numbers import Numbers
 from deepscope.records.places import CallNode, Function, Library, Line, Module, Partner, Top
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
-from deepscope.records.tables import Kernel, KernelKind, Operator, Phase, Step
+from deepscope.records.tables import Kernel, KernelKind, Operator, OperatorInDetail, Phase, Step
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
+from deepscope.records.view import DETAILS, PHASES, WHOLE, Detail, PartOf, View
 from deepscope.records.why import Peaks, Rate, Verdict, Why
 
 __all__ = [
+    "DETAILS",
+    "PHASES",
     "PROFILE_FORMAT",
+    "WHOLE",
     "CallNode",
     "CurvePoint",
+    "Detail",
     "DeviceMemory",
     "Edit",
     "Evidence",
@@ -36,8 +41,10 @@ __all__ = [
     "Module",
     "Numbers",
     "Operator",
+    "OperatorInDetail",
     "Part",
     "PartKind",
+    "PartOf",
     "Partner",
     "Peaks",
     "Phase",
@@ -54,5 +61,6 @@ __all__ = [
     "Totals",
     "TraceInfo",
     "Verdict",
+    "View",
     "Why",
 ]

@@ -229,5 +229,6 @@ def to_be_judged(_: Group[Any], __: str) -> str:
 
 
 def record(group: Group[Any], field: str) -> Any:
-    """A record within the record."""
-    return merge(Group(group.values(field), group.ranks, group.all_ranks))
+    """A record within the record; None if a rank has none."""
+    values = group.values(field)
+    return None if any(value is None for value in values) else merge(Group(values, group.ranks, group.all_ranks))

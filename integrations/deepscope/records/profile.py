@@ -17,13 +17,14 @@ from deepscope.records.memory import Memory
 from deepscope.records.merging import First, Group, Largest, Sum, largest_first, left_out, merged_by, record, table
 from deepscope.records.numbers import Numbers
 from deepscope.records.places import CallNode, Function, Line, Module
-from deepscope.records.tables import Kernel, Operator, Phase, Step
+from deepscope.records.tables import Kernel, Operator, OperatorInDetail, Phase, Step
 from deepscope.records.trace_info import SourceFile, TraceInfo
+from deepscope.records.view import PartOf
 from deepscope.records.why import Peaks
 
 __all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals"]
 
-PROFILE_FORMAT = 10
+PROFILE_FORMAT = 11
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -102,6 +103,11 @@ class Profile(msgspec.Struct, kw_only=True):
     ] = []
     modules: Annotated[list[Module], merged_by(table("path", "class_name", order=largest_first("self_device_ns")))] = []
     operators: Annotated[list[Operator], merged_by(table("name", order=largest_first("self_device_ns")))] = []
+    operators_in_detail: Annotated[
+        list[OperatorInDetail],
+        merged_by(table("name", "shapes", "stack", order=largest_first("self_device_ns"))),
+    ] = []
+    """On demand alone: by what `View.details` name."""
     kernels: Annotated[list[Kernel], merged_by(table("name", "kind", order=largest_first("device_ns")))] = []
     steps: Annotated[list[Step], merged_by(table("number", order=attrgetter("number")))] = []
     phases: Annotated[list[Phase], merged_by(table("name"))] = []
@@ -116,5 +122,7 @@ class Profile(msgspec.Struct, kw_only=True):
     files: Annotated[dict[str, SourceFile], merged_by(_files)] = {}
     step: First[int | None] = None
     """The step chosen, if one was."""
+    part_of: Annotated[PartOf | None, merged_by(record)] = None
+    """The whole, where only a phase or a module of it was asked for; steps, phases and memory then are the whole's."""
     peaks: First[Peaks | None] = None
     """Of the device, by which verdicts are found; None where they are not known. Set when a profile is loaded."""

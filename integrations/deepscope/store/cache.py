@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from deepscope.records import PROFILE_FORMAT, Profile
+from deepscope.records import PROFILE_FORMAT, WHOLE, Profile, View
 from deepscope.store.files import TraceFile
 
 __all__ = ["LIMIT_BYTES", "cache_folder", "load", "save"]
@@ -32,10 +32,10 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("deepscope", appauthor=False))
 
 
-def load(file: TraceFile, *, step: int | None, partial: bool) -> Profile | None:
+def load(file: TraceFile, view: View = WHOLE, *, partial: bool) -> Profile | None:
     """The profile that this very code made of this very file (path, size and time); None where none is whole."""
     try:
-        path = _path(file, step=step, partial=partial)
+        path = _path(file, view, partial=partial)
         content = path.read_bytes()
     except (OSError, RuntimeError):  # RuntimeError: no home folder
         return None
@@ -52,10 +52,10 @@ def load(file: TraceFile, *, step: int | None, partial: bool) -> Profile | None:
     return profile
 
 
-def save(file: TraceFile, profile: Profile, *, step: int | None, partial: bool) -> None:
+def save(file: TraceFile, profile: Profile, view: View = WHOLE, *, partial: bool) -> None:
     """Keeps a profile; a cache that cannot be written is no error, since it only saves time."""
     with suppress(OSError, RuntimeError):
-        path = _path(file, step=step, partial=partial)
+        path = _path(file, view, partial=partial)
         body = msgspec.msgpack.encode(profile)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write(path, _MAGIC + _digest(body) + body)
@@ -78,9 +78,9 @@ def prune(folder: Path, limit_bytes: int = LIMIT_BYTES) -> None:
         size -= size_bytes
 
 
-def _path(file: TraceFile, *, step: int | None, partial: bool) -> Path:
+def _path(file: TraceFile, view: View, *, partial: bool) -> Path:
     """The cache file's name holds all that the profile depends on: the trace, the options and the code that made it."""
-    words = (file.path, file.size_bytes, file.mtime_ns, file.token, step, partial, PROFILE_FORMAT, code_fingerprint())
+    words = (file.path, file.size_bytes, file.mtime_ns, file.token, view, partial, PROFILE_FORMAT, code_fingerprint())
     return (
         cache_folder()
         / "profiles"

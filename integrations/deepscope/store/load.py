@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from deepscope.analysis.peaks import given_peaks, peaks_of
 from deepscope.analysis.verdict import judge
 from deepscope.errors import OptionError
-from deepscope.records import Profile
+from deepscope.records import PHASES, Detail, Profile, View
 from deepscope.records.ranks import merge_profiles
 from deepscope.store.files import TraceFile
 from deepscope.store.read import Progress, cached_profile, read_profile
@@ -20,6 +21,9 @@ def load_profile(
     path: str | os.PathLike[str],
     *,
     step: int | None = None,
+    phase: str = "",
+    module: str = "",
+    details: Iterable[Detail] = (),
     rank: int | None = None,
     stage: str | None = None,
     partial: bool = False,
@@ -32,6 +36,9 @@ def load_profile(
     Args:
         path: a trace, a folder or an fsspec URL of one.
         step: only this `ProfilerStep#N`.
+        phase: only what was launched in this phase: `data`, `forward`, `backward`, `optimizer` or `other`.
+        module: only what ran in modules whose path this pattern matches (`encoder.layers.*`), and within them.
+        details: tables to be worked out besides: `shapes`, `stacks` (`Profile.operators_in_detail`).
         rank: only this rank.
         stage: this stage of the run in place of the training stage.
         partial: of a trace that ends early, read what is whole.
@@ -45,12 +52,23 @@ def load_profile(
         NotATraceError: the file is empty or no trace.
         TruncatedTraceError: it ends early, and `partial` is not set.
         TraceError: it cannot be read.
-        OptionError: it has no such step, rank or stage; the message lists those that it has. Or `peaks` cannot be read.
+        OptionError: it has no such step, rank, stage, phase or module; the message lists those that it has. Or `peaks` cannot be read.
     """
+    _check_phase(phase)
     given_peaks(peaks)  # what cannot be read is told before a long read
     selection = select(os.fspath(path), rank=rank, stage=stage)
     return load_selection(
-        selection, step=step, rank=rank, stage=stage, partial=partial, peaks=peaks, cache=cache, progress=progress
+        selection,
+        step=step,
+        phase=phase,
+        module=module,
+        details=details,
+        rank=rank,
+        stage=stage,
+        partial=partial,
+        peaks=peaks,
+        cache=cache,
+        progress=progress,
     )
 
 
@@ -58,6 +76,9 @@ def load_selection(
     selection: Selection,
     *,
     step: int | None = None,
+    phase: str = "",
+    module: str = "",
+    details: Iterable[Detail] = (),
     rank: int | None = None,
     stage: str | None = None,
     partial: bool = False,
@@ -66,8 +87,9 @@ def load_selection(
     progress: Progress | None = None,
 ) -> Profile:
     """The profile of traces that were selected already, for the same `rank` and `stage`; all else as `load_profile`."""
-    profiles = _load(selection.files, step=step, partial=partial, cache=cache, progress=progress)
-    _check(profiles, rank=rank, stage=stage, step=step)
+    view = View(step=step, phase=phase, module=module, details=tuple(sorted(set(details))))
+    profiles = _load(selection.files, view, partial=partial, cache=cache, progress=progress)
+    _check(profiles, view, rank=rank, stage=stage)
     return judged(profiles, selection, peaks)
 
 
@@ -80,13 +102,13 @@ def judged(profiles: list[Profile], selection: Selection, peaks: str) -> Profile
 
 
 def _load(
-    files: tuple[TraceFile, ...], *, step: int | None, partial: bool, cache: bool, progress: Progress | None
+    files: tuple[TraceFile, ...], view: View, *, partial: bool, cache: bool, progress: Progress | None
 ) -> list[Profile]:
     """The profiles of the files: kept ones from the cache, the rest read, at once where that is worth it."""
     account = _Bytes(progress, files)
     found: dict[int, Profile] = {}
     for index, file in enumerate(files):
-        kept = cached_profile(file, step=step, partial=partial, cache=cache)
+        kept = cached_profile(file, view, partial=partial, cache=cache)
         if kept is not None:
             found[index] = kept
             account.told(index, file.size_bytes)
@@ -99,8 +121,8 @@ def _load(
         if workers > 1:
             read = read_in_processes(
                 unread,
+                view,
                 workers=workers,
-                step=step,
                 partial=partial,
                 cache=cache,
                 told=lambda place, done: account.told(missing[place], done),
@@ -109,7 +131,7 @@ def _load(
     for index in missing:
         if index not in found:
             found[index] = read_profile(
-                files[index], step=step, partial=partial, cache=cache, progress=account.of_file(index)
+                files[index], view, partial=partial, cache=cache, progress=account.of_file(index)
             )
             account.told(index, files[index].size_bytes)
     return [found[index] for index in range(len(files))]
@@ -134,7 +156,7 @@ class _Bytes:
         return None if self._progress is None else lambda done, _: self.told(index, done)
 
 
-def _check(profiles: list[Profile], *, rank: int | None, stage: str | None, step: int | None) -> None:
+def _check(profiles: list[Profile], view: View, *, rank: int | None, stage: str | None) -> None:
     """A file's name may say less than the trace in it, so what was asked for is checked against the traces too."""
     info = profiles[0].trace
     if rank is not None and info.ranks and rank not in info.ranks:
@@ -143,7 +165,15 @@ def _check(profiles: list[Profile], *, rank: int | None, stage: str | None, step
         raise OptionError("rank", rank, f"{info.path} names no rank")
     if stage is not None and info.stage != stage:
         raise OptionError("stage", stage, f"{info.path} was recorded in stage {info.stage or '(none named)'}")
+    step = view.step
     if step is not None and all(profile.step is None for profile in profiles):
         numbers = sorted({one.number for profile in profiles for one in profile.steps})
         listed = ", ".join(map(str, numbers)) or "none"
         raise OptionError("step", step, f"no such step; there are: {listed}")
+    if view.module and not any(profile.modules for profile in profiles):
+        raise OptionError("module", view.module, "no module has such a path; --by module shows those there are")
+
+
+def _check_phase(phase: str) -> None:
+    if phase and phase not in PHASES:
+        raise OptionError("phase", phase, f"no such phase; there are: {', '.join(PHASES)}")

@@ -12,7 +12,7 @@ import msgspec
 
 from deepscope.errors import DeepScopeError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, cores
-from deepscope.records import Profile
+from deepscope.records import Profile, View
 from deepscope.store.files import TraceFile, is_url
 from deepscope.store.reading_process import Request
 from deepscope.trace.kineto.source import likely_json_bytes
@@ -39,7 +39,7 @@ def workers_for(files: Sequence[TraceFile]) -> int:
 
 
 def read_in_processes(
-    files: Sequence[TraceFile], *, workers: int, step: int | None, partial: bool, cache: bool, told: Told | None
+    files: Sequence[TraceFile], view: View, *, workers: int, partial: bool, cache: bool, told: Told | None
 ) -> list[Profile | None]:
     """The profiles of the files, in their order; None where a worker ended without an answer.
 
@@ -59,7 +59,7 @@ def read_in_processes(
         try:
             while (index := next_index()) is not None:
                 file = files[index]
-                asked = Request(file.path, file.size_bytes, file.mtime_ns, file.token, step, partial, cache)
+                asked = Request(file.path, file.size_bytes, file.mtime_ns, file.token, view, partial, cache)
                 try:
                     body = worker.ask(msgspec.msgpack.encode(asked), _putting(messages, index))
                 except (DeepScopeError, MemoryError) as error:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 
-from deepscope.records import Profile
+import msgspec
+
+from deepscope.records import Profile, View
 from deepscope.store.files import TraceFile
 
 __all__ = ["Progress", "cached_profile", "read_profile"]
@@ -14,19 +16,19 @@ Progress = Callable[[int, int], None]
 """Called with bytes done and bytes in all."""
 
 
-def cached_profile(file: TraceFile, *, step: int | None, partial: bool, cache: bool) -> Profile | None:
+def cached_profile(file: TraceFile, view: View, *, partial: bool, cache: bool) -> Profile | None:
     """The profile that the cache has of a file; None where it has none or is not to be asked."""
     if not cache:
         return None
     from deepscope.store.cache import load
 
-    return load(file, step=step, partial=partial)
+    return load(file, view, partial=partial)
 
 
 def read_profile(
     file: TraceFile,
+    view: View,
     *,
-    step: int | None,
     partial: bool,
     cache: bool,
     progress: Progress | None = None,
@@ -42,9 +44,9 @@ def read_profile(
         from deepscope.trace.read import read_trace
 
         trace = read_trace(file.path, partial=partial, progress=progress, workers=0, decoders=decoders)
-    profile = build_profile(trace, step=step)
+    profile = build_profile(trace, **msgspec.structs.asdict(view))
     if cache:
         from deepscope.store.cache import save
 
-        save(file, profile, step=step, partial=partial)
+        save(file, profile, view, partial=partial)
     return profile

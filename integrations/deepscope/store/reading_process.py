@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from deepscope.processes import Told, serve
+from deepscope.records import View
 from deepscope.store.files import TraceFile
 from deepscope.store.read import read_profile
 
@@ -18,7 +19,7 @@ class Request(msgspec.Struct):
     size_bytes: int
     mtime_ns: int
     token: str
-    step: int | None
+    view: View
     partial: bool
     cache: bool
 
@@ -27,7 +28,7 @@ def _read(body: bytes, told: Told) -> bytes:
     request = msgspec.msgpack.decode(body, type=Request)
     file = TraceFile(request.path, request.size_bytes, request.mtime_ns, request.token)
     profile = read_profile(
-        file, step=request.step, partial=request.partial, cache=request.cache, workers=0, progress=told
+        file, request.view, partial=request.partial, cache=request.cache, workers=0, progress=told
     )
     return msgspec.msgpack.encode(profile)
 

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 import built_profiles
-from deepscope.records import Profile
+from deepscope.records import Profile, View
 from deepscope.store import cache
 from deepscope.store.files import TraceFile
 
@@ -19,8 +19,8 @@ def kept() -> list[Path]:
 
 def test_a_kept_profile_comes_back_as_it_was() -> None:
     profile = built_profiles.training()
-    cache.save(FILE, profile, step=None, partial=False)
-    assert cache.load(FILE, step=None, partial=False) == profile
+    cache.save(FILE, profile, partial=False)
+    assert cache.load(FILE, partial=False) == profile
 
 
 @pytest.mark.parametrize(
@@ -35,44 +35,44 @@ def test_a_kept_profile_comes_back_as_it_was() -> None:
     ],
 )
 def test_another_trace_or_another_question_is_not_answered(file: TraceFile, step: int | None, partial: bool) -> None:
-    cache.save(FILE, built_profiles.training(), step=None, partial=False)
-    assert cache.load(file, step=step, partial=partial) is None
+    cache.save(FILE, built_profiles.training(), partial=False)
+    assert cache.load(file, View(step=step), partial=partial) is None
 
 
 def test_other_code_or_another_format_does_not_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    cache.save(FILE, built_profiles.training(), step=None, partial=False)
+    cache.save(FILE, built_profiles.training(), partial=False)
     with monkeypatch.context() as patch:
         patch.setattr(cache, "PROFILE_FORMAT", -1)
-        assert cache.load(FILE, step=None, partial=False) is None
+        assert cache.load(FILE, partial=False) is None
     monkeypatch.setattr(cache, "code_fingerprint", lambda: "edited")
-    assert cache.load(FILE, step=None, partial=False) is None
+    assert cache.load(FILE, partial=False) is None
 
 
 def test_any_damage_is_noticed() -> None:
-    cache.save(FILE, built_profiles.training(), step=None, partial=False)
+    cache.save(FILE, built_profiles.training(), partial=False)
     (path,) = kept()
     whole = path.read_bytes()
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 1
     for damaged in (b"", whole[:-1], whole + b"x", bytes(flipped), b"not a profile", whole[:20]):
         path.write_bytes(damaged)
-        assert cache.load(FILE, step=None, partial=False) is None
+        assert cache.load(FILE, partial=False) is None
     path.write_bytes(whole)
-    assert cache.load(FILE, step=None, partial=False) is not None
+    assert cache.load(FILE, partial=False) is not None
 
 
 def test_a_whole_file_of_another_shape_is_not_a_profile() -> None:
-    cache.save(FILE, cast(Profile, {"metric": "bananas"}), step=None, partial=False)
+    cache.save(FILE, cast(Profile, {"metric": "bananas"}), partial=False)
     assert len(kept()) == 1
-    assert cache.load(FILE, step=None, partial=False) is None
+    assert cache.load(FILE, partial=False) is None
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("DEEPSCOPE_CACHE_DIR", str(blocked))
-    cache.save(FILE, built_profiles.training(), step=None, partial=False)
-    assert cache.load(FILE, step=None, partial=False) is None
+    cache.save(FILE, built_profiles.training(), partial=False)
+    assert cache.load(FILE, partial=False) is None
 
 
 def test_profiles_unused_for_longest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,13 +81,13 @@ def test_profiles_unused_for_longest_go_first(monkeypatch: pytest.MonkeyPatch) -
     files = [TraceFile(path=f"/a/{place}.json", size_bytes=1, mtime_ns=1) for place in range(3)]
     for place, file in enumerate(files):
         before = set(kept())
-        cache.save(file, built_profiles.training(), step=None, partial=False)
+        cache.save(file, built_profiles.training(), partial=False)
         (path,) = set(kept()) - before
         os.utime(path, (1000 + place, 1000 + place))
     size = kept()[0].stat().st_size
-    assert cache.load(files[0], step=None, partial=False) is not None  # used just now
+    assert cache.load(files[0], partial=False) is not None  # used just now
     cache.prune(cache.cache_folder() / "profiles", limit_bytes=2 * size)
-    assert [cache.load(file, step=None, partial=False) is not None for file in files] == [True, False, True]
+    assert [cache.load(file, partial=False) is not None for file in files] == [True, False, True]
     assert not list((cache.cache_folder() / "profiles").glob("*.tmp"))
 
 

@@ -1,4 +1,4 @@
-"""Which part of a trace is asked for: all of it, or one step."""
+"""Which part of a trace is asked for: all of it, some spans of time, some of its events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from deepscope.analysis.algebra.intervals import Intervals, grouped_union_ns
 from deepscope.analysis.algebra.selection import Mask
-from deepscope.trace.model import Int64
+from deepscope.trace.model import Events, Int64
 
 __all__ = ["Extent"]
 
@@ -18,14 +18,41 @@ class Extent:
     """Spans of time, None for the whole trace. Events count where they start; durations are clipped."""
 
     spans: Intervals | None
+    events: Mask | None = None
+    """The CPU's events that count, where that is not a matter of time alone; shape (n,)."""
+    work: Mask | None = None
+    """The same of work, whatever the time of its launch; shape (w,)."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it leaves out nothing."""
+        return self.spans is None and self.events is None and self.work is None
 
     def holds(self, ts: Int64) -> Mask:
         """Which instants lie in it; shape (q,)."""
         return np.ones(len(ts), np.bool_) if self.spans is None else self.spans.locate(ts) >= 0
 
+    def chooses(self, rows: Int64) -> Mask:
+        """Which events (indexes, -1 for none) count at all, whatever their time; shape (q,)."""
+        return np.ones(len(rows), np.bool_) if self.events is None else (rows >= 0) & self.events[rows]
+
+    def begins(self, events: Events, rows: Int64) -> Mask:
+        """Which events (indexes) start in it; shape (q,)."""
+        found = self.holds(events.start_ns[rows])
+        return found if self.events is None else found & self.events[rows]
+
+    def launched(self, launch_ns: Int64) -> Mask:
+        """Which work was launched in it; shape (w,)."""
+        return self.holds(launch_ns) if self.work is None else self.work
+
     def clipped_ns(self, start: Int64, end: Int64) -> Int64:
         """How much of each interval lies in it; shape (q,)."""
         return end - start if self.spans is None else self.spans.overlap_ns(start, end)
+
+    def clipped_ns_of(self, rows: Int64, start: Int64, end: Int64) -> Int64:
+        """The same of intervals that stand for events (indexes); shape (q,)."""
+        lengths = self.clipped_ns(start, end)
+        return lengths if self.events is None else np.where(self.events[rows], lengths, 0)
 
     def grouped_union_ns(self, start: Int64, end: Int64, group: Int64) -> tuple[Int64, Int64]:
         """`intervals.grouped_union_ns` of what lies in it. A group may occur once for each span."""

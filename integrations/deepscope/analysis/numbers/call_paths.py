@@ -18,7 +18,7 @@ def path_values(work: OwnedWork, self_cpu_ns: Int64, extent: Extent) -> Int64:
 
     `self_cpu_ns` is `CpuTime.self_by_path`.
     """
-    counted = extent.holds(work.launch_ns)
+    counted = extent.launched(work.launch_ns)
     backward = counted & work.backward
     result = np.zeros((len(self_cpu_ns), 3), np.int64)
     np.add.at(result[:, 0], work.path[counted], work.duration_ns[counted])

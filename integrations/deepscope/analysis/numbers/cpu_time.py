@@ -50,7 +50,7 @@ def cpu_time(
     """
     self_by_path = np.zeros(len(paths), np.int64)
     if scopes.source == "call_stack":
-        counted = extent.holds(trace.events.start_ns[operators.nodes])
+        counted = extent.begins(trace.events, operators.nodes)
         # As with scopes, the time of autograd's engine is not the forward line's.
         path = np.where(calls.backward, 0, owners.path)[operators.nodes]
         np.add.at(self_by_path, path[counted], operators.self_ns[counted])
@@ -76,12 +76,11 @@ def _columns(calls: Int64, recording: Int64, python: Int64, loader_wait: Int64, 
 def _of_runs(trace: Trace, runs: LineRuns, scopes: Scopes, parent: Int64, extent: Extent) -> tuple[Int64, Columns]:
     """The self time of each run, and the columns of the lines."""
     events = trace.events
-    start = events.start_ns[runs.nodes]
-    within = self_values(_nested_ns(start, events.end_ns[runs.nodes], runs.caller, extent), runs.caller)
-    entered = extent.holds(start)
+    within = self_values(_nested_ns(events, runs.nodes, runs.caller, extent), runs.caller)
+    entered = extent.begins(events, runs.nodes)
     counted = scopes.marks | of_kind(trace, Kind.OPERATOR, Kind.RUNTIME)
     entry_ns = cost_of_entry_ns(trace, scopes)
-    library = extent.holds(events.start_ns[runs.library])
+    library = extent.begins(events, runs.library)
     # In an operator that is written in Python lines of a library may run, too.
     in_python = library & scopes.marks[nearest_to(runs.library, parent, counted)]
     recording, in_python_ns = (
@@ -109,17 +108,18 @@ def _outside_calls_ns(
     events = trace.events
     nodes = np.flatnonzero(counted)
     callers = position_in(nodes, pick(nearest(parent, counted), parent[nodes]), len(events))
-    outside = self_values(_nested_ns(events.start_ns[nodes], events.end_ns[nodes], callers, extent), callers)
+    outside = self_values(_nested_ns(events, nodes, callers, extent), callers)
     return np.asarray(outside[position_in(nodes, runs.nodes, len(events))])
 
 
-def _nested_ns(start: Int64, end: Int64, callers: Int64, extent: Extent) -> Int64:
+def _nested_ns(events: Events, rows: Int64, callers: Int64, extent: Extent) -> Int64:
     """Durations within the extent, each end cut to its caller's: scopes not closed in order overlap."""
+    end = events.end_ns[rows]
     limit = np.where(callers < 0, end, end[callers])
-    return extent.clipped_ns(start, np.minimum(end, limit))
+    return extent.clipped_ns_of(rows, events.start_ns[rows], np.minimum(end, limit))
 
 
 def _without_line_ns(events: Events, operators: Operators, open_scope: Int64, extent: Extent) -> int:
     """Time in outermost operators on threads where no line was open."""
     top = operators.nodes[(operators.caller < 0) & (open_scope[operators.nodes] < 0)]
-    return int(extent.clipped_ns(events.start_ns[top], events.end_ns[top]).sum())
+    return int(extent.clipped_ns_of(top, events.start_ns[top], events.end_ns[top]).sum())

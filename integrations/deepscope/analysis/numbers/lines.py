@@ -60,7 +60,7 @@ def _operator_columns(of: Attribution, flops: Int64, extent: Extent) -> Columns:
     if of.scopes.source != "call_stack":
         outermost |= open_scope[operators.nodes] != open_scope[operators.nodes[operators.caller]]
     engine = of.calls.root[operators.nodes] == operators.nodes
-    counted = extent.holds(of.trace.events.start_ns[operators.nodes])
+    counted = extent.begins(of.trace.events, operators.nodes)
     location, lines = of.owners.location[operators.nodes], len(of.scopes.locations)
     return {
         "operators": by_line(location[counted & outermost & ~engine], lines),
@@ -69,9 +69,9 @@ def _operator_columns(of: Attribution, flops: Int64, extent: Extent) -> Columns:
 
 
 def _worker_columns(trace: Trace, locations: list[Location], extent: Extent) -> Columns:
-    """Time in data-loader workers. The trace does not say in which step, so that a single step has none."""
+    """Time in data-loader workers. The trace does not say when, so that a part of it has none."""
     columns = {name: np.zeros(len(locations) + 1, np.int64) for name in ("worker_ns", "worker_cpu_ns")}
-    if extent.spans is None:
+    if extent.is_whole:
         index = {(one.file, one.line): i for i, one in enumerate(locations)}
         for worked in worker_lines(trace):
             line = index[worked.file, worked.line]

@@ -51,6 +51,8 @@ class MemoryUse:
     trace: Trace
     rows: Int64
     """Rows of `trace.memory`."""
+    event: Int64
+    """What was open on the thread of each instant, -1 for nothing."""
     line: Int64
     """The line that owns each event, -1 for none."""
     lines: int
@@ -60,7 +62,7 @@ class MemoryUse:
     @cached_property
     def counted(self) -> Mask:
         """Which events lie within the extent."""
-        return self.extent.holds(self.trace.memory.ts_ns[self.rows])
+        return self.extent.holds(self.trace.memory.ts_ns[self.rows]) & self.extent.chooses(self.event)
 
     @cached_property
     def device(self) -> Int64:
@@ -80,7 +82,7 @@ class MemoryUse:
         size = self.trace.memory.size_bytes[self.rows]
         gain, loss = self.counted & (size > 0), self.counted & (size < 0)
         held = np.zeros((self.lines + 1, len(KINDS)), np.int64)
-        for one in self.devices:
+        for one in self.devices if self.extent.work is None else ():  # a part of a step has no peak of its own
             held += one.held_bytes
         return {
             "bytes_allocated": by_line(self.line[gain], self.lines, size[gain]),
@@ -172,11 +174,12 @@ def find_memory(
     memory = trace.memory
     rows = np.flatnonzero((memory.device_type == _CPU) == on_cpu)
     rows = rows[np.argsort(memory.ts_ns[rows], kind="stable")]
+    event = open_at(trace, nested, memory.ts_ns[rows], memory.thread[rows])
     return MemoryUse(
         trace=trace,
         rows=rows,
-        # The line that owns what was open on the thread of each instant.
-        line=pick(location, open_at(trace, nested, memory.ts_ns[rows], memory.thread[rows])),
+        event=event,
+        line=pick(location, event),
         lines=lines,
         blocks=find_blocks(memory, rows, trace.header.memory),
         extent=extent,

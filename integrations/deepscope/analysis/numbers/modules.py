@@ -24,11 +24,11 @@ def module_columns(events: Events, work: OwnedWork, modules: ModuleScopes, exten
     count = len(modules.names)
     paths, path = paths_of_forest(modules.callers, modules.module)
     path = np.append(path, 0)
-    counted = extent.holds(work.launch_ns)
+    counted = extent.launched(work.launch_ns)
     at = pick(modules.of_event, work.node)
     duration = np.where(counted, work.duration_ns, 0)
     start = events.start_ns[modules.nodes]
-    own = self_values(extent.clipped_ns(start, events.end_ns[modules.nodes]), modules.callers_on_thread)
+    own = self_values(extent.clipped_ns_of(modules.nodes, start, events.end_ns[modules.nodes]), modules.callers_on_thread)
     values = np.zeros((len(paths), 2), np.int64)
     np.add.at(values[:, 0], path[at], duration)
     np.add.at(values[:, 1], path[:-1], own)
@@ -42,5 +42,5 @@ def module_columns(events: Events, work: OwnedWork, modules: ModuleScopes, exten
         "self_cpu_ns": by_line(modules.module, count, own),
         "total_cpu_ns": totals[:, 1],
         "launches": by_line(module[at[counted & work.counts & (work.kind == Kind.KERNEL)]], count),
-        "calls": by_line(modules.module[extent.holds(start)], count),
+        "calls": by_line(modules.module[extent.begins(events, modules.nodes)], count),
     }

@@ -15,13 +15,13 @@ from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.training import Training
+from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Events, Int64, Kind, Trace
 
 __all__ = ["PHASES", "PhaseTimeline", "find_phases", "phase_of_name", "phase_of_work"]
 
-PHASES = ("data", "forward", "backward", "optimizer", "other")
 _DATA, _FORWARD, _BACKWARD, _OPTIMIZER, _OTHER = range(5)
 
 # torch's own annotations, and the actions of Lightning's profilers as its PyTorchProfiler writes them.

@@ -28,6 +28,7 @@ def wait_by_line(events: Events, waits: Int64, location: Int64, lines: int, exte
 
     `waits` come from `find_waits`; `location` is the line that owns each event, -1 for none, shape (n,).
     """
+    waits = waits[extent.chooses(waits)]
     group = events.thread[waits].astype(np.int64) * (lines + 1) + location[waits] + 1
     groups, lengths = extent.grouped_union_ns(events.start_ns[waits], events.end_ns[waits], group)
     return by_line(groups % (lines + 1) - 1, lines, lengths)

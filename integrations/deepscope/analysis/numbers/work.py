@@ -29,7 +29,7 @@ def copy_direction(name: str) -> str | None:
 
 def work_columns(trace: Trace, work: OwnedWork, lines: int, extent: Extent) -> Columns:
     """The work that each line owns itself; columns of shape (lines + 1,), the last place for what no line owns."""
-    counted = extent.holds(work.launch_ns)
+    counted = extent.launched(work.launch_ns)
 
     def column(rows: Mask, values: Int64 | None = None) -> Int64:
         rows = rows & counted

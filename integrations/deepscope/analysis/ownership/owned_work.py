@@ -17,7 +17,7 @@ from deepscope.analysis.ownership.work import Work
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64
 
-__all__ = ["OwnedWork", "owned"]
+__all__ = ["OwnedWork", "busy_with", "owned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,6 @@ def owned(
 
     The paths to the lines are added to `paths`.
     """
-    device = work.device
     called_at = pick(owners.location, work.node)
     parts = compiled.divide(work, called_at, joined_paths(paths, calls, owners.path, work.node), paths)
     row = parts.row
@@ -83,8 +82,14 @@ def owned(
         untold=compiled.untold[row],
         backward=((work.node >= 0) & calls.backward[work.node])[row],
         step=steps.of(work.launch_ns)[row],
-        busy={
-            one: union(work.start_ns[device == one], work.end_ns[device == one])
-            for one in distinct_values(device).tolist()
-        },
+        busy=busy_with(work, np.ones(len(work), np.bool_)),
     )
+
+
+def busy_with(work: Work, chosen: Mask) -> dict[int, Intervals]:
+    """By device, the union of some work (shape (w,)) over all streams."""
+    device = work.device
+    return {
+        one: union(work.start_ns[chosen & (device == one)], work.end_ns[chosen & (device == one)])
+        for one in distinct_values(device).tolist()
+    }

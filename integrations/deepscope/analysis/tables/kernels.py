@@ -26,7 +26,7 @@ def kernel_table(trace: Trace, work: OwnedWork, operator: Int64, extent: Extent)
     if work.metric != "device":
         return []
     strings = trace.strings
-    counted = np.flatnonzero(extent.holds(work.launch_ns))
+    counted = np.flatnonzero(extent.launched(work.launch_ns))
     kind = np.where(work.collective, _COLLECTIVE, work.kind.astype(np.int64))[counted]
     name = trace.events.name[work.event[counted]].astype(np.int64)
     rows, group = distinct_places(name * 16 + kind)

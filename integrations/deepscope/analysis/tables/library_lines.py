@@ -44,7 +44,8 @@ def library_line_table(analysis: Analysis, parts: Parts, places: list[Place]) ->
     entered = np.full(len(trace.scopes) + 1, -1, np.int64)
     for i in distinct(scope[recorded], len(trace.scopes)):
         entered[i] = position.get(library_line(trace.scopes[i]), -1)
-    runs = recorded & analysis.extent.holds(trace.events.start_ns)
+    runs = np.flatnonzero(recorded)
+    runs = runs[analysis.extent.begins(trace.events, runs)]
     columns["calls"] = by_line(entered[scope[runs]], count)
     order = np.lexsort((-columns["total_device_ns"][:count], -columns["self_device_ns"][:count]))[:_MOST]
     return [

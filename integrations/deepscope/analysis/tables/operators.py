@@ -1,57 +1,128 @@
-"""Operators by name: calls, device and CPU time, FLOPs."""
+"""Operators by name: calls, device and CPU time, FLOPs, bytes, tensor cores; on demand by shapes and stacks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.selection import by_line
-from deepscope.analysis.ownership.operators import Operators
-from deepscope.analysis.ownership.paths import paths_of_forest
-from deepscope.analysis.ownership.work import Work
+from deepscope.analysis.algebra.ranking import largest
+from deepscope.analysis.algebra.selection import Columns
+from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.numbers.operator_calls import OperatorCalls, operator_calls
+from deepscope.analysis.numbers.output_shapes import output_shapes
+from deepscope.analysis.ownership.owners import joined_paths
+from deepscope.analysis.ownership.paths import PathBuilder
 from deepscope.analysis.tables.numbered import rows
-from deepscope.records import Operator, Why
-from deepscope.trace.arrays import distinct_places, pick
-from deepscope.trace.model import Int64, Trace
+from deepscope.analysis.tables.why import WorkCauses, why_of_calls
+from deepscope.records import Detail, Operator, OperatorInDetail
+from deepscope.trace.arrays import distinct_places
+from deepscope.trace.model import Int64
 
-__all__ = ["operator_table"]
+__all__ = ["calls_of_operators", "detailed_operator_table", "operator_table"]
 
 
-def operator_table(
-    trace: Trace, operators: Operators, work: Work, *, flops: Int64, extent: Extent, whys: Mapping[str, Why]
-) -> list[Operator]:
+def calls_of_operators(analysis: Analysis, causes: WorkCauses) -> OperatorCalls:
+    """The numbers of each call of an operator within the extent."""
+    of = analysis.attribution
+    return operator_calls(
+        of.trace,
+        of.operators,
+        of.work,
+        flops=analysis.flops,
+        roofline=causes.roofline,
+        memory=analysis.memory,
+        extent=analysis.extent,
+    )
+
+
+def operator_table(analysis: Analysis, calls: OperatorCalls, causes: WorkCauses) -> list[Operator]:
     """All operators of a trace by name, the largest device time first.
 
-    A total holds the operators called from it; an operator that calls itself counts once. `flops` are those of each
-    operator, `whys` what holds them back, by name.
+    A total holds the operators called from it; an operator that calls itself counts once.
     """
-    events = trace.events
-    name, group = distinct_places(events.name[operators.nodes])
-    names = len(name)
-    counted = extent.holds(events.start_ns[operators.nodes])
-    own = np.where(counted, operators.self_ns, 0)
-    launched_by = pick(operators.around, work.node)
-    launched = extent.holds(work.launch_ns) & (launched_by >= 0)
-    launched_by, duration = launched_by[launched], work.duration_ns[launched]
-
-    paths, path = paths_of_forest(operators.caller, group)
-    values = np.zeros((len(paths), 2), np.int64)
-    np.add.at(values[:, 0], path[launched_by], duration)
-    np.add.at(values[:, 1], path, own)
-    totals = paths.totals(values, np.arange(names), names)
-    columns = {
-        "calls": by_line(group[counted], names)[:names],
-        "self_device_ns": by_line(group[launched_by], names, duration)[:names],
-        "total_device_ns": totals[:, 0],
-        "self_cpu_ns": by_line(group, names, own)[:names],
-        "total_cpu_ns": totals[:, 1],
-        "flops": by_line(group, names, np.where(counted, flops, 0))[:names],
-    }
-    order = np.lexsort((-columns["total_cpu_ns"], -columns["self_device_ns"]))
-    called = order[columns["calls"][order] > 0]
+    of = analysis.attribution
+    name, group = distinct_places(of.trace.events.name[of.operators.nodes])
+    columns = calls.sums(group, len(name))
+    whys = why_of_calls(analysis, causes, group, len(name))
+    order = _order(columns)
     return [
-        Operator(name=trace.strings[one], **row, why=whys.get(trace.strings[one]) or Why())
-        for one, row in zip(name[called].tolist(), rows(columns, called), strict=True)
+        Operator(name=of.trace.strings[int(name[i])], why=whys[i], **row)
+        for i, row in zip(order.tolist(), _rows(columns, order), strict=True)
     ]
+
+
+def detailed_operator_table(
+    analysis: Analysis, calls: OperatorCalls, causes: WorkCauses, details: Collection[Detail]
+) -> list[OperatorInDetail]:
+    """Operators by name and by the shapes of their arguments, by the lines that led to them, or by both."""
+    of = analysis.attribution
+    events, strings, nodes = of.trace.events, of.trace.strings, of.operators.nodes
+    shapes = events.shapes[nodes] if "shapes" in details else np.full(len(nodes), -1, np.int32)
+    stack, stacks = _stacks(analysis) if "stacks" in details else (np.zeros(len(nodes), np.int64), [""])
+    keys, group = _grouped(events.name[nodes], shapes, stack)
+    count = len(keys)
+    columns = calls.sums(group, count) | calls.maxima(group, count)
+    whys = why_of_calls(analysis, causes, group, count)
+    counted = np.where(calls.counted, group, -1)
+    dtypes = _commonest(counted, events.dtypes[nodes], count)
+    results = output_shapes(of.trace, nodes, _commonest(counted, np.arange(len(nodes)), count)) if count else []
+    texts = [*strings, ""]  # the last place is for none
+    order = _order(columns)
+    return [
+        OperatorInDetail(
+            name=strings[keys[i][0]],
+            shapes=texts[keys[i][1]],
+            stack=stacks[keys[i][2]],
+            dtypes=texts[dtypes[i]],
+            out_shapes=results[i] if "shapes" in details else "",
+            why=whys[i],
+            **row,
+        )
+        for i, row in zip(order.tolist(), _rows(columns, order), strict=True)
+    ]
+
+
+def _order(columns: Columns) -> Int64:
+    order = np.lexsort((-columns["total_cpu_ns"], -columns["self_device_ns"]))
+    return np.asarray(order[(columns["calls"] + columns["self_device_ns"] + columns["self_cpu_ns"])[order] > 0])
+
+
+def _rows(columns: Columns, order: Int64) -> list[dict[str, Any]]:
+    found = rows(columns, order)
+    for row in found:
+        row["tensor_core_eligible"] = bool(row["tensor_core_eligible"])
+    return found
+
+
+def _grouped(*columns: Any) -> tuple[list[tuple[int, ...]], Int64]:
+    """The different rows of some columns of numbers from -1 on, and the place of each row among them."""
+    place = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        _, code = distinct_places(column)
+        _, place = distinct_places(place * (int(code.max(initial=0)) + 1) + code)
+    first = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
+    first[place[::-1]] = np.arange(len(place))[::-1]
+    return [tuple(int(column[row]) for column in columns) for row in first.tolist()], place
+
+
+def _commonest(group: Int64, value: Any, groups: int) -> list[int]:
+    """The value that most rows of each group have, -1 for none; values of -1 do not count."""
+    found = [-1] * groups
+    for share in largest(group, value.astype(np.int64), np.ones(len(group), np.int64), 1):
+        found[share.group] = share.member
+    return found
+
+
+def _stacks(analysis: Analysis) -> tuple[Int64, list[str]]:
+    """The user's lines that led to each operator (a place in the list), as texts of call stacks, innermost first."""
+    of = analysis.attribution
+    builder = PathBuilder(of.paths)
+    paths, place = distinct_places(joined_paths(builder, of.calls, of.owners.path, of.operators.nodes))
+    known = of.scopes.locations
+    texts = []
+    for path in paths.tolist():
+        lines = [known[location] for location in reversed(builder.locations(path))]
+        texts.append(";".join(f"{one.file}({one.line}): {one.function}" for one in lines))
+    return place, texts

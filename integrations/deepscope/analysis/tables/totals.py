@@ -6,6 +6,7 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.idle import idle
+from deepscope.analysis.ownership.owned_work import busy_with
 from deepscope.analysis.numbers.window_cost import recording_ns
 from deepscope.records import Resolved, Totals
 
@@ -17,6 +18,8 @@ def totals(analysis: Analysis) -> Totals:
     attribution, columns = analysis.attribution, analysis.columns
     work = attribution.work
     busy = sum(int(analysis.window.overlap_ns(one.start, one.end).sum()) for one in work.busy.values())
+    if analysis.extent.work is not None:  # its own work, whenever the device came to it
+        busy = sum(one.total_ns for one in busy_with(work, analysis.counted).values())
     sums = {
         name: int(columns[name].sum())
         for name in (
@@ -30,7 +33,7 @@ def totals(analysis: Analysis) -> Totals:
             "worker_cpu_ns",
         )
     }
-    if analysis.extent.spans is None:  # Entries without a scope and calls cost, too; in which step, nobody knows.
+    if analysis.is_whole:  # Entries without a scope and calls cost, too; in which step, nobody knows.
         sums["recording_ns"] = max(
             sums["recording_ns"],
             recording_ns(
@@ -43,7 +46,7 @@ def totals(analysis: Analysis) -> Totals:
         busy_ns=busy,
         idle_ns=sum(one.total_ns for one in idle(work, analysis.window)),
         wall_ns=analysis.window.total_ns,
-        steps=len(analysis.window.start) if analysis.extent.spans is not None else len(attribution.training.steps),
+        steps=analysis.steps,
         **sums,
     )
 

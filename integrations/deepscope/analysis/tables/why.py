@@ -18,7 +18,7 @@ from deepscope.records import Rate, Why
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.model import Int64
 
-__all__ = ["WorkCauses", "why_of_lines", "why_of_operators", "work_causes"]
+__all__ = ["WorkCauses", "why_of_calls", "why_of_lines", "work_causes"]
 
 SHORT_KERNEL_NS = 5_000
 """A shorter kernel is mostly its own beginning and end: a device takes 2 to 3 µs for these."""
@@ -88,16 +88,14 @@ def why_of_lines(analysis: Analysis, causes: WorkCauses) -> list[Why]:
     return _records(causes, of.work.location, lines, of.work.duration_ns, beside)
 
 
-def why_of_operators(analysis: Analysis, causes: WorkCauses) -> dict[str, Why]:
-    """Of each operator by name, over the work that shares its operations and bytes (`Roofline.unit`)."""
+def why_of_calls(analysis: Analysis, causes: WorkCauses, group: Int64, groups: int) -> list[Why]:
+    """Of groups of calls of operators, over the work that shares their operations and bytes (`Roofline.unit`).
+
+    `group` is that of each call, shape (k,).
+    """
     of = analysis.attribution
     unit = np.where(causes.roofline.unit >= 0, causes.roofline.unit, pick(of.operators.around, of.work.node))
-    names = np.where(unit >= 0, of.trace.events.name[of.operators.nodes[unit]], -1) if len(of.operators.nodes) else unit
-    found, place = distinct_places(names[names >= 0])
-    group = np.full(len(names), -1, np.int64)
-    group[names >= 0] = place
-    records = _records(causes, group, len(found), of.work.duration_ns, {})
-    return {of.trace.strings[name]: why for name, why in zip(found.tolist(), records, strict=True)}
+    return _records(causes, pick(group, unit), groups, of.work.duration_ns, {})
 
 
 def _records(causes: WorkCauses, group: Int64, groups: int, duration_ns: Int64, beside: Columns) -> list[Why]:

@@ -19,7 +19,7 @@ __all__ = ["listed_trace", "runs_of"]
 def listed_trace(found: FoundTrace, *, is_shown: bool) -> ListedTrace:
     """One trace."""
     file, head = found.file, found.identity
-    kept = cache.load(file, step=None, partial=False)
+    kept = cache.load(file, partial=False)
     info = kept.trace if kept is not None else None
     step_ns = mean_step_ns(kept) if kept is not None else None
     return ListedTrace(

@@ -13,7 +13,7 @@ import msgspec
 
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Told
-from deepscope.records import Profile
+from deepscope.records import Profile, View
 from deepscope.store import cache
 from deepscope.store.load import judged
 from deepscope.store.runs import Selection, select
@@ -46,7 +46,7 @@ def cached_profile(request: Request) -> Profile | None:
     selection = request.selection or select(request.path, rank=request.rank, stage=request.stage)
     kept = []
     for file in selection.files:
-        profile = cache.load(file, step=request.step, partial=request.partial)
+        profile = cache.load(file, View(step=request.step), partial=request.partial)
         if profile is None:
             return None
         kept.append(profile)

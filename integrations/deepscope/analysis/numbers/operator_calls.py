@@ -1,0 +1,121 @@
+"""The numbers of each single call of an operator, from which all tables of operators are summed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepscope.analysis.algebra.extent import Extent
+from deepscope.analysis.algebra.selection import Columns, Mask, by_line, of_kind
+from deepscope.analysis.numbers.memory import MemoryUse
+from deepscope.analysis.numbers.roofline import Roofline
+from deepscope.analysis.numbers.tensor_cores import kernels_with_tensor_cores, operators_for_tensor_cores
+from deepscope.analysis.ownership.operators import Operators
+from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.paths import PathTable, paths_of_forest
+from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.model import Int64, Kind, Trace
+
+__all__ = ["OperatorCalls", "operator_calls"]
+
+_MAXIMA = (
+    "self_device_ns",
+    "total_device_ns",
+    "self_cpu_ns",
+    "total_cpu_ns",
+    "flops",
+    "moved_bytes",
+    "allocated_bytes",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCalls:
+    """All calls of operators; arrays of shape (k,), in the order of `Operators.nodes`."""
+
+    counted: Mask
+    """Which of them start within the extent."""
+    outermost: Mask
+    """Which are in no other call of the same name."""
+    eligible: Mask
+    """Which could use tensor cores, or call what could."""
+    columns: Columns
+    """Fields of `records.Operator`, each call's own; totals hold the calls below, of whatever name."""
+
+    def sums(self, group: Int64, groups: int) -> Columns:
+        """Sums by group, -1 for none; shape (groups,). A total counts a call in one of the same name once."""
+        found = {"calls": by_line(group[self.counted], groups)[:groups]}
+        for name, values in self.columns.items():
+            rows = self.outermost if "total" in name else slice(None)
+            found[name] = by_line(group[rows], groups, values[rows])[:groups]
+        eligible = by_line(group[self.counted & self.eligible], groups)[:groups]
+        return found | {"tensor_core_eligible": (eligible > 0).astype(np.int64)}
+
+    def maxima(self, group: Int64, groups: int) -> Columns:
+        """The largest of a single call by group, as `max_…`; shape (groups,)."""
+        found = {}
+        for name in _MAXIMA:
+            largest = np.zeros(groups + 1, np.int64)
+            np.maximum.at(largest, group, self.columns[name])
+            found[f"max_{name}"] = largest[:groups]
+        return found
+
+
+def operator_calls(
+    trace: Trace,
+    operators: Operators,
+    work: OwnedWork,
+    *,
+    flops: Int64,
+    roofline: Roofline,
+    memory: MemoryUse,
+    extent: Extent,
+) -> OperatorCalls:
+    """The numbers of each call. `flops` are those of each operator, `roofline` has the bytes of each piece of work."""
+    count = len(operators.nodes)
+    counted = extent.begins(trace.events, operators.nodes)
+    launched = extent.launched(work.launch_ns)
+    by = np.where(launched, pick(operators.around, work.node), -1)
+    with_cores = kernels_with_tensor_cores(trace, of_kind(trace, Kind.KERNEL))[work.event]
+    moved = launched & (roofline.unit >= 0) & (roofline.moved_bytes > 0)
+    taken = memory.trace.memory.size_bytes[memory.rows]
+    around = np.where(memory.counted & (taken > 0), pick(operators.around, memory.event), -1)
+    own = {
+        "device_ns": by_line(by, count, work.duration_ns)[:count],
+        "cpu_ns": np.where(counted, operators.self_ns, 0),
+        "tensor_core": by_line(by[with_cores], count, work.duration_ns[with_cores])[:count],
+    }
+    eligible = operators_for_tensor_cores(trace, of_kind(trace, Kind.OPERATOR))[operators.nodes] | (
+        own["tensor_core"] > 0
+    )
+    table = np.stack([*own.values(), eligible.astype(np.int64)], axis=1)
+    total = PathTable(operators.caller, operators.caller).subtree_sums(table) if count else table
+    return OperatorCalls(
+        counted=counted,
+        outermost=_outermost(trace, operators),
+        eligible=total[:, 3] > 0,
+        columns={
+            "self_device_ns": own["device_ns"],
+            "total_device_ns": total[:, 0],
+            "self_cpu_ns": own["cpu_ns"],
+            "total_cpu_ns": total[:, 1],
+            "flops": np.where(counted, flops, 0),
+            "moved_bytes": by_line(roofline.unit[moved], count, roofline.moved_bytes[moved])[:count],
+            "allocated_bytes": by_line(around, count, taken)[:count],
+            "tensor_core_self_ns": own["tensor_core"],
+            "tensor_core_total_ns": total[:, 2],
+        },
+    )
+
+
+def _outermost(trace: Trace, operators: Operators) -> Mask:
+    """Which calls are in no other one of the same name."""
+    _, name = distinct_places(trace.events.name[operators.nodes])
+    paths, path = paths_of_forest(operators.caller, name)
+    outermost = np.ones(len(paths), np.bool_)
+    above = paths.parent
+    while (above > 0).any():
+        outermost &= (above <= 0) | (paths.location[above] != paths.location)
+        above = np.where(above > 0, paths.parent[above], 0)
+    return np.asarray(outermost[path])
