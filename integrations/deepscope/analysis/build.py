@@ -64,7 +64,7 @@ def build_profile(
         modules=module_table(analysis),
         operators=operator_table(analysis, calls, causes),
         operators_in_detail=detailed_operator_table(analysis, calls, causes, details) if details else [],
-        kernels=kernel_table(trace, work, analysis.operator, analysis.extent),
+        kernels=kernel_table(analysis, causes),
         steps=step_table(whole),
         phases=phase_table(whole),
         memory=memory_table(whole),
@@ -75,6 +75,7 @@ def build_profile(
         findings=[] if view.is_filtered else find_all(analysis),  # advice looks at all of a step
         files=files,
         step=step,
+        details=view.details,
         part_of=_whole_of(whole, view) if view.is_filtered else None,
     )
 

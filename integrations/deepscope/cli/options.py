@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
 from deepscope.cli.progress import Bar
 from deepscope.processes import ONE_THREAD
+from deepscope.records import PHASES, Detail
+from deepscope.report.filters import Filters, duration_ns
 from deepscope.store import Profile, load_profile
 from deepscope.store.runs import newest_folder
 
-__all__ = ["FOLDERS", "load", "output_option", "reading_options"]
+__all__ = ["FOLDERS", "filter_options", "filters_of", "load", "output_option", "reading_options"]
 
 FOLDERS = ("deepscope_logs", "lightning_logs", "runs")
 """Where a run is looked for when no path is given."""
@@ -41,6 +43,29 @@ def reading_options(command: Command) -> Command:
     return command
 
 
+def filter_options(command: Command) -> Command:
+    """Adds `--include --exclude --phase --module --min-time`; `filters_of` makes the row filters of them."""
+    options = (
+        click.option(
+            "--include", metavar="GLOB", multiple=True, help="Only rows with such a name or path; may be repeated."
+        ),
+        click.option(
+            "--exclude", metavar="GLOB", multiple=True, help="No rows with such a name or path; may be repeated."
+        ),
+        click.option("--phase", default="", metavar="PHASE", help=f"Only this phase: {', '.join(PHASES)}."),
+        click.option("--module", default="", metavar="GLOB", help="Only modules of such a path, and what is in them."),
+        click.option("--min-time", metavar="TIME", help="Only rows of at least this time: 100us, 1.5ms, 2s."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def filters_of(include: Sequence[str], exclude: Sequence[str], min_time: str | None) -> Filters:
+    """The filters of rows that the options ask for."""
+    return Filters(tuple(include), tuple(exclude), 0 if min_time is None else duration_ns(min_time))
+
+
 def output_option(command: Command) -> Command:
     """Adds `-o FILE`."""
     return click.option("-o", "--output", metavar="FILE", help="Write to FILE in place of standard output.")(command)
@@ -55,6 +80,9 @@ def load(
     peaks: str,
     partial: bool,
     no_cache: bool,
+    phase: str = "",
+    module: str = "",
+    details: Sequence[Detail] = (),
 ) -> Profile:
     """Loads with a bar on the terminal; without a path the newest run of `FOLDERS`."""
     for name, value in ONE_THREAD.items():
@@ -65,6 +93,9 @@ def load(
             rank=rank,
             step=step,
             stage=stage,
+            phase=phase,
+            module=module,
+            details=details,
             peaks=peaks,
             partial=partial,
             cache=not no_cache,

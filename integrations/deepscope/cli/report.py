@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
-from deepscope.cli.options import load, output_option, reading_options
+from deepscope.cli.options import filter_options, filters_of, load, output_option, reading_options
 from deepscope.cli.output import emit
 from deepscope.errors import OptionError
+from deepscope.records import Detail
+from deepscope.report.filters import NO_FILTERS, Filters, check_view
 from deepscope.report.line_choice import check_line, find_line
 from deepscope.report.tables import TABLES, table
 from deepscope.store import Profile
@@ -29,9 +31,12 @@ PARTS = 40
 )
 @click.option("--by", type=click.Choice(list(TABLES)), default="line", show_default=True, help="What the rows are.")
 @click.option("--line", "where", metavar="FILE:LINE", help="Only this line, with all that its time is made of.")
+@click.option("--shapes", is_flag=True, help="With --by operator: a row for each of the arguments' shapes.")
+@click.option("--stacks", is_flag=True, help="With --by operator: a row for each path of your lines that led there.")
 @click.option("--fold", is_flag=True, help="With --line: modules that differ in a number alone become one.")
 @click.option("--sort", metavar="KEY", help="Key to sort by: self, total, forward, backward, cpu, wait, idle, …")
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+@filter_options
 @reading_options
 @output_option
 def report(
@@ -40,8 +45,15 @@ def report(
     limit: int | None,
     by: str,
     where: str | None,
+    shapes: bool,
+    stacks: bool,
     fold: bool,
     sort: str | None,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    phase: str,
+    module: str,
+    min_time: str | None,
     form: str,
     output: str | None,
     **reading: Any,
@@ -51,16 +63,24 @@ def report(
     PATH is a trace, a folder (its newest run) or a URL; by default the newest run in deepscope_logs, lightning_logs or
     runs.
     """
-    table(by).check(sort)  # a wrong key is told before a long read
+    details: list[Detail] = [name for name, wanted in (("shapes", shapes), ("stacks", stacks)) if wanted]
+    filters = filters_of(include, exclude, min_time)
+    table(by, details).check(sort)  # a wrong key is told before a long read
+    filters.check(by)
+    check_view(by, phase=phase, module=module)
+    if details and by != "operator":
+        raise OptionError(details[0], True, "goes with --by operator alone")
+    reading |= {"phase": phase, "module": module, "details": details}
     if where is not None:
-        if by != "line" or sort is not None:
-            raise OptionError("line", where, "neither --by nor --sort goes with it")
+        if by != "line" or sort is not None or filters:
+            raise OptionError("line", where, "neither --by, --sort, --include, --exclude nor --min-time goes with it")
         check_line(where)
         emit(line_rendered(load(path, **reading), form, where, fold=fold, limit=limit, output=output), output)
         return
     if fold:
         raise OptionError("fold", True, "goes with --line alone")
-    emit(rendered(load(path, **reading), form, by=by, sort=sort, limit=limit, output=output), output)
+    profile = load(path, **reading)
+    emit(rendered(profile, form, by=by, sort=sort, limit=limit, filters=filters, output=output), output)
 
 
 def line_rendered(
@@ -92,17 +112,18 @@ def rendered(
     by: str = "line",
     sort: str | None = None,
     limit: int | None = None,
+    filters: Filters = NO_FILTERS,
     output: str | None = None,
 ) -> str:
     """The report as text for standard output or the file `output`."""
     if form == "json":
         from deepscope.report.json_report import json_report
 
-        return json_report(profile, by=by, sort=sort, limit=limit or 0) + "\n"
+        return json_report(profile, by=by, sort=sort, limit=limit or 0, filters=filters) + "\n"
     if form == "csv":
         from deepscope.report.csv_report import csv_report
 
-        return csv_report(profile, by=by, sort=sort, limit=limit or 0)
+        return csv_report(profile, by=by, sort=sort, limit=limit or 0, filters=filters)
     from deepscope.report.style import wants_color
     from deepscope.report.text import text_report
 
@@ -111,6 +132,7 @@ def rendered(
         by=by,
         sort=sort,
         limit=ROWS if limit is None else limit,
+        filters=filters,
         width=shutil.get_terminal_size((PIPED_WIDTH, 0)).columns,
         color=output is None and wants_color(sys.stdout),
     )

@@ -34,6 +34,7 @@ __all__ = [
     "quotient",
     "record",
     "rule_of",
+    "smallest_known",
     "spread_of",
     "table",
     "to_be_judged",
@@ -110,6 +111,11 @@ def largest(group: Group[Any], field: str) -> Any:
 def smallest(group: Group[Any], field: str) -> Any:
     """The smallest value."""
     return min(group.values(field))
+
+
+def smallest_known(group: Group[Any], field: str) -> Any:
+    """The smallest value but 0, which says that it is not known."""
+    return min(filter(None, group.values(field)), default=0)
 
 
 def first(group: Group[Any], field: str) -> Any:

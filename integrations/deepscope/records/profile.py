@@ -19,7 +19,7 @@ from deepscope.records.numbers import Numbers
 from deepscope.records.places import CallNode, Function, Line, Module
 from deepscope.records.tables import Kernel, Operator, OperatorInDetail, Phase, Step
 from deepscope.records.trace_info import SourceFile, TraceInfo
-from deepscope.records.view import PartOf
+from deepscope.records.view import Detail, PartOf
 from deepscope.records.why import Peaks
 
 __all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals"]
@@ -105,9 +105,10 @@ class Profile(msgspec.Struct, kw_only=True):
     operators: Annotated[list[Operator], merged_by(table("name", order=largest_first("self_device_ns")))] = []
     operators_in_detail: Annotated[
         list[OperatorInDetail],
-        merged_by(table("name", "shapes", "stack", order=largest_first("self_device_ns"))),
+        merged_by(table("name", "in_shapes", "stack", order=largest_first("self_device_ns"))),
     ] = []
-    """On demand alone: by what `View.details` name."""
+    """On demand alone: by what `details` name."""
+    details: First[tuple[Detail, ...]] = ()
     kernels: Annotated[list[Kernel], merged_by(table("name", "kind", order=largest_first("device_ns")))] = []
     steps: Annotated[list[Step], merged_by(table("number", order=attrgetter("number")))] = []
     phases: Annotated[list[Phase], merged_by(table("name"))] = []

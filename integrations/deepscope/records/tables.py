@@ -18,6 +18,7 @@ from deepscope.records.merging import (
     of_largest,
     quotient,
     record,
+    smallest_known,
     spread_of,
     to_be_judged,
 )
@@ -59,7 +60,7 @@ class OperatorInDetail(Operator, kw_only=True):
     Over the rows of one name all sums are those of its `Operator`.
     """
 
-    shapes: First[str] = ""
+    in_shapes: First[str] = ""
     """Of the arguments, as JSON: `[[64, 512], [512], []]`, `[]` for what is no tensor; "" where the trace has none."""
     stack: First[str] = ""
     """The user's lines, the innermost first, as traces write them: `train.py(12): main;…`."""
@@ -86,8 +87,44 @@ class Kernel(msgspec.Struct, kw_only=True):
     device_ns: Sum
     mean_ns: Annotated[int, merged_by(quotient("device_ns", "calls"))]
     max_ns: Largest
+    min_ns: Smallest = 0
     operator: Annotated[str, merged_by(of_largest("device_ns"))] = ""
     """The operator that launches most of it."""
+    file: Annotated[str, merged_by(of_largest("device_ns"))] = ""
+    """The line that launches most of it; "" for none."""
+    line: Annotated[int, merged_by(of_largest("device_ns"))] = 0
+    uses_tensor_cores: Either = False
+    """As its name tells."""
+    grid: Annotated[str, merged_by(of_largest("calls"))] = ""
+    """As most launches have it, `[64, 1, 1]`; "" where the trace does not tell. So is the block."""
+    block: Annotated[str, merged_by(of_largest("calls"))] = ""
+    min_blocks: Annotated[int, merged_by(smallest_known)] = 0
+    """Of the grid of a single launch; 0 where the trace does not tell. So are the next ones."""
+    max_blocks: Largest = 0
+    min_threads: Annotated[int, merged_by(smallest_known)] = 0
+    """Of a block."""
+    max_threads: Largest = 0
+    min_registers: Annotated[int, merged_by(smallest_known)] = 0
+    """Of a thread."""
+    max_registers: Largest = 0
+    min_shared_memory_bytes: Smallest = 0
+    """Of a block."""
+    max_shared_memory_bytes: Largest = 0
+    occupied_ns: Sum = 0
+    """Time times the estimated share of the warps that the device can hold."""
+    occupancy_known_ns: Sum = 0
+    """Time of which that share is known."""
+    sm_blocks_ns: Sum = 0
+    """Time times blocks a multiprocessor."""
+    sm_blocks_known_ns: Sum = 0
+    """Time of which these are known."""
+    launched: Sum = 0
+    """Pieces of work whose launch is known; of them are the next three."""
+    delay_ns: Sum = 0
+    """From the start of the launching call to the start on the device."""
+    max_delay_ns: Largest = 0
+    queued: Sum = 0
+    """Work of the same device that was launched before, and not finished, at the launch."""
 
 
 class Step(msgspec.Struct, kw_only=True):

@@ -18,9 +18,16 @@ from deepscope.records import (
     Profile,
     Step,
 )
-from deepscope.report.event_names import readable
+from deepscope.report.column_kinds import WHERE_WIDTH
+from deepscope.report.column_kinds import counts as _counts
+from deepscope.report.column_kinds import names as _names
+from deepscope.report.column_kinds import shares as _share
+from deepscope.report.column_kinds import sizes as _sizes
+from deepscope.report.column_kinds import times as _times
+from deepscope.report.kernel_columns import kernel_columns
 from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.memory import KINDS, kind_words
+from deepscope.report.operator_columns import operator_columns
 from deepscope.report.places import Sources, short_path
 from deepscope.report.style import Styles
 from deepscope.report.wording import bytes_text, count_text, printable, rate_text, share_text, time_text
@@ -30,7 +37,6 @@ __all__ = ["columns"]
 NO_LINE = "(no user line)"
 SHOWN = ("self_device_ns", "wait_ns", "idle_ns", "self_cpu_ns", "launches")
 """The work without a line gets a row when it has one of these."""
-WHERE_WIDTH = 16
 WHERE_SHARE = 0.2
 SOURCE_WIDTH = 24
 SOURCE_SHARE = 0.3
@@ -57,8 +63,8 @@ def columns(
         styles: how shares are coloured.
     """
     makers: dict[str, Callable[..., list[Column]]] = {
-        "operator": _operators,
-        "kernel": _kernels,
+        "operator": operator_columns,
+        "kernel": kernel_columns,
         "module": _modules,
         "phase": _phases,
     }
@@ -197,58 +203,10 @@ def _memory(
     ]
 
 
-def _sizes(title: str, values: Sequence[int], rank: int = 0) -> Column:
-    return Column(title, [bytes_text(value) for value in values], rank=rank)
-
-
 def _why(rows: Sequence[Any]) -> Column:
-    """What holds each line or operator back."""
-    words = [row.verdict if isinstance(row, (Line, Operator)) else "" for row in rows]
+    """What holds each line back."""
+    words = [row.verdict if isinstance(row, Line) else "" for row in rows]
     return Column("why", words, rank=1, right=False)
-
-
-def _operators(rows: Sequence[Operator], profile: Profile, styles: Styles) -> list[Column]:
-    device = profile.metric == "device"  # without one the CPU's times are the columns before
-    return [
-        _share([row.self_device_ns for row in rows], profile.totals.busy_ns, styles),
-        _times("self", [row.self_device_ns for row in rows]),
-        _times("total", [row.total_device_ns for row in rows], rank=1),
-        _times("CPU", [row.self_cpu_ns if device else 0 for row in rows], rank=2),
-        _times("total CPU", [row.total_cpu_ns if device else 0 for row in rows], rank=4),
-        _counts("calls", [row.calls for row in rows], rank=3),
-        _counts("FLOPs", [row.flops for row in rows], rank=5),
-        Column("FLOP/s", [_rate(row, "flops") for row in rows], rank=6),
-        Column("B/s", [_rate(row, "moved_bytes") for row in rows], rank=6),
-        _why(rows),
-        _names("operator", [readable(row.name) for row in rows]),
-    ]
-
-
-def _rate(row: Operator, field: str) -> str:
-    """Operations or bytes a second, `632T`, over the work of which they are known."""
-    rates = [rate for rate in row.why.rates if getattr(rate, field)]
-    count = sum(getattr(rate, field) for rate in rates)
-    return rate_text(count, sum(rate.device_ns for rate in rates), "").replace(" ", "")
-
-
-def _kernels(rows: Sequence[Kernel], profile: Profile, styles: Styles) -> list[Column]:
-    return [
-        _share([row.device_ns for row in rows], profile.totals.busy_ns, styles),
-        _times("device", [row.device_ns for row in rows]),
-        _counts("calls", [row.calls for row in rows], rank=1),
-        _times("mean", [row.mean_ns for row in rows], rank=2),
-        _times("max", [row.max_ns for row in rows], rank=3),
-        Column("kind", [row.kind for row in rows], rank=4, right=False),
-        _names("kernel", [readable(row.name) for row in rows]),
-        Column(
-            "launched by",
-            [printable(readable(row.operator)) for row in rows],
-            rank=5,
-            right=False,
-            min_width=12,
-            cut=cut_end,
-        ),
-    ]
 
 
 def _modules(rows: Sequence[Module], profile: Profile, styles: Styles) -> list[Column]:
@@ -290,23 +248,3 @@ def _phases(rows: Sequence[Phase], profile: Profile, styles: Styles) -> list[Col
         _counts("calls", [row.calls for row in rows], rank=3),
         _names("phase", [row.name for row in rows]),
     ]
-
-
-def _share(values: Sequence[int], whole: int, styles: Styles) -> Column:
-    heat = [
-        styles.hot if whole and value >= whole / 5 else styles.warm if whole and value >= whole / 20 else None
-        for value in values
-    ]
-    return Column("share", [share_text(value, whole) for value in values], styles=heat)
-
-
-def _times(title: str, values: Sequence[float], rank: int = 0) -> Column:
-    return Column(title, [time_text(value) for value in values], rank=rank)
-
-
-def _counts(title: str, values: Sequence[int], rank: int = 0) -> Column:
-    return Column(title, [count_text(value) for value in values], rank=rank)
-
-
-def _names(title: str, names: Sequence[str], min_width: int = WHERE_WIDTH) -> Column:
-    return Column(title, [printable(name) for name in names], right=False, min_width=min_width, cut=cut_end)

@@ -8,6 +8,7 @@ from typing import Any
 
 from deepscope.records import Profile
 from deepscope.report.event_names import readable
+from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.tables import Table, table
 from deepscope.report.wording import printable
 
@@ -18,23 +19,26 @@ _LABELLED = ("operator", "kernel")
 _FORMULA = ("=", "+", "-", "@")
 
 
-def csv_report(profile: Profile, *, by: str = "line", sort: str | None = None, limit: int = 0) -> str:
+def csv_report(
+    profile: Profile, *, by: str = "line", sort: str | None = None, limit: int = 0, filters: Filters = NO_FILTERS
+) -> str:
     """One table as CSV; the line table ends with the row of the work that reached no line (`file` empty, `line` 0).
 
     Raises:
         OptionError: no such `by` or `sort`.
     """
-    chosen = table(by)
+    chosen = table(by, profile.details)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    rows = chosen.rows(profile, sort=sort, limit=limit)
+    rows = filters.rows(by, chosen.rows(profile, sort=sort), profile.trace.project_root)
+    rows = rows[:limit] if limit else rows
     if by in _LABELLED:
         writer.writerow((*chosen.scalars, "label"))
         writer.writerows([*_cells(row, chosen), cell(readable(row.name))] for row in rows)
         return stream.getvalue()
     writer.writerow(chosen.scalars)
     writer.writerows(_cells(row, chosen) for row in rows)
-    if by == "line":
+    if by == "line" and not filters:
         blank: dict[str, str | int | None] = {
             "file": "",
             "line": 0,

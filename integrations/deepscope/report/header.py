@@ -74,6 +74,8 @@ def _device(profile: Profile) -> str:
 def _time(profile: Profile) -> str:
     totals = profile.totals
     ranks = max(1, totals.ranks)
+    if profile.part_of is not None:
+        return f"{time_text(totals.wall_ns / ranks) or '0'} of {time_text(profile.part_of.wall_ns / ranks) or '0'}"
     parts = []
     if totals.steps:
         numbers = f" ({ranges([step.number for step in profile.steps])})" if profile.steps else ""

@@ -7,9 +7,25 @@ from typing import Any
 
 import msgspec
 
-from deepscope.records import CurvePoint, Function, Kernel, Line, Memory, Operator, Profile, RankSpread, Rate, Step, Top
+from deepscope.records import (
+    CurvePoint,
+    Function,
+    Kernel,
+    Line,
+    Memory,
+    Operator,
+    OperatorInDetail,
+    Profile,
+    RankSpread,
+    Rate,
+    Step,
+    Top,
+)
 from deepscope.report.event_names import readable
+from deepscope.report.filters import NO_FILTERS, Filters
+from deepscope.report.shapes import parsed
 from deepscope.report.tables import table
+from deepscope.trace.names import parse_call_stack
 
 __all__ = ["REPORT_FORMAT", "json_report", "plain", "report_object"]
 
@@ -17,12 +33,16 @@ REPORT_FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""
 
 
-def json_report(profile: Profile, *, by: str = "line", sort: str | None = None, limit: int = 0) -> str:
+def json_report(
+    profile: Profile, *, by: str = "line", sort: str | None = None, limit: int = 0, filters: Filters = NO_FILTERS
+) -> str:
     """The report as JSON text, in ASCII: a hostile name cannot reach the terminal as an escape sequence."""
-    return json.dumps(report_object(profile, by=by, sort=sort, limit=limit), indent=1)
+    return json.dumps(report_object(profile, by=by, sort=sort, limit=limit, filters=filters), indent=1)
 
 
-def report_object(profile: Profile, *, by: str = "line", sort: str | None = None, limit: int = 0) -> dict[str, Any]:
+def report_object(
+    profile: Profile, *, by: str = "line", sort: str | None = None, limit: int = 0, filters: Filters = NO_FILTERS
+) -> dict[str, Any]:
     """The report as dicts and lists.
 
     `lines` is always there, by `self_device_ns`; `sort` and `limit` are for the table of `by`, which stands under its
@@ -31,13 +51,15 @@ def report_object(profile: Profile, *, by: str = "line", sort: str | None = None
     Raises:
         OptionError: no such `by` or `sort`.
     """
-    chosen = table(by)
+    chosen = table(by, profile.details)
     lines = table("line").rows(profile, sort="self")
-    rows = chosen.rows(profile, sort=sort or ("self" if by == "line" else None), limit=limit)
+    rows = chosen.rows(profile, sort=sort or ("self" if by == "line" else None))
+    kept = filters.rows(by, rows, profile.trace.project_root)
     report: dict[str, Any] = {
         "format": REPORT_FORMAT,
         "metric": profile.metric,
         "step": profile.step,
+        "filters": _filters(profile, filters),
         "trace": plain(profile.trace),
         "totals": plain(profile.totals),
         "peaks": None if profile.peaks is None else plain(profile.peaks),
@@ -47,8 +69,24 @@ def report_object(profile: Profile, *, by: str = "line", sort: str | None = None
         "memory": _memory(profile.memory),
         "findings": [plain(finding) for finding in profile.findings],
     }
-    report[chosen.key] = [plain(row) for row in rows]
+    report[chosen.key] = [plain(row) for row in (kept[:limit] if limit else kept)]
     return report
+
+
+def _filters(profile: Profile, filters: Filters) -> dict[str, Any] | None:
+    """What was chosen, and the whole that it was chosen from."""
+    part = profile.part_of
+    if part is None and not filters:
+        return None
+    return {
+        "phase": "" if part is None else part.view.phase,
+        "module": "" if part is None else part.view.module,
+        "include": list(filters.include),
+        "exclude": list(filters.exclude),
+        "min_time_ns": filters.min_ns,
+        "whole_device_ns": profile.totals.device_ns if part is None else part.device_ns,
+        "whole_wall_ns": profile.totals.wall_ns if part is None else part.wall_ns,
+    }
 
 
 def plain(record: msgspec.Struct) -> dict[str, Any]:
@@ -60,6 +98,14 @@ def plain(record: msgspec.Struct) -> dict[str, Any]:
             plain[key] = [_named(top) | {"label": readable(top.name)} for top in tops]
     if isinstance(record, (Line, Operator)):
         plain["why"]["rates"] = [_named(rate) for rate in record.why.rates]
+    if isinstance(record, OperatorInDetail):
+        for key in ("in_shapes", "out_shapes", "dtypes"):
+            plain[key] = parsed(plain[key])
+        plain["stack"] = [
+            {"file": one.path, "line": one.line, "function": one.function} for one in parse_call_stack(record.stack)
+        ]
+    if isinstance(record, Kernel):
+        plain["grid"], plain["block"] = parsed(record.grid), parsed(record.block)
     if isinstance(record, (Operator, Kernel)):
         plain["label"] = readable(record.name)
     if isinstance(record, (Line, Function, Step)):

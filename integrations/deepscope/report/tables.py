@@ -10,7 +10,20 @@ from typing import Any, Literal, get_origin, get_type_hints
 import msgspec
 
 from deepscope.errors import OptionError
-from deepscope.records import Function, HeldByLine, Kernel, Line, Module, Numbers, Operator, Phase, Profile, Step
+from deepscope.records import (
+    Detail,
+    Function,
+    HeldByLine,
+    Kernel,
+    Line,
+    Module,
+    Numbers,
+    Operator,
+    OperatorInDetail,
+    Phase,
+    Profile,
+    Step,
+)
 from deepscope.report.memory import memory_by_line
 
 __all__ = ["TABLES", "Table", "table"]
@@ -47,6 +60,9 @@ _SHORT = {
     "wall": "wall_ns",
     "duration": "duration_ns",
     "start": "start_ns",
+    "moves": "moved_bytes",
+    "allocated": "allocated_bytes",
+    "delay": "delay_ns",
 }
 _ASCENDING = {"location", "name", "number", "start_ns"}
 
@@ -144,12 +160,23 @@ TABLES = _make()
 """By the word of `--by`."""
 
 
-def table(by: str) -> Table:
-    """The table of a word of `--by`.
+_IN_DETAIL = Table(
+    by="operator",
+    key="operators",
+    sort="self_device_ns",
+    fields=_typed(OperatorInDetail, int),
+    scalars=_typed(OperatorInDetail, int, str, bool),
+    computed={"name": lambda row: (row.name, row.in_shapes, row.stack)},
+    rows_of=attrgetter("operators_in_detail"),
+)
+
+
+def table(by: str, details: Sequence[Detail] = ()) -> Table:
+    """The table of a word of `--by`; that of operators in detail where a profile has `details`.
 
     Raises:
         OptionError: there is none; the message lists those there are.
     """
     if by not in TABLES:
         raise OptionError("by", by, f"no such table; there are: {', '.join(TABLES)}")
-    return TABLES[by]
+    return _IN_DETAIL if by == "operator" and details else TABLES[by]

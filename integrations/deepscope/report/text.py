@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from deepscope.records import Profile
+from msgspec.structs import replace
+
+from deepscope.records import Numbers, Profile
 from deepscope.report.columns import columns
+from deepscope.report.filters import NO_FILTERS, Filters, filter_words
 from deepscope.report.findings import findings_entries
 from deepscope.report.footer import footer
 from deepscope.report.header import header
@@ -27,6 +30,7 @@ def text_report(
     limit: int = 20,
     width: int = 80,
     color: bool = False,
+    filters: Filters = NO_FILTERS,
 ) -> str:
     """The report for a terminal `width` cells wide, ending in a newline.
 
@@ -35,6 +39,7 @@ def text_report(
         by: line, function, operator, kernel, module, step, phase or memory.
         sort: a key of the table; None for its own.
         limit: rows shown; 0 shows all.
+        filters: which rows are shown at all.
         width: in terminal cells.
         color: with escape sequences of a terminal.
 
@@ -46,16 +51,21 @@ def text_report(
         by, sort = "operator", None
     styles = Styles(color)
     width = max(MIN_WIDTH, width)
-    rows = table(by).rows(profile, sort=sort)
-    shown, rest = (rows[:limit], rows[limit:]) if limit else (rows, [])
+    chosen = table(by, profile.details)
+    rows = chosen.rows(profile, sort=sort)
+    kept = filters.rows(by, rows, profile.trace.project_root)
+    shown, rest = (kept[:limit], kept[limit:]) if limit else (kept, [])
     head = list(header(profile))
+    if words := filter_words(profile, by, filters, rows, kept):
+        head.append(("filter", words))
     if by == "memory" or profile.memory.failure is not None:
         head += memory_entries(profile)
     if instead:
         head.append(("lines", "none: recorded without Python frames, so these are its operators; see also --by kernel"))
     lines = list(entries_text(head, width, styles))
-    fitted = render(columns(by, shown, rest, profile, width=width, styles=styles), width, title_style=styles.title)
-    lines += ["", *(fitted if len(fitted) > 1 else [_nothing(by)]), ""]
+    named = replace(profile, no_line=Numbers()) if filters else profile  # what reached no line bears no name
+    fitted = render(columns(by, shown, rest, named, width=width, styles=styles), width, title_style=styles.title)
+    lines += ["", *(fitted if len(fitted) > 1 else [_nothing(by, filters)]), ""]
     if by == "line" or instead:
         found = list(entries_text(findings_entries(profile), width, styles))
         lines += [*found, ""] if found else []
@@ -63,7 +73,9 @@ def text_report(
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _nothing(by: str) -> str:
+def _nothing(by: str, filters: Filters) -> str:
+    if filters:
+        return f"no {table(by).key} match"
     if by == "memory":
         return "no memory in this trace; profile_memory=True records it"
     return f"no {table(by).key} in this trace"

@@ -132,6 +132,15 @@ class Events:
     """The same of `Input Strides`, which torch writes from 2.2 on."""
     occupancy: npt.NDArray[np.int16]
     """Percent of a kernel's warps that its multiprocessors can hold, as estimated by Kineto; -1 none."""
+    grid: Int32
+    """Index into `Trace.strings`: the JSON text of a kernel's grid, `[64, 1, 1]`; -1 none. So is the next one."""
+    block: Int32
+    registers: Int32
+    """Of a kernel, a thread; -1 none."""
+    shared_memory: Int64
+    """Bytes of a kernel's block; -1 none."""
+    blocks_per_sm: Int64
+    """Thousandths of a block that each of the device's multiprocessors has of a kernel's launch; -1 none."""
     concrete: Int32
     """Index into `Trace.strings`: the JSON text of `Concrete Inputs` (numbers, flags and lists as words) of
     `names.WITH_NUMBERS`; -1 none, and for other operators, whose shapes say enough."""

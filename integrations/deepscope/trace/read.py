@@ -117,6 +117,7 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
     device, stream = _devices(columns, thread, threads, is_device)
     start, duration = columns.column("start_ns"), columns.column("duration_ns")
     size_bytes = columns.argument("size_bytes")
+    shared_memory = columns.argument("shared_memory")
     events = Events(
         start_ns=start,
         duration_ns=duration,
@@ -136,6 +137,11 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         dtypes=columns.argument("dtypes", np.int32),
         strides=columns.argument("strides", np.int32),
         occupancy=columns.argument("occupancy", np.int16),
+        grid=columns.argument("grid", np.int32),
+        block=columns.argument("block", np.int32),
+        registers=columns.argument("registers", np.int32),
+        shared_memory=np.where(summable(shared_memory, MOST_BYTES), shared_memory, -1),
+        blocks_per_sm=columns.argument("blocks_per_sm"),
         concrete=columns.argument("concrete", np.int32),
         scope=scope,
     )

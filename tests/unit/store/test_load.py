@@ -25,7 +25,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             progress(1, 2)
         return path
 
-    def build_profile(path: str, *, step: int | None = None) -> Profile:
+    def build_profile(path: str, *, step: int | None = None, **_: object) -> Profile:
         profile = built_profiles.training()
         profile.trace.path = path
         profile.trace.ranks = [int(path.split(".rank")[1][0])]

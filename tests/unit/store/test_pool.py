@@ -4,11 +4,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from deepscope.errors import OptionError, TruncatedTraceError
+from deepscope.records import WHOLE
 from deepscope.store import load_profile, pool
 from deepscope.store.files import TraceFile, single_file
 from deepscope.store.pool import read_in_processes, workers_for
@@ -16,7 +18,7 @@ from deepscope.store.read import read_profile
 from random_traces import random_trace
 
 RANKS = 3
-ASKED = {"step": None, "partial": False, "cache": False}
+ASKED: dict[str, Any] = {"view": WHOLE, "partial": False, "cache": False}
 
 
 @pytest.fixture

@@ -1,56 +1,161 @@
-"""Kernels and other device work by name."""
+"""Kernels and other device work by name: time, how they are launched, and how they fill the device."""
 
 from __future__ import annotations
 
-import numpy as np
+import json
+from typing import Any
 
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.ranking import largest_named
-from deepscope.analysis.ownership.owned_work import OwnedWork
+import numpy as np
+import numpy.typing as npt
+
+from deepscope.analysis.algebra.ranking import largest, largest_named
+from deepscope.analysis.algebra.selection import Columns, of_kind
+from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.numbers.tensor_cores import kernels_with_tensor_cores
+from deepscope.analysis.tables.why import WorkCauses
 from deepscope.records import Kernel, KernelKind
-from deepscope.trace.arrays import distinct_places
+from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.json_text import one_spelling
 from deepscope.trace.model import Int64, Kind, Trace
 
 __all__ = ["kernel_table"]
 
+_MOST = 2**60
+_MOST_IN_ONE = 2**40
+"""Of blocks in a grid and threads in a block: any device's limits are lower."""
 
-def kernel_table(trace: Trace, work: OwnedWork, operator: Int64, extent: Extent) -> list[Kernel]:
-    """Device work by name, largest sum first; none where the CPU is the device.
 
-    Args:
-        trace: any trace.
-        work: its work.
-        operator: the event of the operator that launched each piece of work, -1 for none; shape (w,).
-        extent: the part of the trace that counts.
-    """
+def kernel_table(analysis: Analysis, causes: WorkCauses) -> list[Kernel]:
+    """Device work by name, largest sum first; none where the CPU is the device."""
+    work, trace = analysis.attribution.work, analysis.attribution.trace
     if work.metric != "device":
         return []
     strings = trace.strings
-    counted = np.flatnonzero(extent.launched(work.launch_ns))
+    counted = np.flatnonzero(analysis.counted)
     kind = np.where(work.collective, _COLLECTIVE, work.kind.astype(np.int64))[counted]
     name = trace.events.name[work.event[counted]].astype(np.int64)
-    rows, group = distinct_places(name * 16 + kind)
-    calls = np.bincount(group[work.counts[counted]], minlength=len(rows))
+    keys, group = distinct_places(name * 16 + kind)
+    whole = work.counts[counted]
+    columns = _columns(analysis, causes, counted, group, len(keys))
+    texts = [*strings, ""]  # the last place is for none
+    pieces = np.where(whole, group, -1)
+    event = work.event[counted]
+    grid, block = (_commonest(pieces, column[event], len(keys)) for column in (trace.events.grid, trace.events.block))
     duration = work.duration_ns[counted]
-    total = np.zeros(len(rows), np.int64)
-    np.add.at(total, group, duration)
-    longest = np.zeros(len(rows), np.int64)
-    np.maximum.at(longest, group, (work.end_ns - work.start_ns)[counted])
-    launched_by = operator[counted]
+    launched_by = analysis.operator[counted]
     operator_name = np.where(launched_by < 0, -1, trace.events.name[launched_by])
     main = {share.group: share.member for share in largest_named(group, operator_name, duration, 1, strings)}
+    lines = {share.group: share.member for share in largest(group, work.location[counted], duration, 1)}
+    locations = analysis.attribution.scopes.locations
+    with_cores = kernels_with_tensor_cores(trace, of_kind(trace, Kind.KERNEL))[event]
+    uses_cores = np.zeros(len(keys), np.bool_)
+    uses_cores[group[with_cores]] = True
+    names = tuple(columns)
+    values = np.stack([columns[name] for name in names], axis=1)
     return [
         Kernel(
-            name=strings[int(rows[i]) // 16],
-            kind=_KIND_NAMES[int(rows[i]) % 16],
-            calls=int(calls[i]),
-            device_ns=int(total[i]),
-            mean_ns=int(total[i]) // int(calls[i]),
-            max_ns=int(longest[i]),
+            name=strings[int(keys[i]) // 16],
+            kind=_KIND_NAMES[int(keys[i]) % 16],
             operator=strings[main[i]] if main.get(i, -1) >= 0 else "",
+            file=locations[lines[i]].file if i in lines else "",
+            line=locations[lines[i]].line if i in lines else 0,
+            uses_tensor_cores=bool(uses_cores[i]),
+            grid=one_spelling(texts[grid[i]]),
+            block=one_spelling(texts[block[i]]),
+            **dict(zip(names, values[i].tolist(), strict=True)),
         )
-        for i in np.argsort(-total, kind="stable").tolist()
+        for i in np.argsort(-columns["device_ns"], kind="stable").tolist()
     ]
+
+
+def _columns(analysis: Analysis, causes: WorkCauses, counted: Int64, group: Int64, groups: int) -> Columns:
+    """The numbers of each kind of work; `counted` are rows of the work, `group` the kind of each."""
+    work, events = analysis.attribution.work, analysis.attribution.trace.events
+    event, whole = work.event[counted], work.counts[counted]
+    pieces, of_piece = event[whole], group[whole]
+    length = (work.end_ns - work.start_ns)[counted]
+    calls = np.bincount(of_piece, minlength=groups)
+    device_ns = _sum(group, groups, work.duration_ns[counted])
+    queue = {name: causes.columns[name][counted] for name in ("kernels", "delay_ns", "queued")}
+    occupancy = np.clip(events.occupancy[event].astype(np.int64), -1, 100)
+    per_sm = np.clip(events.blocks_per_sm[event], -1, _MOST_IN_ONE) / 1000
+    blocks, threads = (_products(analysis.attribution.trace, column[pieces]) for column in (events.grid, events.block))
+    registers, shared = (np.maximum(column[pieces], -1) for column in (events.registers, events.shared_memory))
+    duration = work.duration_ns[counted]
+    return {
+        "calls": calls,
+        "device_ns": device_ns,
+        "mean_ns": device_ns // np.maximum(calls, 1),
+        "max_ns": _most(group, groups, length),
+        "min_ns": _least(group, groups, length),
+        "min_blocks": _least(of_piece, groups, blocks),
+        "max_blocks": _most(of_piece, groups, blocks),
+        "min_threads": _least(of_piece, groups, threads),
+        "max_threads": _most(of_piece, groups, threads),
+        "min_registers": _least(of_piece, groups, registers.astype(np.int64)),
+        "max_registers": _most(of_piece, groups, registers.astype(np.int64)),
+        "min_shared_memory_bytes": _least(of_piece, groups, shared),
+        "max_shared_memory_bytes": _most(of_piece, groups, shared),
+        "occupied_ns": _sum(group, groups, np.where(occupancy >= 0, duration * occupancy // 100, 0)),
+        "occupancy_known_ns": _sum(group, groups, np.where(occupancy >= 0, duration, 0)),
+        "sm_blocks_ns": _weighed(group, groups, np.maximum(per_sm, 0), duration),
+        "sm_blocks_known_ns": _sum(group, groups, np.where(per_sm >= 0, duration, 0)),
+        "launched": _sum(group, groups, queue["kernels"]),
+        "delay_ns": _sum(group, groups, queue["delay_ns"]),
+        "max_delay_ns": _most(group, groups, queue["delay_ns"]),
+        "queued": _sum(group, groups, queue["queued"]),
+    }
+
+
+def _sum(group: Int64, groups: int, values: Int64) -> Int64:
+    result = np.zeros(groups, np.int64)
+    np.add.at(result, group, values)
+    return result
+
+
+def _weighed(group: Int64, groups: int, values: npt.NDArray[np.float64], weight: Int64) -> Int64:
+    return np.rint(np.minimum(np.bincount(group, values * weight, groups), _MOST)).astype(np.int64)
+
+
+def _most(group: Int64, groups: int, values: Int64) -> Int64:
+    """The largest value of each group; 0 where all are -1."""
+    result = np.zeros(groups, np.int64)
+    np.maximum.at(result, group, values)
+    return result
+
+
+def _least(group: Int64, groups: int, values: Int64) -> Int64:
+    """The smallest value of each group, -1 left out; 0 where there is no other."""
+    known = values >= 0
+    result = np.full(groups, _MOST, np.int64)
+    np.minimum.at(result, group[known], values[known])
+    return np.where(result == _MOST, 0, result)
+
+
+def _commonest(group: Int64, value: npt.NDArray[np.int32], groups: int) -> list[int]:
+    """The value that most rows of each group have, -1 for none; values of -1 do not count."""
+    found = [-1] * groups
+    for share in largest(group, value.astype(np.int64), np.ones(len(group), np.int64), 1):
+        found[share.group] = share.member
+    return found
+
+
+def _products(trace: Trace, texts: npt.NDArray[np.int32]) -> Int64:
+    """Blocks of grids, or threads of blocks, from their texts (indexes into the strings); -1 where there is none."""
+    known, place = distinct_places(texts)
+    found = np.array([_product(trace.strings[text]) if text >= 0 else -1 for text in known.tolist()], np.int64)
+    return pick(found, place)
+
+
+def _product(text: str) -> int:
+    try:
+        sizes: Any = json.loads(text)
+        product = 1
+        for size in sizes:
+            product *= int(size)
+    except (TypeError, ValueError, RecursionError):
+        return -1
+    return product if 0 < product <= _MOST_IN_ONE else -1
 
 
 _COLLECTIVE = 15

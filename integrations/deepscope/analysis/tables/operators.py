@@ -18,6 +18,7 @@ from deepscope.analysis.tables.numbered import rows
 from deepscope.analysis.tables.why import WorkCauses, why_of_calls
 from deepscope.records import Detail, Operator, OperatorInDetail
 from deepscope.trace.arrays import distinct_places
+from deepscope.trace.json_text import one_spelling
 from deepscope.trace.model import Int64
 
 __all__ = ["calls_of_operators", "detailed_operator_table", "operator_table"]
@@ -73,9 +74,9 @@ def detailed_operator_table(
     return [
         OperatorInDetail(
             name=strings[keys[i][0]],
-            shapes=texts[keys[i][1]],
+            in_shapes=one_spelling(texts[keys[i][1]]),
             stack=stacks[keys[i][2]],
-            dtypes=texts[dtypes[i]],
+            dtypes=one_spelling(texts[dtypes[i]]),
             out_shapes=results[i] if "shapes" in details else "",
             why=whys[i],
             **row,

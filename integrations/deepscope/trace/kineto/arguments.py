@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from deepscope.trace.format.span_names import LINE_CATEGORY, MODULE_CATEGORY
 from deepscope.trace.kineto.decode import Args
-from deepscope.trace.kineto.values import Table, ints
+from deepscope.trace.kineto.values import Table, ints, thousandths
 from deepscope.trace.model import Int32, Int64
 from deepscope.trace.names import VIEWS, WITH_NUMBERS
 
@@ -24,6 +24,8 @@ Array = npt.NDArray[Any]
 
 class _Kind(Enum):
     NUMBER = auto()
+    THOUSANDTHS = auto()
+    """A number with a fraction, of which thousandths are kept."""
     STRING = auto()
     JSON = auto()
     """The text of a JSON value; each is decoded where it occurs first."""
@@ -51,15 +53,22 @@ _FIELDS = {
     "strides": _Field(_Kind.JSON),
     "concrete": _Field(_Kind.JSON),
     "occupancy": _Field(),
+    "grid": _Field(_Kind.JSON),
+    "block": _Field(_Kind.JSON),
+    "registers": _Field(),
+    "shared_memory": _Field(),
+    "blocks_per_sm": _Field(_Kind.THOUSANDTHS),
 }
 """By the names that `Args` has for them."""
 _KINDS = {name: field.kind for field_name, field in _FIELDS.items() for name in (field_name, *field.also)}
 
+_NUMBERS = (_Kind.NUMBER, _Kind.THOUSANDTHS)
 _OF_MOVING = ("dtypes", "strides")
 _OF_SOME = (*_OF_MOVING, "concrete")
 _OF_OPERATORS = ("external_id", "sequence", "fwd_thread", "call_stack", "shapes", "dtypes", "strides", "concrete")
 _OF_CALLS = ("correlation", "external_id")
 _OF_DEVICE_WORK = ("correlation", "external_id", "device", "stream", "size_bytes")
+_OF_LAUNCHES = ("grid", "block", "registers", "shared_memory", "blocks_per_sm")
 _WRITTEN: dict[str, tuple[str, ...]] = {
     "cpu_op": _OF_OPERATORS,
     "user_annotation": _OF_OPERATORS,
@@ -68,7 +77,7 @@ _WRITTEN: dict[str, tuple[str, ...]] = {
     MODULE_CATEGORY: ("scope",),
     "cuda_runtime": _OF_CALLS,
     "cuda_driver": _OF_CALLS,
-    "kernel": (*_OF_DEVICE_WORK, "occupancy"),
+    "kernel": (*_OF_DEVICE_WORK, "occupancy", *_OF_LAUNCHES),
     "gpu_memcpy": _OF_DEVICE_WORK,
     "gpu_memset": _OF_DEVICE_WORK,
 }
@@ -145,6 +154,8 @@ class Arguments:
     def _column(self, kind: _Kind, values: list[Any]) -> Array:
         if kind is _Kind.NUMBER:
             return ints(values)
+        if kind is _Kind.THOUSANDTHS:
+            return thousandths(values)
         if kind is _Kind.STRING:
             if not any(values):
                 return np.full(len(values), -1, np.int32)
@@ -163,7 +174,7 @@ class Arguments:
         """Take all of `other`, whose events follow the first `count`; `strings` are the indexes of its strings here."""
         for field, pairs in other._sparse.items():
             for rows, values in pairs:
-                self._sparse[field].append((rows + count, values if _KINDS[field] is _Kind.NUMBER else strings[values]))
+                self._sparse[field].append((rows + count, values if _KINDS[field] in _NUMBERS else strings[values]))
 
     def column(self, name: str, count: int, dtype: npt.DTypeLike = np.int64) -> Array:
         """A field of `count` events, -1 where it is absent (texts: indexes into the strings); its parts are let go."""

@@ -33,6 +33,11 @@ class Args(msgspec.Struct, gc=False):
     strides: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Strides")
     concrete: msgspec.Raw = msgspec.field(default=NOTHING, name="Concrete Inputs")
     occupancy: Any = msgspec.field(default=-1, name="est. achieved occupancy %")
+    grid: msgspec.Raw = NOTHING
+    block: msgspec.Raw = NOTHING
+    registers: Any = msgspec.field(default=-1, name="registers per thread")
+    shared_memory: Any = msgspec.field(default=-1, name="shared memory")
+    blocks_per_sm: Any = msgspec.field(default=-1, name="blocks per SM")
     scope: Any = -1
     # Older and other names of the same.
     old_external_id: Any = msgspec.field(default=-1, name="external id")

@@ -11,7 +11,7 @@ import numpy as np
 
 from deepscope.trace.model import Int32, Int64
 
-__all__ = ["Table", "as_int", "ints"]
+__all__ = ["Table", "as_int", "ints", "thousandths"]
 
 
 class Table(dict[Any, int]):
@@ -50,3 +50,9 @@ def ints(values: list[Any]) -> Int64:
         if array.dtype == np.int64 and array.ndim == 1:
             return array
     return np.fromiter(map(as_int, values), np.int64, len(values))
+
+
+def thousandths(values: list[Any]) -> Int64:
+    """Numbers times 1,000, rounded; -1 for nothing, for words and for what is too large."""
+    found = [value if isinstance(value, (int, float)) and 0 <= value < 2**40 else -0.001 for value in values]
+    return np.rint(np.array(found, np.float64) * 1000).astype(np.int64)

@@ -1,0 +1,147 @@
+"""Rows chosen by name and by time, and what part of the whole a filtered report shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from deepscope.errors import OptionError
+from deepscope.records import Profile
+from deepscope.report.event_names import readable
+from deepscope.report.places import short_path
+from deepscope.report.wording import printable, share_text, time_text
+
+__all__ = ["NO_FILTERS", "Filters", "check_view", "duration_ns", "filter_words"]
+
+_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
+_DURATION = re.compile(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*(ns|us|µs|μs|ms|s)\s*")
+_TIMES = {
+    "line": "cost_ns",
+    "function": "cost_ns",
+    "operator": "self_device_ns",
+    "kernel": "device_ns",
+    "module": "total_device_ns",
+    "step": "duration_ns",
+    "phase": "wall_ns",
+}
+"""The time by which `min_ns` leaves out rows, by the word of `--by`."""
+_PARTS = {
+    "line": "self_device_ns",
+    "function": "self_device_ns",
+    "operator": "self_device_ns",
+    "kernel": "device_ns",
+    "module": "self_device_ns",
+    "phase": "device_ns",
+    "step": "device_ns",
+}
+"""Device time of which each piece stands in one row."""
+_UNNAMED = ("step",)
+_OF_WHOLE = ("step", "phase", "memory")
+"""Tables that say how the whole is divided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which rows of a table are shown."""
+
+    include: tuple[str, ...] = ()
+    """Patterns; a row stays if one of its names matches any of them."""
+    exclude: tuple[str, ...] = ()
+    min_ns: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.include or self.exclude or self.min_ns)
+
+    def check(self, by: str) -> None:
+        """Raises OptionError where a table's rows have no names, or no time."""
+        for option, patterns in (("include", self.include), ("exclude", self.exclude)):
+            if patterns and by in _UNNAMED:
+                raise OptionError(option, patterns[0], f"the rows of --by {by} have no names; --step chooses one")
+        if self.min_ns and by not in _TIMES:
+            raise OptionError("min_time", f"{self.min_ns}ns", f"the rows of --by {by} have no time")
+
+    def rows(self, by: str, rows: Sequence[Any], root: str = "") -> list[Any]:
+        """The rows that stay; `root` is the project's, from which paths are also matched."""
+        return [row for row in rows if self._keeps(by, row, root)]
+
+    def _keeps(self, by: str, row: Any, root: str) -> bool:
+        if self.min_ns and getattr(row, _TIMES[by]) < self.min_ns:
+            return False
+        if not self.include and not self.exclude:
+            return True
+        names = _names(row, root)
+        if self.include and not _matches(names, self.include):
+            return False
+        return not _matches(names, self.exclude)
+
+
+NO_FILTERS = Filters()
+
+
+def duration_ns(text: str) -> int:
+    """`100us`, `1.5ms` or `2s` as nanoseconds.
+
+    Raises:
+        OptionError: it is no time.
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise OptionError("min_time", text, "no time; it takes a number and ns, us, ms or s: 100us, 1.5ms, 2s")
+    return round(float(match[1]) * _UNITS[match[2]])
+
+
+def check_view(by: str, *, phase: str, module: str) -> None:
+    """Raises OptionError where a table says how the whole is divided, so that a part of it makes no sense."""
+    for option, value in (("phase", phase), ("module", module)):
+        if value and by in _OF_WHOLE:
+            others = "line, function, operator, kernel or module"
+            raise OptionError(option, value, f"does not go with --by {by}, whose rows are of the whole; --by {others}")
+
+
+def filter_words(profile: Profile, by: str, filters: Filters, rows: Sequence[Any], kept: Sequence[Any]) -> str:
+    """What was chosen, and what part of the whole it is: safe to print; "" where nothing was."""
+    device = profile.metric == "device"
+    what = "device time" if device else "operators' CPU time"
+    parts = []
+    if profile.part_of is not None:
+        view, whole = profile.part_of.view, profile.part_of.device_ns
+        chosen = " and ".join(
+            word for word in (view.phase and f"phase {view.phase}", view.module and f"module {view.module}") if word
+        )
+        parts.append(f"{chosen}: {_of(profile.totals.device_ns, whole)} of the {what}")
+    if filters:
+        words = [f"include {one}" for one in filters.include] + [f"exclude {one}" for one in filters.exclude]
+        if filters.min_ns:
+            words.append(f"at least {time_text(filters.min_ns)}")
+        text = f"{', '.join(words)}: {len(kept):,} of {len(rows):,} rows"
+        if by in _PARTS:
+            own = sum(getattr(row, _PARTS[by]) for row in kept)
+            text += f" with {_of(own, profile.totals.device_ns)} of the {what}"
+            text += " of that part" if parts else ""
+        parts.append(text)
+    return printable("; ".join(parts))
+
+
+def _of(part: int, whole: int) -> str:
+    """`12.3ms of 40ms (30.8%)`."""
+    return f"{time_text(part) or '0'} of {time_text(whole) or '0'} ({share_text(part, whole) or '0%'})"
+
+
+def _names(row: Any, root: str) -> list[str]:
+    """All that a row may be called."""
+    path, name = getattr(row, "file", ""), getattr(row, "name", "")
+    if hasattr(row, "path"):
+        return [row.path, row.class_name]
+    if not name:
+        short = short_path(path, root)
+        places = [path, short, short.replace("\\", "/").rpartition("/")[2]]
+        return [*places, *(f"{place}:{row.line}" for place in places), row.function]
+    label = readable(name)
+    return [name, label, name.rpartition("::")[2] if "(" not in name and "<" not in name else label]
+
+
+def _matches(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
