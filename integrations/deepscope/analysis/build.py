@@ -47,7 +47,7 @@ def build_profile(
     files = _files(trace)
     texts = {path: source_lines(file.text) for path, file in files.items() if file.text is not None}
     causes = work_causes(analysis)
-    calls = calls_of_operators(analysis, causes)
+    calls = calls_of_operators(analysis, causes, with_kinds=bool(details))
     lines, position = line_table(analysis, texts, why_of_lines(analysis, causes))
     tree, number = call_tree(analysis, position)
     all_of, all_places = all_parts(analysis)

@@ -89,5 +89,5 @@ def judge(profile: Profile, peaks: Peaks | None) -> None:
     profile.peaks = peaks
     for line in profile.lines:
         line.verdict = judgement(line.why, peaks, wait_ns=line.wait_ns).word
-    for operator in profile.operators:
+    for operator in (*profile.operators, *profile.operators_in_detail):
         operator.verdict = judgement(operator.why, peaks).word

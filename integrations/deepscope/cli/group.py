@@ -21,6 +21,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "run": Entry("deepscope.cli.run:run", "Run a program, record some of its steps and show its hot lines."),
     "report": Entry("deepscope.cli.report:report", "Show the lines of code that cost the device time."),
+    "top": Entry("deepscope.cli.top:top", "Show the slowest operators, by name or by type."),
     "export": Entry("deepscope.cli.export:export", "Write the call paths for speedscope or a flame graph."),
     "compare": Entry("deepscope.cli.compare:compare", "Show which lines became slower or faster between two traces."),
     "lsp": Entry("deepscope.cli.lsp:lsp", "Run the language server, for editors."),

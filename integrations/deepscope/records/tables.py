@@ -68,6 +68,10 @@ class OperatorInDetail(Operator, kw_only=True):
     """Of the arguments, as JSON, as most calls have them; "" where the trace does not tell."""
     out_shapes: Annotated[str, merged_by(of_largest("calls"))] = ""
     """Of the results, as JSON, where the operator's family has a formula; "" elsewhere."""
+    kind_total_device_ns: Sum = 0
+    """The part of `total_device_ns` in calls that are in no other one of their kind: over the operators of a kind they
+    sum to its total. The same of CPU time."""
+    kind_total_cpu_ns: Sum = 0
     max_self_device_ns: Largest = 0
     """Of a single call; so are the next ones."""
     max_total_device_ns: Largest = 0

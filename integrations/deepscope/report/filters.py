@@ -70,9 +70,10 @@ class Filters:
     def _keeps(self, by: str, row: Any, root: str) -> bool:
         if self.min_ns and getattr(row, _TIMES[by]) < self.min_ns:
             return False
-        if not self.include and not self.exclude:
-            return True
-        names = _names(row, root)
+        return True if not self.include and not self.exclude else self.keeps_named(_names(row, root))
+
+    def keeps_named(self, names: Sequence[str]) -> bool:
+        """Whether a row that may be called by any of these names stays."""
         if self.include and not _matches(names, self.include):
             return False
         return not _matches(names, self.exclude)
@@ -112,7 +113,7 @@ def filter_words(profile: Profile, by: str, filters: Filters, rows: Sequence[Any
             word for word in (view.phase and f"phase {view.phase}", view.module and f"module {view.module}") if word
         )
         parts.append(f"{chosen}: {_of(profile.totals.device_ns, whole)} of the {what}")
-    if filters:
+    if filters and by in _TIMES or by == "memory":
         words = [f"include {one}" for one in filters.include] + [f"exclude {one}" for one in filters.exclude]
         if filters.min_ns:
             words.append(f"at least {time_text(filters.min_ns)}")

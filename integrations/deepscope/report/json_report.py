@@ -27,7 +27,7 @@ from deepscope.report.shapes import parsed
 from deepscope.report.tables import table
 from deepscope.trace.names import parse_call_stack
 
-__all__ = ["REPORT_FORMAT", "json_report", "plain", "report_object"]
+__all__ = ["REPORT_FORMAT", "filters_object", "json_report", "plain", "report_object"]
 
 REPORT_FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""
@@ -59,7 +59,7 @@ def report_object(
         "format": REPORT_FORMAT,
         "metric": profile.metric,
         "step": profile.step,
-        "filters": _filters(profile, filters),
+        "filters": filters_object(profile, filters),
         "trace": plain(profile.trace),
         "totals": plain(profile.totals),
         "peaks": None if profile.peaks is None else plain(profile.peaks),
@@ -73,7 +73,7 @@ def report_object(
     return report
 
 
-def _filters(profile: Profile, filters: Filters) -> dict[str, Any] | None:
+def filters_object(profile: Profile, filters: Filters) -> dict[str, Any] | None:
     """What was chosen, and the whole that it was chosen from."""
     part = profile.part_of
     if part is None and not filters:

@@ -16,6 +16,7 @@ from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.paths import PathTable, paths_of_forest
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.operator_kinds import OPERATOR_KINDS, operator_kind
 
 __all__ = ["OperatorCalls", "operator_calls"]
 
@@ -38,6 +39,8 @@ class OperatorCalls:
     """Which of them start within the extent."""
     outermost: Mask
     """Which are in no other call of the same name."""
+    of_kind: Mask
+    """Which are in no other call of the same kind (`trace/operator_kinds.py`)."""
     eligible: Mask
     """Which could use tensor cores, or call what could."""
     columns: Columns
@@ -52,9 +55,12 @@ class OperatorCalls:
         eligible = by_line(group[self.counted & self.eligible], groups)[:groups]
         return found | {"tensor_core_eligible": (eligible > 0).astype(np.int64)}
 
-    def maxima(self, group: Int64, groups: int) -> Columns:
-        """The largest of a single call by group, as `max_…`; shape (groups,)."""
-        found = {}
+    def in_detail(self, group: Int64, groups: int) -> Columns:
+        """The largest of a single call by group, as `max_…`, and totals within the kind; shape (groups,)."""
+        found = {
+            f"kind_{name}": by_line(group[self.of_kind], groups, self.columns[name][self.of_kind])[:groups]
+            for name in ("total_device_ns", "total_cpu_ns")
+        }
         for name in _MAXIMA:
             largest = np.zeros(groups + 1, np.int64)
             np.maximum.at(largest, group, self.columns[name])
@@ -71,6 +77,7 @@ def operator_calls(
     roofline: Roofline,
     memory: MemoryUse,
     extent: Extent,
+    with_kinds: bool,
 ) -> OperatorCalls:
     """The numbers of each call. `flops` are those of each operator, `roofline` has the bytes of each piece of work."""
     count = len(operators.nodes)
@@ -93,7 +100,8 @@ def operator_calls(
     total = PathTable(operators.caller, operators.caller).subtree_sums(table) if count else table
     return OperatorCalls(
         counted=counted,
-        outermost=_outermost(trace, operators),
+        outermost=_outermost(operators, _names(trace, operators)),
+        of_kind=_outermost(operators, _kinds(trace, operators)) if with_kinds else np.ones(count, np.bool_),
         eligible=total[:, 3] > 0,
         columns={
             "self_device_ns": own["device_ns"],
@@ -109,10 +117,20 @@ def operator_calls(
     )
 
 
-def _outermost(trace: Trace, operators: Operators) -> Mask:
-    """Which calls are in no other one of the same name."""
-    _, name = distinct_places(trace.events.name[operators.nodes])
-    paths, path = paths_of_forest(operators.caller, name)
+def _names(trace: Trace, operators: Operators) -> Int64:
+    return distinct_places(trace.events.name[operators.nodes])[1]
+
+
+def _kinds(trace: Trace, operators: Operators) -> Int64:
+    """The kind of each call, a place in `OPERATOR_KINDS`."""
+    names, place = distinct_places(trace.events.name[operators.nodes])
+    kinds = [OPERATOR_KINDS.index(operator_kind(trace.strings[name])) for name in names.tolist()]
+    return np.array(kinds, np.int64)[place]
+
+
+def _outermost(operators: Operators, group: Int64) -> Mask:
+    """Which calls are in no other one of the same group."""
+    paths, path = paths_of_forest(operators.caller, group)
     outermost = np.ones(len(paths), np.bool_)
     above = paths.parent
     while (above > 0).any():

@@ -24,7 +24,7 @@ from deepscope.trace.model import Int64
 __all__ = ["calls_of_operators", "detailed_operator_table", "operator_table"]
 
 
-def calls_of_operators(analysis: Analysis, causes: WorkCauses) -> OperatorCalls:
+def calls_of_operators(analysis: Analysis, causes: WorkCauses, *, with_kinds: bool) -> OperatorCalls:
     """The numbers of each call of an operator within the extent."""
     of = analysis.attribution
     return operator_calls(
@@ -35,6 +35,7 @@ def calls_of_operators(analysis: Analysis, causes: WorkCauses) -> OperatorCalls:
         roofline=causes.roofline,
         memory=analysis.memory,
         extent=analysis.extent,
+        with_kinds=with_kinds,
     )
 
 
@@ -64,7 +65,7 @@ def detailed_operator_table(
     stack, stacks = _stacks(analysis) if "stacks" in details else (np.zeros(len(nodes), np.int64), [""])
     keys, group = _grouped(events.name[nodes], shapes, stack)
     count = len(keys)
-    columns = calls.sums(group, count) | calls.maxima(group, count)
+    columns = calls.sums(group, count) | calls.in_detail(group, count)
     whys = why_of_calls(analysis, causes, group, count)
     counted = np.where(calls.counted, group, -1)
     dtypes = _commonest(counted, events.dtypes[nodes], count)

@@ -1,0 +1,149 @@
+"""The slowest operators as text, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from deepscope.records import Profile
+from deepscope.report.column_kinds import counts, names, shares, sizes, times
+from deepscope.report.csv_report import cell
+from deepscope.report.event_names import readable
+from deepscope.report.filters import filter_words
+from deepscope.report.header import header
+from deepscope.report.json_report import filters_object, plain
+from deepscope.report.layout import Column, cut_end, render
+from deepscope.report.shapes import shapes_text
+from deepscope.report.style import Styles
+from deepscope.report.text import MIN_WIDTH, entries_text
+from deepscope.report.top import Question, Ranking, TopRow
+from deepscope.report.wording import rate_text, share_text, time_text
+
+__all__ = ["top_csv", "top_json", "top_text"]
+
+TOP_FORMAT = 1
+_SHAPES_WIDTH = 20
+_OF_CALLS = {
+    "sum": "",
+    "mean": "; numbers are means of single calls",
+    "max": "; numbers are the largest of a single call",
+    "count": "",
+}
+
+
+def top_text(
+    profile: Profile, found: Ranking, question: Question, *, limit: int, width: int, color: bool = False
+) -> str:
+    """The table for a terminal `width` cells wide, ending in a newline; `limit` 0 shows all rows."""
+    styles, width = Styles(color), max(MIN_WIDTH, width)
+    shown = found.rows[:limit] if limit else found.rows
+    head = [entry for entry in header(profile) if entry[0] in {"trace", "run", "device", "time", "metric"}]
+    if words := filter_words(profile, "top", question.filters, [], []):
+        head.append(("filter", words))
+    head.append(("top", _words(profile, found, question, shown)))
+    lines = list(entries_text(head, width, styles))
+    table = render(_columns(shown, profile, question, styles), width, title_style=styles.title)
+    lines += ["", *(table if len(table) > 1 else ["no operators match" if found.of else "no operators in this trace"])]
+    if left := len(found.rows) - len(shown):
+        lines += ["", *entries_text([("more", f"{left:,} more rows (-t 0 shows all)")], width, styles)]
+    return "\n".join(lines) + "\n"
+
+
+def _words(profile: Profile, found: Ranking, question: Question, shown: Sequence[TopRow]) -> str:
+    noun = "types of operators" if question.by == "type" else "operators"
+    order = {"device": "self time"}.get(question.order, question.order.replace("-", " "))
+    what = "device time" if profile.metric == "device" else "operators' CPU time"
+    share = share_text(sum(row.share for row in shown), 1) or "0%"
+    text = f"{len(shown):,} of {found.of:,} {noun} by {order}, with {share} of the {what} of all"
+    chosen = [f"type {pattern}" for pattern in question.types]
+    chosen += [f"include {pattern}" for pattern in question.filters.include]
+    chosen += [f"exclude {pattern}" for pattern in question.filters.exclude]
+    if question.filters.min_ns:
+        chosen.append(f"at least {time_text(question.filters.min_ns)}")
+    return text + (f"; {', '.join(chosen)}" if chosen else "") + _OF_CALLS[question.aggregate]
+
+
+def _columns(rows: Sequence[TopRow], profile: Profile, question: Question, styles: Styles) -> list[Column]:
+    device = profile.metric == "device"  # without one the CPU's times are the columns before
+    parts = [round(row.share * 10**9) for row in rows]
+    by_type = question.by == "type"
+    return [
+        shares(parts, 10**9, styles),
+        Column("so far", [share_text(row.cumulative_share, 1) for row in rows], rank=8),
+        times("self", [row.self_device_ns for row in rows]),
+        times("total", [row.total_device_ns for row in rows], rank=1),
+        times("CPU", [row.self_cpu_ns if device else 0 for row in rows], rank=7),
+        times("total CPU", [row.total_cpu_ns if device else 0 for row in rows], rank=9),
+        counts("calls", [row.calls for row in rows], rank=2),
+        counts("FLOPs", [row.flops for row in rows], rank=3),
+        Column("FLOP/s", [_rate(row.flops_per_s) for row in rows], rank=4),
+        sizes("memory", [row.moved_bytes for row in rows], rank=3),
+        Column("B/s", [_rate(row.bytes_per_s) for row in rows], rank=4),
+        sizes("allocated", [row.allocated_bytes for row in rows], rank=10),
+        Column("type", [] if by_type else [row.type for row in rows], rank=11, right=False),
+        names("type" if by_type else "operator", [readable(row.name) for row in rows]),
+        _shapes("in", [_text(row.in_shapes, row.dtypes) + _others(row) for row in rows], rank=5),
+        _shapes("out", [_text(row.out_shapes) for row in rows], rank=6),
+        counts("operators", [row.operators if by_type else 0 for row in rows], rank=7),
+    ]
+
+
+def _shapes(title: str, texts: Sequence[str], rank: int) -> Column:
+    return Column(title, texts, rank=rank, right=False, min_width=_SHAPES_WIDTH, cut=cut_end)
+
+
+def _text(shapes: Any, dtypes: Any = None) -> str:
+    return "" if shapes is None else shapes_text(json.dumps(shapes), json.dumps(dtypes) if dtypes else "")
+
+
+def _others(row: TopRow) -> str:
+    return f" and {row.shapes - 1} more" if row.shapes > 1 else ""
+
+
+def _rate(per_second: float) -> str:
+    return rate_text(round(per_second * 1000), 10**12, "").replace(" ", "")
+
+
+def top_json(profile: Profile, found: Ranking, question: Question, *, limit: int) -> str:
+    """The rows as JSON text, in ASCII; docs/report.md describes it."""
+    rows = found.rows[:limit] if limit else found.rows
+    return json.dumps(
+        {
+            "format": TOP_FORMAT,
+            "metric": profile.metric,
+            "step": profile.step,
+            "by": question.by,
+            "aggregate": question.aggregate,
+            "order_by": question.order,
+            "types": list(question.types),
+            "filters": filters_object(profile, question.filters),
+            "trace": plain(profile.trace),
+            "totals": plain(profile.totals),
+            "of": found.of,
+            "rows": [msgspec.to_builtins(row) | {"label": readable(row.name)} for row in rows],
+        },
+        indent=1,
+    )
+
+
+def top_csv(found: Ranking, *, limit: int) -> str:
+    """The rows as CSV with a header row; shapes and types are JSON texts."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    fields = TopRow.__struct_fields__
+    writer.writerow((*fields, "label"))
+    for row in found.rows[:limit] if limit else found.rows:
+        cells = [_cell(getattr(row, field)) for field in fields]
+        writer.writerow([*cells, cell(readable(row.name))])
+    return stream.getvalue()
+
+
+def _cell(value: Any) -> str | int:
+    if isinstance(value, float):
+        return repr(value)
+    return cell(json.dumps(value) if isinstance(value, list) else value)
