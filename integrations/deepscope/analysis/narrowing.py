@@ -73,11 +73,11 @@ def _spans_of(phases: PhaseTimeline, number: int) -> Intervals:
 
 
 def _below(modules: ModuleScopes, pattern: str) -> Mask:
-    """Which events ran in a module whose path matches, or in one within it; shape (n,)."""
+    """Which events ran in a module whose path or class matches, or in one within it; shape (n,)."""
     if not len(modules.nodes):
         return np.zeros(len(modules.of_event), np.bool_)
-    named = np.array([fnmatchcase(path, pattern) for path, _ in modules.names], np.bool_)
-    inside = nearest(modules.callers, named[modules.module]) >= 0
+    found = [any(fnmatchcase(name, pattern) for name in one[:2]) for one in modules.instances]
+    inside = nearest(modules.callers, np.array(found, np.bool_)[modules.instance]) >= 0
     return np.append(inside, False)[modules.of_event]
 
 

@@ -10,6 +10,7 @@ from deepscope.records.merging import (
     Either,
     First,
     FirstKnown,
+    Largest,
     RankSpread,
     Sum,
     largest_first,
@@ -104,10 +105,19 @@ class Function(Numbers, kw_only=True):
 
 
 class Module(Numbers, kw_only=True):
-    """One `nn.Module` by path (`encoder.layers.0.linear1`) or, where the trace has no paths, by class."""
+    """One `nn.Module` by path (`encoder.layers.0.linear1`); without paths by class and torch's number (`Linear_3`)."""
 
     path: First[str]
     class_name: First[str]
+    parent: First[str] = ""
+    """Path of the module above it in the tree; "" for none."""
+    total_backward_device_ns: Sum = 0
+    """Part of `total_device_ns`."""
+    total_flops: Sum = 0
+    own_parameters: Largest = 0
+    """Elements of its own parameters; 0 where the trace does not tell."""
+    parameters: Largest = 0
+    """The same with those of the modules in it."""
 
 
 class CallNode(msgspec.Struct, array_like=True):

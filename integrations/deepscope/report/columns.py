@@ -27,6 +27,7 @@ from deepscope.report.column_kinds import times as _times
 from deepscope.report.kernel_columns import kernel_columns
 from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.memory import KINDS, kind_words
+from deepscope.report.module_columns import module_columns
 from deepscope.report.operator_columns import operator_columns
 from deepscope.report.places import Sources, short_path
 from deepscope.report.style import Styles
@@ -65,7 +66,7 @@ def columns(
     makers: dict[str, Callable[..., list[Column]]] = {
         "operator": operator_columns,
         "kernel": kernel_columns,
-        "module": _modules,
+        "module": module_columns,
         "phase": _phases,
     }
     if by in makers:
@@ -207,15 +208,6 @@ def _why(rows: Sequence[Any]) -> Column:
     """What holds each line back."""
     words = [row.verdict if isinstance(row, Line) else "" for row in rows]
     return Column("why", words, rank=1, right=False)
-
-
-def _modules(rows: Sequence[Module], profile: Profile, styles: Styles) -> list[Column]:
-    numbers = _number_columns(rows, profile, styles)
-    classes = _names("class", [row.class_name for row in rows], min_width=10)
-    if all(row.path == row.class_name for row in rows):
-        return [*numbers, classes]  # the trace has no paths
-    paths = Column("module", [printable(row.path) for row in rows], right=False, min_width=WHERE_WIDTH, cut=cut_start)
-    return [*numbers, paths, classes]
 
 
 def _steps(rows: Sequence[Step], profile: Profile) -> list[Column]:

@@ -31,7 +31,7 @@ def csv_report(
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     rows = filters.rows(by, chosen.rows(profile, sort=sort), profile.trace.project_root)
-    rows = rows[:limit] if limit else rows
+    rows = chosen.limited(rows, sort, limit)
     if by in _LABELLED:
         writer.writerow((*chosen.scalars, "label"))
         writer.writerows([*_cells(row, chosen), cell(readable(row.name))] for row in rows)

@@ -23,6 +23,7 @@ from deepscope.records import (
 )
 from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
+from deepscope.report.module_tree import children_of, depths
 from deepscope.report.shapes import parsed
 from deepscope.report.tables import table
 from deepscope.trace.names import parse_call_stack
@@ -69,7 +70,12 @@ def report_object(
         "memory": _memory(profile.memory),
         "findings": [plain(finding) for finding in profile.findings],
     }
-    report[chosen.key] = [plain(row) for row in (kept[:limit] if limit else kept)]
+    shown = chosen.limited(kept, sort, limit)
+    report[chosen.key] = [plain(row) for row in shown]
+    if by == "module":
+        children = children_of(kept)
+        for row, depth in zip(report[chosen.key], depths(shown), strict=True):
+            row |= {"depth": depth, "children": children[row["path"]]}
     return report
 
 

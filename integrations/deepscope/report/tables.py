@@ -25,6 +25,7 @@ from deepscope.records import (
     Step,
 )
 from deepscope.report.memory import memory_by_line
+from deepscope.report.module_tree import largest_modules, tree_order
 
 __all__ = ["TABLES", "Table", "table"]
 
@@ -83,6 +84,10 @@ class Table:
     computed: dict[str, Callable[[Any], Any]]
     rows_of: Callable[[Profile], Sequence[Any]]
     """All its rows."""
+    arranged: Callable[[Sequence[Any]], list[Any]] | None = None
+    """Its own order, where that is no matter of a key: a tree."""
+    largest: Callable[[Sequence[Any], int], list[Any]] | None = None
+    """So many of its rows, where it has an order of its own."""
 
     @property
     def sort_keys(self) -> dict[str, str]:
@@ -98,9 +103,17 @@ class Table:
         """
         rows = self.rows_of(profile)
         name = self._field(sort)
+        if sort is None and self.arranged is not None:
+            return self.limited(self.arranged(rows), sort, limit)
         value = self.computed.get(name) or (lambda row: getattr(row, name))
         ordered = sorted(rows, key=value, reverse=name not in _ASCENDING)
         return ordered[:limit] if limit else ordered
+
+    def limited(self, rows: list[Any], sort: str | None, limit: int) -> list[Any]:
+        """So many of its rows, as `rows` sorts them: the first ones, of a tree the largest; 0 for all."""
+        if not limit:
+            return rows
+        return rows[:limit] if sort is not None or self.largest is None else self.largest(rows, limit)
 
     def check(self, sort: str | None) -> None:
         """Raises OptionError where `rows` would for this key."""
@@ -151,6 +164,8 @@ def _make() -> dict[str, Table]:
             scalars=_typed(record, int, str, bool, str | None),
             computed=computed if by != "memory" else {"location": place["location"]},
             rows_of=memory_by_line if by == "memory" else attrgetter(key),
+            arranged=tree_order if by == "module" else None,
+            largest=largest_modules if by == "module" else None,
         )
         for by, key, sort, record, computed in entries
     }

@@ -54,7 +54,8 @@ def text_report(
     chosen = table(by, profile.details)
     rows = chosen.rows(profile, sort=sort)
     kept = filters.rows(by, rows, profile.trace.project_root)
-    shown, rest = (kept[:limit], kept[limit:]) if limit else (kept, [])
+    shown = chosen.limited(kept, sort, limit)
+    rest = kept[len(shown) :]  # of a tree only how many
     head = list(header(profile))
     if words := filter_words(profile, by, filters, rows, kept):
         head.append(("filter", words))

@@ -94,6 +94,10 @@ class Scope:
     """Line scopes: what the line stands for where detail was lowered, `loop` or `function`; "" for itself."""
     library: bool = False
     """Line scopes: whether the line is an installed package's, which owns nothing."""
+    own_parameters: int = 0
+    """Module scopes: elements of the module's own parameters; 0 where the trace does not tell."""
+    parameters: int = 0
+    """The same with those of the modules in it."""
 
 
 @dataclass(frozen=True, slots=True)

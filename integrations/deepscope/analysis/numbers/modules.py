@@ -1,4 +1,4 @@
-"""The numbers of modules: device time with the backward pass, and the CPU time of their calls."""
+"""The numbers of modules: device time with the backward pass, FLOPs, and the CPU time of their calls."""
 
 from __future__ import annotations
 
@@ -6,41 +6,92 @@ import numpy as np
 
 from deepscope.analysis.algebra.ancestry import self_values
 from deepscope.analysis.algebra.extent import Extent
+from deepscope.analysis.algebra.ranking import largest
 from deepscope.analysis.algebra.selection import Columns, by_line
 from deepscope.analysis.ownership.modules import ModuleScopes
+from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.paths import paths_of_forest
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Events, Kind
+from deepscope.trace.model import Events, Int64, Kind
 
-__all__ = ["module_columns"]
+__all__ = ["module_columns", "module_parents"]
 
 
-def module_columns(events: Events, work: OwnedWork, modules: ModuleScopes, extent: Extent) -> Columns:
-    """Numbers by module; columns of shape (modules + 1,), the last place for what ran in none.
+def module_columns(
+    events: Events, work: OwnedWork, operators: Operators, flops: Int64, modules: ModuleScopes, extent: Extent
+) -> Columns:
+    """Numbers by single module; columns of shape (modules + 1,), the last place for what ran in none.
 
-    A module's CPU time is that of its calls, without the backward pass.
+    A module's CPU time is that of its calls, without the backward pass. `flops` are those of each operator.
     """
-    count = len(modules.names)
-    paths, path = paths_of_forest(modules.callers, modules.module)
+    count = len(modules.instances)
+    paths, path = paths_of_forest(modules.callers, modules.instance)
     path = np.append(path, 0)
     counted = extent.launched(work.launch_ns)
     at = pick(modules.of_event, work.node)
     duration = np.where(counted, work.duration_ns, 0)
     start = events.start_ns[modules.nodes]
-    own = self_values(extent.clipped_ns_of(modules.nodes, start, events.end_ns[modules.nodes]), modules.callers_on_thread)
-    values = np.zeros((len(paths), 2), np.int64)
+    own = self_values(
+        extent.clipped_ns_of(modules.nodes, start, events.end_ns[modules.nodes]), modules.callers_on_thread
+    )
+    backward = counted & work.backward
+    computed = np.where(extent.begins(events, operators.nodes), flops, 0)
+    computed_at = modules.of_event[operators.nodes]
+    values = np.zeros((len(paths), 4), np.int64)
     np.add.at(values[:, 0], path[at], duration)
     np.add.at(values[:, 1], path[:-1], own)
+    np.add.at(values[:, 2], path[at[backward]], duration[backward])
+    np.add.at(values[:, 3], path[computed_at], computed)
     totals = np.concatenate((paths.totals(values, np.arange(count), count), values[:1]))
-    module = np.append(modules.module, -1)
-    backward = counted & work.backward
+    module = np.append(modules.instance, -1)
     return {
         "self_device_ns": by_line(module[at], count, duration),
         "total_device_ns": totals[:, 0],
         "backward_device_ns": by_line(module[at[backward]], count, duration[backward]),
-        "self_cpu_ns": by_line(modules.module, count, own),
+        "total_backward_device_ns": totals[:, 2],
+        "self_cpu_ns": by_line(modules.instance, count, own),
         "total_cpu_ns": totals[:, 1],
         "launches": by_line(module[at[counted & work.counts & (work.kind == Kind.KERNEL)]], count),
-        "calls": by_line(modules.module[extent.begins(events, modules.nodes)], count),
+        "calls": by_line(modules.instance[extent.begins(events, modules.nodes)], count),
+        "flops": by_line(module[computed_at], count, computed),
+        "total_flops": totals[:, 3],
     }
+
+
+def module_parents(modules: ModuleScopes) -> list[int]:
+    """The module that each one stands below in the tree, -1 for none.
+
+    With recorded paths it is the one with the longest path that the module's begins with. Else, and where there is
+    none, it is the one that calls it most often.
+    """
+    callers = pick(modules.instance, modules.callers)
+    called = callers != modules.instance
+    ones = np.ones(int(called.sum()), np.int64)
+    # 0 stands for "no module": a module that is mostly called from none is a root.
+    most = {share.group: share.member - 1 for share in largest(modules.instance[called], callers[called] + 1, ones, 1)}
+    place = {one.path: i for i, one in enumerate(modules.instances)}
+    parents = [_by_path(one.path, place, most.get(i, -1)) for i, one in enumerate(modules.instances)]
+    for i in range(len(parents)):
+        _cut_cycle(parents, i)
+    return parents
+
+
+def _by_path(path: str, place: dict[str, int], otherwise: int) -> int:
+    prefix, dot, _ = path.rpartition(".")
+    while dot:
+        if prefix in place:
+            return place[prefix]
+        prefix, dot, _ = prefix.rpartition(".")
+    return otherwise
+
+
+def _cut_cycle(parents: list[int], start: int) -> None:
+    """Makes a root of a module that the way up from `start` comes to twice."""
+    seen, at = {start}, start
+    while parents[at] >= 0:
+        if parents[at] in seen:
+            parents[at] = -1
+            return
+        at = parents[at]
+        seen.add(at)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,9 +19,21 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64, Kind, Trace
 from deepscope.trace.names import is_collective
 
-__all__ = ["ModuleScopes", "find_modules"]
+__all__ = ["Instance", "ModuleScopes", "find_modules"]
 
 _FRAME = re.compile(r"nn\.Module: (.+?)(?:_(\d+))?$")
+
+
+class Instance(NamedTuple):
+    """A single module: several may be of one class."""
+
+    path: str
+    """Without recorded paths the class, with the number that torch gives to each module of it (`Linear_3`)."""
+    class_name: str
+    own_parameters: int = 0
+    """Elements of its own parameters; 0 where the trace does not tell."""
+    parameters: int = 0
+    """The same with those of the modules in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,10 @@ class ModuleScopes:
     """Position in `nodes` of the module call around each; backward work lies in its forward; shape (m,)."""
     callers_on_thread: Int64
     """The same by its own thread alone; shape (m,)."""
+    instances: list[Instance]
+    """What `--by module` tells apart: by path, else by torch's numbers of the frames."""
+    instance: Int64
+    """Index into `instances`; shape (m,)."""
     of_event: Int64
     """Position in `nodes` of the innermost module call around each event, -1 for none; shape (n,)."""
 
@@ -53,14 +70,20 @@ def find_modules(trace: Trace, calls: CallForest) -> ModuleScopes:
             known = trace.scopes[scope]
             table[scope] = index.setdefault((known.path or known.name, known.name), len(index))
         module = np.where(recorded, table[trace.events.scope], -1)
+        instances = _recorded(trace, list(index), table)
+        instance = module
     else:
         module = _by_name(trace, Kind.PYTHON_FUNCTION, _module_of_frame, index)
+        numbered: dict[tuple[str, str], int] = {}
+        instance = _by_name(trace, Kind.PYTHON_FUNCTION, _numbered_module_of_frame, numbered)
+        instances = [Instance(name, _module_of_frame(f"nn.Module: {name}")) for name, _ in numbered]
         if not index:
             module = _by_name(trace, Kind.ANNOTATION, _region, index)
             parent, up = _calls_of_regions(trace, calls)
+            instance, instances = module, [Instance(*name) for name in index]
     nodes = np.flatnonzero(module >= 0)
     if not len(nodes):
-        return ModuleScopes([], nodes, nodes, nodes, nodes, module)
+        return ModuleScopes([], nodes, nodes, nodes, nodes, [], nodes, module)
     of_event = position_in(nodes, nearest(up, module >= 0), len(module))
     on_thread = position_in(nodes, nearest(parent, module >= 0), len(module)) if calls.bridged else of_event
     return ModuleScopes(
@@ -69,8 +92,19 @@ def find_modules(trace: Trace, calls: CallForest) -> ModuleScopes:
         module=module[nodes],
         callers=pick(of_event, up[nodes]),
         callers_on_thread=pick(on_thread, parent[nodes]),
+        instances=instances,
+        instance=instance[nodes],
         of_event=of_event,
     )
+
+
+def _recorded(trace: Trace, names: list[tuple[str, str]], table: Int64) -> list[Instance]:
+    """The recorded modules with their parameters; `table` has the place in `names` of each scope."""
+    counts = [(0, 0)] * len(names)
+    for scope, place in zip(trace.scopes, table.tolist(), strict=False):
+        if place >= 0:
+            counts[place] = max(counts[place], (scope.parameters, scope.own_parameters))
+    return [Instance(*name, own, whole) for name, (whole, own) in zip(names, counts, strict=True)]
 
 
 def _calls_of_regions(trace: Trace, calls: CallForest) -> tuple[Int64, Int64]:
@@ -97,6 +131,10 @@ def _by_name(trace: Trace, kind: Kind, judge: Callable[[str], str], index: dict[
 def _module_of_frame(name: str) -> str:
     match = _FRAME.match(name)
     return match[1] if match else ""
+
+
+def _numbered_module_of_frame(name: str) -> str:
+    return name.removeprefix("nn.Module: ") if _FRAME.match(name) else ""
 
 
 def _region(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.numbers.modules import module_columns
+from deepscope.analysis.numbers.modules import module_columns, module_parents
 from deepscope.analysis.tables.numbered import largest_first, rows
 from deepscope.records import Module
 
@@ -12,10 +12,18 @@ __all__ = ["module_table"]
 
 def module_table(analysis: Analysis) -> list[Module]:
     """The modules with their device and CPU time; a total holds the modules called from it, and backward work."""
-    trace, work = analysis.attribution.trace, analysis.attribution.work
-    columns = module_columns(trace.events, work, analysis.modules, analysis.extent)
-    order = largest_first(columns, len(analysis.modules.names))
+    of, modules = analysis.attribution, analysis.modules
+    columns = module_columns(of.trace.events, of.work, of.operators, analysis.flops, modules, analysis.extent)
+    order = largest_first(columns, len(modules.instances))
+    parents = module_parents(modules)
     return [
-        Module(**row, path=analysis.modules.names[i][0], class_name=analysis.modules.names[i][1])
+        Module(
+            **row,
+            path=modules.instances[i].path,
+            class_name=modules.instances[i].class_name,
+            parent=modules.instances[parents[i]].path if parents[i] >= 0 else "",
+            own_parameters=modules.instances[i].own_parameters,
+            parameters=modules.instances[i].parameters,
+        )
         for i, row in zip(order.tolist(), rows(columns, order), strict=True)
     ]

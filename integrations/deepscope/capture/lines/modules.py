@@ -17,8 +17,12 @@ from torch import nn
 from deepscope.capture import torch_compat
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.table import MODULE, ScopeRow, ScopeTable, Slot
+from deepscope.trace.format.header import ModuleParameters
 
 __all__ = ["ModuleCalls"]
+
+_MOST_COUNTED = 20_000
+"""Modules whose parameters are counted."""
 
 
 class ModuleCalls:
@@ -42,6 +46,8 @@ class ModuleCalls:
         self._roots: list[weakref.ref[Any]] = []
         self.autocast = ""
         """The type that autocast gave to products where the first module was called; "" for none."""
+        self.parameters: list[ModuleParameters] = []
+        """Of the modules that live at the window's end; after `describe`."""
 
     def slot_of(self, stack: Stack, frame: FrameType) -> Slot:
         """The slot of the module that `frame`, one of `code` that starts above `stack`, calls."""
@@ -76,13 +82,16 @@ class ModuleCalls:
         return slot
 
     def describe(self) -> None:
-        """Write each module's class, place and path into the table; after the window."""
+        """Write each module's class, place and path into the table, and count parameters; after the window."""
         paths = self._paths()
         for number, kind in self._classes.items():
             file, line = _place_of(kind)
             self._table.rows[number] = ScopeRow(
                 MODULE, file, line, kind.__qualname__, line, paths.get(number, ""), kind.__module__
             )
+
+        living = ((slot.id, reference()) for reference, slot in list(self._seen.values())[:_MOST_COUNTED])
+        self.parameters = [found for number, module in living if (found := _parameters(number, module)) is not None]
 
     def _paths(self) -> dict[int, str]:
         """Paths by scope number: each module's in the largest of the roots that hold it."""
@@ -95,6 +104,16 @@ class ModuleCalls:
                 if seen is not None:
                     paths.setdefault(seen[1].id, _without_wrapper(path))
         return paths
+
+
+def _parameters(number: int, module: Any) -> ModuleParameters | None:
+    """The parameters of a module; None where it is gone, has none, or one whose size is not known yet."""
+    try:
+        own = sum(one.numel() for one in module.parameters(recurse=False))
+        total = sum(one.numel() for one in module.parameters())
+        return ModuleParameters(number, own, total) if total else None
+    except Exception:  # noqa: BLE001 - classes of users may say anything; the trace then does not tell
+        return None
 
 
 def _without_wrapper(path: str) -> str:

@@ -22,7 +22,7 @@ from deepscope.capture.lines.user_code import UserCode
 from deepscope.capture.notices import warn
 from deepscope.capture.surroundings.forked import abandoned_in_children
 from deepscope.trace.format import span_names
-from deepscope.trace.format.header import LineAccount
+from deepscope.trace.format.header import LineAccount, ModuleParameters
 
 __all__ = ["LineRecord", "LineRecorder"]
 
@@ -41,6 +41,8 @@ class LineRecord:
     account: LineAccount = field(default_factory=LineAccount)
     autocast: str = ""
     """As `ModuleCalls.autocast`."""
+    parameters: list[ModuleParameters] = field(default_factory=list)
+    """Of the modules among `scopes`."""
 
 
 _LOST = (RecursionError, IndexError)
@@ -222,7 +224,15 @@ class _Window:
             unrecorded_threads=self._stacks.unrecorded_threads,
             warnings=self._warnings,
         )
-        return LineRecord(list(table.rows), list(files), list(library_files), entries, account, self._modules.autocast)
+        return LineRecord(
+            list(table.rows),
+            list(files),
+            list(library_files),
+            entries,
+            account,
+            self._modules.autocast,
+            self._modules.parameters,
+        )
 
 
 class _NoCode(UserCode):

@@ -140,6 +140,7 @@ class Session:
             memory=window.memory,
             files=files,
             scopes=scopes,
+            parameters=record.parameters,
             compiled=compiled,
         )
 

@@ -37,6 +37,7 @@ __all__ = [
     "LineAccount",
     "LoaderSettings",
     "MemoryAccount",
+    "ModuleParameters",
     "OptimizerSettings",
     "OutOfMemory",
     "ParallelSettings",
@@ -154,6 +155,17 @@ class ScopeRow(msgspec.Struct, array_like=True, frozen=True):
     """Where a module's class is defined."""
     library: bool = False
     """Of a line: whether it is an installed package's."""
+
+
+class ModuleParameters(msgspec.Struct, array_like=True, frozen=True):
+    """How many elements the parameters of a module have."""
+
+    scope: Count
+    """Row of `Header.scopes`."""
+    own: Count = 0
+    """Of the module's own parameters."""
+    total: Count = 0
+    """With those of the modules in it, each parameter once."""
 
 
 class LineAccount(msgspec.Struct):
@@ -459,6 +471,8 @@ class Header(msgspec.Struct, kw_only=True):
     """With `profile_memory` alone."""
     files: list[File | None] = []
     scopes: list[ScopeRow | None] = []
+    parameters: list[ModuleParameters] = []
+    """Of the modules that still lived at the window's end, the first 20,000."""
     workers: list[Worker] = []
     compiled: CompiledCode = msgspec.field(default_factory=CompiledCode)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ def scope_of(row: ScopeRow, header: Header, lowered: str = "") -> Scope:
 def _table(header: Header) -> tuple[list[Scope], dict[tuple[int, int], int]]:
     """The good rows, and (kind, number in the file's table) → index into them."""
     lowered = {number: way for number, way in header.lines.lowered if way in (LOWERED_TO_LOOP, LOWERED_TO_FUNCTION)}
+    parameters = {row.scope: (row.own, row.total) for row in header.parameters}
     scopes: list[Scope] = []
     table: dict[tuple[int, int], int] = {}
     for number, row in enumerate(header.scopes):
@@ -65,7 +67,9 @@ def _table(header: Header) -> tuple[list[Scope], dict[tuple[int, int], int]]:
             continue
         kind = Kind.MODULE_SCOPE if row.kind == 1 else Kind.LINE_SCOPE
         table[int(kind), number] = len(scopes)
-        scopes.append(scope_of(row, header, lowered.get(number, "")))
+        scope = scope_of(row, header, lowered.get(number, ""))
+        own, whole = parameters.get(number, (0, 0)) if row.kind == 1 else (0, 0)
+        scopes.append(replace(scope, own_parameters=own, parameters=whole) if whole else scope)
     return scopes, table
 
 
