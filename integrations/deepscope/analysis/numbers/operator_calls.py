@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deepscope.analysis.algebra.ancestry import nearest
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns, Mask, by_line, of_kind
 from deepscope.analysis.numbers.memory import MemoryUse
@@ -33,10 +34,16 @@ _MAXIMA = (
 
 @dataclass(frozen=True, slots=True)
 class OperatorCalls:
-    """All calls of operators; arrays of shape (k,), in the order of `Operators.nodes`."""
+    """All calls of operators; arrays of shape (k,), in the order of `Operators.nodes`.
 
+    A call with a single call in it, of the same name, is one with it, as torch's `key_averages` has it: numbers of the
+    inner one stand at the outer one.
+    """
+
+    call: Int64
+    """The position of the outermost call that each is one with."""
     counted: Mask
-    """Which of them start within the extent."""
+    """Which calls there are, and start within the extent."""
     outermost: Mask
     """Which are in no other call of the same name."""
     of_kind: Mask
@@ -83,14 +90,16 @@ def operator_calls(
     count = len(operators.nodes)
     counted = extent.begins(trace.events, operators.nodes)
     launched = extent.launched(work.launch_ns)
-    by = np.where(launched, pick(operators.around, work.node), -1)
+    is_one = _is_one_with_caller(trace, operators)
+    call = nearest(operators.caller, ~is_one)
+    by = np.where(launched, pick(call, pick(operators.around, work.node)), -1)
     with_cores = kernels_with_tensor_cores(trace, of_kind(trace, Kind.KERNEL))[work.event]
     moved = launched & (roofline.unit >= 0) & (roofline.moved_bytes > 0)
     taken = memory.trace.memory.size_bytes[memory.rows]
-    around = np.where(memory.counted & (taken > 0), pick(operators.around, memory.event), -1)
+    around = np.where(memory.counted & (taken > 0), pick(call, pick(operators.around, memory.event)), -1)
     own = {
         "device_ns": by_line(by, count, work.duration_ns)[:count],
-        "cpu_ns": np.where(counted, operators.self_ns, 0),
+        "cpu_ns": by_line(call, count, np.where(counted, operators.self_ns, 0))[:count],
         "tensor_core": by_line(by[with_cores], count, work.duration_ns[with_cores])[:count],
     }
     eligible = operators_for_tensor_cores(trace, of_kind(trace, Kind.OPERATOR))[operators.nodes] | (
@@ -99,7 +108,8 @@ def operator_calls(
     table = np.stack([*own.values(), eligible.astype(np.int64)], axis=1)
     total = PathTable(operators.caller, operators.caller).subtree_sums(table) if count else table
     return OperatorCalls(
-        counted=counted,
+        call=call,
+        counted=counted & ~is_one,
         outermost=_outermost(operators, _names(trace, operators)),
         of_kind=_outermost(operators, _kinds(trace, operators)) if with_kinds else np.ones(count, np.bool_),
         eligible=total[:, 3] > 0,
@@ -108,13 +118,20 @@ def operator_calls(
             "total_device_ns": total[:, 0],
             "self_cpu_ns": own["cpu_ns"],
             "total_cpu_ns": total[:, 1],
-            "flops": np.where(counted, flops, 0),
-            "moved_bytes": by_line(roofline.unit[moved], count, roofline.moved_bytes[moved])[:count],
+            "flops": by_line(call, count, np.where(counted, flops, 0))[:count],
+            "moved_bytes": by_line(pick(call, roofline.unit[moved]), count, roofline.moved_bytes[moved])[:count],
             "allocated_bytes": by_line(around, count, taken)[:count],
             "tensor_core_self_ns": own["tensor_core"],
             "tensor_core_total_ns": total[:, 2],
         },
     )
+
+
+def _is_one_with_caller(trace: Trace, operators: Operators) -> Mask:
+    """Which calls are the only one in their caller, and of its name."""
+    name, caller = trace.events.name[operators.nodes], operators.caller
+    within = by_line(caller, len(caller))[:-1]
+    return (caller >= 0) & (name[caller] == name) & (within[caller] == 1)
 
 
 def _names(trace: Trace, operators: Operators) -> Int64:

@@ -46,6 +46,7 @@ def operator_table(analysis: Analysis, calls: OperatorCalls, causes: WorkCauses)
     """
     of = analysis.attribution
     name, group = distinct_places(of.trace.events.name[of.operators.nodes])
+    group = group[calls.call]
     columns = calls.sums(group, len(name))
     whys = why_of_calls(analysis, causes, group, len(name))
     order = _order(columns)
@@ -64,7 +65,7 @@ def detailed_operator_table(
     shapes = events.shapes[nodes] if "shapes" in details else np.full(len(nodes), -1, np.int32)
     stack, stacks = _stacks(analysis) if "stacks" in details else (np.zeros(len(nodes), np.int64), [""])
     keys, group = _grouped(events.name[nodes], shapes, stack)
-    count = len(keys)
+    count, group = len(keys), group[calls.call]
     columns = calls.sums(group, count) | calls.in_detail(group, count)
     whys = why_of_calls(analysis, causes, group, count)
     counted = np.where(calls.counted, group, -1)
