@@ -163,8 +163,7 @@ def test_the_module_tree_has_roots_and_no_circles_and_sums_to_its_totals(path):
 
 def test_kernels_are_those_of_the_file(path):
     """Read with Python's own JSON."""
-    opened = gzip.open(path, "rt", encoding="utf-8", errors="replace")
-    with opened as stream:
+    with gzip.open(path, "rt", encoding="utf-8", errors="replace") as stream:
         document = json.load(stream)
     events = document["traceEvents"] if isinstance(document, dict) else document
     expected: dict[str, list[dict[str, Any]]] = defaultdict(list)

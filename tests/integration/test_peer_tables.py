@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +95,7 @@ def _shapes(shapes: Any) -> str:
 
 
 @pytest.fixture(scope="module", params=each([path for path in shared_paths() if _UNREADABLE not in path.name]))
-def both(request: pytest.FixtureRequest) -> Iterator[tuple[Any, Profile, str]]:
+def both(request: pytest.FixtureRequest) -> tuple[Any, Profile, str]:
     """torch-tb-profiler's data of a trace, and ours."""
     from torch_tb_profiler import io
     from torch_tb_profiler.profiler.data import RunProfileData
@@ -104,7 +103,7 @@ def both(request: pytest.FixtureRequest) -> Iterator[tuple[Any, Profile, str]]:
     logging.getLogger("tensorboard.plugins.torch_tb_profiler").setLevel(logging.CRITICAL)
     with io.Cache() as cache:
         data = RunProfileData.parse("worker", "1", str(request.param), cache)
-    yield data, build_profile(read_trace(request.param)), request.param.name
+    return data, build_profile(read_trace(request.param)), request.param.name
 
 
 def test_kernels_are_those_of_torch_tb_profiler(both) -> None:

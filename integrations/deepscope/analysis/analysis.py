@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import Columns, Mask
+from deepscope.analysis.narrowing import narrow
 from deepscope.analysis.numbers.call_paths import path_values
 from deepscope.analysis.numbers.cpu_time import cpu_time
 from deepscope.analysis.numbers.flops import flops_of_operators
+from deepscope.analysis.numbers.framework_time import FrameworkTime
 from deepscope.analysis.numbers.idle import Timeline, timeline
+from deepscope.analysis.numbers.idle_causes import idle_by_cause
 from deepscope.analysis.numbers.lines import line_columns
 from deepscope.analysis.numbers.memory import MemoryUse, find_memory
 from deepscope.analysis.numbers.phases import PhaseTimeline, find_phases
-from deepscope.analysis.narrowing import narrow
 from deepscope.analysis.numbers.waits import find_waits
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.locations import compiled_regions
@@ -51,6 +53,10 @@ class Analysis:
     """The events (ascending) in which a CPU thread waits for the device."""
     modules: ModuleScopes
     phases: PhaseTimeline
+    idle_causes: Columns
+    """Idle time by line and cause; zeros where the CPU is the device."""
+    framework: FrameworkTime
+    """The part of the lines' cost that is the framework's own."""
     timeline: Timeline | None
     """What the training thread was on in the window; None without a device, which has idle time to explain."""
     compiled: Int64
@@ -70,7 +76,17 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
     phases = find_phases(trace, calls, operators, modules, training)
     extent, window, steps = narrow(attribution, modules, phases, view)
     scopes, owners, paths = attribution.scopes, attribution.owners, attribution.paths
-    cpu = cpu_time(trace, scopes, runs, calls=calls, operators=operators, owners=owners, paths=paths, extent=extent)
+    cpu = cpu_time(
+        trace,
+        scopes,
+        runs,
+        calls=calls,
+        operators=operators,
+        owners=owners,
+        paths=paths,
+        framework=attribution.framework,
+        extent=extent,
+    )
     by_path = path_values(work, cpu.self_by_path, extent)
     has_device = work.metric == "device"
     waits = find_waits(trace, has_device=has_device)
@@ -78,6 +94,8 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
     line = timeline(trace.events, runs, training.thread, window) if has_device else None
     memory = find_memory(trace, calls.nested, owners.location, len(scopes.locations), extent, on_cpu=not has_device)
     callers = owners.location[compiled_regions(trace)]
+    idle_causes, of_idle = idle_by_cause(attribution, line, window, phases, waits)
+    framework = of_idle if has_device else cpu.framework
     return Analysis(
         attribution=attribution,
         extent=extent,
@@ -87,6 +105,7 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
         columns=line_columns(
             attribution,
             cpu,
+            framework,
             extent,
             by_path=by_path,
             waits=waits,
@@ -102,6 +121,8 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
         waits=waits,
         modules=modules,
         phases=phases,
+        idle_causes=idle_causes,
+        framework=framework,
         timeline=line,
         compiled=distinct_values(callers[callers >= 0]),
     )

@@ -63,7 +63,8 @@ def report(
     PATH is a trace, a folder (its newest run) or a URL; by default the newest run in deepscope_logs, lightning_logs or
     runs.
     """
-    details: list[Detail] = [name for name, wanted in (("shapes", shapes), ("stacks", stacks)) if wanted]
+    wanted: dict[Detail, bool] = {"shapes": shapes, "stacks": stacks}
+    details = [name for name, is_wanted in wanted.items() if is_wanted]
     filters = filters_of(include, exclude, min_time)
     table(by, details).check(sort)  # a wrong key is told before a long read
     filters.check(by)

@@ -1,25 +1,15 @@
-"""Columns of one kind of number or text: shares, times, counts, sizes, rates, names."""
+"""Columns of one kind of number or text: times, counts, sizes, rates, names."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from deepscope.report.layout import Column, cut_end
-from deepscope.report.style import Styles
-from deepscope.report.wording import bytes_text, count_text, printable, share_text, time_text
+from deepscope.report.wording import bytes_text, count_text, printable, time_text
 
-__all__ = ["WHERE_WIDTH", "counts", "names", "shares", "sizes", "times"]
+__all__ = ["WHERE_WIDTH", "counts", "names", "sizes", "times"]
 
 WHERE_WIDTH = 16
-
-
-def shares(values: Sequence[int], whole: int, styles: Styles) -> Column:
-    """Parts of a whole, the large ones in colour."""
-    heat = [
-        styles.hot if whole and value >= whole / 5 else styles.warm if whole and value >= whole / 20 else None
-        for value in values
-    ]
-    return Column("share", [share_text(value, whole) for value in values], styles=heat)
 
 
 def times(title: str, values: Sequence[float], rank: int = 0) -> Column:

@@ -67,6 +67,7 @@ def report_object(
         "resolved": {**plain(profile.resolved), "ratio": profile.resolved.ratio},
         "lines": [plain(line) for line in lines],
         "no_line": plain(profile.no_line),
+        "framework": [plain(part) for part in profile.framework],
         "memory": _memory(profile.memory),
         "findings": [plain(finding) for finding in profile.findings],
     }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deepscope.records import Kernel, Profile
-from deepscope.report.column_kinds import counts, names, shares, times
+from deepscope.report.bars import share
+from deepscope.report.column_kinds import counts, names, times
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.places import short_path
@@ -21,7 +22,7 @@ def kernel_columns(rows: Sequence[Kernel], profile: Profile, styles: Styles) -> 
     root = profile.trace.project_root
     places = [f"{short_path(row.file, root)}:{row.line}" if row.file else "" for row in rows]
     return [
-        shares([row.device_ns for row in rows], profile.totals.busy_ns, styles),
+        share([row.device_ns for row in rows], profile.totals.busy_ns, styles),
         times("device", [row.device_ns for row in rows]),
         counts("calls", [row.calls for row in rows], rank=1),
         times("mean", [row.mean_ns for row in rows], rank=2),

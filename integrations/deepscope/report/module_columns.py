@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deepscope.records import Module, Profile
-from deepscope.report.column_kinds import counts, names, shares, times
+from deepscope.report.bars import share
+from deepscope.report.column_kinds import counts, names, times
 from deepscope.report.layout import Column, cut_end
 from deepscope.report.module_tree import branch_name, depths, tree_order
 from deepscope.report.style import Styles
@@ -30,7 +31,7 @@ def module_columns(rows: Sequence[Module], profile: Profile, styles: Styles) -> 
     )
     classes = ["" if row.path.startswith(row.class_name) else row.class_name for row in rows]
     return [
-        shares([row.total_device_ns for row in rows], profile.totals.busy_ns, styles),
+        share([row.total_device_ns for row in rows], profile.totals.busy_ns, styles),
         times("total", [row.total_device_ns for row in rows]),
         times("/step", [row.total_device_ns / per_step if per_step > 1 else 0 for row in rows], rank=7),
         times("forward", forward, rank=1),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deepscope.records import Operator, OperatorInDetail, Profile
-from deepscope.report.column_kinds import counts, names, shares, sizes, times
+from deepscope.report.bars import share
+from deepscope.report.column_kinds import counts, names, sizes, times
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end
 from deepscope.report.places import short_path
@@ -23,7 +24,7 @@ def operator_columns(rows: Sequence[Operator], profile: Profile, styles: Styles)
     """The columns for operators; those in detail have their shapes and stacks, too."""
     device = profile.metric == "device"  # without one the CPU's times are the columns before
     return [
-        shares([row.self_device_ns for row in rows], profile.totals.busy_ns, styles),
+        share([row.self_device_ns for row in rows], profile.totals.busy_ns, styles),
         times("self", [row.self_device_ns for row in rows]),
         times("total", [row.total_device_ns for row in rows], rank=1),
         times("CPU", [row.self_cpu_ns if device else 0 for row in rows], rank=2),

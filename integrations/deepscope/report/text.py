@@ -56,7 +56,7 @@ def text_report(
     kept = filters.rows(by, rows, profile.trace.project_root)
     shown = chosen.limited(kept, sort, limit)
     rest = kept[len(shown) :]  # of a tree only how many
-    head = list(header(profile))
+    head = list(header(profile, by, sort))
     if words := filter_words(profile, by, filters, rows, kept):
         head.append(("filter", words))
     if by == "memory" or profile.memory.failure is not None:
@@ -64,8 +64,9 @@ def text_report(
     if instead:
         head.append(("lines", "none: recorded without Python frames, so these are its operators; see also --by kernel"))
     lines = list(entries_text(head, width, styles))
-    named = replace(profile, no_line=Numbers()) if filters else profile  # what reached no line bears no name
-    fitted = render(columns(by, shown, rest, named, width=width, styles=styles), width, title_style=styles.title)
+    named = replace(profile, no_line=Numbers(), framework=[]) if filters else profile  # these bear no name
+    made = columns(by, shown, rest, named, sort=sort, width=width, styles=styles)
+    fitted = render(made, width, title_style=styles.title)
     lines += ["", *(fitted if len(fitted) > 1 else [_nothing(by, filters)]), ""]
     if by == "line" or instead:
         found = list(entries_text(findings_entries(profile), width, styles))

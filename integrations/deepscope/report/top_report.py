@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from deepscope.records import Profile
-from deepscope.report.column_kinds import counts, names, shares, sizes, times
+from deepscope.report.bars import share
+from deepscope.report.column_kinds import counts, names, sizes, times
 from deepscope.report.csv_report import cell
 from deepscope.report.event_names import readable
 from deepscope.report.filters import filter_words
@@ -73,7 +74,7 @@ def _columns(rows: Sequence[TopRow], profile: Profile, question: Question, style
     parts = [round(row.share * 10**9) for row in rows]
     by_type = question.by == "type"
     return [
-        shares(parts, 10**9, styles),
+        share(parts, 10**9, styles),
         Column("so far", [share_text(row.cumulative_share, 1) for row in rows], rank=8),
         times("self", [row.self_device_ns for row in rows]),
         times("total", [row.total_device_ns for row in rows], rank=1),

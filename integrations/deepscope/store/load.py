@@ -52,7 +52,8 @@ def load_profile(
         NotATraceError: the file is empty or no trace.
         TruncatedTraceError: it ends early, and `partial` is not set.
         TraceError: it cannot be read.
-        OptionError: it has no such step, rank, stage, phase or module; the message lists those that it has. Or `peaks` cannot be read.
+        OptionError: it has no such step, rank, stage, phase or module; the message says which it has. Or `peaks`
+            cannot be read.
     """
     _check_phase(phase)
     given_peaks(peaks)  # what cannot be read is told before a long read

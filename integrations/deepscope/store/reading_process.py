@@ -27,9 +27,7 @@ class Request(msgspec.Struct):
 def _read(body: bytes, told: Told) -> bytes:
     request = msgspec.msgpack.decode(body, type=Request)
     file = TraceFile(request.path, request.size_bytes, request.mtime_ns, request.token)
-    profile = read_profile(
-        file, request.view, partial=request.partial, cache=request.cache, workers=0, progress=told
-    )
+    profile = read_profile(file, request.view, partial=request.partial, cache=request.cache, workers=0, progress=told)
     return msgspec.msgpack.encode(profile)
 
 

@@ -19,7 +19,7 @@ __all__ = ["module_columns", "module_parents"]
 
 
 def module_columns(
-    events: Events, work: OwnedWork, operators: Operators, flops: Int64, modules: ModuleScopes, extent: Extent
+    events: Events, work: OwnedWork, modules: ModuleScopes, extent: Extent, *, operators: Operators, flops: Int64
 ) -> Columns:
     """Numbers by single module; columns of shape (modules + 1,), the last place for what ran in none.
 

@@ -131,7 +131,7 @@ def _is_one_with_caller(trace: Trace, operators: Operators) -> Mask:
     """Which calls are the only one in their caller, and of its name."""
     name, caller = trace.events.name[operators.nodes], operators.caller
     within = by_line(caller, len(caller))[:-1]
-    return (caller >= 0) & (name[caller] == name) & (within[caller] == 1)
+    return np.asarray((caller >= 0) & (name[caller] == name) & (within[caller] == 1))
 
 
 def _names(trace: Trace, operators: Operators) -> Int64:

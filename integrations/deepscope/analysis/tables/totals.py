@@ -6,8 +6,8 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.idle import idle
-from deepscope.analysis.ownership.owned_work import busy_with
 from deepscope.analysis.numbers.window_cost import recording_ns
+from deepscope.analysis.ownership.owned_work import busy_with
 from deepscope.records import Resolved, Totals
 
 __all__ = ["resolved", "totals"]
