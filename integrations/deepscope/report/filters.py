@@ -113,7 +113,7 @@ def filter_words(profile: Profile, by: str, filters: Filters, rows: Sequence[Any
             word for word in (view.phase and f"phase {view.phase}", view.module and f"module {view.module}") if word
         )
         parts.append(f"{chosen}: {_of(profile.totals.device_ns, whole)} of the {what}")
-    if (filters and by in _TIMES) or by == "memory":
+    if filters and by != "top":
         words = [f"include {one}" for one in filters.include] + [f"exclude {one}" for one in filters.exclude]
         if filters.min_ns:
             words.append(f"at least {time_text(filters.min_ns)}")

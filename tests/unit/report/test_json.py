@@ -42,14 +42,22 @@ HELD = dict.fromkeys(HeldMemory.__struct_fields__, int)
 HELD_BY_LINE = {**HELD, "file": str, "line": int, "function": str, "exact": bool}
 TABLE_ROWS: dict[str, Any] = {
     "functions": {**NUMBERS, "file": str, "line": int, "function": str, "exact": bool, "spread": SPREAD},
-    "modules": {**NUMBERS, "path": str, "class_name": str},
+    "modules": {
+        **NUMBERS, "path": str, "class_name": str, "parent": str, "children": [str], "depth": int,
+        "total_backward_device_ns": int, "total_flops": int, "own_parameters": int, "parameters": int,
+    },
     "operators": {
         "name": str, "label": str, "calls": int, "self_device_ns": int, "total_device_ns": int, "self_cpu_ns": int,
-        "total_cpu_ns": int, "flops": int, "verdict": str, "why": WHY,
+        "total_cpu_ns": int, "flops": int, "verdict": str, "why": WHY, "moved_bytes": int, "allocated_bytes": int,
+        "tensor_core_self_ns": int, "tensor_core_total_ns": int, "tensor_core_eligible": bool,
     },
     "kernels": {
         "name": str, "label": str, "kind": str, "calls": int, "device_ns": int, "mean_ns": int, "max_ns": int,
-        "operator": str,
+        "operator": str, "file": str, "line": int, "min_ns": int, "uses_tensor_cores": bool, "grid": ([int], None),
+        "block": ([int], None), "min_blocks": int, "max_blocks": int, "min_threads": int, "max_threads": int,
+        "min_registers": int, "max_registers": int, "min_shared_memory_bytes": int, "max_shared_memory_bytes": int,
+        "occupied_ns": int, "occupancy_known_ns": int, "sm_blocks_ns": int, "sm_blocks_known_ns": int,
+        "launched": int, "delay_ns": int, "max_delay_ns": int, "queued": int,
     },
     "steps": {
         "number": int, "start_ns": int, "duration_ns": int, "device_ns": int, "busy_ns": int, "idle_ns": int,
@@ -58,10 +66,15 @@ TABLE_ROWS: dict[str, Any] = {
     "phases": {"name": str, "wall_ns": int, "device_ns": int, "calls": int},
     "memory_by_line": HELD_BY_LINE,
 }  # fmt: skip
+FILTERS = {
+    "phase": str, "module": str, "include": [str], "exclude": [str], "min_time_ns": int, "whole_device_ns": int,
+    "whole_wall_ns": int,
+}  # fmt: skip
 REPORT = {
     "format": int,
     "metric": str,
     "step": (int, None),
+    "filters": (FILTERS, None),
     "trace": {
         "path": str, "paths": [str], "ranks": [int], "world_size": int, "device": str, "device_count": int,
         "hostname": str, "recorded_at": str, "stage": str, "window": int, "project_root": str,

@@ -24,6 +24,7 @@ from deepscope.trace.format.header import (
     LineAccount,
     LoaderSettings,
     MemoryAccount,
+    ModuleParameters,
     OptimizerSettings,
     OutOfMemory,
     ParallelSettings,
@@ -89,6 +90,7 @@ FULL = Header(
         ScopeRow(0, 1, 7, "forward", 5, library=True),
         ScopeRow(1, 1, 0, "Linear", 0, "encoder.fc", "torch.nn"),
     ],
+    parameters=[ModuleParameters(2, 40, 60)],
     workers=[Worker(8, 0, 2, [WorkerLine(0, 12, "main", 500, 2, 400)], 900)],
     compiled=CompiledCode(
         [CompiledGraph("fabc", [CompiledKernel("triton_poi_fused_add_0", [(0, 2), (1, 1)])])],
