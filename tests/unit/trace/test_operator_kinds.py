@@ -63,5 +63,5 @@ def test_any_name_has_a_kind_of_the_list() -> None:
 
 def test_the_list_is_documented(repository: Path) -> None:
     text = (repository / "docs" / "report.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"`(\w+)`", text.partition("`--by type`")[2].partition("Names tell the kind")[0]))
+    listed = set(re.findall(r"`([a-z]+)`", text.partition("`--by type`")[2].partition("Names tell the kind")[0]))
     assert listed == set(OPERATOR_KINDS)
