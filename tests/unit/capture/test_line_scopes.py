@@ -228,3 +228,31 @@ def test_the_account_counts_what_is_in_the_trace(tmp_path: Path) -> None:
     assert found.record.account.entries == len(scopes) == sum(found.record.entries)
     assert found.record.account.over_budget == []
     assert found.record.files == [str(HERE), *[name for name in found.record.files if name != str(HERE)]]
+
+
+def test_parameters_are_counted_once_and_those_of_modules_within_too(tmp_path: Path) -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
+            self.head = nn.Linear(3, 4, bias=False)
+            self.head.weight = self.inner[0].weight
+            self.scale = nn.Parameter(torch.ones(2))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.inner(x) + self.head(x)
+
+    model = Tied()
+    found = record(tmp_path, lambda: model(torch.ones(2, 3))).record
+    counted = {found.scopes[row.scope].path: (row.own, row.total) for row in found.parameters}
+    assert counted == {"": (2, 18), "inner": (0, 16), "inner.0": (16, 16), "head": (12, 12)}
+
+
+def test_a_module_whose_parameters_have_no_size_yet_is_left_out(tmp_path: Path) -> None:
+    class Odd(nn.Linear):
+        def parameters(self, recurse: bool = True) -> Any:
+            raise RuntimeError("not here")
+
+    odd, plain = Odd(2, 2), nn.Linear(2, 2)
+    found = record(tmp_path, lambda: plain(odd(torch.ones(2)))).record
+    assert [(found.scopes[row.scope].name, row.total) for row in found.parameters] == [("Linear", 6)]
