@@ -74,7 +74,9 @@ def report(
     reading |= {"phase": phase, "module": module, "details": details}
     if where is not None:
         if by != "line" or sort is not None or filters:
-            raise OptionError("line", where, "neither --by, --sort, --include, --exclude nor --min-time goes with it")
+            raise OptionError(
+                "line", where, "neither --by nor --sort goes with it, nor do --include, --exclude and --min-time"
+            )
         check_line(where)
         emit(line_rendered(load(path, **reading), form, where, fold=fold, limit=limit, output=output), output)
         return

@@ -26,7 +26,6 @@ from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.module_tree import children_of, depths
 from deepscope.report.shapes import parsed
 from deepscope.report.tables import table
-from deepscope.trace.names import parse_call_stack
 
 __all__ = ["REPORT_FORMAT", "filters_object", "json_report", "plain", "report_object"]
 
@@ -108,6 +107,8 @@ def plain(record: msgspec.Struct) -> dict[str, Any]:
     if isinstance(record, OperatorInDetail):
         for key in ("in_shapes", "out_shapes", "dtypes"):
             plain[key] = parsed(plain[key])
+        from deepscope.trace.names import parse_call_stack  # imports NumPy, which no other table needs
+
         plain["stack"] = [
             {"file": one.path, "line": one.line, "function": one.function} for one in parse_call_stack(record.stack)
         ]

@@ -13,7 +13,6 @@ from deepscope.report.places import short_path
 from deepscope.report.shapes import shapes_text
 from deepscope.report.style import Styles
 from deepscope.report.wording import printable, rate_text, share_text
-from deepscope.trace.names import parse_call_stack
 
 __all__ = ["operator_columns", "operator_rate", "tensor_cores_text"]
 
@@ -60,6 +59,8 @@ def _details(rows: Sequence[Operator], profile: Profile) -> list[Column]:
 
 
 def _stack(text: str, root: str) -> str:
+    from deepscope.trace.names import parse_call_stack  # imports NumPy, which no other table needs
+
     frames = [f"{short_path(one.path, root)}:{one.line}" for one in parse_call_stack(text)]
     return printable(" < ".join(frames))
 

@@ -14,6 +14,10 @@ from deepscope.trace.model import Int32, Int64
 __all__ = ["Table", "as_int", "ints", "thousandths"]
 
 
+_MOST = 2.0**40
+"""Of a number with a fraction."""
+
+
 class Table(dict[Any, int]):
     """Value → index, in order of first sight."""
 
@@ -53,6 +57,13 @@ def ints(values: list[Any]) -> Int64:
 
 
 def thousandths(values: list[Any]) -> Int64:
-    """Numbers times 1,000, rounded; -1 for nothing, for words and for what is too large."""
-    found = [value if isinstance(value, (int, float)) and 0 <= value < 2**40 else -0.001 for value in values]
-    return np.rint(np.array(found, np.float64) * 1000).astype(np.int64)
+    """Numbers times 1,000, rounded; -1 for nothing, for words and for what is too large or less than 0."""
+    array = np.zeros(0)
+    with suppress(ValueError, OverflowError):  # lists of different lengths, integers beyond 64 bits
+        array = np.array(values)
+    if array.dtype.kind not in "if" or array.shape != (len(values),):
+        plain = [float(value) if type(value) in {int, float} and abs(value) < _MOST else -1.0 for value in values]
+        array = np.array(plain, np.float64)
+    with np.errstate(invalid="ignore"):
+        known = (array >= 0) & (array < _MOST)
+    return np.where(known, np.rint(np.where(known, array, 0) * 1000), -1).astype(np.int64)
