@@ -14,7 +14,7 @@ from deepscope.report.event_names import readable
 from deepscope.report.places import short_path
 from deepscope.report.wording import printable, share_text, time_text
 
-__all__ = ["NO_FILTERS", "Filters", "check_view", "duration_ns", "filter_words"]
+__all__ = ["NO_FILTERS", "Filters", "check_view", "duration_ns", "part_words", "row_words"]
 
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
 _DURATION = re.compile(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*(ns|us|µs|μs|ms|s)\s*")
@@ -54,6 +54,11 @@ class Filters:
 
     def __bool__(self) -> bool:
         return bool(self.include or self.exclude or self.min_ns)
+
+    def words(self) -> list[str]:
+        """What they ask for, in words."""
+        words = [f"include {one}" for one in self.include] + [f"exclude {one}" for one in self.exclude]
+        return words + ([f"at least {time_text(self.min_ns)}"] if self.min_ns else [])
 
     def check(self, by: str) -> None:
         """Raises OptionError where a table's rows have no names, or no time."""
@@ -102,28 +107,30 @@ def check_view(by: str, *, phase: str, module: str) -> None:
             raise OptionError(option, value, f"does not go with --by {by}, whose rows are of the whole; --by {others}")
 
 
-def filter_words(profile: Profile, by: str, filters: Filters, rows: Sequence[Any], kept: Sequence[Any]) -> str:
-    """What was chosen, and what part of the whole it is: safe to print; "" where nothing was."""
-    device = profile.metric == "device"
-    what = "device time" if device else "operators' CPU time"
-    parts = []
-    if profile.part_of is not None:
-        view, whole = profile.part_of.view, profile.part_of.device_ns
-        chosen = " and ".join(
-            word for word in (view.phase and f"phase {view.phase}", view.module and f"module {view.module}") if word
-        )
-        parts.append(f"{chosen}: {_of(profile.totals.device_ns, whole)} of the {what}")
-    if filters and by != "top":
-        words = [f"include {one}" for one in filters.include] + [f"exclude {one}" for one in filters.exclude]
-        if filters.min_ns:
-            words.append(f"at least {time_text(filters.min_ns)}")
-        text = f"{', '.join(words)}: {len(kept):,} of {len(rows):,} rows"
-        if by in _PARTS:
-            own = sum(getattr(row, _PARTS[by]) for row in kept)
-            text += f" with {_of(own, profile.totals.device_ns)} of the {what}"
-            text += " of that part" if parts else ""
-        parts.append(text)
-    return printable("; ".join(parts))
+def part_words(profile: Profile) -> str:
+    """Which phase and module a profile is of, and what part of the whole: safe to print; "" for the whole."""
+    if profile.part_of is None:
+        return ""
+    view = profile.part_of.view
+    words = (view.phase and f"phase {view.phase}", view.module and f"module {view.module}")
+    part = _of(profile.totals.device_ns, profile.part_of.device_ns)
+    return printable(f"{' and '.join(filter(None, words))}: {part} of the {_measured(profile)}")
+
+
+def row_words(profile: Profile, by: str, filters: Filters, rows: Sequence[Any], kept: Sequence[Any]) -> str:
+    """Which rows were kept, and what part of all of them it is: safe to print; "" where none was left out."""
+    if not filters:
+        return ""
+    text = f"{', '.join(filters.words())}: {len(kept):,} of {len(rows):,} rows"
+    if by in _PARTS:
+        own = sum(getattr(row, _PARTS[by]) for row in kept)
+        whole = "" if profile.part_of is None else " of that part"
+        text += f" with {_of(own, profile.totals.device_ns)} of the {_measured(profile)}{whole}"
+    return printable(text)
+
+
+def _measured(profile: Profile) -> str:
+    return "device time" if profile.metric == "device" else "operators' CPU time"
 
 
 def _of(part: int, whole: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deepscope.records import Profile
+from deepscope.report.filters import part_words
 from deepscope.report.places import short_path
 from deepscope.report.tables import table
 from deepscope.report.wording import printable, share_text, time_text
@@ -27,6 +28,8 @@ def header(profile: Profile, by: str = "line", sort: str | None = None) -> Itera
         yield "metric", "CPU only: this trace has no device work; self times are the operators' own time on the CPU"
     if len(profile.lines) > 1 and by in {"line", "function"}:
         yield "order", _order(profile, by, sort)
+    if part := part_words(profile):
+        yield "filter", part
 
 
 def _order(profile: Profile, by: str, sort: str | None) -> str:

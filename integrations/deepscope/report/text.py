@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from deepscope.records import Numbers, Profile
 from deepscope.report.columns import columns
-from deepscope.report.filters import NO_FILTERS, Filters, filter_words
+from deepscope.report.filters import NO_FILTERS, Filters, row_words
 from deepscope.report.findings import findings_entries
 from deepscope.report.footer import footer
 from deepscope.report.header import header
@@ -57,7 +57,7 @@ def text_report(
     shown = chosen.limited(kept, sort, limit)
     rest = kept[len(shown) :]  # of a tree only how many
     head = list(header(profile, by, sort))
-    if words := filter_words(profile, by, filters, rows, kept):
+    if words := row_words(profile, by, filters, rows, kept):
         head.append(("filter", words))
     if by == "memory" or profile.memory.failure is not None:
         head += memory_entries(profile)

@@ -15,7 +15,6 @@ from deepscope.report.bars import share
 from deepscope.report.column_kinds import counts, names, sizes, times
 from deepscope.report.csv_report import cell
 from deepscope.report.event_names import readable
-from deepscope.report.filters import filter_words
 from deepscope.report.header import header
 from deepscope.report.json_report import filters_object, plain
 from deepscope.report.layout import Column, cut_end, render
@@ -23,7 +22,7 @@ from deepscope.report.shapes import shapes_text
 from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
 from deepscope.report.top import Question, Ranking, TopRow
-from deepscope.report.wording import rate_text, share_text, time_text
+from deepscope.report.wording import rate_text, share_text
 
 __all__ = ["top_csv", "top_json", "top_text"]
 
@@ -43,9 +42,7 @@ def top_text(
     """The table for a terminal `width` cells wide, ending in a newline; `limit` 0 shows all rows."""
     styles, width = Styles(color), max(MIN_WIDTH, width)
     shown = found.rows[:limit] if limit else found.rows
-    head = [entry for entry in header(profile) if entry[0] in {"trace", "run", "device", "time", "metric"}]
-    if words := filter_words(profile, "top", question.filters, [], []):
-        head.append(("filter", words))
+    head = [entry for entry in header(profile) if entry[0] in {"trace", "run", "device", "time", "metric", "filter"}]
     head.append(("top", _words(profile, found, question, shown)))
     lines = list(entries_text(head, width, styles))
     table = render(_columns(shown, profile, question, styles), width, title_style=styles.title)
@@ -62,10 +59,7 @@ def _words(profile: Profile, found: Ranking, question: Question, shown: Sequence
     share = share_text(sum(row.share for row in shown), 1) or "0%"
     text = f"{len(shown):,} of {found.of:,} {noun} by {order}, with {share} of the {what} of all"
     chosen = [f"type {pattern}" for pattern in question.types]
-    chosen += [f"include {pattern}" for pattern in question.filters.include]
-    chosen += [f"exclude {pattern}" for pattern in question.filters.exclude]
-    if question.filters.min_ns:
-        chosen.append(f"at least {time_text(question.filters.min_ns)}")
+    chosen += question.filters.words()
     return text + (f"; {', '.join(chosen)}" if chosen else "") + _OF_CALLS[question.aggregate]
 
 
