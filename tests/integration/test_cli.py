@@ -179,6 +179,43 @@ def test_a_line_that_is_not_there_is_told_with_those_that_are(written: Path) -> 
     assert "--fold" in fails("report", str(written), "--fold")
 
 
+def test_the_slowest_operators_are_shown(written: Path) -> None:
+    report = json.loads(run("top", str(written), "-t", "5", "--by", "type", "--format", "json").stdout)
+    assert [(row["name"], row["calls"], row["self_device_ns"]) for row in report["rows"]] == [("matmul", 50, 500_000)]
+    assert "aten::mm" in run("top", str(written), "-t", "1", "--type", "mat*", "--min-time", "100us").stdout
+    assert "no operators match" in run("top", str(written), "--min-time", "1s").stdout
+    one = json.loads(run("top", str(written), "--step", "3", "--aggregate", "mean", "--format", "json").stdout)
+    assert [(row["calls"], row["self_device_ns"]) for row in one["rows"]] == [(1, 10_000)]
+    assert "there are: device, total" in fails("top", str(written), "--order-by", "size")
+    assert "no such type; there are: attention" in fails("top", str(written), "--type", "size")
+    assert "no such phase; there are: data, forward" in fails("top", str(written), "--phase", "size")
+
+
+def test_a_part_of_a_report_is_chosen_and_what_makes_no_sense_is_told(written: Path) -> None:
+    parts = [
+        json.loads(run("report", str(written), "--phase", phase, "--format", "json").stdout)
+        for phase in ("data", "forward", "backward", "optimizer", "other")
+    ]
+    assert sum(part["totals"]["device_ns"] for part in parts) == 500_000
+    assert {part["filters"]["whole_device_ns"] for part in parts} == {500_000}
+    assert (
+        "filter  include aten::*: 1 of 1 rows"
+        in run("report", str(written), "--by", "operator", "--include", "aten::*").stdout
+    )
+    rows = json.loads(run("report", str(written), "--by", "operator", "--stacks", "--format", "json").stdout)
+    assert rows["operators"][0]["stack"] == [{"file": "train.py", "line": 3, "function": "work"}]
+    for arguments, message in (
+        (("--min-time", "5"), "no time; it takes a number"),
+        (("--module", "encoder"), "no module has such a path"),
+        (("--by", "step", "--phase", "forward"), "whose rows are of the whole"),
+        (("--by", "step", "--include", "3"), "have no names"),
+        (("--by", "memory", "--min-time", "1us"), "have no time"),
+        (("--shapes",), "goes with --by operator alone"),
+        (("--line", "train.py:3", "--include", "x"), "nor do --include"),
+    ):
+        assert message in fails("report", str(written), *arguments)
+
+
 def test_a_reader_that_stops_reading_is_no_error(written: Path) -> None:
     process = subprocess.Popen(
         [*COMMAND, "report", str(written), "--by", "step", "--format", "json"],
@@ -278,7 +315,7 @@ def test_help_and_version_import_neither_arrays_nor_tables() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines()[-1] == "[] 0"
     assert run("--version").stdout.startswith("deepscope ")
-    for name in ("report", "export", "compare", "demo"):
+    for name in ("report", "top", "export", "compare", "demo"):
         assert f"  {name}" in done.stdout
 
 
@@ -306,6 +343,37 @@ def test_every_recorded_trace_is_reported_in_every_way(path: Path) -> None:
             assert max(map(cell_len, table.splitlines())) <= width
     assert json.loads(speedscope_report(profile))["profiles"][0]["endValue"] == device_ns
     assert sum(int(line.rsplit(" ", 1)[1]) for line in folded_report(profile).splitlines()) == device_ns
+
+
+@pytest.mark.parametrize("path", each_trace())
+def test_every_recorded_trace_shows_its_operators_in_detail_and_its_slowest_ones(path: Path) -> None:
+    from wcwidth import wcswidth as cell_len
+
+    from deepscope.report.csv_report import csv_report
+    from deepscope.report.json_report import report_object
+    from deepscope.report.text import text_report
+    from deepscope.report.top import Question, ranking
+    from deepscope.report.top_report import top_csv, top_json, top_text
+    from deepscope.store import load_profile
+
+    profile = load_profile(path, details=("shapes", "stacks"), cache=False)
+    whole = sum(row.self_device_ns for row in profile.operators)
+    rows = report_object(profile, by="operator")["operators"]
+    assert sum(row["self_device_ns"] for row in rows) == whole
+    assert all(isinstance(row["in_shapes"], list) or row["in_shapes"] is None for row in rows)
+    assert len(list(csv.DictReader(io.StringIO(csv_report(profile, by="operator"))))) == len(rows)
+    for width in (80, 120, 160):
+        table = text_report(profile, by="operator", width=width).split("\n\n")[1]
+        assert max(map(cell_len, table.splitlines())) <= width
+    for question in (Question(), Question(by="type"), Question(aggregate="max", order_by="total-cpu")):
+        found = ranking(profile, question)
+        shown = json.loads(top_json(profile, found, question, limit=0))["rows"]
+        assert len(shown) == found.of == len(list(csv.DictReader(io.StringIO(top_csv(found, limit=0)))))
+        if question.aggregate == "sum":
+            assert sum(row["self_device_ns"] for row in shown) == whole
+        for width in (80, 120, 160):
+            table = top_text(profile, found, question, limit=20, width=width).split("\n\n")[1]
+            assert max(map(cell_len, table.splitlines())) <= width
 
 
 SNAPSHOTS = [
