@@ -104,7 +104,7 @@ class Function(Numbers, kw_only=True):
     """Of `self_device_ns` over the ranks; None for a single rank."""
 
 
-class Module(Numbers, kw_only=True):
+class Module(Numbers, kw_only=True, omit_defaults=True):
     """One `nn.Module` by path (`encoder.layers.0.linear1`); without paths by class and torch's number (`Linear_3`)."""
 
     path: First[str]

@@ -29,7 +29,7 @@ __all__ = ["Kernel", "KernelKind", "Operator", "OperatorInDetail", "Phase", "Ste
 KernelKind = Literal["kernel", "memcpy", "memset", "collective"]
 
 
-class Operator(msgspec.Struct, kw_only=True):
+class Operator(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One operator by name."""
 
     name: First[str]
@@ -54,7 +54,7 @@ class Operator(msgspec.Struct, kw_only=True):
     """The time of its work by cause; where its FLOPs are those of operators that it calls, of their work, too."""
 
 
-class OperatorInDetail(Operator, kw_only=True):
+class OperatorInDetail(Operator, kw_only=True, omit_defaults=True):
     """An operator by the shapes of its arguments, by the lines that led to it, or by both.
 
     Over the rows of one name all sums are those of its `Operator`.
@@ -82,7 +82,7 @@ class OperatorInDetail(Operator, kw_only=True):
     max_allocated_bytes: Largest = 0
 
 
-class Kernel(msgspec.Struct, kw_only=True):
+class Kernel(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One kind of device work by name."""
 
     name: First[str]

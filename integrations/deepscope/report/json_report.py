@@ -98,6 +98,9 @@ def filters_object(profile: Profile, filters: Filters) -> dict[str, Any] | None:
 def plain(record: msgspec.Struct) -> dict[str, Any]:
     """A record as the report shows it."""
     plain: dict[str, Any] = msgspec.to_builtins(record)
+    if record.__struct_config__.omit_defaults:  # the cache does without them
+        fields = record.__struct_fields__
+        plain = {name: plain[name] if name in plain else msgspec.to_builtins(getattr(record, name)) for name in fields}
     # The cache keeps these records as arrays; the report names their fields.
     if isinstance(record, Line):
         for key, tops in (("top_operators", record.top_operators), ("top_kernels", record.top_kernels)):

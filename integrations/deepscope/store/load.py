@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from deepscope.analysis.peaks import given_peaks, peaks_of
 from deepscope.analysis.verdict import judge
 from deepscope.errors import OptionError
-from deepscope.records import PHASES, Detail, Profile, View
+from deepscope.records import DETAILS, PHASES, Detail, Profile, View
 from deepscope.records.ranks import merge_profiles
 from deepscope.store.files import TraceFile
 from deepscope.store.read import Progress, cached_profile, read_profile
@@ -23,7 +23,7 @@ def load_profile(
     step: int | None = None,
     phase: str = "",
     module: str = "",
-    details: Iterable[Detail] = (),
+    details: Collection[Detail] = (),
     rank: int | None = None,
     stage: str | None = None,
     partial: bool = False,
@@ -55,7 +55,7 @@ def load_profile(
         OptionError: it has no such step, rank, stage, phase or module; the message says which it has. Or `peaks`
             cannot be read.
     """
-    _check_phase(phase)
+    _check_view(phase, details)
     given_peaks(peaks)  # what cannot be read is told before a long read
     selection = select(os.fspath(path), rank=rank, stage=stage)
     return load_selection(
@@ -175,6 +175,9 @@ def _check(profiles: list[Profile], view: View, *, rank: int | None, stage: str 
         raise OptionError("module", view.module, "no module has such a path; --by module shows those there are")
 
 
-def _check_phase(phase: str) -> None:
+def _check_view(phase: str, details: Iterable[str]) -> None:
     if phase and phase not in PHASES:
         raise OptionError("phase", phase, f"no such phase; there are: {', '.join(PHASES)}")
+    for one in details:
+        if one not in DETAILS:
+            raise OptionError("details", one, f"no such table; there are: {', '.join(DETAILS)}")

@@ -114,3 +114,21 @@ def test_ranks_are_judged_by_their_sums(tmp_path: Path, reads: list[str]) -> Non
     assert len(reads) == 2
     assert merged.lines[0].verdict == "memory-bound"
     assert merged.lines[0].why.rates[0].moved_bytes == 2 * built_profiles.training().lines[0].why.rates[0].moved_bytes
+
+
+def test_a_view_that_cannot_be_is_told_before_a_trace_is_read(reads, tmp_path):
+    path = write(tmp_path, 0)
+    with pytest.raises(OptionError, match=r"phase='walk': no such phase; there are: data, forward"):
+        load_profile(path, phase="walk")
+    with pytest.raises(OptionError, match=r"details='shape': no such table; there are: shapes, stacks"):
+        load_profile(path, details=["shape"])
+    assert reads == []
+
+
+def test_each_view_has_a_profile_of_its_own_in_the_cache(reads, tmp_path):
+    path = write(tmp_path, 0)
+    for view in ({}, {"phase": "forward"}, {"details": ["shapes"]}, {"details": ["stacks", "shapes"]}):
+        load_profile(path, **view)
+        load_profile(path, **view)
+    load_profile(path, details=["shapes", "stacks"])
+    assert len(reads) == 4
