@@ -170,7 +170,7 @@ def test_work_in_a_module_that_no_frame_owns_is_resolved_to_the_module(profile_o
     builder = TraceBuilder().frame("nn.Module: Linear_3", 0, 500).op("aten::mm", 100, 100).kernel("gemm", 180, 2000, 40)
     profile = profile_of(builder)
     assert (profile.resolved.module_ns, profile.no_line.self_device_ns) == (40, 40)
-    assert [(m.path, m.class_name, m.self_device_ns) for m in profile.modules] == [("Linear", "Linear", 40)]
+    assert [(m.path, m.class_name, m.self_device_ns) for m in profile.modules] == [("Linear_3", "Linear", 40)]
 
 
 def test_named_regions_stand_for_modules_where_there_are_none(profile_of):
