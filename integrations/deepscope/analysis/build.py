@@ -6,6 +6,7 @@ from deepscope.analysis.analysis import analyse
 from deepscope.analysis.findings import find_all
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.call_tree import call_tree
+from deepscope.analysis.tables.collectives import collective_table
 from deepscope.analysis.tables.functions import function_table
 from deepscope.analysis.tables.kernels import kernel_table
 from deepscope.analysis.tables.library_lines import library_line_table
@@ -13,9 +14,12 @@ from deepscope.analysis.tables.lines import line_table, no_line
 from deepscope.analysis.tables.memory import memory_table
 from deepscope.analysis.tables.modules import module_table
 from deepscope.analysis.tables.operators import operator_table
+from deepscope.analysis.tables.overview import overview_table
 from deepscope.analysis.tables.parts import all_parts, part_table
 from deepscope.analysis.tables.phases import phase_table
 from deepscope.analysis.tables.steps import step_table
+from deepscope.analysis.tables.streams import stream_table
+from deepscope.analysis.tables.threads import thread_table
 from deepscope.analysis.tables.totals import resolved, totals
 from deepscope.analysis.tables.trace_info import trace_info
 from deepscope.analysis.tables.why import why_of_lines, why_of_operators, work_causes
@@ -66,6 +70,10 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
         kernels=kernel_table(trace, work, analysis.operator, analysis.extent),
         steps=step_table(analysis),
         phases=phase_table(analysis),
+        overview=overview_table(analysis),
+        threads=thread_table(analysis),
+        streams=stream_table(analysis),
+        collectives=collective_table(analysis),
         memory=memory_table(analysis),
         call_tree=tree,
         library_lines=library_line_table(analysis, all_of, all_places),

@@ -8,7 +8,9 @@ from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.records.memory import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Memory, MemoryFailure
 from deepscope.records.merging import RankSpread
 from deepscope.records.numbers import Numbers
+from deepscope.records.overview import OverviewRow
 from deepscope.records.places import CallNode, Function, Library, Line, Module, Partner, Top
+from deepscope.records.places_of_work import Collective, HostThread, Stream, ThreadRole
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
 from deepscope.records.tables import Kernel, KernelKind, Operator, Phase, Step
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
@@ -17,6 +19,7 @@ from deepscope.records.why import Peaks, Rate, Verdict, Why
 __all__ = [
     "PROFILE_FORMAT",
     "CallNode",
+    "Collective",
     "CurvePoint",
     "DeviceMemory",
     "Edit",
@@ -25,6 +28,7 @@ __all__ = [
     "Function",
     "HeldByLine",
     "HeldMemory",
+    "HostThread",
     "Kernel",
     "KernelKind",
     "Library",
@@ -36,6 +40,7 @@ __all__ = [
     "Module",
     "Numbers",
     "Operator",
+    "OverviewRow",
     "Part",
     "PartKind",
     "Partner",
@@ -50,6 +55,8 @@ __all__ = [
     "Severity",
     "SourceFile",
     "Step",
+    "Stream",
+    "ThreadRole",
     "Top",
     "Totals",
     "TraceInfo",

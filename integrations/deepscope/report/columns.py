@@ -22,6 +22,7 @@ from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.memory import KINDS, kind_words
 from deepscope.report.places import Sources, short_path
+from deepscope.report.places_of_work import collective_columns, overview_columns, stream_columns, thread_columns
 from deepscope.report.style import Styles
 from deepscope.report.wording import bytes_text, count_text, printable, rate_text, share_text, time_text
 
@@ -61,6 +62,10 @@ def columns(
         "kernel": _kernels,
         "module": _modules,
         "phase": _phases,
+        "overview": overview_columns,
+        "thread": thread_columns,
+        "stream": stream_columns,
+        "collective": collective_columns,
     }
     if by in makers:
         return makers[by](rows, profile, styles)

@@ -7,9 +7,23 @@ from typing import Any
 
 import msgspec
 
-from deepscope.records import CurvePoint, Function, Kernel, Line, Memory, Operator, Profile, RankSpread, Rate, Step, Top
+from deepscope.records import (
+    Collective,
+    CurvePoint,
+    Function,
+    Kernel,
+    Line,
+    Memory,
+    Operator,
+    Profile,
+    RankSpread,
+    Rate,
+    Step,
+    Top,
+)
 from deepscope.report.event_names import readable
-from deepscope.report.tables import table
+from deepscope.report.step_times import step_times
+from deepscope.report.tables import DERIVED, table
 
 __all__ = ["REPORT_FORMAT", "json_report", "plain", "report_object"]
 
@@ -48,6 +62,9 @@ def report_object(profile: Profile, *, by: str = "line", sort: str | None = None
         "findings": [plain(finding) for finding in profile.findings],
     }
     report[chosen.key] = [plain(row) for row in rows]
+    if by == "step":
+        times = step_times(profile)
+        report["step_times"] = None if times is None else plain(times)
     return report
 
 
@@ -62,6 +79,9 @@ def plain(record: msgspec.Struct) -> dict[str, Any]:
         plain["why"]["rates"] = [_named(rate) for rate in record.why.rates]
     if isinstance(record, (Operator, Kernel)):
         plain["label"] = readable(record.name)
+    if isinstance(record, Collective):
+        del plain["shortest_ns"]  # what the next ones are worked out from
+        plain |= {name: getattr(record, name) for name in DERIVED["collective"]}
     if isinstance(record, (Line, Function, Step)):
         plain["spread"] = None if record.spread is None else _named(record.spread)
     return plain

@@ -10,10 +10,25 @@ from typing import Any, Literal, get_origin, get_type_hints
 import msgspec
 
 from deepscope.errors import OptionError
-from deepscope.records import Function, HeldByLine, Kernel, Line, Module, Numbers, Operator, Phase, Profile, Step
+from deepscope.records import (
+    Collective,
+    Function,
+    HeldByLine,
+    HostThread,
+    Kernel,
+    Line,
+    Module,
+    Numbers,
+    Operator,
+    OverviewRow,
+    Phase,
+    Profile,
+    Step,
+    Stream,
+)
 from deepscope.report.memory import memory_by_line
 
-__all__ = ["TABLES", "Table", "table"]
+__all__ = ["DERIVED", "TABLES", "Table", "table"]
 
 _SHORT = {
     "cost": "cost_ns",
@@ -47,8 +62,14 @@ _SHORT = {
     "wall": "wall_ns",
     "duration": "duration_ns",
     "start": "start_ns",
+    "span": "span_ns",
+    "time": "time_ns",
+    "exposed": "exposed_ns",
 }
-_ASCENDING = {"location", "name", "number", "start_ns"}
+_ASCENDING = {"location", "name", "number", "start_ns", "place"}
+"""Of these the smallest comes first; `place` is where a row stands in the profile."""
+DERIVED = {"collective": ("algorithm_bytes_per_s", "bus_bytes_per_s", "transfer_ns", "wait_ns")}
+"""Numbers that are worked out from a record's fields; their columns come last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +103,11 @@ class Table:
         """
         rows = self.rows_of(profile)
         name = self._field(sort)
-        value = self.computed.get(name) or (lambda row: getattr(row, name))
-        ordered = sorted(rows, key=value, reverse=name not in _ASCENDING)
+        if name == "place":
+            ordered = list(rows)
+        else:
+            value = self.computed.get(name) or (lambda row: getattr(row, name))
+            ordered = sorted(rows, key=value, reverse=name not in _ASCENDING)
         return ordered[:limit] if limit else ordered
 
     def check(self, sort: str | None) -> None:
@@ -122,8 +146,12 @@ def _make() -> dict[str, Table]:
         ("operator", "operators", "self_device_ns", Operator, name),
         ("kernel", "kernels", "device_ns", Kernel, name),
         ("module", "modules", "self_device_ns", Module, path),
+        ("overview", "overview", "place", OverviewRow, name),
         ("step", "steps", "number", Step, {}),
         ("phase", "phases", "wall_ns", Phase, name),
+        ("thread", "threads", "place", HostThread, name),
+        ("stream", "streams", "place", Stream, {}),
+        ("collective", "collectives", "time_ns", Collective, {"name": lambda row: row.kind}),
         ("memory", "memory_by_line", "size_bytes", HeldByLine, place),
     ]
     return {
@@ -132,7 +160,7 @@ def _make() -> dict[str, Table]:
             key=key,
             sort=sort,
             fields=_typed(record, int),
-            scalars=_typed(record, int, str, bool, str | None),
+            scalars=(*_typed(record, int, str, bool, str | None), *DERIVED.get(by, ())),
             computed=computed if by != "memory" else {"location": place["location"]},
             rows_of=memory_by_line if by == "memory" else attrgetter(key),
         )

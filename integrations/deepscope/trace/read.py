@@ -23,7 +23,7 @@ from deepscope.trace.kineto.event_columns import Columns
 from deepscope.trace.kineto.pieces import Pieces
 from deepscope.trace.kineto.source import Progress, Source
 from deepscope.trace.kineto.values import as_int
-from deepscope.trace.model import QUEUE_OFFSET, Events, Int32, Int64, Kind, MemoryEvents, Thread, Trace
+from deepscope.trace.model import QUEUE_OFFSET, Events, Int32, Int64, Kind, MemoryEvents, Messages, Thread, Trace
 from deepscope.trace.names import kind_of
 
 __all__ = ["read_trace"]
@@ -136,6 +136,7 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         dtypes=columns.argument("dtypes", np.int32),
         strides=columns.argument("strides", np.int32),
         occupancy=columns.argument("occupancy", np.int16),
+        blocks_per_sm=columns.argument("blocks_per_sm", np.float32),
         concrete=columns.argument("concrete", np.int32),
         scope=scope,
     )
@@ -154,6 +155,7 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         memory=_chosen(memory, sound),
         counters=columns.moments.counters(),
         scopes=scopes,
+        messages=_messages(columns, possible),
         metadata=metadata,
         header=header,
         base_ns=_base_ns(metadata),
@@ -167,6 +169,16 @@ def _chosen(columns: ColumnsT, rows: npt.NDArray[np.bool_]) -> ColumnsT:
     if rows.all():
         return columns
     return type(columns)(**{one.name: getattr(columns, one.name)[rows] for one in fields(columns)})
+
+
+def _messages(columns: Columns, kept: npt.NDArray[np.bool_]) -> Messages:
+    """What events tell of collectives; events that are not `kept` tell nothing."""
+    event, told = columns.of_collectives()
+    rows = kept[event]
+    return Messages(
+        event=(np.cumsum(kept) - 1)[event[rows]] if len(event) else event,
+        **{name: column[rows] for name, column in told.items()},
+    )
 
 
 def _base_ns(metadata: dict[str, Any]) -> int:

@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from deepscope.trace.model import Int32, Int64
 
-__all__ = ["Table", "as_int", "ints"]
+__all__ = ["Table", "as_int", "fractions", "ints"]
 
 
 class Table(dict[Any, int]):
@@ -39,6 +40,22 @@ def as_int(value: object) -> int:
     if not -(2**63) <= value < 2**64:
         return -1
     return int(value) if value < 2**63 else int(value) - 2**64
+
+
+def fractions(values: list[Any]) -> npt.NDArray[np.float64]:
+    """Each as a number, -1 for what is none or not finite."""
+    try:
+        array = np.array(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        array = np.fromiter(map(_as_float, values), np.float64, len(values))
+    return np.where(np.isfinite(array), array, -1.0)
+
+
+def _as_float(value: object) -> float:
+    try:
+        return float(value) if isinstance(value, (int, float, str)) else -1.0
+    except (ValueError, OverflowError):
+        return -1.0
 
 
 def ints(values: list[Any]) -> Int64:
