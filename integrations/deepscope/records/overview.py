@@ -10,15 +10,15 @@ from deepscope.records.merging import First, Sum
 
 __all__ = ["OverviewRow", "Section"]
 
-Section = Literal["step", "device", "span", "overlap", "idle"]
+Section = Literal["step", "span", "overlap", "idle", "device"]
 
 
 class OverviewRow(msgspec.Struct, kw_only=True):
     """One figure of the overview: a time, and the time that it is a part of."""
 
     section: First[Section]
-    """`step`: the split of the steps' time. `device`: how a device is used. `span`: from the first to the last work.
-    `overlap`: of collectives with computation. `idle`: the gaps of streams by their cause."""
+    """`step`: the split of the steps' time. `span`: from the first to the last work. `overlap`: of collectives with
+    computation. `idle`: the gaps of streams by their cause. `device`: how a device is used."""
     device: First[str] = ""
     """Of the section `device`."""
     name: First[str]

@@ -16,7 +16,7 @@ from deepscope.records.findings import Finding
 from deepscope.records.memory import Memory
 from deepscope.records.merging import First, Group, Largest, Sum, largest_first, left_out, merged_by, record, table
 from deepscope.records.numbers import Numbers
-from deepscope.records.overview import OverviewRow
+from deepscope.records.overview import OverviewRow, Section
 from deepscope.records.places import CallNode, Function, Line, Module
 from deepscope.records.places_of_work import Collective, HostThread, Stream, ThreadRole
 from deepscope.records.tables import Kernel, Operator, Phase, Step
@@ -100,6 +100,10 @@ def _files(group: Group[Any], field: str) -> dict[str, SourceFile]:
     return merged
 
 
+def _by_section(row: OverviewRow) -> tuple[int, int, str]:
+    return get_args(Section).index(row.section), len(row.device), row.device
+
+
 def _by_role(thread: HostThread) -> tuple[int, int]:
     return get_args(ThreadRole).index(thread.role), thread.number
 
@@ -125,7 +129,7 @@ class Profile(msgspec.Struct, kw_only=True):
     kernels: Annotated[list[Kernel], merged_by(table("name", "kind", order=largest_first("device_ns")))] = []
     steps: Annotated[list[Step], merged_by(table("number", order=attrgetter("number")))] = []
     phases: Annotated[list[Phase], merged_by(table("name"))] = []
-    overview: Annotated[list[OverviewRow], merged_by(table("section", "device", "name"))] = []
+    overview: Annotated[list[OverviewRow], merged_by(table("section", "device", "name", order=_by_section))] = []
     threads: Annotated[list[HostThread], merged_by(table("role", "number", order=_by_role))] = []
     streams: Annotated[list[Stream], merged_by(table("device", "stream", order=attrgetter("device", "stream")))] = []
     collectives: Annotated[list[Collective], merged_by(table(*COLLECTIVE_KEY, order=largest_first("time_ns")))] = []

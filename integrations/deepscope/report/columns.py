@@ -281,7 +281,16 @@ def _steps(rows: Sequence[Step], profile: Profile) -> list[Column]:
             _times(printable(name), [row.phases.get(name, 0) / ranks for row in rows], rank=6 + place)
             for place, name in enumerate(names)
         ),
+        Column("longer than usual", [_longer(row, profile) for row in rows], rank=6 + len(names), right=False),
     ]
+
+
+def _longer(step: Step, profile: Profile) -> str:
+    """The line on which the training thread was longest over the median of the steps, and by how much."""
+    if not step.slow_ns:
+        return ""
+    place = f"{short_path(step.slow_file, profile.trace.project_root)}:{step.slow_line}"
+    return printable(f"{place} +{time_text(step.slow_ns)}")
 
 
 def _phases(rows: Sequence[Phase], profile: Profile, styles: Styles) -> list[Column]:

@@ -17,13 +17,15 @@ _SECTIONS = {
     "overlap": "overlapped by compute",
     "idle": "streams' gaps",
 }
+_BOTH = ("step", "device")
+"""What torch-tb-profiler shows, too."""
 _WEIGHTS = {"SM efficiency", "occupancy"}
 """Their times are weighted: only the share says something."""
 
 
 def overview_columns(rows: Sequence[OverviewRow], _: Profile, styles: Styles) -> list[Column]:
     """The overview: sections, and what torch-tb-profiler shows where it differs."""
-    differs = any(_theirs(row) != share_text(row.time_ns, row.whole_ns) for row in rows)
+    differs = any(_theirs(row) != share_text(row.time_ns, row.whole_ns) for row in rows if row.section in _BOTH)
     sections = [printable(row.device) if row.section == "device" else _SECTIONS[row.section] for row in rows]
     return [
         Column(
@@ -54,9 +56,7 @@ def overview_columns(rows: Sequence[OverviewRow], _: Profile, styles: Styles) ->
 
 
 def _theirs(row: OverviewRow) -> str:
-    if row.section not in {"step", "device"}:
-        return share_text(row.time_ns, row.whole_ns)
-    return share_text(row.dashboard_ns, row.dashboard_whole_ns)
+    return share_text(row.dashboard_ns, row.dashboard_whole_ns) if row.section in _BOTH else ""
 
 
 def thread_columns(rows: Sequence[HostThread], profile: Profile, _: Styles) -> list[Column]:

@@ -1,7 +1,8 @@
 """Each call of a collective: its kind, what it moves, in which process group, and how long it takes.
 
-Its kernel or the operator around its launch says so where torch wrote it (`record_param_comms`, from torch 2.3 on); else
-the span of the backend (`nccl:all_reduce`, from `record_shapes=True` on with sizes and types), else the kernel's name.
+Its kernel or the operator around its launch says so where torch wrote it (`record_param_comms`, from torch 2.3 on).
+Else the span of the backend does (`nccl:all_reduce`, with sizes and types if shapes were recorded), else the kernel's
+name.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from deepscope.analysis.numbers.arguments import Tensor, arguments
 from deepscope.analysis.numbers.collectives import exposed_ns
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.trace.arrays import distinct_values, pick
-from deepscope.trace.kineto.bounds import MOST_BYTES
 from deepscope.trace.model import Int64, Kind, Trace
 from deepscope.trace.names import ANNOUNCEMENT, is_collective, is_communication_span
 
@@ -65,7 +65,8 @@ _TYPES = {
     **{f"Float8_{name}": (f"float8_{name}", 1) for name in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")},
 }
 _LIBRARIES = ("nccl", "rccl", "msccl", "hccl", "hcom", "oneccl", "gloo")
-_MOST_ELEMENTS = 2**50
+_MOST_BYTES = 2**40
+"""A message that seems to be larger has no known size."""
 _MOST_RANKS = 2**24
 
 
@@ -210,7 +211,7 @@ def _told(trace: Trace, row: list[int]) -> Told:
     elements = max(in_elements, out_elements)
     if not width and tensors:
         dtype = tensors[0].dtype
-    if width and 0 < elements < _MOST_ELEMENTS:
+    if width and elements > 0:
         size_bytes = elements * width
     else:
         size_bytes = sum(one.size_bytes for one in tensors)
@@ -218,7 +219,7 @@ def _told(trace: Trace, row: list[int]) -> Told:
             size_bytes *= found.size
     words = f"{span} {name}".lower()
     library = next((library for library in _LIBRARIES if library in words), "")
-    return Told(kind, library, dtype, min(size_bytes, MOST_BYTES), found)
+    return Told(kind, library, dtype, size_bytes if size_bytes <= _MOST_BYTES else 0, found)
 
 
 def _tensors(shapes: str, dtypes: str) -> list[Tensor]:
@@ -279,10 +280,9 @@ def _group(trace: Trace, told: Group) -> Group:
         return told
     (group,) = fits
     name, description, size, ranks = (group.get(key) for key in ("pg_name", "pg_desc", "pg_size", "ranks"))
-    is_size = type(size) is int and 0 < size < _MOST_RANKS
     return Group(
         told.name or (name if isinstance(name, str) else ""),
         told.description or (description if isinstance(description, str) else ""),
         told.ranks or (_runs(ranks) if isinstance(ranks, list) else ""),
-        told.size or (size if is_size else 0),
+        told.size or (size if isinstance(size, int) and 0 < size < _MOST_RANKS else 0),
     )

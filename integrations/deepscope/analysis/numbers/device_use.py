@@ -1,4 +1,4 @@
-"""How well the devices are used: utilisation, multiprocessors, occupancy, tensor cores, as torch-tb-profiler defines it.
+"""How well devices are used: utilisation, multiprocessors, occupancy, tensor cores, as torch-tb-profiler defines them.
 
 torch_tb_profiler/profiler/gpu_metrics_parser.py, kernel_parser.py and tensor_core.py of version 0.4.3.
 """
@@ -17,7 +17,7 @@ from deepscope.trace.model import Events, Int64, Kind, Trace
 
 __all__ = ["MEASURES", "DeviceUse", "device_use", "on_tensor_cores", "sm_efficiency_ns"]
 
-# https://github.com/NVIDIA/PyProf/blob/fd1b2902e3306119eee40ba6b6e8b2f816920c29/pyprof/prof/tc.py#L19, as extended there
+# https://github.com/NVIDIA/PyProf/blob/fd1b2902e3306119eee40ba6b6e8b2f816920c29/pyprof/prof/tc.py#L19, and more there
 _TENSOR_CORE_WORDS = (
     "h884", "s884", "h1688", "s1688", "hmma", "i8816", "16816", "dgrad_1x1_stride_2x2", "first_layer_wgrad_kernel",
     "conv1x1", "conv2d_c1_k1", "direct_group", "xmma_implicit_gemm", "xmma_sparse_conv",
@@ -91,4 +91,4 @@ def _occupied(events: Events, event: Int64, duration: Int64) -> tuple[int, int]:
     """Time weighted by the occupancy that Kineto estimates, and the time of the kernels of which it is known."""
     occupancy = np.minimum(events.occupancy[event].astype(np.int64), 100)
     known = occupancy >= 0
-    return int((occupancy * duration)[known].sum()) // 100, int(duration[known].sum())
+    return round(float((occupancy / 100 * duration)[known].sum())), int(duration[known].sum())

@@ -8,6 +8,7 @@ import numpy as np
 
 from deepscope.analysis.algebra.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.ownership.calls import step_events
 from deepscope.trace.model import Int64, Kind, Trace
 from deepscope.trace.names import is_communication_span, is_loading_span
 
@@ -66,12 +67,24 @@ def known_roles(of: Attribution) -> Roles:
         "communication": collective | communicating,
         "runtime": of_kind(trace, Kind.RUNTIME),
         "data loader": loading,
-        "CPU": of_kind(trace, Kind.OPERATOR) & ~loading & ~communicating,
+        "CPU": _operators(trace) & ~loading & ~communicating,
     }
     spans = of.training.steps.spans
     if len(spans.start):
         return Roles(roles, spans.start, spans.end)
-    return Roles(roles, *_whole(trace, of_kind(trace, Kind.OPERATOR)))
+    start, end = _whole(trace, _operators(trace) | loading)
+    return Roles(roles, *((start, end) if len(start) else (of.training.window.start, of.training.window.end)))
+
+
+def _operators(trace: Trace) -> Mask:
+    """Operators, and annotations that old recorders write as such (`Optimizer.step#…`); steps left out."""
+    words = {
+        code
+        for code in distinct(trace.events.category, len(trace.strings))
+        if _TYPES.get(trace.strings[code].lower()) in {"operator", "python"}
+    }
+    annotations = of_kind(trace, Kind.ANNOTATION) & np.isin(trace.events.category, list(words))
+    return np.asarray(of_kind(trace, Kind.OPERATOR) | (annotations & ~step_events(trace)))
 
 
 def dashboard_roles(of: Attribution) -> Roles:

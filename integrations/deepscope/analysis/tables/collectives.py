@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.numbers.collective_calls import Told, bus_factor, collective_calls
+from deepscope.analysis.numbers.collective_calls import Group, Told, bus_factor, collective_calls
 from deepscope.records import Collective
 
 __all__ = ["collective_table"]
@@ -17,14 +17,13 @@ _MOST_MATCHED = 4096
 def collective_table(analysis: Analysis) -> list[Collective]:
     """The collectives within the extent, the largest time first."""
     calls = collective_calls(analysis)
-    rows: dict[tuple[object, ...], list[int]] = {}
+    rows: dict[tuple[str, str, Group, str, int, bool], list[int]] = {}
     for place, told in enumerate(calls.told):
         for on_device in (True, False):
             key = (told.kind, told.library, told.group, told.dtype, _size_class(told), on_device)
             rows.setdefault(key, []).append(place)
     table = []
-    for key, places in rows.items():
-        on_device = bool(key[-1])
+    for (*_, on_device), places in rows.items():
         chosen = np.flatnonzero(np.isin(calls.of, places) & (calls.on_device == on_device))
         if not len(chosen):
             continue

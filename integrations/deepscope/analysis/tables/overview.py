@@ -24,7 +24,7 @@ def overview_table(analysis: Analysis) -> list[OverviewRow]:
     rows = _step_rows(_counted(analysis, known), _counted(analysis, dashboard))
     if work.metric != "device":
         return rows
-    return rows + _device_rows(analysis, known, dashboard) + _span_rows(analysis)
+    return rows + _span_rows(analysis) + _device_rows(analysis, known, dashboard)
 
 
 def _counted(analysis: Analysis, found: StepTime) -> StepTime:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 import numpy as np
+import numpy.typing as npt
 
 from deepscope.analysis.algebra.selection import Mask, named, of_kind
 from deepscope.analysis.analysis import Analysis
@@ -28,7 +29,7 @@ def thread_table(analysis: Analysis) -> list[HostThread]:
     found = distinct_values(events.thread[on_cpu])
     threads = len(trace.threads)
 
-    def sums(thread: Int64, values: Int64 | None = None) -> Int64:
+    def sums(thread: npt.NDArray[np.integer], values: Int64 | None = None) -> Int64:
         result = np.zeros(threads, np.int64)
         np.add.at(result, thread, 1 if values is None else values)
         return result

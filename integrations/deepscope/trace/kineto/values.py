@@ -43,12 +43,12 @@ def as_int(value: object) -> int:
 
 
 def fractions(values: list[Any]) -> npt.NDArray[np.float64]:
-    """Each as a number, -1 for what is none or not finite."""
+    """Each as a number; -1 for what is none, negative, or beyond a billion."""
     try:
         array = np.array(values, np.float64)
     except (TypeError, ValueError, OverflowError):
         array = np.fromiter(map(_as_float, values), np.float64, len(values))
-    return np.where(np.isfinite(array), array, -1.0)
+    return np.where((array >= 0) & (array <= 1e9), array, -1.0)
 
 
 def _as_float(value: object) -> float:
