@@ -32,8 +32,10 @@ def overview_columns(rows: Sequence[OverviewRow], _: Profile, styles: Styles) ->
             "of",
             ["" if i and section == sections[i - 1] else section for i, section in enumerate(sections)],
             right=False,
+            min_width=9,
+            cut=cut_end,
         ),
-        Column("what", [printable(row.name) for row in rows], right=False),
+        Column("what", [printable(row.name) for row in rows], right=False, min_width=9, cut=cut_end),
         Column(
             "share",
             [share_text(row.time_ns, row.whole_ns) or "0%" for row in rows],
@@ -108,7 +110,9 @@ def stream_columns(rows: Sequence[Stream], _: Profile, __: Styles) -> list[Colum
 def collective_columns(rows: Sequence[Collective], _: Profile, __: Styles) -> list[Column]:
     """The collectives."""
     return [
-        Column("collective", [printable(row.kind or "unknown") for row in rows], right=False),
+        Column(
+            "collective", [printable(row.kind or "unknown") for row in rows], right=False, min_width=12, cut=cut_end
+        ),
         _times("time", [row.time_ns for row in rows]),
         _counts("calls", [row.calls for row in rows]),
         _times("mean", [row.time_ns / row.calls if row.calls else 0 for row in rows], rank=4),

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepscope.analysis.algebra.ancestry import nearest_to, position_in
+from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.intervals import union
 from deepscope.analysis.algebra.selection import Mask, named, of_kind
-from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.arguments import Tensor, arguments
 from deepscope.analysis.numbers.collectives import exposed_ns
 from deepscope.analysis.ownership.attribution import Attribution
@@ -126,15 +126,14 @@ class CollectiveCalls:
     """The part that no computation overlaps."""
 
 
-def collective_calls(analysis: Analysis) -> CollectiveCalls:
+def collective_calls(of: Attribution, extent: Extent) -> CollectiveCalls:
     """The calls within the extent: kernels, and spans of backends that work on the CPU."""
-    of = analysis.attribution
     trace, work = of.trace, of.work
     events = trace.events
     spans = named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR), is_communication_span)
     is_device = work.metric == "device"
-    rows = np.flatnonzero(work.collective & analysis.counted) if is_device else np.zeros(0, np.int64)
-    hosts = named(trace, spans, _works_on_cpu) & analysis.extent.holds(events.start_ns)
+    rows = np.flatnonzero(work.collective & extent.holds(work.launch_ns)) if is_device else np.zeros(0, np.int64)
+    hosts = named(trace, spans, _works_on_cpu) & extent.holds(events.start_ns)
     host = np.flatnonzero(hosts)
     event = np.concatenate((work.event[rows], host))
     at = np.concatenate((work.launch_ns[rows], events.start_ns[host]))

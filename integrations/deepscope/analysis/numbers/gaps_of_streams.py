@@ -32,7 +32,7 @@ class Gaps:
     row: Int64
     """The later piece of work."""
     gap_ns: Int64
-    """Negative where the two overlap."""
+    """0 where the two overlap."""
     cause: Int64
     """Index into `GAPS`."""
 
@@ -45,7 +45,7 @@ def gaps(events: Events, work: OwnedWork, which: Mask) -> Gaps:
     _, stream = stream_of(events, work, rows)
     same = stream[1:] == stream[:-1]
     later, before = rows[1:][same], rows[:-1][same]
-    gap = work.start_ns[later] - work.end_ns[before]
+    gap = np.maximum(work.start_ns[later] - work.end_ns[before], 0)
     host = (work.node[later] >= 0) & (work.launch_ns[later] > work.end_ns[before])
     return Gaps(later, gap, np.where(host, 0, np.where(gap < _SHORT_NS, 1, 2)))
 

@@ -16,7 +16,7 @@ _MOST_MATCHED = 4096
 
 def collective_table(analysis: Analysis) -> list[Collective]:
     """The collectives within the extent, the largest time first."""
-    calls = collective_calls(analysis)
+    calls = collective_calls(analysis.attribution, analysis.extent)
     rows: dict[tuple[str, str, Group, str, int, bool], list[int]] = {}
     for place, told in enumerate(calls.told):
         for on_device in (True, False):

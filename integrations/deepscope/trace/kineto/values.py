@@ -44,9 +44,10 @@ def as_int(value: object) -> int:
 
 def fractions(values: list[Any]) -> npt.NDArray[np.float64]:
     """Each as a number; -1 for what is none, negative, or beyond a billion."""
-    try:
+    array = np.zeros(0)
+    with suppress(TypeError, ValueError, OverflowError):
         array = np.array(values, np.float64)
-    except (TypeError, ValueError, OverflowError):
+    if array.shape != (len(values),):
         array = np.fromiter(map(_as_float, values), np.float64, len(values))
     return np.where((array >= 0) & (array <= 1e9), array, -1.0)
 
