@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
-import numpy as np
 
 from deepscope.records import Profile
 from deepscope.report.places import short_path
@@ -41,14 +42,14 @@ def step_times(profile: Profile) -> StepTimes | None:
     if not profile.steps:
         return None
     ranks = max(1, profile.totals.ranks)
-    times = np.array([step.duration_ns for step in profile.steps], np.int64) // ranks
-    slowest = profile.steps[int(times.argmax())]
-    percentiles = {f"p{one}_ns": round(float(np.percentile(times, one))) for one in PERCENTILES}
+    times = sorted(step.duration_ns // ranks for step in profile.steps)
+    slowest = max(profile.steps, key=lambda step: step.duration_ns)
+    percentiles = {f"p{one}_ns": _percentile(times, one) for one in PERCENTILES}
     return StepTimes(
         count=len(times),
-        mean_ns=int(times.sum()) // len(times),
-        min_ns=int(times.min()),
-        max_ns=int(times.max()),
+        mean_ns=sum(times) // len(times),
+        min_ns=times[0],
+        max_ns=times[-1],
         slowest=slowest.number,
         file=slowest.slow_file,
         line=slowest.slow_line,
@@ -56,6 +57,13 @@ def step_times(profile: Profile) -> StepTimes | None:
         excess_ns=slowest.slow_ns,
         **percentiles,
     )
+
+
+def _percentile(ordered: Sequence[int], percent: int) -> int:
+    """Between the two values around it, in proportion; the half is rounded down."""
+    place, part = divmod((len(ordered) - 1) * percent, 100)
+    after = ordered[min(place + 1, len(ordered) - 1)]
+    return ordered[place] + (after - ordered[place]) * part // 100
 
 
 def step_times_words(profile: Profile) -> list[tuple[str, str]]:
