@@ -33,8 +33,18 @@ OTHER_CATEGORIES = ("mtia",)
 """Their work has categories that it does not know, whatever it is told."""
 
 
+LARGE = 2_500_000
+"""Bytes of a compressed trace for which it takes more than ten seconds."""
+
+
 def readable() -> list[Any]:
-    return [one for one in each_trace() if not any(word in str(one.id) for word in (*UNREADABLE, *NO_HOST))]
+    found = [one for one in each_trace() if not any(word in str(one.id) for word in (*UNREADABLE, *NO_HOST))]
+    return [
+        pytest.param(*one.values, id=one.id, marks=[*one.marks, pytest.mark.slow])
+        if one.values[0].is_file() and one.values[0].stat().st_size > LARGE
+        else one
+        for one in found
+    ]
 
 
 @pytest.fixture(scope="module", params=readable())
