@@ -31,7 +31,7 @@ __all__ = ["TooLongError", "judge", "judge_profile"]
 
 MOST_CPU_S = 20
 """Of CPU time for one file; the slowest takes a tenth of it."""
-_SIGNED = {"peak_at_ns", "parent", "line", "start_ns", "delta_ns"}
+_SIGNED = {"peak_at_ns", "parent", "line", "start_ns", "delta_ns", "device", "stream"}
 
 
 class TooLongError(Exception):

@@ -301,3 +301,103 @@ def test_no_operator_moves_bytes_faster_than_the_device_can(path):
         assert moved[rows].sum() <= most * peaks.memory_bytes_per_s / 1e9 * time[rows].sum(), trace.strings[one]
     best = max(peaks.flops_per_s.values())
     assert (flops[large] <= 1.03 * best / 1e9 * time[large]).all()
+
+
+def test_the_overview_partitions_the_steps_and_the_time_of_work(path):
+    profile = profile_of(path)
+    for section in ("step", "span", "idle"):
+        rows = [row for row in profile.overview if row.section == section]
+        assert sum(row.time_ns for row in rows) == (rows[0].whole_ns if rows else 0), section
+        assert len({row.whole_ns for row in rows}) <= 1
+    steps = [row for row in profile.overview if row.section == "step"]
+    assert sum(row.dashboard_ns for row in steps) == (steps[0].dashboard_whole_ns if steps else 0)
+    for row in profile.overview:
+        assert 0 <= row.time_ns <= row.whole_ns, row
+        assert 0 <= row.dashboard_ns <= row.dashboard_whole_ns
+    assert any(row.section == "span" for row in profile.overview) == (profile.metric == "device")
+
+
+def test_each_threads_time_is_partitioned_and_threads_sum_to_the_totals(path):
+    profile, trace, work = profile_of(path), read(path), attributed(path).work
+    for thread in profile.threads:
+        parts = (
+            thread.operator_ns,
+            thread.runtime_ns,
+            thread.python_ns,
+            thread.annotation_ns,
+            thread.rest_ns,
+        )
+        assert min(parts) >= 0
+        assert sum(parts) == thread.span_ns
+        assert 0 <= thread.wait_ns <= thread.operator_ns + thread.runtime_ns
+    assert len({(thread.role, thread.number) for thread in profile.threads}) == len(profile.threads)
+    assert sum(thread.operators for thread in profile.threads) == int((trace.events.kind == Kind.OPERATOR).sum())
+    assert sum(thread.runtime_calls for thread in profile.threads) == int((trace.events.kind == Kind.RUNTIME).sum())
+    assert sum(thread.wait_ns for thread in profile.threads) == profile.totals.wait_ns
+    # Work whose launch is not in the file was launched from no thread.
+    stray = work.node < 0
+    assert sum(thread.device_ns for thread in profile.threads) == int(work.duration_ns[~stray].sum())
+    lost = int((stray & work.counts & (work.kind == Kind.KERNEL)).sum())
+    assert sum(thread.launches for thread in profile.threads) + lost == profile.totals.launches
+
+
+def test_streams_sum_to_all_device_time_and_each_fills_the_window(path):
+    profile, work = profile_of(path), attributed(path).work
+    if profile.metric != "device":
+        assert profile.streams == []
+        return
+    assert sum(stream.device_ns for stream in profile.streams) == profile.totals.device_ns
+    for stream in profile.streams:
+        kinds = (stream.kernel_ns, stream.copy_ns, stream.fill_ns, stream.collective_ns)
+        assert sum(kinds) == stream.device_ns
+        assert stream.busy_ns + stream.idle_ns == profile.totals.wall_ns
+        assert 0 <= stream.overlapped_ns <= stream.busy_ns
+    pieces = sum(one.kernels + one.copies + one.fills + one.collectives for one in profile.streams)
+    assert pieces == int(work.counts.sum())
+    for device in {stream.device for stream in profile.streams}:
+        ours = [stream for stream in profile.streams if stream.device == device]
+        inside = attributed(path).training.window
+        busy = work.busy[device].intersection(inside).total_ns
+        alone = sum(stream.busy_ns - stream.overlapped_ns for stream in ours)
+        assert max(stream.busy_ns for stream in ours) <= busy <= sum(stream.busy_ns for stream in ours)
+        assert alone <= busy
+        if len(ours) < 3:
+            assert 2 * (busy - alone) == sum(stream.overlapped_ns for stream in ours)
+    gaps = {row.name: row.time_ns for row in profile.overview if row.section == "idle"}
+    if len(profile.steps) < 2 and gaps:
+        for name, field in (
+            ("host wait", "host_wait_ns"),
+            ("kernel wait", "kernel_wait_ns"),
+            ("other wait", "other_wait_ns"),
+        ):
+            assert gaps[name] == sum(getattr(stream, field) for stream in profile.streams)
+
+
+def test_collectives_sum_to_the_lines_and_kernels(path):
+    profile = profile_of(path)
+    on_device = [row for row in profile.collectives if row.on_device]
+    rows = [*profile.lines, profile.no_line]
+    if profile.metric == "device":
+        assert sum(row.time_ns for row in on_device) == sum(row.collective_ns for row in rows)
+        assert sum(row.exposed_ns for row in on_device) == sum(row.collective_exposed_ns for row in rows)
+        kernels = [kernel for kernel in profile.kernels if kernel.kind == "collective"]
+        assert sum(row.calls for row in on_device) == sum(kernel.calls for kernel in kernels)
+        assert sum(row.collective_ns for row in profile.streams) == sum(row.time_ns for row in on_device)
+    else:
+        assert on_device == []
+    for row in profile.collectives:
+        assert 0 <= row.exposed_ns <= row.time_ns
+        assert row.min_ns * row.calls <= row.time_ns <= row.max_ns * row.calls
+        assert sum(row.shortest_ns) == row.time_ns
+        assert bool(row.bytes) == bool(row.size_class_bytes) == bool(row.bytes_known_ns) or not row.time_ns
+        assert row.size_class_bytes * row.calls <= row.bytes < 2 * row.size_class_bytes * row.calls or not row.bytes
+        assert row.transfer_ns in {None, row.time_ns}
+
+
+def test_what_makes_a_step_long_is_a_part_of_it(path):
+    profile = profile_of(path)
+    known = {(line.file, line.line, line.function) for line in profile.lines}
+    for step in profile.steps:
+        assert 0 <= step.slow_ns <= step.duration_ns
+        assert bool(step.slow_ns) == bool(step.slow_file)
+        assert not step.slow_ns or (step.slow_file, step.slow_line, step.slow_function) in known

@@ -8,6 +8,7 @@ from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.findings import find_all
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.call_tree import call_tree
+from deepscope.analysis.tables.collectives import collective_table
 from deepscope.analysis.tables.framework import framework_table
 from deepscope.analysis.tables.functions import function_table
 from deepscope.analysis.tables.kernels import kernel_table
@@ -16,9 +17,12 @@ from deepscope.analysis.tables.lines import line_table, no_line
 from deepscope.analysis.tables.memory import memory_table
 from deepscope.analysis.tables.modules import module_table
 from deepscope.analysis.tables.operators import calls_of_operators, detailed_operator_table, operator_table
+from deepscope.analysis.tables.overview import overview_table
 from deepscope.analysis.tables.parts import all_parts, part_table
 from deepscope.analysis.tables.phases import phase_table
 from deepscope.analysis.tables.steps import step_table
+from deepscope.analysis.tables.streams import stream_table
+from deepscope.analysis.tables.threads import thread_table
 from deepscope.analysis.tables.totals import resolved, totals
 from deepscope.analysis.tables.trace_info import trace_info
 from deepscope.analysis.tables.why import why_of_lines, work_causes
@@ -69,6 +73,10 @@ def build_profile(
         kernels=kernel_table(analysis, causes),
         steps=step_table(whole),
         phases=phase_table(whole),
+        overview=overview_table(whole),
+        threads=thread_table(whole),
+        streams=stream_table(whole),
+        collectives=collective_table(analysis),
         memory=memory_table(whole),
         call_tree=tree,
         library_lines=library_line_table(analysis, all_of, all_places),

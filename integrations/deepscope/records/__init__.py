@@ -9,7 +9,9 @@ from deepscope.records.framework import FrameworkPart
 from deepscope.records.memory import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Memory, MemoryFailure
 from deepscope.records.merging import RankSpread
 from deepscope.records.numbers import Numbers
+from deepscope.records.overview import OverviewRow
 from deepscope.records.places import CallNode, Function, Library, Line, Module, Partner, Top
+from deepscope.records.places_of_work import Collective, HostThread, Stream, ThreadRole
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
 from deepscope.records.tables import Kernel, KernelKind, Operator, OperatorInDetail, Phase, Step
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
@@ -22,6 +24,7 @@ __all__ = [
     "PROFILE_FORMAT",
     "WHOLE",
     "CallNode",
+    "Collective",
     "CurvePoint",
     "Detail",
     "DeviceMemory",
@@ -32,6 +35,7 @@ __all__ = [
     "Function",
     "HeldByLine",
     "HeldMemory",
+    "HostThread",
     "Kernel",
     "KernelKind",
     "Library",
@@ -44,6 +48,7 @@ __all__ = [
     "Numbers",
     "Operator",
     "OperatorInDetail",
+    "OverviewRow",
     "Part",
     "PartKind",
     "PartOf",
@@ -59,6 +64,8 @@ __all__ = [
     "Severity",
     "SourceFile",
     "Step",
+    "Stream",
+    "ThreadRole",
     "Top",
     "Totals",
     "TraceInfo",

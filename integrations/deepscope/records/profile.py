@@ -7,7 +7,7 @@ step). A field's annotation says how ranks merge it.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
@@ -17,7 +17,9 @@ from deepscope.records.framework import FrameworkPart
 from deepscope.records.memory import Memory
 from deepscope.records.merging import First, Group, Largest, Sum, largest_first, left_out, merged_by, record, table
 from deepscope.records.numbers import Numbers
+from deepscope.records.overview import OverviewRow, Section
 from deepscope.records.places import CallNode, Function, Line, Module
+from deepscope.records.places_of_work import Collective, HostThread, Stream, ThreadRole
 from deepscope.records.tables import Kernel, Operator, OperatorInDetail, Phase, Step
 from deepscope.records.trace_info import SourceFile, TraceInfo
 from deepscope.records.view import Detail, PartOf
@@ -32,6 +34,20 @@ Metric = Literal["device", "cpu_self"]
 
 LINE_KEY = ("file", "line", "function", "exact")
 """Records of two ranks that agree in these belong to the same line."""
+
+
+COLLECTIVE_KEY = (
+    "kind",
+    "library",
+    "group",
+    "group_description",
+    "group_ranks",
+    "group_size",
+    "dtype",
+    "size_class_bytes",
+    "on_device",
+)
+"""Rows of two ranks that agree in these are of the same process group and the same messages."""
 
 
 class Resolved(msgspec.Struct, kw_only=True):
@@ -86,6 +102,14 @@ def _files(group: Group[Any], field: str) -> dict[str, SourceFile]:
     return merged
 
 
+def _by_section(row: OverviewRow) -> tuple[int, int, str]:
+    return get_args(Section).index(row.section), len(row.device), row.device
+
+
+def _by_role(thread: HostThread) -> tuple[int, int]:
+    return get_args(ThreadRole).index(thread.role), thread.number
+
+
 class Profile(msgspec.Struct, kw_only=True):
     """The result of one trace, or of several ranks merged."""
 
@@ -118,6 +142,10 @@ class Profile(msgspec.Struct, kw_only=True):
     kernels: Annotated[list[Kernel], merged_by(table("name", "kind", order=largest_first("device_ns")))] = []
     steps: Annotated[list[Step], merged_by(table("number", order=attrgetter("number")))] = []
     phases: Annotated[list[Phase], merged_by(table("name"))] = []
+    overview: Annotated[list[OverviewRow], merged_by(table("section", "device", "name", order=_by_section))] = []
+    threads: Annotated[list[HostThread], merged_by(table("role", "number", order=_by_role))] = []
+    streams: Annotated[list[Stream], merged_by(table("device", "stream", order=attrgetter("device", "stream")))] = []
+    collectives: Annotated[list[Collective], merged_by(table(*COLLECTIVE_KEY, order=largest_first("time_ns")))] = []
     memory: Annotated[Memory, merged_by(record)] = msgspec.field(default_factory=Memory)
     call_tree: Annotated[list[CallNode], merged_by(left_out)] = []
     parts: Annotated[list[Part], merged_by(left_out)] = []

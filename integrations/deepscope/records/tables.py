@@ -147,6 +147,13 @@ class Step(msgspec.Struct, kw_only=True):
     """Phase → CPU wall time in it on the training thread; the values sum to `duration_ns`."""
     spread: Annotated[RankSpread | None, merged_by(spread_of("duration_ns"))] = None
     """Of `duration_ns` over the ranks; None for a single rank."""
+    slow_file: Annotated[str, merged_by(of_largest("slow_ns"))] = ""
+    """The line on which the training thread was longer than in other steps, by the most; "" for none. Of several
+    ranks, that of the rank with most."""
+    slow_line: Annotated[int, merged_by(of_largest("slow_ns"))] = 0
+    slow_function: Annotated[str, merged_by(of_largest("slow_ns"))] = ""
+    slow_ns: Largest = 0
+    """Its time on that line less the median over the steps."""
 
 
 class Phase(msgspec.Struct, kw_only=True):

@@ -28,6 +28,7 @@ from deepscope.report.memory import KINDS, kind_words
 from deepscope.report.module_columns import module_columns
 from deepscope.report.operator_columns import operator_columns
 from deepscope.report.places import Sources, short_path
+from deepscope.report.places_of_work import collective_columns, overview_columns, stream_columns, thread_columns
 from deepscope.report.style import Styles
 from deepscope.report.tables import table
 from deepscope.report.wording import bytes_text, printable, share_text, time_text
@@ -75,6 +76,10 @@ def columns(
         "kernel": kernel_columns,
         "module": module_columns,
         "phase": _phases,
+        "overview": overview_columns,
+        "thread": thread_columns,
+        "stream": stream_columns,
+        "collective": collective_columns,
     }
     if by in makers:
         return makers[by](rows, profile, styles)
@@ -264,7 +269,16 @@ def _steps(rows: Sequence[Step], profile: Profile) -> list[Column]:
             _times(printable(name), [row.phases.get(name, 0) / ranks for row in rows], rank=6 + place)
             for place, name in enumerate(names)
         ),
+        Column("longer than usual", [_longer(row, profile) for row in rows], rank=6 + len(names), right=False),
     ]
+
+
+def _longer(step: Step, profile: Profile) -> str:
+    """The line on which the training thread was longest over the median of the steps, and by how much."""
+    if not step.slow_ns:
+        return ""
+    place = f"{short_path(step.slow_file, profile.trace.project_root)}:{step.slow_line}"
+    return printable(f"{place} +{time_text(step.slow_ns)}")
 
 
 def _phases(rows: Sequence[Phase], profile: Profile, styles: Styles) -> list[Column]:

@@ -8,6 +8,7 @@ from typing import Any
 from deepscope.analysis.verdict import Reason
 from deepscope.records import Function, Library, Line, Profile, TraceInfo
 from deepscope.report.places import short_path
+from deepscope.report.step_times import step_times_words
 from deepscope.report.why_words import no_word, why_words
 from deepscope.report.wording import count_text, printable, share_text, time_text
 
@@ -46,6 +47,8 @@ def footer(profile: Profile, by: str, rows: Sequence[Any], left_out: int) -> Ite
         yield "more", f"{left_out:,} more rows (-n 0 shows all)"
     if profile.totals.device_ns:
         yield "resolved", _resolved(profile)
+    if by == "step":
+        yield from step_times_words(profile)
     if by == "line":
         for words in _why(profile, rows):
             yield "why", words

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from deepscope.records import (
+    Collective,
     CurvePoint,
     Function,
     Kernel,
@@ -25,7 +26,8 @@ from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.module_tree import children_of, depths
 from deepscope.report.shapes import parsed
-from deepscope.report.tables import table
+from deepscope.report.step_times import step_times
+from deepscope.report.tables import DERIVED, table
 
 __all__ = ["REPORT_FORMAT", "filters_object", "json_report", "plain", "report_object"]
 
@@ -76,6 +78,9 @@ def report_object(
         children = children_of(kept)
         for row, depth in zip(report[chosen.key], depths(shown), strict=True):
             row |= {"depth": depth, "children": children[row["path"]]}
+    if by == "step":
+        times = step_times(profile)
+        report["step_times"] = None if times is None else plain(times)
     return report
 
 
@@ -119,6 +124,9 @@ def plain(record: msgspec.Struct) -> dict[str, Any]:
         plain["grid"], plain["block"] = parsed(record.grid), parsed(record.block)
     if isinstance(record, (Operator, Kernel)):
         plain["label"] = readable(record.name)
+    if isinstance(record, Collective):
+        del plain["shortest_ns"]  # what the next ones are worked out from
+        plain |= {name: getattr(record, name) for name in DERIVED["collective"]}
     if isinstance(record, (Line, Function, Step)):
         plain["spread"] = None if record.spread is None else _named(record.spread)
     return plain

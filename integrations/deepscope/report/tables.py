@@ -11,23 +11,27 @@ import msgspec
 
 from deepscope.errors import OptionError
 from deepscope.records import (
+    Collective,
     Detail,
     Function,
     HeldByLine,
+    HostThread,
     Kernel,
     Line,
     Module,
     Numbers,
     Operator,
     OperatorInDetail,
+    OverviewRow,
     Phase,
     Profile,
     Step,
+    Stream,
 )
 from deepscope.report.memory import memory_by_line
 from deepscope.report.module_tree import largest_modules, tree_order
 
-__all__ = ["TABLES", "Table", "own_cost_ns", "table"]
+__all__ = ["DERIVED", "TABLES", "Table", "own_cost_ns", "table"]
 
 _SHORT = {
     "cost": "cost_ns",
@@ -64,8 +68,14 @@ _SHORT = {
     "moves": "moved_bytes",
     "allocated": "allocated_bytes",
     "delay": "delay_ns",
+    "span": "span_ns",
+    "time": "time_ns",
+    "exposed": "exposed_ns",
 }
-_ASCENDING = {"location", "name", "number", "start_ns"}
+_ASCENDING = {"location", "name", "number", "start_ns", "place"}
+"""Of these the smallest comes first; `place` is where a row stands in the profile."""
+DERIVED = {"collective": ("algorithm_bytes_per_s", "bus_bytes_per_s", "transfer_ns", "wait_ns")}
+"""Numbers that are worked out from a record's fields; their columns come last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +115,11 @@ class Table:
         name = self.field(sort)
         if sort is None and self.arranged is not None:
             return self.limited(self.arranged(rows), sort, limit)
-        value = self.computed.get(name) or (lambda row: getattr(row, name))
-        ordered = sorted(rows, key=value, reverse=name not in _ASCENDING)
+        if name == "place":
+            ordered = list(rows)
+        else:
+            value = self.computed.get(name) or (lambda row: getattr(row, name))
+            ordered = sorted(rows, key=value, reverse=name not in _ASCENDING)
         return ordered[:limit] if limit else ordered
 
     def limited(self, rows: list[Any], sort: str | None, limit: int) -> list[Any]:
@@ -162,8 +175,12 @@ def _make() -> dict[str, Table]:
         ("operator", "operators", "self_device_ns", Operator, name),
         ("kernel", "kernels", "device_ns", Kernel, name),
         ("module", "modules", "self_device_ns", Module, path),
+        ("overview", "overview", "place", OverviewRow, name),
         ("step", "steps", "number", Step, {}),
         ("phase", "phases", "wall_ns", Phase, name),
+        ("thread", "threads", "place", HostThread, name),
+        ("stream", "streams", "place", Stream, {}),
+        ("collective", "collectives", "time_ns", Collective, {"name": lambda row: row.kind}),
         ("memory", "memory_by_line", "size_bytes", HeldByLine, location),
     ]
     return {
@@ -172,7 +189,7 @@ def _make() -> dict[str, Table]:
             key=key,
             sort=sort,
             fields=_typed(record, int),
-            scalars=_typed(record, int, str, bool, str | None),
+            scalars=(*_typed(record, int, str, bool, str | None), *DERIVED.get(by, ())),
             computed=computed,
             rows_of=memory_by_line if by == "memory" else attrgetter(key),
             arranged=tree_order if by == "module" else None,

@@ -36,7 +36,7 @@ def text_report(
 
     Args:
         profile: what is reported.
-        by: line, function, operator, kernel, module, step, phase or memory.
+        by: a word of `tables.TABLES`.
         sort: a key of the table; None for its own.
         limit: rows shown; 0 shows all.
         filters: which rows are shown at all.
@@ -75,9 +75,19 @@ def text_report(
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
+_NOTHING = {
+    "overview": "no steps and no work of a device in this trace",
+    "thread": "no threads of the CPU in this trace",
+    "stream": "no device in this trace, so no streams",
+    "collective": "no collectives between ranks in this trace",
+}
+
+
 def _nothing(by: str, filters: Filters) -> str:
     if filters:
         return f"no {table(by).key} match"
+    if by in _NOTHING:
+        return _NOTHING[by]
     if by == "memory":
         return "no memory in this trace; profile_memory=True records it"
     return f"no {table(by).key} in this trace"

@@ -23,6 +23,7 @@ __all__ = [
     "Int64",
     "Kind",
     "MemoryEvents",
+    "Messages",
     "Scope",
     "Thread",
     "Trace",
@@ -188,6 +189,34 @@ class MemoryEvents:
 
 
 @dataclass(frozen=True, slots=True)
+class Messages:
+    """What some events tell of the collectives that they are or announce; arrays of shape (m,), -1 for what is absent.
+
+    Texts are indexes into `Trace.strings`.
+    """
+
+    event: Int64
+    """Indexes of the events, ascending."""
+    collective: Int64
+    """Its name, as torch has it: `allreduce`."""
+    in_elements: Int64
+    out_elements: Int64
+    element_type: Int64
+    """`Float`, `BFloat16`, …"""
+    group: Int64
+    """The process group's name, and what its maker says that it is for."""
+    group_description: Int64
+    group_size: Int64
+    group_ranks: Int64
+    """The JSON text of its ranks."""
+
+    @classmethod
+    def none(cls) -> Messages:
+        """No messages."""
+        return cls(*(np.zeros(0, np.int64) for _ in range(9)))
+
+
+@dataclass(frozen=True, slots=True)
 class CounterEvents:
     """Counter samples (`ph: C`), one row a series value; arrays of shape (n,)."""
 
@@ -209,6 +238,7 @@ class Trace:
     memory: MemoryEvents
     counters: CounterEvents
     scopes: list[Scope] = field(default_factory=list)
+    messages: Messages = field(default_factory=Messages.none)
     metadata: dict[str, Any] = field(default_factory=dict)
     """Top-level keys of the file other than the events and the header: `deviceProperties`, `distributedInfo`, …"""
     header: Header = field(default_factory=Header)

@@ -9,18 +9,22 @@ from deepscope.trace.format.span_names import LINE_CATEGORY, MODULE_CATEGORY, ST
 from deepscope.trace.model import Kind
 
 __all__ = [
+    "ANNOUNCEMENT",
     "CONVOLUTIONS",
     "VIEWS",
     "WITH_NUMBERS",
     "Frame",
+    "announces_collective",
     "evaluated_node",
     "is_backward_node",
     "is_backward_root",
     "is_cache_lookup",
     "is_collective",
+    "is_communication_span",
     "is_compiled_region",
     "is_forked_function",
     "is_launch",
+    "is_loading_span",
     "is_numbered_early",
     "is_sync",
     "is_sync_operator",
@@ -139,6 +143,33 @@ def is_collective(name: str) -> bool:
     return ("all" in name or "reduce" in name) and _KINDS_OF_COLLECTIVE.search(name) is not None
 
 
+_COMMUNICATION_SPAN = re.compile(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):(?P<name>\w+)(?: .*)?")
+
+
+def is_communication_span(name: str) -> bool:
+    """Whether torch opened this span around a collective of a backend: `nccl:all_reduce`, `gloo:broadcast`."""
+    return _COMMUNICATION_SPAN.fullmatch(name) is not None
+
+
+def is_loading_span(name: str) -> bool:
+    """Whether torch opened this span around taking the next batch from a data loader, or from a data pipe."""
+    return name.startswith("enumerate(DataPipe)#") or (
+        name.startswith("enumerate(DataLoader)#") and name.endswith(".__next__")
+    )
+
+
+ANNOUNCEMENT = "record_param_comms"
+"""The operator that torch opens around a collective, with what it moves and between whom."""
+
+
+def announces_collective(name: str) -> bool:
+    """Whether the arguments of events of this name may say what a collective moves, and between whom.
+
+    torch writes them to `record_param_comms` and to NCCL's kernels (torch/csrc/distributed/c10d/ParamCommsUtils.hpp).
+    """
+    return name == ANNOUNCEMENT or is_collective(name)
+
+
 _SYNC_CALL = re.compile(
     r"""
     (?:cuda|hip|musa|cu)(?:Stream|Device|Event|Thread|Ctx)Synchronize\w*
@@ -240,7 +271,7 @@ VIEWS = frozenset(
 """Operators that move no data themselves: they make a view or room, or call others that move some."""
 
 
-WITH_NUMBERS = CONVOLUTIONS | {"aten::index_select"}
+WITH_NUMBERS = CONVOLUTIONS | {"aten::index_select", "record_param_comms"}
 """Operators of which the numbers, flags and lists among the arguments are kept."""
 
 

@@ -23,7 +23,7 @@ from deepscope.trace.kineto.event_columns import Columns
 from deepscope.trace.kineto.pieces import Pieces
 from deepscope.trace.kineto.source import Progress, Source
 from deepscope.trace.kineto.values import as_int
-from deepscope.trace.model import QUEUE_OFFSET, Events, Int32, Int64, Kind, MemoryEvents, Thread, Trace
+from deepscope.trace.model import QUEUE_OFFSET, Events, Int32, Int64, Kind, MemoryEvents, Messages, Thread, Trace
 from deepscope.trace.names import kind_of
 
 __all__ = ["read_trace"]
@@ -160,6 +160,7 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         memory=_chosen(memory, sound),
         counters=columns.moments.counters(),
         scopes=scopes,
+        messages=_messages(columns, possible),
         metadata=metadata,
         header=header,
         base_ns=_base_ns(metadata),
@@ -173,6 +174,16 @@ def _chosen(columns: ColumnsT, rows: npt.NDArray[np.bool_]) -> ColumnsT:
     if rows.all():
         return columns
     return type(columns)(**{one.name: getattr(columns, one.name)[rows] for one in fields(columns)})
+
+
+def _messages(columns: Columns, kept: npt.NDArray[np.bool_]) -> Messages:
+    """What events tell of collectives; events that are not `kept` tell nothing."""
+    event, told = columns.of_collectives()
+    rows = kept[event]
+    return Messages(
+        event=(np.cumsum(kept) - 1)[event[rows]] if len(event) else event,
+        **{name: column[rows] for name, column in told.items()},
+    )
 
 
 def _base_ns(metadata: dict[str, Any]) -> int:

@@ -61,7 +61,29 @@ TABLE_ROWS: dict[str, Any] = {
     },
     "steps": {
         "number": int, "start_ns": int, "duration_ns": int, "device_ns": int, "busy_ns": int, "idle_ns": int,
-        "wait_ns": int, "phases": {str: int}, "spread": SPREAD,
+        "wait_ns": int, "phases": {str: int}, "spread": SPREAD, "slow_file": str, "slow_line": int,
+        "slow_function": str, "slow_ns": int,
+    },
+    "overview": {
+        "section": str, "device": str, "name": str, "time_ns": int, "whole_ns": int, "steps": int, "dashboard_ns": int,
+        "dashboard_whole_ns": int, "dashboard_steps": int,
+    },
+    "threads": {
+        "role": str, "number": int, "process": str, "thread": str, "name": str, "threads": int, "span_ns": int,
+        "operator_ns": int, "runtime_ns": int, "python_ns": int, "annotation_ns": int, "rest_ns": int,
+        "operators": int, "runtime_calls": int, "launches": int, "device_ns": int, "wait_ns": int,
+    },
+    "streams": {
+        "device": int, "stream": int, "device_ns": int, "kernel_ns": int, "copy_ns": int, "fill_ns": int,
+        "collective_ns": int, "kernels": int, "copies": int, "fills": int, "collectives": int, "busy_ns": int,
+        "overlapped_ns": int, "idle_ns": int, "host_wait_ns": int, "kernel_wait_ns": int, "other_wait_ns": int,
+    },
+    "collectives": {
+        "kind": str, "library": str, "group": str, "group_description": str, "group_ranks": str, "group_size": int,
+        "dtype": str, "size_class_bytes": int, "on_device": bool, "calls": int, "time_ns": int, "bytes": int,
+        "bytes_known_ns": int, "bus_bytes": int, "bus_known_ns": int, "exposed_ns": int, "min_ns": int, "max_ns": int,
+        "ranks": int, "algorithm_bytes_per_s": (int, None), "bus_bytes_per_s": (int, None),
+        "transfer_ns": (int, None), "wait_ns": (int, None),
     },
     "phases": {"name": str, "wall_ns": int, "device_ns": int, "calls": int},
     "memory_by_line": HELD_BY_LINE,
@@ -117,6 +139,12 @@ REPORT = {
 }  # fmt: skip
 
 
+STEP_TIMES = {
+    **dict.fromkeys(("count", "mean_ns", "min_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "max_ns", "slowest"), int),
+    "file": str, "line": int, "function": str, "excess_ns": int,
+}  # fmt: skip
+
+
 def check(value: Any, shape: Any, place: str = "") -> None:
     """Asserts that `value` has exactly the keys and types of `shape`."""
     if isinstance(shape, tuple):
@@ -144,7 +172,8 @@ def test_the_report_has_exactly_the_documented_keys_and_types(by: str) -> None:
     for profile in (built_profiles.training(), built_profiles.cpu_only(), built_profiles.hostile(), merged, *memory):
         report = json.loads(json_report(profile, by=by))
         key = TABLES[by].key
-        check(report, REPORT | ({} if key == "lines" else {key: [TABLE_ROWS[key]]}))
+        more = {"step_times": (STEP_TIMES, None)} if by == "step" else {}
+        check(report, REPORT | more | ({} if key == "lines" else {key: [TABLE_ROWS[key]]}))
         assert report["format"] == 1
 
 
@@ -156,7 +185,7 @@ def test_every_key_stands_in_the_documentation(repository: Path) -> None:
             return {key for key in shape if isinstance(key, str)}.union(*map(keys, shape.values()))
         return keys(shape[0]) if isinstance(shape, (list, tuple)) else set()
 
-    assert keys({**REPORT, **TABLE_ROWS}) - documented == set()
+    assert keys({**REPORT, **TABLE_ROWS, "step_times": STEP_TIMES}) - documented == set()
 
 
 def test_the_lines_are_all_there_by_their_device_time() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.idle import idle
 from deepscope.analysis.numbers.phases import PHASES
+from deepscope.analysis.numbers.step_excess import step_excess
 from deepscope.analysis.numbers.waits import wait_by_line
+from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.records import Step
 
 __all__ = ["step_table"]
@@ -20,6 +24,7 @@ def step_table(analysis: Analysis) -> list[Step]:
     work, steps = attribution.work, attribution.training.steps
     events, location, lines = attribution.trace.events, attribution.owners.location, len(attribution.scopes.locations)
     device = by_line(work.step, len(steps), work.duration_ns)
+    excess = step_excess(attribution)
     result = []
     for i in range(len(steps)):
         span = Intervals(steps.spans.start[i : i + 1], steps.spans.end[i : i + 1])
@@ -36,6 +41,20 @@ def step_table(analysis: Analysis) -> list[Step]:
                 idle_ns=sum(one.total_ns for one in idle(work, span)),
                 wait_ns=int(wait_by_line(events, analysis.waits, location, lines, Extent(span)).sum()),
                 phases={name: ns for name, ns in zip(PHASES, wall, strict=True) if ns},
+                **_slow(attribution, int(excess.location[i]), int(excess.excess_ns[i])),
             )
         )
     return result
+
+
+def _slow(attribution: Attribution, line: int, excess_ns: int) -> dict[str, Any]:
+    """What a step says of the line that makes it long."""
+    if line < 0:
+        return {}
+    place = attribution.scopes.locations[line]
+    return {
+        "slow_file": place.file,
+        "slow_line": place.line,
+        "slow_function": place.function,
+        "slow_ns": excess_ns,
+    }

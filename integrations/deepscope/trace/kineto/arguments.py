@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from deepscope.trace.arrays import distinct_values
 from deepscope.trace.format.span_names import LINE_CATEGORY, MODULE_CATEGORY
 from deepscope.trace.kineto.decode import Args
 from deepscope.trace.kineto.values import Table, ints, thousandths
 from deepscope.trace.model import Int32, Int64
-from deepscope.trace.names import VIEWS, WITH_NUMBERS
+from deepscope.trace.names import VIEWS, WITH_NUMBERS, announces_collective
 
 __all__ = ["Arguments"]
 
@@ -29,6 +30,11 @@ class _Kind(Enum):
     STRING = auto()
     JSON = auto()
     """The text of a JSON value; each is decoded where it occurs first."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its column has indexes into the strings."""
+        return self in (_Kind.STRING, _Kind.JSON)
 
 
 class _Field(NamedTuple):
@@ -58,14 +64,42 @@ _FIELDS = {
     "registers": _Field(),
     "shared_memory": _Field(),
     "blocks_per_sm": _Field(_Kind.THOUSANDTHS),
+    "collective": _Field(_Kind.STRING),
+    "in_elements": _Field(),
+    "out_elements": _Field(),
+    "element_type": _Field(_Kind.STRING),
+    "group": _Field(_Kind.STRING),
+    "group_description": _Field(_Kind.STRING),
+    "group_size": _Field(),
+    "group_ranks": _Field(_Kind.JSON),
 }
 """By the names that `Args` has for them."""
 _KINDS = {name: field.kind for field_name, field in _FIELDS.items() for name in (field_name, *field.also)}
 
 _NUMBERS = (_Kind.NUMBER, _Kind.THOUSANDTHS)
 _OF_MOVING = ("dtypes", "strides")
-_OF_SOME = (*_OF_MOVING, "concrete")
-_OF_OPERATORS = ("external_id", "sequence", "fwd_thread", "call_stack", "shapes", "dtypes", "strides", "concrete")
+_OF_COLLECTIVES = (
+    "collective",
+    "in_elements",
+    "out_elements",
+    "element_type",
+    "group",
+    "group_description",
+    "group_size",
+    "group_ranks",
+)
+_OF_SOME = (*_OF_MOVING, "concrete", *_OF_COLLECTIVES)
+_OF_OPERATORS = (
+    "external_id",
+    "sequence",
+    "fwd_thread",
+    "call_stack",
+    "shapes",
+    "dtypes",
+    "strides",
+    "concrete",
+    *_OF_COLLECTIVES,
+)
 _OF_CALLS = ("correlation", "external_id")
 _OF_DEVICE_WORK = ("correlation", "external_id", "device", "stream", "size_bytes")
 _OF_LAUNCHES = ("grid", "block", "registers", "shared_memory", "blocks_per_sm")
@@ -77,14 +111,15 @@ _WRITTEN: dict[str, tuple[str, ...]] = {
     MODULE_CATEGORY: ("scope",),
     "cuda_runtime": _OF_CALLS,
     "cuda_driver": _OF_CALLS,
-    "kernel": (*_OF_DEVICE_WORK, "occupancy", *_OF_LAUNCHES),
+    "kernel": (*_OF_DEVICE_WORK, "occupancy", *_OF_LAUNCHES, *_OF_COLLECTIVES),
     "gpu_memcpy": _OF_DEVICE_WORK,
     "gpu_memset": _OF_DEVICE_WORK,
 }
 """What today's recorders write for the commonest categories; all else is searched for every field.
 
 Long texts are kept where something is worked out from them: `concrete` for convolutions and what is like them,
-`dtypes` and `strides` for all operators but those that only make a view or room."""
+`dtypes` and `strides` for all operators but those that only make a view or room. What is said of collectives is read
+where one is named."""
 
 
 class _Texts(dict[bytes, int]):
@@ -106,6 +141,8 @@ class Arguments:
         self._strings = strings
         self._texts = _Texts(strings)
         self._sparse: dict[str, list[tuple[Int64, Array]]] = defaultdict(list)
+        self._announces = np.zeros(0, np.int8)
+        """By name: whether such events tell of a collective; -1 where nobody has asked."""
 
     def __getstate__(self) -> dict[str, Any]:
         """What `join` needs, for another process."""
@@ -126,16 +163,36 @@ class Arguments:
         for field in fields:
             if field not in _OF_SOME:
                 self._put(field, list(map(attrgetter(field), args)), rows)
+        if "collective" in fields:
+            self._put_chosen(_OF_COLLECTIVES, args, rows, self._of_collectives(names))
         if "concrete" not in fields:
             return
         for some, wanted in (
             (_OF_MOVING, ~self._named(names, VIEWS)),
             (("concrete",), self._named(names, WITH_NUMBERS)),
         ):
-            if wanted.any():
-                chosen = list(compress(args, wanted.tobytes()))
-                for field in some:
-                    self._put(field, list(map(attrgetter(field), chosen)), rows[wanted])
+            self._put_chosen(some, args, rows, wanted)
+
+    def _put_chosen(
+        self, fields: tuple[str, ...], args: list[Args], rows: Int64, wanted: npt.NDArray[np.bool_]
+    ) -> None:
+        if wanted.any():
+            chosen = list(compress(args, wanted.tobytes()))
+            for field in fields:
+                self._put(field, list(map(attrgetter(field), chosen)), rows[wanted])
+
+    def _of_collectives(self, names: Int32) -> npt.NDArray[np.bool_]:
+        """Which names (indexes into the strings) are those of events that tell of a collective."""
+        known = self._announces
+        if len(known) < len(self._strings):
+            known = np.full(len(self._strings), -1, np.int8)
+            known[: len(self._announces)] = self._announces
+            self._announces = known
+        unknown = distinct_values(names[known[names] < 0])
+        if len(unknown):
+            texts = list(self._strings)
+            known[unknown] = [announces_collective(texts[code]) for code in unknown.tolist()]
+        return np.asarray(known[names] > 0)
 
     def _named(self, names: Int32, wanted: frozenset[str]) -> npt.NDArray[np.bool_]:
         """Which names (indexes into the strings) are among the wanted ones."""
@@ -174,7 +231,19 @@ class Arguments:
         """Take all of `other`, whose events follow the first `count`; `strings` are the indexes of its strings here."""
         for field, pairs in other._sparse.items():
             for rows, values in pairs:
-                self._sparse[field].append((rows + count, values if _KINDS[field] in _NUMBERS else strings[values]))
+                self._sparse[field].append((rows + count, strings[values] if _KINDS[field].is_text else values))
+
+    def of_collectives(self) -> tuple[Int64, dict[str, Int64]]:
+        """The events that tell of a collective, ascending, and what they tell, -1 where it is absent; parts let go."""
+        parts = {field: self._sparse.pop(field, []) for field in _OF_COLLECTIVES}
+        places = [rows for pairs in parts.values() for rows, _ in pairs]
+        told = distinct_values(np.concatenate(places)) if places else np.zeros(0, np.int64)
+        columns = {}
+        for field, pairs in parts.items():
+            columns[field] = np.full(len(told), -1, np.int64)
+            for rows, values in pairs:
+                columns[field][np.searchsorted(told, rows)] = values
+        return told, columns
 
     def column(self, name: str, count: int, dtype: npt.DTypeLike = np.int64) -> Array:
         """A field of `count` events, -1 where it is absent (texts: indexes into the strings); its parts are let go."""

@@ -39,6 +39,15 @@ class Args(msgspec.Struct, gc=False):
     shared_memory: Any = msgspec.field(default=-1, name="shared memory")
     blocks_per_sm: Any = msgspec.field(default=-1, name="blocks per SM")
     scope: Any = -1
+    # Of collectives: kernels that are one, and the operators that announce them.
+    collective: Any = msgspec.field(default=None, name="Collective name")
+    in_elements: Any = msgspec.field(default=-1, name="In msg nelems")
+    out_elements: Any = msgspec.field(default=-1, name="Out msg nelems")
+    element_type: Any = msgspec.field(default=None, name="dtype")
+    group: Any = msgspec.field(default=None, name="Process Group Name")
+    group_description: Any = msgspec.field(default=None, name="Process Group Description")
+    group_size: Any = msgspec.field(default=-1, name="Group size")
+    group_ranks: msgspec.Raw = msgspec.field(default=NOTHING, name="Process Group Ranks")
     # Older and other names of the same.
     old_external_id: Any = msgspec.field(default=-1, name="external id")
     old_shapes: msgspec.Raw = msgspec.field(default=NOTHING, name="Input dims")

@@ -157,6 +157,10 @@ class Columns:
         parts = self._parts.pop(name, [])
         return np.concatenate(parts) if parts else np.zeros(0, dtype)
 
+    def of_collectives(self) -> tuple[Int64, dict[str, Int64]]:
+        """What some events tell of collectives; its parts are let go."""
+        return self.arguments.of_collectives()
+
     def argument(self, name: str, dtype: npt.DTypeLike = np.int64) -> Array:
         """One column that some events have, -1 for the others (texts: indexes into `strings`); its parts are let go."""
         return self.arguments.column(name, self.count, dtype)

@@ -1,0 +1,149 @@
+"""Where work runs: the threads of the host and the streams of devices; and the collectives between ranks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from deepscope.records.merging import First, Group, Largest, Smallest, Sum, merged_by
+
+__all__ = ["Collective", "HostThread", "Stream", "ThreadRole"]
+
+ThreadRole = Literal["training", "autograd", "other"]
+
+
+class HostThread(msgspec.Struct, kw_only=True):
+    """One thread of the CPU. Its time is divided: the next five from `operator_ns` on sum to `span_ns`."""
+
+    role: First[ThreadRole]
+    number: First[int]
+    """Of the threads with this role, by the start of the first event. Threads of several ranks that agree in both are
+    one row."""
+    process: First[str]
+    thread: First[str]
+    """As the trace has them; of several ranks, the first one's."""
+    name: First[str]
+    threads: Sum = 1
+    """How many ranks have it."""
+    span_ns: Sum
+    """From its first event to the end of its last; within the step, if one is chosen."""
+    operator_ns: Sum
+    """In operators, calls of the runtime in them left out."""
+    runtime_ns: Sum
+    """In calls of the device's runtime."""
+    python_ns: Sum
+    """In lines, frames or modules, and in nothing of the above."""
+    annotation_ns: Sum
+    """In annotations alone."""
+    rest_ns: Sum
+    """In nothing that is recorded."""
+    operators: Sum
+    """Operators that were started, nested ones too."""
+    runtime_calls: Sum
+    launches: Sum
+    """Kernels launched from it."""
+    device_ns: Sum
+    """Device work launched from it (`cpu_self`: its operators' own time)."""
+    wait_ns: Sum
+
+
+class Stream(msgspec.Struct, kw_only=True):
+    """One stream of a device. Work belongs to the step of its launch; `busy_ns` and what follows lie in the window."""
+
+    device: First[int]
+    stream: First[int]
+    device_ns: Sum
+    """Sum of durations of its work."""
+    kernel_ns: Sum
+    copy_ns: Sum
+    fill_ns: Sum
+    collective_ns: Sum
+    """The four sum to `device_ns`."""
+    kernels: Sum
+    copies: Sum
+    fills: Sum
+    collectives: Sum
+    busy_ns: Sum
+    """Union of its work."""
+    overlapped_ns: Sum
+    """The part of it during which another stream of the device works, too."""
+    idle_ns: Sum
+    """The rest of the window."""
+    host_wait_ns: Sum
+    """Gaps before work that was launched after the work before had ended; these three as HTA defines them."""
+    kernel_wait_ns: Sum
+    """Other gaps shorter than 30 µs."""
+    other_wait_ns: Sum
+
+
+def _shortest(group: Group[Any], field: str) -> list[int]:
+    """Call by call the least of the ranks; nothing unless all have as many calls."""
+    lists = group.values(field)
+    if not lists[0] or len({len(one) for one in lists}) > 1:
+        return []
+    return [min(times) for times in zip(*lists, strict=True)]
+
+
+class Collective(msgspec.Struct, kw_only=True):
+    """Collectives of one kind, process group, element type and size (to a power of two)."""
+
+    kind: First[str]
+    """As torch calls it: `all_reduce`, `all_gather`, …; "" where the trace does not tell."""
+    library: First[str]
+    """`nccl`, `gloo`, …"""
+    group: First[str]
+    """The process group's name; "" where the trace does not tell, and so the next two."""
+    group_description: First[str]
+    group_ranks: First[str]
+    """`0-3, 8`."""
+    group_size: First[int]
+    """0 where the trace does not tell."""
+    dtype: First[str]
+    size_class_bytes: First[int]
+    """The power of two at or below the size of a message; 0 where it is not known."""
+    on_device: First[bool]
+    """Kernels of a device; else spans of a thread of the CPU."""
+    calls: Sum
+    time_ns: Sum
+    bytes: Sum
+    """The sizes of the messages, as nccl-tests counts them: the larger of what goes in and comes out of one rank."""
+    bytes_known_ns: Sum
+    """Time of the collectives whose size is known."""
+    bus_bytes: Sum
+    """`bytes` times nccl-tests' factor of the kind and the size of the group; 0 where that is not known."""
+    bus_known_ns: Sum
+    exposed_ns: Sum
+    """The part of `time_ns` that no computation overlaps."""
+    shortest_ns: Annotated[list[int], merged_by(_shortest)] = []
+    """Call by call, the time on the rank that had it shortest; empty where calls cannot be matched over the ranks."""
+    min_ns: Smallest
+    max_ns: Largest
+    ranks: Sum = 1
+    """Ranks in this row."""
+
+    @property
+    def transfer_ns(self) -> int | None:
+        """The part of `time_ns` that it takes to move the data: every rank's call is as long as the shortest.
+
+        None where not all ranks of the group are in this row.
+        """
+        if not self.group_size or self.ranks != self.group_size or not (self.group_ranks or self.group_size == 1):
+            return None
+        return sum(self.shortest_ns) * self.ranks if self.shortest_ns else None
+
+    @property
+    def algorithm_bytes_per_s(self) -> int | None:
+        """Bytes of the messages a second, where sizes are known."""
+        return self.bytes * 10**9 // self.bytes_known_ns if self.bytes_known_ns else None
+
+    @property
+    def bus_bytes_per_s(self) -> int | None:
+        """What each link must have carried a second, where the group's size is known, too."""
+        return self.bus_bytes * 10**9 // self.bus_known_ns if self.bus_known_ns else None
+
+    @property
+    def wait_ns(self) -> int | None:
+        """The part in which a rank waits for the others; None where that cannot be told."""
+        transfer = self.transfer_ns
+        return None if transfer is None else self.time_ns - transfer
