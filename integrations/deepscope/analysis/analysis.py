@@ -49,6 +49,8 @@ class Analysis:
     phases: PhaseTimeline
     timeline: Timeline | None
     """What the training thread was on in the window; None without a device, which has idle time to explain."""
+    python_by_run: Int64
+    """`CpuTime.python_by_run`."""
     compiled: Int64
     """Lines (ascending) that call compiled functions."""
 
@@ -93,5 +95,6 @@ def analyse(attribution: Attribution, step: int | None = None) -> Analysis:
         modules=modules,
         phases=find_phases(trace, calls, operators, modules, training),
         timeline=line,
+        python_by_run=cpu.python_by_run,
         compiled=distinct_values(callers[callers >= 0]),
     )

@@ -15,6 +15,7 @@ from deepscope.analysis.tables.modules import module_table
 from deepscope.analysis.tables.operators import operator_table
 from deepscope.analysis.tables.parts import all_parts, part_table
 from deepscope.analysis.tables.phases import phase_table
+from deepscope.analysis.tables.step_times import step_times, steps_per_block
 from deepscope.analysis.tables.steps import step_table
 from deepscope.analysis.tables.totals import resolved, totals
 from deepscope.analysis.tables.trace_info import trace_info
@@ -46,6 +47,16 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
     all_of, all_places = all_parts(analysis)
     parts, places = part_table(all_of, all_places, attribution.paths, number)
     work = attribution.work
+    modules = module_table(analysis)
+    kernels = kernel_table(trace, work, analysis.operator, analysis.extent)
+    operators = operator_table(
+        trace,
+        attribution.operators,
+        work,
+        flops=analysis.flops,
+        extent=analysis.extent,
+        whys=why_of_operators(analysis, causes),
+    )
     return Profile(
         metric=work.metric,
         trace=trace_info(trace, attribution.scopes.source, has_device=work.metric == "device"),
@@ -54,17 +65,12 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
         no_line=no_line(analysis.columns),
         resolved=resolved(analysis),
         functions=function_table(analysis),
-        modules=module_table(analysis),
-        operators=operator_table(
-            trace,
-            attribution.operators,
-            work,
-            flops=analysis.flops,
-            extent=analysis.extent,
-            whys=why_of_operators(analysis, causes),
-        ),
-        kernels=kernel_table(trace, work, analysis.operator, analysis.extent),
+        modules=modules,
+        operators=operators,
+        kernels=kernels,
         steps=step_table(analysis),
+        step_times=step_times(analysis, position, operators, kernels, modules),
+        steps_per_block=steps_per_block(analysis),
         phases=phase_table(analysis),
         memory=memory_table(analysis),
         call_tree=tree,

@@ -10,6 +10,7 @@ from deepscope.records.merging import RankSpread
 from deepscope.records.numbers import Numbers
 from deepscope.records.places import CallNode, Function, Library, Line, Module, Partner, Top
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
+from deepscope.records.step_times import StepTimes
 from deepscope.records.tables import Kernel, KernelKind, Operator, Phase, Step
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
 from deepscope.records.why import Peaks, Rate, Verdict, Why
@@ -50,6 +51,7 @@ __all__ = [
     "Severity",
     "SourceFile",
     "Step",
+    "StepTimes",
     "Top",
     "Totals",
     "TraceInfo",

@@ -17,13 +17,14 @@ from deepscope.records.memory import Memory
 from deepscope.records.merging import First, Group, Largest, Sum, largest_first, left_out, merged_by, record, table
 from deepscope.records.numbers import Numbers
 from deepscope.records.places import CallNode, Function, Line, Module
+from deepscope.records.step_times import StepTimes
 from deepscope.records.tables import Kernel, Operator, Phase, Step
 from deepscope.records.trace_info import SourceFile, TraceInfo
 from deepscope.records.why import Peaks
 
 __all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals"]
 
-PROFILE_FORMAT = 10
+PROFILE_FORMAT = 11
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -104,6 +105,10 @@ class Profile(msgspec.Struct, kw_only=True):
     operators: Annotated[list[Operator], merged_by(table("name", order=largest_first("self_device_ns")))] = []
     kernels: Annotated[list[Kernel], merged_by(table("name", "kind", order=largest_first("device_ns")))] = []
     steps: Annotated[list[Step], merged_by(table("number", order=attrgetter("number")))] = []
+    step_times: Annotated[list[StepTimes], merged_by(left_out)] = []
+    """Of the largest rows of lines, operators, kernels and modules: their time by block of steps."""
+    steps_per_block: Largest = 1
+    """A power of two: blocks are longer where there are many steps."""
     phases: Annotated[list[Phase], merged_by(table("name"))] = []
     memory: Annotated[Memory, merged_by(record)] = msgspec.field(default_factory=Memory)
     call_tree: Annotated[list[CallNode], merged_by(left_out)] = []

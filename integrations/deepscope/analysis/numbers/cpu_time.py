@@ -31,6 +31,8 @@ class CpuTime:
     columns: Columns
     """Entries and what they cost; self time outside operators and runtime calls, and the part of it that was waiting.
     Frames have entries alone, `Call stack` texts nothing."""
+    python_by_run: Int64
+    """`python_ns` of each of `LineRuns.nodes`; empty for `Call stack` texts."""
 
 
 def cpu_time(
@@ -55,11 +57,12 @@ def cpu_time(
         path = np.where(calls.backward, 0, owners.path)[operators.nodes]
         np.add.at(self_by_path, path[counted], operators.self_ns[counted])
         nothing = np.zeros(len(scopes.locations) + 1, np.int64)
-        return CpuTime(self_by_path, _columns(nothing, nothing, nothing, nothing, nothing))
-    own, columns = _of_runs(trace, runs, scopes, calls.parent, extent)
+        columns = _columns(nothing, nothing, nothing, nothing, nothing)
+        return CpuTime(self_by_path, columns, np.zeros(0, np.int64))
+    own, python, columns = _of_runs(trace, runs, scopes, calls.parent, extent)
     np.add.at(self_by_path, runs.path, own)
     self_by_path[0] = _without_line_ns(trace.events, operators, owners.open_scope, extent)
-    return CpuTime(self_by_path, columns)
+    return CpuTime(self_by_path, columns, python)
 
 
 def _columns(calls: Int64, recording: Int64, python: Int64, loader_wait: Int64, blocked: Int64) -> Columns:
@@ -73,8 +76,10 @@ def _columns(calls: Int64, recording: Int64, python: Int64, loader_wait: Int64, 
     }
 
 
-def _of_runs(trace: Trace, runs: LineRuns, scopes: Scopes, parent: Int64, extent: Extent) -> tuple[Int64, Columns]:
-    """The self time of each run, and the columns of the lines."""
+def _of_runs(
+    trace: Trace, runs: LineRuns, scopes: Scopes, parent: Int64, extent: Extent
+) -> tuple[Int64, Int64, Columns]:
+    """The self time of each run, the part of it outside operators and runtime calls, and the columns of the lines."""
     events = trace.events
     start = events.start_ns[runs.nodes]
     within = self_values(_nested_ns(start, events.end_ns[runs.nodes], runs.caller, extent), runs.caller)
@@ -94,7 +99,7 @@ def _of_runs(trace: Trace, runs: LineRuns, scopes: Scopes, parent: Int64, extent
     in_calls = np.maximum(within - outside, 0)
     loader_wait, blocked = waiting_ns(trace, runs.nodes, python, in_calls, extent)
     values = (entered.astype(np.int64), recording, python, loader_wait, blocked)
-    return own, _columns(*(by_line(runs.location, len(scopes.locations), of) for of in values))
+    return own, python, _columns(*(by_line(runs.location, len(scopes.locations), of) for of in values))
 
 
 def _outside_calls_ns(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from deepscope.records import Function, Line
+from deepscope.remap import LineMap
+from deepscope.remap.diff import match_indented
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.files.path_map import PathMap
 from deepscope_lsp.engine.profile.profile_index import FileIndex, ProfileIndex
-from deepscope_lsp.remap import LineMap
-from deepscope_lsp.remap.diff import match_indented
 
 __all__ = ["Baseline"]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from deepscope.analysis.verdict import Reason
 from deepscope.records import Finding, Function, Line, Numbers, Profile, Top
+from deepscope.report import markdown
 from deepscope.report.event_names import readable
 from deepscope.report.memory import peak_kinds
 from deepscope.report.places import short_path
@@ -16,7 +17,7 @@ from deepscope_lsp.engine.files.mark import Mark
 from deepscope_lsp.engine.places import Locate
 from deepscope_lsp.engine.profile.profile_index import Call, ProfileIndex
 from deepscope_lsp.engine.profile.scales import Scales
-from deepscope_lsp.engine.wording import markdown, quantities
+from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.findings import evidence_words
 from deepscope_lsp.engine.wording.fused import fused_words
 from deepscope_lsp.engine.wording.hover_table import numbers_table

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from deepscope.records import Function, Line, Numbers, Totals
+from deepscope.report import markdown
 from deepscope.report.wording import rate_text
 from deepscope_lsp.engine.profile.scales import Scales
-from deepscope_lsp.engine.wording import markdown, quantities
+from deepscope_lsp.engine.wording import quantities
 
 __all__ = ["numbers_table"]
 
