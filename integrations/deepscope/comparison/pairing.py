@@ -11,7 +11,7 @@ from deepscope.remap.likeness import shared_ratio
 from deepscope.remap.text_lines import is_meaningful
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["pair_lines", "relative_path"]
+__all__ = ["pair_files", "pair_lines", "relative_path"]
 
 ALIKE_RATIO = 0.3
 """So many of a file's telling lines make one of the same name the same file."""
@@ -33,7 +33,7 @@ def pair_lines(old: Profile, new: Profile) -> Pairs:
     left: list[int] = []
     right = set(range(len(new.lines)))
     by_file = _by_file(old), _by_file(new)
-    files = _pair_files(old, new)
+    files = pair_files(old, new)
     for file, lines in by_file[0].items():
         there = by_file[1].get(files.get(file, ""), [])
         texts = _text(old, file), _text(new, files.get(file, ""))
@@ -67,7 +67,7 @@ def _text(profile: Profile, file: str) -> list[str]:
     return source_lines(recorded.text) if recorded is not None and recorded.text else []
 
 
-def _pair_files(old: Profile, new: Profile) -> dict[str, str]:
+def pair_files(old: Profile, new: Profile) -> dict[str, str]:
     """Old file → new file: of the same place in the project, of the same content, of the same name, renamed."""
     left = dict.fromkeys(line.file for line in old.lines)
     right = dict.fromkeys(line.file for line in new.lines)
