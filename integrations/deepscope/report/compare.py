@@ -85,7 +85,7 @@ def comparison_text(
     if not shown:
         lines[-1] = nothing
     foot = list(_foot(changed, shown))
-    foot += [("failed", reason) for reason in (verdict.reasons if verdict else ())]
+    foot += [("failed", printable(reason)) for reason in (verdict.reasons if verdict else ())]
     if foot:
         lines += ["", *entries_text(foot, width, styles)]
     return "\n".join(lines) + "\n"
@@ -153,6 +153,9 @@ def _head(comparison: Comparison) -> Iterator[tuple[str, str]]:
                     yield title, text
     yield "step", step_words(comparison)
     yield "noise", noise_words(comparison)
+    sides = [all(profile.totals.steps for profile in side) for side in (comparison.before, comparison.after)]
+    if sides[0] != sides[1]:
+        yield "steps", f"none {'after' if sides[0] else 'before'}: its whole time stands beside that of a step"
 
 
 def _foot(changed: Sequence[Difference], shown: Sequence[Difference]) -> Iterator[tuple[str, str]]:

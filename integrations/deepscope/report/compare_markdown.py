@@ -23,10 +23,13 @@ def comparison_markdown(comparison: Comparison, *, limit: int = 20, verdict: Ver
     rest = [row for row in changed if row.within_noise]
     shown = beyond[:limit] if limit else beyond
     parts = [f"### DeepScope: {step_words(comparison)}"]
-    if verdict is not None:
-        parts.append("\n".join(f"- **failed**: {markdown.plain(reason, 400)}" for reason in verdict.reasons)
-                     or f"Nothing is slower by more than {verdict.percent:g} % beyond noise.")  # fmt: skip
-    parts.append(_table(shown, comparison) if shown else f"No {comparison.by} differs by more than noise.")
+    if verdict is not None and comparison.has_intervals:
+        failed = [f"- **failed**: {markdown.plain(reason, 400)}" for reason in verdict.reasons]
+        parts.append("\n".join(failed) or f"Nothing is slower by more than {verdict.percent:g} % beyond noise.")
+    if shown:
+        parts.append(_table(shown, comparison))
+    elif comparison.has_intervals:
+        parts.append(f"No {comparison.by} differs by more than noise.")
     if len(beyond) > len(shown):
         parts.append(f"{len(beyond) - len(shown):,} more beyond noise (`-n 0` shows all).")
     if rest:

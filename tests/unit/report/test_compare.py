@@ -113,6 +113,21 @@ def test_hostile_names_reach_no_terminal_and_no_browser(by) -> None:
     assert "<script" not in re.sub(r"`[^`]*`", "", markdown)
 
 
+def test_a_hostile_place_is_harmless_as_a_reason(tmp_path: Path) -> None:
+    file = "/job/\x1b[31m\u202e`<img src=x>.py"
+    runs = [
+        profile_of_run(tmp_path, {line: [ns, ns + 1, ns] for line in range(1, 7)}, text=TEXT, file=file)
+        for ns in (10_000, 90_000)
+    ]
+    comparison = compare(*([run] for run in runs))
+    verdict = judge(comparison, 5)
+    assert any("\x1b" in reason for reason in verdict.reasons)
+    for words in (comparison_text(comparison, verdict=verdict), comparison_markdown(comparison, verdict=verdict)):
+        assert "\x1b" not in words
+        assert "\u202e" not in words
+    assert "<img" not in comparison_markdown(comparison, verdict=verdict).replace("\\<img", "").replace("`<img", "")
+
+
 def test_markdown_is_a_table_whose_code_is_code(changed) -> None:
     text = comparison_markdown(changed)
     assert text.startswith("### DeepScope: ")
