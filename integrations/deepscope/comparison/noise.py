@@ -24,7 +24,9 @@ __all__ = ["CONFIDENCE", "Interval", "Pair", "intervals", "run_variance"]
 CONFIDENCE = 0.95
 """That all rows without a change have 0 in their intervals."""
 MOST_RUN_NOISE = 0.15
-"""Where no side has repeats: the largest deviation between runs, as a share of a time, that rows can make believed."""
+"""Where no side has repeats: the deviation between runs, as a share of a time, that rows can make believed anywhere."""
+MOST_OF_STEPS = 0.5
+"""The same as a share of the deviation of a row's steps: where these differ much, on a busy machine, so do runs."""
 FEWEST_ROWS = 5
 """Fewer rows do not tell what most of them do."""
 TELLING_SHARE = 0.001
@@ -106,7 +108,7 @@ def run_variance(pairs: Sequence[Pair]) -> float | None:
 
     With repeats it is the median of what the rows' variances between runs exceed those that their steps explain.
     Without, what differs between the two runs is a change of code or noise; what most rows do is taken for noise, up to
-    `MOST_RUN_NOISE`. None where there are too few rows to tell.
+    `MOST_RUN_NOISE` or `MOST_OF_STEPS`. None where there are too few rows to tell.
     """
     whole = sum(pair.size_ns for pair in pairs)
     telling = [pair for pair in pairs if pair.has_spread and pair.size_ns >= TELLING_SHARE * whole]
@@ -117,7 +119,8 @@ def run_variance(pairs: Sequence[Pair]) -> float | None:
         return max(0.0, median(_between(pair)[0] - _steps_share(pair) for pair in telling))
     # 0.6745: the median of the absolute value of a standard normal variable.
     spread = median(abs(math.log(pair.after_ns / pair.before_ns)) for pair in telling) / 0.6745
-    return min(max(0.0, (spread**2 - 2 * median(map(_steps_share, telling))) / 2), MOST_RUN_NOISE**2)
+    most = max(MOST_RUN_NOISE, MOST_OF_STEPS * median(map(_deviation_of_steps, telling)))
+    return min(max(0.0, (spread**2 - 2 * median(map(_steps_share, telling))) / 2), most**2)
 
 
 def _variance(pair: Pair, between_runs: float) -> tuple[float, float]:
@@ -147,6 +150,12 @@ def _steps_share(pair: Pair) -> float:
         _of_steps(sample)[0] / mean**2 for side in (pair.before, pair.after) if (mean := _mean(side)) for sample in side
     ]
     return sum(shares) / len(shares) if shares else 0.0
+
+
+def _deviation_of_steps(pair: Pair) -> float:
+    """The standard deviation of the steps of a run as a share of their mean; of both sides the mean."""
+    shares = [float(sample.values.std(ddof=1)) / sample.mean_ns for sample in (*pair.before, *pair.after)]
+    return sum(shares) / len(shares)
 
 
 def _between(pair: Pair) -> tuple[float, int]:
