@@ -141,7 +141,7 @@ def _variance(pair: Pair, between_runs: float) -> tuple[float, float]:
 def _of_steps(sample: Sample) -> tuple[float, int]:
     """The variance of a run's mean by its steps, and its degrees of freedom."""
     degrees = len(sample.values) - 1
-    return (float(sample.values.var(ddof=1)) / (degrees + 1), degrees) if degrees else (0.0, 0)
+    return sample.variance / (degrees + 1), degrees
 
 
 def _steps_share(pair: Pair) -> float:
@@ -154,7 +154,7 @@ def _steps_share(pair: Pair) -> float:
 
 def _deviation_of_steps(pair: Pair) -> float:
     """The standard deviation of the steps of a run as a share of their mean; of both sides the mean."""
-    shares = [float(sample.values.std(ddof=1)) / sample.mean_ns for sample in (*pair.before, *pair.after)]
+    shares = [math.sqrt(sample.variance) / sample.mean_ns for sample in (*pair.before, *pair.after)]
     return sum(shares) / len(shares)
 
 

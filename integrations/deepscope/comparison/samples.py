@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
-
-import numpy as np
-import numpy.typing as npt
 
 from deepscope.records import Kernel, Line, Module, Numbers, Operator, Profile, Step
 from deepscope.records.step_times import StepTable, StepTimes, steps_of_blocks
@@ -27,8 +25,6 @@ Number = Literal["cost", "self"]
 """What of a line is compared: what it costs the run, or its device time alone."""
 NUMBERS: tuple[Number, ...] = get_args(Number)
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -36,8 +32,17 @@ class Sample:
 
     mean_ns: float
     """Over the steps; without steps the time in the whole trace."""
-    values: Floats
-    """Of each block of steps, shape (b,); a single value where nothing is known of its spread."""
+    values: tuple[float, ...]
+    """Of each block of steps; a single value where nothing is known of its spread."""
+
+    @property
+    def variance(self) -> float:
+        """Of the values, by one degree of freedom less than there are; 0 for a single value."""
+        count = len(self.values)
+        if count < 2:
+            return 0.0
+        mean = math.fsum(self.values) / count
+        return math.fsum((value - mean) ** 2 for value in self.values) / (count - 1)
 
 
 def samples_of_rows(profile: Profile, table: StepTable, number: Number) -> dict[int, Sample]:
@@ -87,8 +92,8 @@ def added(samples: Sequence[Sample]) -> Sample:
     shortest = min(len(sample.values) for sample in samples)
     mean = sum(sample.mean_ns for sample in samples)
     if any(len(sample.values) != shortest for sample in samples):
-        return Sample(mean, np.array([mean]))
-    return Sample(mean, np.sum([sample.values for sample in samples], axis=0))
+        return Sample(mean, (mean,))
+    return Sample(mean, tuple(map(sum, zip(*(sample.values for sample in samples), strict=True))))
 
 
 class _Blocks:
@@ -99,7 +104,7 @@ class _Blocks:
         self._per_block = profile.steps_per_block
         self._steps: Sequence[Step] = profile.steps
         self._blocks = list(counts)
-        self._counts = np.array([counts[block] for block in self._blocks], np.float64)
+        self._counts = [counts[block] for block in self._blocks]
         self._ranks = max(1, profile.totals.ranks)
         self._all_steps = max(1, profile.totals.steps)
 
@@ -107,8 +112,9 @@ class _Blocks:
         """Of times by block."""
         if not self._blocks:
             return self.whole(sum(times.values()))
-        sums = np.array([times.get(block, 0) for block in self._blocks], np.float64) / self._ranks
-        return Sample(float(sums.sum() / self._counts.sum()), sums / self._counts)
+        sums = [times.get(block, 0) / self._ranks for block in self._blocks]
+        values = tuple(value / count for value, count in zip(sums, self._counts, strict=True))
+        return Sample(math.fsum(sums) / sum(self._counts), values)
 
     def of_steps(self, times: Mapping[int, int]) -> Sample:
         """Of times by the identity of the step."""
@@ -121,7 +127,7 @@ class _Blocks:
     def whole(self, duration_ns: int) -> Sample:
         """Of a time of which nothing but its sum is known."""
         mean = duration_ns / self._all_steps / self._ranks
-        return Sample(mean, np.array([mean]))
+        return Sample(mean, (mean,))
 
 
 def _times(one: StepTimes, number: Number) -> dict[int, int]:

@@ -29,7 +29,7 @@ def two_sided_quantile(alpha: float, degrees: float) -> float:
 @lru_cache(maxsize=4096)
 def _quantile(alpha: float, degrees: int) -> float:
     low, high = 0.0, math.pi / 2
-    for _ in range(80):
+    for _ in range(54):  # as many bits as a float has
         middle = (low + high) / 2
         if _within(middle, degrees) < 1 - alpha:
             low = middle

@@ -12,7 +12,7 @@ ROUNDS = 1500
 
 
 def sample(values: np.ndarray) -> Sample:
-    return Sample(float(values.mean()), values)
+    return Sample(float(values.mean()), tuple(values.tolist()))
 
 
 def drawn(
