@@ -111,7 +111,7 @@ class HotLine(Place, frozen=True, kw_only=True):
     baseline_words: str
     """The same with the change since; "" without a baseline."""
     change_words: str
-    """Since the baseline: `+3.10 ms`, `new`; "" where the change is too small to mention."""
+    """Since the baseline: `+3.10 ms`, `new`; "" where the change is too small to mention, or may be noise."""
     whole_words: str
     """The numbers over the whole trace."""
     exact: bool
@@ -411,7 +411,7 @@ class Comparison(Answer, frozen=True, kw_only=True):
     is_chosen: bool
     """By hand; else it is the run before."""
     steps_differ: bool | None
-    """Whether all steps of one run were longer than all of the other; null where a run has fewer than two."""
+    """Whether the time of a step differs by more than noise; null where a run of fewer than two steps tells of none."""
 
 
 class Status(Answer, frozen=True, kw_only=True):

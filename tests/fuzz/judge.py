@@ -11,11 +11,14 @@ from types import FrameType
 
 import msgspec
 
+from deepscope.comparison import TABLES as COMPARED
+from deepscope.comparison import compare
 from deepscope.errors import DeepScopeError
 from deepscope.records import Numbers, Profile
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.below import below
-from deepscope.report.compare import comparison_text
+from deepscope.report.compare import comparison_json, comparison_text
+from deepscope.report.compare_markdown import comparison_markdown
 from deepscope.report.csv_report import csv_report
 from deepscope.report.folded import folded_report
 from deepscope.report.json_report import json_report
@@ -108,6 +111,13 @@ def judge_profile(profile: Profile) -> None:
         own = profile.lines[number] if number >= 0 else profile.no_line
         tree = below(profile, number)
         assert (tree.total_device_ns, tree.backward_device_ns) == (own.self_device_ns, own.backward_device_ns), own
+    for times in profile.step_times:
+        own = profile.no_line if times.row < 0 else getattr(profile, times.table)[times.row]
+        whole = own.device_ns if times.table == "kernels" else own.self_device_ns
+        assert 0 <= sum(times.device_ns.values()) <= whole, times
+        if times.table == "lines":
+            beside_ns = own.idle_ns if profile.metric == "device" else own.python_ns
+            assert 0 <= sum(times.beside_ns.values()) <= beside_ns, times
     encoded = msgspec.json.encode(profile)
     assert msgspec.json.decode(encoded, type=Profile) == profile
     _check_signs(msgspec.to_builtins(profile), "profile")
@@ -118,7 +128,7 @@ def _check_signs(value: object, where: str) -> None:
         for key, one in value.items():
             if key not in _SIGNED and key != "recording" and not where.endswith("evidence"):
                 _check_signs(one, f"{where}.{key}")
-    elif isinstance(value, list) and not where.endswith(("call_tree", "parts", ".curve")):
+    elif isinstance(value, list) and not where.endswith(("call_tree", "parts", ".curve", "step_times")):
         for number, one in enumerate(value):
             _check_signs(one, f"{where}[{number}]")
     elif isinstance(value, (int, float)):
@@ -132,7 +142,11 @@ def _make_everything(profile: Profile) -> None:
         csv_report(profile, by=by).encode("utf-8")
     speedscope_report(profile).encode("utf-8")
     folded_report(profile).encode("utf-8")
-    comparison_text(profile, profile).encode("utf-8")
+    for one in COMPARED:
+        found = compare([profile], [profile], by=one)
+        assert all(row.within_noise and not row.change_ns for row in found.rows)
+        for words in (comparison_text(found), comparison_json(found), comparison_markdown(found)):
+            words.encode("utf-8")
     again = msgspec.json.decode(msgspec.json.encode(profile), type=Profile)
     judge_profile(merge_profiles([profile, again]))
     index = ProfileIndex(profile)

@@ -15,10 +15,10 @@ describe("the status item", () => {
 
   it("says whether a change has helped, and when it may be chance", () => {
     const comparison = { isChosen: false, stepsDiffer: false };
-    const words = { stepTimeWords: "step 2.95 → 2.79 s", chanceWords: "within what steps of one run differ" };
+    const words = { stepTimeWords: "step 2.95 → 2.79 s", chanceWords: "within noise" };
     const shown = statusWords("ready", status({ baseline: shownTrace(), comparison, ...words }), { edited: false }, now);
     expect(shown.text).toBe("$(flame) DeepScope 2.95 → 2.79 s $(diff)");
-    expect(shown.tooltip[1]).toBe("step 2.95 → 2.79 s, within what steps of one run differ");
+    expect(shown.tooltip[1]).toBe("step 2.95 → 2.79 s, within noise");
     expect(shown.tooltip).toContain("compared with the run before, /w/runs/a");
   });
 

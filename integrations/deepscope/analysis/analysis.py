@@ -59,6 +59,8 @@ class Analysis:
     """The part of the lines' cost that is the framework's own."""
     timeline: Timeline | None
     """What the training thread was on in the window; None without a device, which has idle time to explain."""
+    python_by_run: Int64
+    """`CpuTime.python_by_run`."""
     compiled: Int64
     """Lines (ascending) that call compiled functions."""
 
@@ -124,5 +126,6 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
         idle_causes=idle_causes,
         framework=framework,
         timeline=line,
+        python_by_run=cpu.python_by_run,
         compiled=distinct_values(callers[callers >= 0]),
     )

@@ -20,6 +20,7 @@ from deepscope.analysis.tables.operators import calls_of_operators, detailed_ope
 from deepscope.analysis.tables.overview import overview_table
 from deepscope.analysis.tables.parts import all_parts, part_table
 from deepscope.analysis.tables.phases import phase_table
+from deepscope.analysis.tables.step_times import step_times, steps_per_block
 from deepscope.analysis.tables.steps import step_table
 from deepscope.analysis.tables.streams import stream_table
 from deepscope.analysis.tables.threads import thread_table
@@ -58,6 +59,9 @@ def build_profile(
     all_of, all_places = all_parts(analysis)
     parts, places = part_table(all_of, all_places, attribution.paths, number)
     work = attribution.work
+    modules = module_table(analysis)
+    kernels = kernel_table(analysis, causes)
+    operators = operator_table(analysis, calls, causes)
     return Profile(
         metric=work.metric,
         trace=trace_info(trace, attribution.scopes.source, has_device=work.metric == "device"),
@@ -67,11 +71,13 @@ def build_profile(
         resolved=resolved(analysis),
         functions=function_table(analysis),
         framework=framework_table(analysis),
-        modules=module_table(analysis),
-        operators=operator_table(analysis, calls, causes),
+        modules=modules,
+        operators=operators,
         operators_in_detail=detailed_operator_table(analysis, calls, causes, details) if details else [],
-        kernels=kernel_table(analysis, causes),
+        kernels=kernels,
         steps=step_table(whole),
+        step_times=[] if view.is_filtered else step_times(analysis, position, operators, kernels, modules),
+        steps_per_block=steps_per_block(whole),
         phases=phase_table(whole),
         overview=overview_table(whole),
         threads=thread_table(whole),

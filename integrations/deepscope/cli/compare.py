@@ -1,46 +1,115 @@
-"""`deepscope compare`: which lines became slower or faster."""
+"""`deepscope compare`: what became slower or faster, and what is noise."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from deepscope.cli.options import load, output_option, reading_options
+from deepscope.cli.options import load, load_all, output_option, reading_options
 from deepscope.cli.output import emit
-from deepscope.errors import IncomparableError
+from deepscope.comparison import NUMBERS, TABLES
+from deepscope.store.repeats import REPEATS
 
-__all__ = ["compare"]
+__all__ = ["SLOWER", "compare"]
 
 PIPED_WIDTH = 120
+SLOWER = 3
+"""The exit code where `--fail-over` fails: apart from 1 (an error) and 2 (a wrong use)."""
+
+
+class Percent(click.ParamType[float]):
+    """`5%` or `5`."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number of percent."""
+        try:
+            number = float(str(value).strip().removesuffix("%").rstrip())
+        except ValueError:
+            number = -1.0
+        if not 0 <= number < float("inf"):
+            self.fail(f"{value!r} is no percentage such as 5%", param, ctx)
+        return number
 
 
 @click.command()
-@click.argument("old")
-@click.argument("new")
-@click.option("-n", "limit", type=click.IntRange(0), default=20, show_default=True, help="Lines to show, 0 for all.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.argument("before")
+@click.argument("after")
+@click.option("--before", "more_before", multiple=True, metavar="PATH", help="One more run of BEFORE; may come again.")
+@click.option("--after", "more_after", multiple=True, metavar="PATH", help="One more run of AFTER; may come again.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(1),
+    default=REPEATS,
+    show_default=True,
+    help="Of a folder's newest runs look at so many, and count those of the same code as repeats; 1 takes the newest.",
+)
+@click.option("--by", type=click.Choice(TABLES), default="line", show_default=True, help="What the rows are.")
+@click.option(
+    "--number",
+    type=click.Choice(NUMBERS),
+    default="cost",
+    show_default=True,
+    help="Of lines: what they cost the run (idle time, or Python's, included), or their own device time.",
+)
+@click.option("-n", "limit", type=click.IntRange(0), help="Rows to show, 0 for all.  [default: 20; json: all]")
+@click.option("--fail-over", type=Percent(), metavar="PERCENT", help="Exit with 3 if more than so much slower.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @reading_options
 @output_option
-def compare(*, old: str, new: str, limit: int, form: str, output: str | None, **reading: Any) -> None:
-    """Show which lines became slower or faster from OLD to NEW, in device time per step.
+def compare(
+    *,
+    before: str,
+    after: str,
+    more_before: Sequence[str],
+    more_after: Sequence[str],
+    repeats: int,
+    by: Any,
+    number: Any,
+    limit: int | None,
+    fail_over: float | None,
+    form: str,
+    output: str | None,
+    **reading: Any,
+) -> int:
+    """Show what became slower or faster from BEFORE to AFTER, in time a step, and what is within noise.
 
-    OLD and NEW are traces, folders or URLs. Lines are matched by file, function and text, so that an edit above them
-    does no harm.
+    BEFORE and AFTER are traces, folders or URLs. A folder's newest run counts, with those of its other runs that ran
+    the same code: from repeats the noise between runs is known. Lines are carried over edits by the texts that ran.
+
+    The exit code is 0; with --fail-over it is 3 if the step, or a line, is slower by more than PERCENT and by more than
+    noise.
     """
-    from deepscope.report.compare import comparison_object, comparison_text
+    from deepscope.comparison import compare as compared
+    from deepscope.comparison.fail_over import judge
+
+    sides = []
+    for path, more in ((before, more_before), (after, more_after)):
+        sides.append([*load_all(path, repeats=repeats, **reading), *(load(one, **reading) for one in more)])
+    comparison = compared(*sides, by=by, number=number)
+    verdict = None if fail_over is None else judge(comparison, fail_over)
+    emit(_rendered(comparison, form, limit=limit, verdict=verdict, output=output), output)
+    if verdict is not None and not comparison.has_intervals:
+        click.echo("deepscope: --fail-over cannot judge: nothing tells of noise (see `noise`)", err=True)
+    return SLOWER if verdict is not None and verdict.reasons else 0
+
+
+def _rendered(comparison: Any, form: str, *, limit: int | None, verdict: Any, output: str | None) -> str:
+    from deepscope.report.compare import comparison_json, comparison_text
     from deepscope.report.style import wants_color
 
-    before, after = load(old, **reading), load(new, **reading)
-    if before.metric != after.metric:
-        cpu = old if before.metric == "cpu_self" else new
-        raise IncomparableError(f"{cpu}: has no device work while the other trace has; their times cannot be compared")
     if form == "json":
-        emit(json.dumps(comparison_object(before, after, limit=limit), indent=1) + "\n", output)
-        return
+        return comparison_json(comparison, limit=limit or 0, verdict=verdict)
+    shown = 20 if limit is None else limit
+    if form == "markdown":
+        from deepscope.report.compare_markdown import comparison_markdown
+
+        return comparison_markdown(comparison, limit=shown, verdict=verdict)
     width = shutil.get_terminal_size((PIPED_WIDTH, 0)).columns
     color = output is None and wants_color(sys.stdout)
-    emit(comparison_text(before, after, limit=limit, width=width, color=color), output)
+    return comparison_text(comparison, limit=shown, width=width, color=color, verdict=verdict)

@@ -8,14 +8,17 @@ from typing import Any, TypeVar
 
 import click
 
+from deepscope.analysis.peaks import given_peaks
 from deepscope.cli.progress import Bar
 from deepscope.processes import ONE_THREAD
 from deepscope.records import PHASES, Detail
 from deepscope.report.filters import Filters, duration_ns
 from deepscope.store import Profile, load_profile
-from deepscope.store.runs import newest_folder
+from deepscope.store.load import load_selection
+from deepscope.store.repeats import load_repeats
+from deepscope.store.runs import Selection, newest_folder
 
-__all__ = ["FOLDERS", "filter_options", "filters_of", "load", "output_option", "reading_options"]
+__all__ = ["FOLDERS", "filter_options", "filters_of", "load", "load_all", "output_option", "reading_options"]
 
 FOLDERS = ("deepscope_logs", "lightning_logs", "runs")
 """Where a run is looked for when no path is given."""
@@ -101,3 +104,18 @@ def load(
             cache=not no_cache,
             progress=progress,
         )
+
+
+def load_all(
+    path: str, *, repeats: int, rank: int | None, stage: str | None, no_cache: bool, **options: Any
+) -> list[Profile]:
+    """The newest run at a path with its repeats there, each with a bar on the terminal."""
+    for name, value in ONE_THREAD.items():
+        os.environ.setdefault(name, value)
+    given_peaks(options["peaks"])
+
+    def loaded(selection: Selection) -> Profile:
+        with Bar() as progress:
+            return load_selection(selection, rank=rank, stage=stage, cache=not no_cache, progress=progress, **options)
+
+    return load_repeats(path, loaded, rank=rank, stage=stage, limit=repeats)

@@ -13,6 +13,7 @@ from deepscope.records.overview import OverviewRow
 from deepscope.records.places import CallNode, Function, Library, Line, Module, Partner, Top
 from deepscope.records.places_of_work import Collective, HostThread, Stream, ThreadRole
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
+from deepscope.records.step_times import StepTimes
 from deepscope.records.tables import Kernel, KernelKind, Operator, OperatorInDetail, Phase, Step
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
 from deepscope.records.view import DETAILS, PHASES, WHOLE, Detail, PartOf, View
@@ -64,6 +65,7 @@ __all__ = [
     "Severity",
     "SourceFile",
     "Step",
+    "StepTimes",
     "Stream",
     "ThreadRole",
     "Top",

@@ -20,6 +20,7 @@ from deepscope.records.numbers import Numbers
 from deepscope.records.overview import OverviewRow, Section
 from deepscope.records.places import CallNode, Function, Line, Module
 from deepscope.records.places_of_work import Collective, HostThread, Stream, ThreadRole
+from deepscope.records.step_times import StepTimes
 from deepscope.records.tables import Kernel, Operator, OperatorInDetail, Phase, Step
 from deepscope.records.trace_info import SourceFile, TraceInfo
 from deepscope.records.view import Detail, PartOf
@@ -27,7 +28,7 @@ from deepscope.records.why import Peaks
 
 __all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals"]
 
-PROFILE_FORMAT = 12
+PROFILE_FORMAT = 13
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -141,6 +142,10 @@ class Profile(msgspec.Struct, kw_only=True):
     details: First[tuple[Detail, ...]] = ()
     kernels: Annotated[list[Kernel], merged_by(table("name", "kind", order=largest_first("device_ns")))] = []
     steps: Annotated[list[Step], merged_by(table("number", order=attrgetter("number")))] = []
+    step_times: Annotated[list[StepTimes], merged_by(left_out)] = []
+    """Of the largest rows of lines, operators, kernels and modules: their time by block of steps."""
+    steps_per_block: Largest = 1
+    """A power of two: blocks are longer where there are many steps."""
     phases: Annotated[list[Phase], merged_by(table("name"))] = []
     overview: Annotated[list[OverviewRow], merged_by(table("section", "device", "name", order=_by_section))] = []
     threads: Annotated[list[HostThread], merged_by(table("role", "number", order=_by_role))] = []

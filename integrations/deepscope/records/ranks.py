@@ -10,6 +10,7 @@ from deepscope.records.below import Part, Place
 from deepscope.records.merging import Group, merge
 from deepscope.records.places import CallNode, Line
 from deepscope.records.profile import LINE_KEY, Profile
+from deepscope.records.step_times import merged_step_times
 
 __all__ = ["merge_profiles"]
 
@@ -38,6 +39,7 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
     merged.totals.steps = len(merged.steps) or merged.totals.steps
     merged.call_tree, moved = _one_tree(profiles, merged.lines)
     merged.parts, merged.places = _parts(profiles, moved)
+    merged.step_times = merged_step_times(profiles, merged)
     return merged
 
 

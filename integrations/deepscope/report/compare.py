@@ -1,170 +1,265 @@
-"""Two profiles side by side: lines matched by what they say, with their time per step in each."""
+"""A comparison of runs as text and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from deepscope.records import Line, Profile
+from deepscope.comparison import Comparison, Difference, compare
+from deepscope.comparison.fail_over import Verdict
+from deepscope.comparison.noise import CONFIDENCE
+from deepscope.records import Profile
+from deepscope.report.event_names import readable
 from deepscope.report.header import header
-from deepscope.report.layout import Column, cut_end, cut_start, render
-from deepscope.report.places import Sources, short_path
+from deepscope.report.layout import Column, Style, cut_end, cut_start, render
+from deepscope.report.places import short_path
 from deepscope.report.style import Styles
-from deepscope.report.text import entries_text
-from deepscope.report.wording import printable, time_text
+from deepscope.report.text import MIN_WIDTH, entries_text
+from deepscope.report.wording import printable, share_text, time_text
 
-__all__ = ["Delta", "compare_profiles", "comparison_object", "comparison_text"]
+__all__ = [
+    "comparison_json",
+    "comparison_object",
+    "comparison_text",
+    "interval_words",
+    "noise_words",
+    "row_name",
+    "signed",
+    "step_words",
+    "verdict_word",
+]
 
-
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """One line in two profiles; times are device time per step and rank, None in the profile that lacks it."""
-
-    file: str
-    """Relative to the project root, where that is known."""
-    line: int
-    """In the new profile; in the old one where the line is gone."""
-    function: str
-    text: str
-    old_ns: float | None
-    new_ns: float | None
-
-    @property
-    def change_ns(self) -> float:
-        """New minus old; a line that is missing counts as 0."""
-        return (self.new_ns or 0) - (self.old_ns or 0)
+COMPARISON_FORMAT = 1
+"""Raised when a key changes its meaning or goes; new keys may come at any time."""
 
 
-def compare_profiles(old: Profile, new: Profile) -> list[Delta]:
-    """All lines of both, the largest change first.
-
-    Two lines match if file, function and text agree, else if file, function and number do. The n-th of several alike
-    matches the n-th. The work without a line is compared too.
-    """
-    sides = _Side(old, Sources(old)), _Side(new, Sources(new))
-    deltas = [_delta(pair, *sides) for pair in _pairs(*sides)]
-    deltas.append(
-        Delta(
-            "",
-            0,
-            "(no user line)",
-            "",
-            _per_step(old.no_line.self_device_ns, old),
-            _per_step(new.no_line.self_device_ns, new),
-        )
-    )
-    return sorted(deltas, key=lambda delta: -abs(delta.change_ns))
+def comparison_json(comparison: Comparison, *, limit: int = 0, verdict: Verdict | None = None) -> str:
+    """The comparison as JSON text, in ASCII."""
+    return json.dumps(comparison_object(comparison, limit=limit, verdict=verdict), indent=1) + "\n"
 
 
-def comparison_object(old: Profile, new: Profile, *, limit: int = 0) -> dict[str, object]:
+def comparison_object(comparison: Comparison, *, limit: int = 0, verdict: Verdict | None = None) -> dict[str, Any]:
     """The comparison as dicts and lists, described in docs/report.md."""
-    deltas = compare_profiles(old, new)
-    rows = deltas[:limit] if limit else deltas
-    names = ("file", "line", "function", "text", "old_ns", "new_ns", "change_ns")
-    return {
-        "format": 1,
-        "metric": new.metric,
-        "old": {"path": old.trace.path, "step_ns": _per_step(old.totals.wall_ns, old)},
-        "new": {"path": new.trace.path, "step_ns": _per_step(new.totals.wall_ns, new)},
-        "lines": [{name: getattr(delta, name) for name in names} for delta in rows],
+    rows = comparison.rows[:limit] if limit else comparison.rows
+    found: dict[str, Any] = {
+        "format": COMPARISON_FORMAT,
+        "metric": comparison.after[0].metric,
+        "by": comparison.by,
+        "number": comparison.number,
+        "confidence": CONFIDENCE,
+        "run_noise": comparison.run_noise,
+        "before": [_run(profile) for profile in comparison.before],
+        "after": [_run(profile) for profile in comparison.after],
+        "step": _numbers(comparison.step),
+        "fail_over": None if verdict is None else {"percent": verdict.percent, "failed": verdict.reasons},
+        "rows": [_row(row, comparison) for row in rows],
+        "old": {"path": comparison.before[0].trace.path, "step_ns": comparison.step.before_ns},
+        "new": {"path": comparison.after[0].trace.path, "step_ns": comparison.step.after_ns},
     }
+    if comparison.by == "line":
+        own = comparison
+        if comparison.number != "self":
+            own = compare(comparison.before, comparison.after, number="self")
+        lines = sorted(own.rows, key=lambda row: -abs(row.change_ns))
+        found["lines"] = [_older(row) for row in (lines[:limit] if limit else lines)]
+    return found
 
 
-def comparison_text(old: Profile, new: Profile, *, limit: int = 20, width: int = 80, color: bool = False) -> str:
-    """The comparison for a terminal."""
+def comparison_text(
+    comparison: Comparison,
+    *,
+    limit: int = 20,
+    width: int = 80,
+    color: bool = False,
+    verdict: Verdict | None = None,
+) -> str:
+    """The comparison for a terminal: what is beyond noise first, what may be none last."""
     styles = Styles(color)
-    deltas = [delta for delta in compare_profiles(old, new) if delta.change_ns]
-    shown = deltas[:limit] if limit else deltas
-    head = [*_head("old", old), *_head("new", new)]
-    lines = list(entries_text(head, width, styles))
-    table = render(_columns(shown, width, styles), width, title_style=styles.title)
-    lines += ["", *(table if shown else ["no line has changed"])]
-    if len(deltas) > len(shown):
-        lines += ["", f"{len(deltas) - len(shown):,} more lines have changed (-n 0 shows all)"]
+    width = max(MIN_WIDTH, width)
+    changed = [row for row in comparison.rows if row.change_ns]
+    shown = changed[:limit] if limit else changed
+    lines = list(entries_text(_head(comparison), width, styles))
+    nothing = f"no {comparison.by} has changed"
+    lines += ["", *(render(_columns(shown, comparison, width, styles), width, title_style=styles.title) or [nothing])]
+    if not shown:
+        lines[-1] = nothing
+    foot = list(_foot(changed, shown))
+    foot += [("failed", printable(reason)) for reason in (verdict.reasons if verdict else ())]
+    if foot:
+        lines += ["", *entries_text(foot, width, styles)]
     return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    profile: Profile
-    sources: Sources
-
-    def file(self, line: Line) -> str:
-        return short_path(line.file, self.profile.trace.project_root)
-
-    def by_text(self, line: Line) -> Hashable:
-        return self.file(line), line.function, self.sources.text(line) or line.line
-
-    def by_number(self, line: Line) -> Hashable:
-        return self.file(line), line.function, line.line
+def step_words(comparison: Comparison) -> str:
+    """`50.1ms → 62.3ms a step: +12.2ms (+24.4%), beyond noise (+9.80ms to +14.6ms)`"""
+    step = comparison.step
+    unit = "a step" if all(profile.totals.steps for profile in (*comparison.before, *comparison.after)) else "in all"
+    times = f"{time_text(step.before_ns) or '0'} → {time_text(step.after_ns) or '0'} {unit}"
+    interval = f" ({interval_words(step)})" if step.interval is not None else ""
+    word = "no interval is known" if step.interval is None else "within noise" if step.within_noise else "beyond noise"
+    return f"{times}: {signed(step.change_ns)}{_percent(step)}, {word}{interval}"
 
 
-def _pairs(old: _Side, new: _Side) -> list[tuple[Line | None, Line | None]]:
-    pairs: list[tuple[Line | None, Line | None]] = []
-    left, right = _in_order(old.profile.lines), _in_order(new.profile.lines)
-    keys: tuple[Callable[[_Side, Line], Hashable], ...] = (_Side.by_text, _Side.by_number)
-    for key in keys:
-        waiting: dict[Hashable, list[Line]] = {}
-        for line in left:
-            waiting.setdefault(key(old, line), []).append(line)
-        unmatched = []
-        for line in right:
-            partners = waiting.get(key(new, line))
-            if partners:
-                pairs.append((partners.pop(0), line))
-            else:
-                unmatched.append(line)
-        left = [line for lines in waiting.values() for line in lines]
-        right = unmatched
-    return [*pairs, *((line, None) for line in left), *((None, line) for line in right)]
+def noise_words(comparison: Comparison) -> str:
+    """What the intervals rest on."""
+    if not comparison.has_intervals:
+        return (
+            "a run of one step, or without steps, tells of no spread: no interval can be given and no change is called"
+            " significant; record several steps, or give several runs of each side"
+        )
+    share = share_text(comparison.run_noise, 1) or "0%"
+    source = "as repeats show" if comparison.is_repeated else "as most rows suggest; repeats would tell"
+    rests_on = f"the spread of steps and {share} between runs ({source})"
+    return f"{CONFIDENCE:.0%} intervals for all rows together, from {rests_on}"
 
 
-def _in_order(lines: Sequence[Line]) -> list[Line]:
-    return sorted(lines, key=lambda line: (line.file, line.line))
+def interval_words(row: Difference) -> str:
+    """`+1.20ms to +3.40ms`; "" where it is not known."""
+    if row.interval is None:
+        return ""
+    return f"{signed(row.interval.low_ns)} to {signed(row.interval.high_ns)}"
 
 
-def _delta(pair: tuple[Line | None, Line | None], old: _Side, new: _Side) -> Delta:
-    before, after = pair
-    line, side = (after, new) if after is not None else (before, old)
-    assert line is not None
-    return Delta(
-        file=side.file(line),
-        line=line.line,
-        function=line.function,
-        text=side.sources.text(line),
-        old_ns=None if before is None else _per_step(before.self_device_ns, old.profile),
-        new_ns=None if after is None else _per_step(after.self_device_ns, new.profile),
-    )
+def verdict_word(row: Difference) -> str:
+    """What has become of a row, in a word or two."""
+    if row.interval is None:
+        return row.status if row.status in {"new", "gone"} else "unknown"
+    if row.within_noise:
+        return "within noise"
+    if row.status in {"new", "gone"}:
+        return row.status
+    return "slower" if row.change_ns > 0 else "faster"
 
 
-def _per_step(duration_ns: int, profile: Profile) -> float:
-    return duration_ns / max(1, profile.totals.steps) / max(1, profile.totals.ranks)
+def row_name(row: Difference) -> str:
+    """What a row is: a place, or a name; not yet safe to print."""
+    place = row.place
+    if place is None:
+        return readable(row.name)
+    return f"{short_path(place.path)}:{place.record.line}"
 
 
-def _head(title: str, profile: Profile) -> list[tuple[str, str]]:
-    return [(title, text) for name, text in header(profile) if name in {"trace", "time"}]
+def signed(change_ns: float) -> str:
+    """`+3.10ms`, `-120µs`, `0`."""
+    return ("+" if change_ns > 0 else "") + (time_text(change_ns) or "0")
 
 
-def _columns(deltas: Sequence[Delta], width: int, styles: Styles) -> list[Column]:
-    changes = [_signed(delta.change_ns) for delta in deltas]
-    heat = [styles.hot if delta.change_ns > 0 else styles.good for delta in deltas]
-    wheres = [f"{printable(delta.file)}:{delta.line}" if delta.file else delta.function for delta in deltas]
-    return [
-        Column("change", changes, styles=heat),
-        Column("old/step", [_time(delta.old_ns, "new") for delta in deltas]),
-        Column("new/step", [_time(delta.new_ns, "gone") for delta in deltas]),
-        Column("line", wheres, right=False, min_width=16, cut=cut_start),
-        Column("source", [_source(delta) for delta in deltas], right=False, min_width=max(24, width // 3), cut=cut_end),
+def _head(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    for title, profiles in (("before", comparison.before), ("after", comparison.after)):
+        for profile in profiles:
+            for name, text in header(profile):
+                if name == "trace" or (name == "time" and len(profiles) == 1):
+                    yield title, text
+    yield "step", step_words(comparison)
+    yield "noise", noise_words(comparison)
+    sides = [all(profile.totals.steps for profile in side) for side in (comparison.before, comparison.after)]
+    if sides[0] != sides[1]:
+        yield "steps", f"none {'after' if sides[0] else 'before'}: its whole time stands beside that of a step"
+
+
+def _foot(changed: Sequence[Difference], shown: Sequence[Difference]) -> Iterator[tuple[str, str]]:
+    noise = sum(row.within_noise and row.interval is not None for row in changed)
+    if noise:
+        rows = f"{noise:,} of {len(changed):,} changes are" if noise > 1 else f"1 of {len(changed):,} changes is"
+        yield "noise", f"{rows} within noise: the same code may differ so from run to run"
+    if len(changed) > len(shown):
+        yield "more", f"{len(changed) - len(shown):,} more rows have changed (-n 0 shows all)"
+
+
+def _columns(rows: Sequence[Difference], comparison: Comparison, width: int, styles: Styles) -> list[Column]:
+    by_line = comparison.by == "line"
+    columns = [
+        Column("change", [signed(row.change_ns) for row in rows], styles=[_heat(row, styles) for row in rows]),
+        Column("interval", [interval_words(row) for row in rows], rank=3),
+        Column("before", [_time(row.before_ns, row.status == "new") for row in rows], rank=2),
+        Column("after", [_time(row.after_ns, row.status == "gone") for row in rows], rank=1),
+        Column("", [verdict_word(row) for row in rows], right=False),
+        Column(
+            comparison.by,
+            [printable(row_name(row)) for row in rows],
+            right=False,
+            min_width=16,
+            cut=cut_start if by_line else cut_end,
+        ),
     ]
+    if by_line:
+        moves = [printable(_moved(row)) for row in rows]
+        columns.append(Column("from", moves, right=False, rank=4, min_width=8, cut=cut_start))
+        source = [printable(row.text or (f"def {row.name}" if row.place else "")) for row in rows]
+        columns.append(Column("source", source, right=False, rank=5, min_width=max(20, width // 4), cut=cut_end))
+    return columns
 
 
-def _source(delta: Delta) -> str:
-    return printable(delta.text or (f"def {delta.function}" if delta.file else ""))
+def _moved(row: Difference) -> str:
+    """Where a moved line stood: its number where it is the same file."""
+    if row.status != "moved" or row.before is None or row.after is None:
+        return ""
+    line = row.before.record.line
+    return f"line {line}" if row.before.path == row.after.path else f"{short_path(row.before.path)}:{line}"
 
 
-def _signed(change_ns: float) -> str:
-    return ("+" if change_ns > 0 else "") + time_text(change_ns)
+def _heat(row: Difference, styles: Styles) -> Style | None:
+    if row.within_noise:
+        return None
+    return styles.hot if row.change_ns > 0 else styles.good
 
 
-def _time(duration_ns: float | None, absent: str) -> str:
-    return absent if duration_ns is None else time_text(duration_ns) or "0"
+def _time(duration_ns: float, is_absent: bool) -> str:
+    return "-" if is_absent else time_text(duration_ns) or "0"
+
+
+def _percent(row: Difference) -> str:
+    if not row.before_ns or not row.change_ns:
+        return ""
+    return f" ({'+' if row.change_ns > 0 else '-'}{share_text(abs(row.change_ns), row.before_ns)})"
+
+
+def _run(profile: Profile) -> dict[str, Any]:
+    totals = profile.totals
+    return {
+        "path": profile.trace.path,
+        "paths": profile.trace.paths or [profile.trace.path],
+        "steps": totals.steps,
+        "step_ns": totals.wall_ns / max(1, totals.steps) / max(1, totals.ranks),
+    }
+
+
+def _numbers(row: Difference) -> dict[str, Any]:
+    return {
+        "before_ns": row.before_ns,
+        "after_ns": row.after_ns,
+        "change_ns": row.change_ns,
+        "interval_ns": None if row.interval is None else list(row.interval),
+        "within_noise": row.within_noise,
+    }
+
+
+def _row(row: Difference, comparison: Comparison) -> dict[str, Any]:
+    found = {**_numbers(row), "status": row.status}
+    if comparison.by != "line":
+        return {"name": row.name, "label": readable(row.name), **found}
+    place, before = row.place, row.before
+    return {
+        "file": place.path if place is not None else "",
+        "line": place.record.line if place is not None else 0,
+        "function": row.name,
+        "text": row.text,
+        **found,
+        "before_file": before.path if before is not None else None,
+        "before_line": before.record.line if before is not None else None,
+        "edited": row.is_edited,
+    }
+
+
+def _older(row: Difference) -> dict[str, Any]:
+    place = row.place
+    return {
+        "file": place.path if place is not None else "",
+        "line": place.record.line if place is not None else 0,
+        "function": row.name,
+        "text": row.text,
+        "old_ns": None if row.status == "new" else row.before_ns,
+        "new_ns": None if row.status == "gone" else row.after_ns,
+        "change_ns": row.change_ns,
+    }

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from deepscope.errors import OptionError
-from deepscope.records import Profile
+from deepscope.records import Collective, Profile
 from deepscope.report.event_names import readable
 from deepscope.report.places import short_path
 from deepscope.report.wording import printable, share_text, time_text
@@ -26,6 +26,10 @@ _TIMES = {
     "module": "total_device_ns",
     "step": "duration_ns",
     "phase": "wall_ns",
+    "overview": "time_ns",
+    "thread": "span_ns",
+    "stream": "busy_ns",
+    "collective": "time_ns",
 }
 """The time by which `min_ns` leaves out rows, by the word of `--by`."""
 _PARTS = {
@@ -36,10 +40,11 @@ _PARTS = {
     "module": "self_device_ns",
     "phase": "device_ns",
     "step": "device_ns",
+    "stream": "device_ns",
 }
 """Device time of which each piece stands in one row."""
-_UNNAMED = ("step",)
-_OF_WHOLE = ("step", "phase", "memory")
+_UNNAMED = ("step", "stream")
+_OF_WHOLE = ("step", "phase", "memory", "overview", "thread", "stream", "collective")
 """Tables that say how the whole is divided."""
 
 
@@ -64,7 +69,7 @@ class Filters:
         """Raises OptionError where a table's rows have no names, or no time."""
         for option, patterns in (("include", self.include), ("exclude", self.exclude)):
             if patterns and by in _UNNAMED:
-                raise OptionError(option, patterns[0], f"the rows of --by {by} have no names; --step chooses one")
+                raise OptionError(option, patterns[0], f"the rows of --by {by} have no names{'; --step chooses one' if by == 'step' else ''}")
         if self.min_ns and by not in _TIMES:
             raise OptionError("min_time", f"{self.min_ns}ns", f"the rows of --by {by} have no time")
 
@@ -140,6 +145,8 @@ def _of(part: int, whole: int) -> str:
 
 def _names(row: Any, root: str) -> list[str]:
     """All that a row may be called."""
+    if isinstance(row, Collective):
+        return [row.kind, row.library, row.group, row.group_description, row.dtype]
     path, name = getattr(row, "file", ""), getattr(row, "name", "")
     if hasattr(row, "path"):
         return [row.path, row.class_name]

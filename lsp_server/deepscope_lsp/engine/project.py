@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from deepscope.records import Profile
+from deepscope.remap import LineMap
 from deepscope.store.files import TraceFile
 from deepscope.store.recognition import Recognizer
 from deepscope_lsp.answers import Status
@@ -17,7 +18,6 @@ from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.remembered import Remembered
 from deepscope_lsp.engine.settings import Settings
 from deepscope_lsp.engine.traces.loader import Loader
-from deepscope_lsp.remap import LineMap
 
 __all__ = ["Project"]
 

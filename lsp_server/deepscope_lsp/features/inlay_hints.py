@@ -50,11 +50,13 @@ def _hints(server: DeepScopeServer, document: Document, first: int, last: int) -
 
 
 def _change(server: DeepScopeServer, document: Document, shown: Shown) -> str:
-    """Against the baseline: `, -3.1 ms (-20 %)`."""
+    """Against the baseline: `, -3.1 ms (-20 %)`; nothing where it may be noise."""
     project, binding = document.project, document.binding
     if project is None or project.baseline is None or binding is None or not project.is_baseline_chosen:
         return ""  # what changed from run to run stands in the lists; at each line it would be noise
     if not server.session.settings.inlay_hints_baseline:
+        return ""
+    if project.baseline.noise(shown.record.file, shown.record.line) == "within":
         return ""
     new = binding.index.scales.per_step(shown.record.self_device_ns)
     old = project.baseline.own_ns(shown.record.file, shown.record.line)

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
 
+from deepscope.remap import LineMap
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.files.buffer import Buffer
 from deepscope_lsp.positions import Units, apply_change, line_end, span, whole_line
-from deepscope_lsp.remap import LineMap
 
 LETTERS = st.text(st.sampled_from("ab é😀\n\r\f\u2028\t"), max_size=12)
 UNITS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}

@@ -289,7 +289,7 @@ def older() -> Profile:
 def test_a_baseline_is_compared_line_by_line_of_text(index: ProfileIndex) -> None:
     baseline = Baseline(ProfileIndex(older()), index)
     assert baseline.own_ns(FILE, NET["project"]) == 20_000_000
-    assert baseline.own_ns(FILE, NET["relu"]) == 0
+    assert baseline.own_ns(FILE, NET["relu"]) == 15_000_000  # the line that was edited
     hover = line_hover(line(index, "project"), HoverContext(index, nowhere, baseline=baseline))
     assert "|  | per step | share | baseline | change |" in hover
     assert "| device | 30 ms | 60 % of busy | 20 ms | +10 ms (+50 %) |" in hover
@@ -297,7 +297,7 @@ def test_a_baseline_is_compared_line_by_line_of_text(index: ProfileIndex) -> Non
     assert "| launches | 3 | 75 % of all | 3 |  |" in hover
     assert "Baseline: w.pt.trace.json, on Test GPU" in hover
     new = line_hover(line(index, "relu"), HoverContext(index, nowhere, baseline=baseline))
-    assert "| device | 15 ms | 30 % of busy | 0 | +15 ms (new) |" in new
+    assert "| device | 15 ms | 30 % of busy | 15 ms | unchanged |" in new
 
 
 def test_a_baseline_stands_beside_a_function_too(index: ProfileIndex) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deepscope.remap import LineMap
+from deepscope.remap.changed import pair_changed
+from deepscope.remap.diff import match_lines
+from deepscope.remap.text_lines import is_meaningful
 from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.remap import LineMap
-from deepscope_lsp.remap.changed import pair_changed
-from deepscope_lsp.remap.diff import match_lines
-from deepscope_lsp.remap.text_lines import is_meaningful
 
 REAL_FILES = [Path(argparse.__file__), Path(random.__file__), Path(__file__)]
 NEW_LINES = ["", "    x = self.norm(x)", "    return x", "import torch", "# a note", "        loss.backward()", ")"]

@@ -236,7 +236,7 @@ export const shownTrace: Reader<ShownTrace> = object({
 export interface Comparison {
   /** By hand; else it is the run before. */
   readonly isChosen: boolean;
-  /** Whether all steps of one run were longer than all of the other; null where a run has fewer than two. */
+  /** Whether the time of a step differs by more than noise; null where a run of fewer than two steps tells of none. */
   readonly stepsDiffer: boolean | null;
 }
 export const comparison: Reader<Comparison> = object({
@@ -312,7 +312,7 @@ export interface HotLine {
   readonly baselineNs: number | null;
   /** The same with the change since; "" without a baseline. */
   readonly baselineWords: string;
-  /** Since the baseline: `+3.10 ms`, `new`; "" where the change is too small to mention. */
+  /** Since the baseline: `+3.10 ms`, `new`; "" where the change is too small to mention, or may be noise. */
   readonly changeWords: string;
   /** The numbers over the whole trace. */
   readonly wholeWords: string;

@@ -33,6 +33,8 @@ class CpuTime:
     columns: Columns
     """Entries and what they cost; self time outside operators and runtime calls, and the part of it that was waiting.
     Frames have entries alone, `Call stack` texts nothing."""
+    python_by_run: Int64
+    """`python_ns` of each of `LineRuns.nodes`; empty for `Call stack` texts."""
     framework: FrameworkTime
     """The part of Python's time that is the framework's."""
 
@@ -61,11 +63,13 @@ def cpu_time(
         np.add.at(self_by_path, path[counted], operators.self_ns[counted])
         nothing = np.zeros(len(scopes.locations) + 1, np.int64)
         columns = _columns(nothing, nothing, nothing, nothing, nothing)
-        return CpuTime(self_by_path, columns, FrameworkTime.none(len(framework.parts)))
-    own, columns, of_framework = _of_runs(trace, runs, scopes, parent=calls.parent, framework=framework, extent=extent)
+        return CpuTime(self_by_path, columns, np.zeros(0, np.int64), FrameworkTime.none(len(framework.parts)))
+    own, python, columns, of_framework = _of_runs(
+        trace, runs, scopes, parent=calls.parent, framework=framework, extent=extent
+    )
     np.add.at(self_by_path, runs.path, own)
     self_by_path[0] = _without_line_ns(trace.events, operators, owners.open_scope, extent)
-    return CpuTime(self_by_path, columns, of_framework)
+    return CpuTime(self_by_path, columns, python, of_framework)
 
 
 def _columns(calls: Int64, recording: Int64, python: Int64, loader_wait: Int64, blocked: Int64) -> Columns:
@@ -81,8 +85,8 @@ def _columns(calls: Int64, recording: Int64, python: Int64, loader_wait: Int64, 
 
 def _of_runs(
     trace: Trace, runs: LineRuns, scopes: Scopes, *, parent: Int64, framework: FrameworkSpans, extent: Extent
-) -> tuple[Int64, Columns, FrameworkTime]:
-    """The self time of each run, the columns of the lines, and the framework's part of Python's time."""
+) -> tuple[Int64, Int64, Columns, FrameworkTime]:
+    """The self time of each run, Python's part, the columns of the lines, and the framework's part of Python's."""
     events = trace.events
     within = self_values(_nested_ns(events, runs.nodes, runs.caller, extent), runs.caller)
     entered = extent.begins(events, runs.nodes)
@@ -111,7 +115,8 @@ def _of_runs(
         at_most=python - loader_wait,
         extent=extent,
     )
-    return own, _columns(*(by_line(runs.location, len(scopes.locations), of) for of in values)), of_framework
+    columns = _columns(*(by_line(runs.location, len(scopes.locations), of) for of in values))
+    return own, python, columns, of_framework
 
 
 def _outside_calls_ns(

@@ -95,11 +95,13 @@ class _Comparison:
         """The fields of a line that say how it has changed."""
         old_ns, new_ns = self._baseline.own_ns(line.file, line.line), line.per_step_ns
         difference = quantities.difference(new_ns - old_ns)
+        noise = self._baseline.noise(line.file, line.line)
         is_small = abs(new_ns - old_ns) < self._least_ns
+        words = {"within": f"{difference}, within noise", "unknown": f"{difference}, of unknown noise"}
         return {
             "baseline_ns": old_ns,
-            "baseline_words": f"{quantities.duration(old_ns)}, now {difference}",
-            "change_words": "" if is_small else "new" if not old_ns and new_ns else difference,
+            "baseline_words": f"{quantities.duration(old_ns)}, now {words.get(noise, difference)}",
+            "change_words": "" if is_small or noise == "within" else "new" if not old_ns and new_ns else difference,
         }
 
 

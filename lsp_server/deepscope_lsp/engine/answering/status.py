@@ -5,14 +5,14 @@ from __future__ import annotations
 from deepscope.records import Profile
 from deepscope_lsp.answers import Comparison, ShownTrace, State, Status
 from deepscope_lsp.engine.profile.program import program_of
-from deepscope_lsp.engine.profile.step_times import mean_step_ns, steps_differ
+from deepscope_lsp.engine.profile.step_times import mean_step_ns
 from deepscope_lsp.engine.project import Project
 from deepscope_lsp.engine.wording import quantities
 
 __all__ = ["status_of"]
 
 NO_LINES = "no line of user code is in this trace; record with deepscope, or with torch's with_stack=True"
-CHANCE = "within what steps of one run differ"
+CHANCE = "within noise"
 
 
 def status_of(project: Project, root: str | None, state: State, message: str = "") -> Status:
@@ -32,8 +32,11 @@ def status_of(project: Project, root: str | None, state: State, message: str = "
         message = f"{newer.trace.path} is newer, and no code of it is here"
     baseline = project.baseline_index.profile if project.baseline_index is not None else None
     comparison = None
-    if baseline is not None and profile is not None:
-        comparison = Comparison(is_chosen=project.is_baseline_chosen, steps_differ=steps_differ(baseline, profile))
+    if project.baseline is not None:
+        compared = project.baseline.comparison
+        is_known = compared is not None and compared.has_intervals
+        steps_differ = not compared.step.within_noise if compared is not None and is_known else None
+        comparison = Comparison(is_chosen=project.is_baseline_chosen, steps_differ=steps_differ)
     return Status(
         state=state,
         message=message,

@@ -1,18 +1,21 @@
-"""Another profile to compare with: each line's partner in it, found by the text that ran."""
+"""Another profile to compare with: each line's partner in it, and whether their difference is more than noise."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from functools import cached_property
+from typing import Literal
+
+from deepscope.comparison import Comparison, Difference, compare
+from deepscope.comparison.pairing import pair_files, pair_lines
 from deepscope.records import Function, Line
-from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.engine.files.path_map import PathMap
+from deepscope.remap import LineMap
 from deepscope_lsp.engine.profile.profile_index import FileIndex, ProfileIndex
-from deepscope_lsp.remap import LineMap
-from deepscope_lsp.remap.diff import match_indented
 
-__all__ = ["Baseline"]
+__all__ = ["Baseline", "Noise"]
 
-Partners = tuple[FileIndex, "dict[int, int] | None"]
-"""The older file, and current line → its line there (None: the same numbers)."""
+Noise = Literal["within", "beyond", "unknown"]
+"""What a difference is: no more than what the same code differs by, more, or nothing tells."""
 
 
 class Baseline:
@@ -21,72 +24,93 @@ class Baseline:
     def __init__(self, index: ProfileIndex, current: ProfileIndex) -> None:
         self.index = index
         self._current = current
-        root = current.profile.trace.project_root
-        self._paths = PathMap(
-            files={path: index.profile.files.get(path) for path in index.files},
-            project_root=index.profile.trace.project_root,
-            roots=[root] if root else [],
-        )
-        self._partners: dict[str, Partners | None] = {}
+        old, new = index.profile.lines, current.profile.lines
+        pairs = pair_lines(index.profile, current.profile)
+        self._partners = {
+            (new[there].file, new[there].line): (old[here].file, old[here].line) for here, there in pairs.items()
+        }
+        self._kept = {(old[here].file, old[here].line) for here, there in pairs.items() if new[there].self_device_ns}
+        self._files = {new: old for old, new in pair_files(index.profile, current.profile).items()}
+        self._user_files = {line.file for line in new}
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """The lines of both by their own device time; None where only one of them has a device."""
+        if self.index.profile.metric != self._current.profile.metric:
+            return None
+        return compare([self.index.profile], [self._current.profile], number="self")
 
     def line(self, file: str, line: int) -> Line | None:
         """The older record of a line of the current profile; None where it was not measured."""
-        found = self._file(file)
-        if found is None:
-            return None
-        old_file, lines = found
-        return old_file.lines.get(line if lines is None else lines.get(line, 0))
+        place = self._partners.get((file, line))
+        if place is None and file not in self._user_files:
+            place = file, line  # a library's: of these there are no texts
+        old = None if place is None else self.index.files.get(place[0])
+        return old.lines.get(place[1]) if old is not None and place is not None else None
 
     def function(self, function: Function) -> Function | None:
         """The older record of a function of the current profile, by its file and qualified name."""
         found = self._file(function.file)
         if found is None:
             return None
-        return next((one for one in found[0].functions.values() if one.function == function.function), None)
+        return next((one for one in found.functions.values() if one.function == function.function), None)
 
     def own_ns(self, file: str, line: int) -> float:
         """Own device time per step and rank that the line had; 0 where it was not measured."""
         old = self.line(file, line)
         return 0.0 if old is None else self.index.scales.per_step(old.self_device_ns)
 
+    def noise(self, file: str, line: int) -> Noise:
+        """What the difference of a line of the current profile is."""
+        return _noise_of(self._differences.get((file, line), []))
+
+    def function_noise(self, function: Function) -> Noise:
+        """What the difference of a function is: more than noise if that of a line of it is."""
+        return _noise_of(
+            [one for rows in self._differences.values() for one in rows
+             if one.name == function.function and one.after is not None and one.after.record.file == function.file]
+        )  # fmt: skip
+
     def vanished(self) -> list[Line]:
-        """Older lines with device time of their own that no line is today; the largest first."""
-        kept: set[tuple[str, int]] = set()
-        for file, now in self._current.files.items():
-            if (partners := self._file(file)) is not None:
-                old_file, lines = partners
-                working = (number for number, record in now.lines.items() if record.self_device_ns)
-                kept.update((old_file.path, number if lines is None else lines.get(number, 0)) for number in working)
+        """Older lines with device time of their own that no line is today; the largest first. What may be noise is not
+        among them."""
+        rows = self.comparison.rows if self.comparison is not None else []
+        noise = {
+            (one.before.record.file, one.before.record.line)
+            for one in rows
+            if one.before is not None and one.interval is not None and one.within_noise
+        }
         gone = [
             line
             for file in self.index.files.values()
             for line in file.lines.values()
-            if line.self_device_ns and (line.file, line.line) not in kept
+            if line.self_device_ns and not {(line.file, line.line)} & (self._kept | noise)
         ]
         return sorted(gone, key=lambda line: -line.self_device_ns)
 
     def place_now(self, line: Line) -> tuple[str, int]:
         """Where an older line would stand in the current profile: file and line as recorded there."""
         for file in self._current.files:
-            partners = self._file(file)
-            if partners is not None and partners[0].path == line.file:
+            partner = self._file(file)
+            if partner is not None and partner.path == line.file:
                 old, new = self.index.lines_of_text(line.file), self._current.lines_of_text(file)
                 return file, LineMap(old, new).near(line.line) if old and new else line.line
         return line.file, line.line
 
-    def _file(self, file: str) -> Partners | None:
-        if file not in self._partners:
-            self._partners[file] = self._find_partners(file)
-        return self._partners[file]
+    @cached_property
+    def _differences(self) -> dict[tuple[str, int], list[Difference]]:
+        """By the line of the current profile, which may have several records."""
+        found: dict[tuple[str, int], list[Difference]] = defaultdict(list)
+        for one in self.comparison.rows if self.comparison is not None else ():
+            if one.after is not None:
+                found[one.after.record.file, one.after.record.line].append(one)
+        return found
 
-    def _find_partners(self, file: str) -> Partners | None:
-        new = self._current.profile.files.get(file)
-        lines = source_lines(new.text) if new is not None and new.text is not None else []
-        recorded = self._paths.match(file, lines).recorded
-        if recorded is None:
-            return None
-        old = self.index.profile.files.get(recorded)
-        if old is None or old.text is None or not lines:
-            return self.index.files[recorded], None
-        origin = match_indented(source_lines(old.text), lines)
-        return self.index.files[recorded], {place: home + 1 for place, home in enumerate(origin, 1) if home >= 0}
+    def _file(self, file: str) -> FileIndex | None:
+        return self.index.files.get(self._files.get(file, file))
+
+
+def _noise_of(differences: list[Difference]) -> Noise:
+    if any(not one.within_noise for one in differences):
+        return "beyond"
+    return "within" if differences and all(one.interval is not None for one in differences) else "unknown"

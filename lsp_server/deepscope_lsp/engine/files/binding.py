@@ -9,13 +9,13 @@ from datetime import datetime
 from pathlib import Path
 
 from deepscope.records import Line, Profile
+from deepscope.remap import LineMap
+from deepscope.remap.likeness import is_same_text
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.files.buffer import Buffer, Splice
 from deepscope_lsp.engine.files.mark import Mark
-from deepscope_lsp.engine.files.text_likeness import is_same_text
 from deepscope_lsp.engine.files.unopened_files import lines_on_disk
 from deepscope_lsp.engine.profile.profile_index import FileIndex, ProfileIndex
-from deepscope_lsp.remap import LineMap
 
 __all__ = ["Binding", "Shown", "bind"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deepscope.remap import LineMap
 from deepscope_lsp.answers import Standing
-from deepscope_lsp.remap import LineMap
 
 __all__ = ["FileHere"]
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 
 from deepscope.records import Profile
+from deepscope.remap.likeness import shared_ratio
 from deepscope_lsp.engine.files.path_map import ALIKE_RATIO, PathMap
-from deepscope_lsp.engine.files.text_likeness import shared_ratio
 from deepscope_lsp.engine.files.unopened_files import lines_on_disk
 
 __all__ = ["is_here"]

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from deepscope.records import SourceFile
+from deepscope.remap.likeness import is_same_text, shared_ratio
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.files.built_copies import is_copy, source_parts
-from deepscope_lsp.engine.files.text_likeness import is_same_text, shared_ratio
 from deepscope_lsp.engine.recorded_path import RecordedPath, parts_of
 
 __all__ = ["FileMatch", "PathMap"]

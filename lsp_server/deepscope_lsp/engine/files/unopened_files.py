@@ -7,8 +7,8 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from deepscope.remap import LineMap
 from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.remap import LineMap
 
 __all__ = ["UnopenedFiles", "lines_on_disk"]
 

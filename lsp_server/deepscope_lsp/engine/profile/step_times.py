@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deepscope.records import Profile
 
-__all__ = ["mean_step_ns", "step_durations_ns", "steps_differ"]
+__all__ = ["mean_step_ns", "step_durations_ns"]
 
 
 def step_durations_ns(profile: Profile) -> list[float]:
@@ -16,11 +16,3 @@ def mean_step_ns(profile: Profile) -> int | None:
     """The mean duration of a step; None where the trace has none."""
     durations = step_durations_ns(profile)
     return round(sum(durations) / len(durations)) if durations else None
-
-
-def steps_differ(old: Profile, new: Profile) -> bool | None:
-    """Whether no step of one run lasted as long as one of the other; None where a run has fewer than two steps."""
-    before, now = step_durations_ns(old), step_durations_ns(new)
-    if min(len(before), len(now)) < 2:
-        return None
-    return max(now) < min(before) or max(before) < min(now)

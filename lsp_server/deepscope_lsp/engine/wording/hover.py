@@ -7,19 +7,20 @@ from dataclasses import dataclass
 
 from deepscope.analysis.verdict import Reason
 from deepscope.records import Finding, Function, Line, Numbers, Profile, Top
+from deepscope.report import markdown
 from deepscope.report.event_names import readable
 from deepscope.report.memory import peak_kinds
 from deepscope.report.places import short_path
 from deepscope.report.why_words import no_word, why_words
-from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.comparison.baseline import Baseline, Noise
 from deepscope_lsp.engine.files.mark import Mark
 from deepscope_lsp.engine.places import Locate
 from deepscope_lsp.engine.profile.profile_index import Call, ProfileIndex
 from deepscope_lsp.engine.profile.scales import Scales
-from deepscope_lsp.engine.wording import markdown, quantities
+from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.findings import evidence_words
 from deepscope_lsp.engine.wording.fused import fused_words
-from deepscope_lsp.engine.wording.hover_table import numbers_table
+from deepscope_lsp.engine.wording.hover_table import Before, numbers_table
 from deepscope_lsp.engine.wording.main_branch import branch_words
 
 __all__ = ["HoverContext", "function_hover", "line_hover", "trace_words"]
@@ -27,6 +28,7 @@ __all__ = ["HoverContext", "function_hover", "line_hover", "trace_words"]
 TOP_COUNT = 5
 CALL_COUNT = 6
 SENTENCE_LENGTH = 600
+UNKNOWN = "nothing tells of noise (a run of one step), so that changes may be chance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> 
     sections = [
         _title(f"{line.function}, line {now or line.line}", moved, context.mark.value) + _why(line, context.scales),
         _branch(line, context),
-        _table(line, context, context.baseline.line(line.file, line.line) if context.baseline else None),
+        _table(line, context, *_before_line(line, context.baseline)),
         _framework(line, context),
         _held(line, context.scales),
         _ranks(line, context.scales),
@@ -81,7 +83,7 @@ def function_hover(function: Function, context: HoverContext) -> str:
     kernels, operators = context.index.tops_of(function)
     sections = [
         _title(function.function, context.mark.value),
-        _table(function, context, context.baseline.function(function) if context.baseline else None),
+        _table(function, context, *_before_function(function, context.baseline)),
         _held(function, context.scales),
         _ranks(function, context.scales),
         _baseline(context),
@@ -134,9 +136,23 @@ def _why(line: Line, scales: Scales) -> str:
     return ""
 
 
-def _table(numbers: Numbers, context: HoverContext, old: Numbers | None) -> str:
+def _before_line(line: Line, baseline: Baseline | None) -> tuple[Line | None, Noise]:
+    if baseline is None:
+        return None, "unknown"
+    return baseline.line(line.file, line.line), baseline.noise(line.file, line.line)
+
+
+def _before_function(function: Function, baseline: Baseline | None) -> tuple[Function | None, Noise]:
+    if baseline is None:
+        return None, "unknown"
+    return baseline.function(function), baseline.function_noise(function)
+
+
+def _table(numbers: Numbers, context: HoverContext, old: Numbers | None, noise: Noise) -> str:
     baseline, totals = context.baseline, context.index.profile.totals
-    before = (old, baseline.index.scales, baseline.index.profile.totals) if baseline is not None else None
+    if baseline is None:
+        return numbers_table(numbers, context.scales, totals)
+    before = Before(old, baseline.index.scales, baseline.index.profile.totals, noise)
     return numbers_table(numbers, context.scales, totals, before)
 
 
@@ -178,7 +194,11 @@ def _ranks(record: Line | Function, scales: Scales) -> str:
 
 
 def _baseline(context: HoverContext) -> str:
-    return f"Baseline: {markdown.plain(trace_words(context.baseline.index.profile))}" if context.baseline else ""
+    if context.baseline is None:
+        return ""
+    compared = context.baseline.comparison
+    noise = "" if compared is not None and compared.has_intervals else f"; {UNKNOWN}"
+    return f"Baseline: {markdown.plain(trace_words(context.baseline.index.profile))}{noise}"
 
 
 def _tops(title: str, tops: Sequence[Top], scales: Scales) -> str:

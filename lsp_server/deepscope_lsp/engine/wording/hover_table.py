@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from deepscope.records import Function, Line, Numbers, Totals
+from deepscope.report import markdown
 from deepscope.report.wording import rate_text
+from deepscope_lsp.engine.comparison.baseline import Noise
 from deepscope_lsp.engine.profile.scales import Scales
-from deepscope_lsp.engine.wording import markdown, quantities
+from deepscope_lsp.engine.wording import quantities
 
-__all__ = ["numbers_table"]
+__all__ = ["Before", "numbers_table"]
+
+NOISE = "within noise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,36 +28,47 @@ class Row:
     """Per step; None for what is no time, of which no change is told."""
 
 
-def numbers_table(
-    numbers: Numbers, scales: Scales, totals: Totals, before: tuple[Numbers | None, Scales, Totals] | None = None
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The same line or function in the baseline."""
+
+    numbers: Numbers | None
+    """None where it was not measured."""
+    scales: Scales
+    totals: Totals
+    noise: Noise
+    """What the difference of its own device time is."""
+
+
+def numbers_table(numbers: Numbers, scales: Scales, totals: Totals, before: Before | None = None) -> str:
     """The numbers that are not 0, in a fixed order; "" where all are.
 
     Args:
         numbers: of a line or a function.
         scales: the scales of its profile.
         totals: the whole that shares are of.
-        before: the same of the baseline, None in it for what was not measured there.
+        before: the same of the baseline. Where its own time differs by no more than noise, no time is said to have
+            changed.
     """
     rows = list(_rows(numbers, scales, totals))
     head = ["", scales.step_words, "share"]
     if before is None:
         return markdown.table(head, [[row.name, row.value, row.share] for row in rows]) if rows else ""
-    old_numbers, old_scales, old_totals = before
-    old = {row.name: row for row in _rows(old_numbers or Numbers(), old_scales, old_totals)}
+    old = {row.name: row for row in _rows(before.numbers or Numbers(), before.scales, before.totals)}
     names = [row.name for row in rows]
     new = {row.name: row for row in rows}
     cells = []
     for name in [*names, *(name for name in old if name not in new)]:
         one, other = new.get(name, Row(name, "0")), old.get(name, Row(name, "0"))
-        cells.append([name, one.value, one.share, other.value, _change(one, other)])
+        cells.append([name, one.value, one.share, other.value, _change(one, other, before.noise)])
     return markdown.table([*head, "baseline", "change"], cells) if cells else ""
 
 
-def _change(new: Row, old: Row) -> str:
+def _change(new: Row, old: Row, noise: Noise) -> str:
     if new.time_ns is None and old.time_ns is None:
         return ""
-    return quantities.change(old.time_ns or 0, new.time_ns or 0)
+    change = quantities.change(old.time_ns or 0, new.time_ns or 0)
+    return NOISE if noise == "within" and change != quantities.UNCHANGED else change
 
 
 def _rows(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:

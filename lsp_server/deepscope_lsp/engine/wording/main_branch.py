@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from deepscope.report import markdown
 from deepscope.report.below import Node, main_branch
 from deepscope.report.places import place_name
-from deepscope_lsp.engine.wording import markdown, quantities
+from deepscope_lsp.engine.wording import quantities
 
 __all__ = ["branch_words"]
 

@@ -7,6 +7,7 @@ import re
 from deepscope.report.wording import bytes_text, printable, time_text
 
 __all__ = [
+    "UNCHANGED",
     "change",
     "count",
     "difference",
@@ -20,6 +21,7 @@ __all__ = [
     "spaced",
 ]
 
+UNCHANGED = "unchanged"
 _UNIT = re.compile(r"(?<=\d)(?=[^\d.,e+-])")
 _IN_SENTENCE = re.compile(r"(?<=\d)(?=%|[nµm]?s\b)")
 _RATES = ((1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"))
@@ -81,7 +83,7 @@ def change(old: float, new: float) -> str:
     """A change of a time: `+3.1 ms (+25 %)`, `-3.1 ms (gone)`, `+3.1 ms (new)`, `unchanged`."""
     difference = new - old
     if abs(difference) < 0.5:  # means of whole nanoseconds
-        return "unchanged"
+        return UNCHANGED
     sign = "+" if difference > 0 else "-"
     if not old:
         words = "new"

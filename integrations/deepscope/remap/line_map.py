@@ -14,10 +14,10 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
-from deepscope_lsp.remap.changed import pair_changed
-from deepscope_lsp.remap.diff import UNMATCHED, match_indented
-from deepscope_lsp.remap.moves import Sides, find_moves
-from deepscope_lsp.remap.text_lines import is_meaningful, without_indent
+from deepscope.remap.changed import pair_changed
+from deepscope.remap.diff import UNMATCHED, match_indented
+from deepscope.remap.moves import Sides, find_moves
+from deepscope.remap.text_lines import is_meaningful, without_indent
 
 __all__ = ["LineMap"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from deepscope_lsp.remap.text_lines import is_meaningful
+from deepscope.remap.text_lines import is_meaningful
 
 __all__ = ["BLOCK_LINES", "Sides", "find_moves"]
 

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Sequence
 
 from deepscope.records import SourceFile
+from deepscope.remap.text_lines import is_meaningful
 from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.remap.text_lines import is_meaningful
 
 __all__ = ["is_same_text", "shared_ratio"]
 

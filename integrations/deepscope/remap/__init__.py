@@ -1,5 +1,5 @@
 """Recorded lines carried onto the text as it is now."""
 
-from deepscope_lsp.remap.line_map import LineMap
+from deepscope.remap.line_map import LineMap
 
 __all__ = ["LineMap"]

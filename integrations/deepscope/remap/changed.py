@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise
 
-from deepscope_lsp.remap.diff import match_lines
+from deepscope.remap.diff import match_lines
 
 __all__ = ["pair_changed"]
 

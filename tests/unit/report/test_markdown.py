@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepscope_lsp.engine.wording import markdown
+from deepscope.report import markdown
 
 
 @pytest.mark.parametrize(

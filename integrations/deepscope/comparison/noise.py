@@ -1,0 +1,172 @@
+"""Intervals for differences between runs, from the spread of their steps and of the runs themselves.
+
+docs/numbers.md states the method. In short: within a run, Welch's interval of the difference of two means (Welch 1947,
+The generalization of "Student's" problem, Biometrika 34). Steps of one run are alike in what differs between runs (the
+machine's clock, its neighbours, where memory lies), so the variance between runs is added: known from repeats where
+there are any, else from how much most rows of the table differ. The level of each interval is such that one row in all
+of a table is beyond noise by chance in one comparison of twenty (Bonferroni, weighted as by Genovese, Roeder and
+Wasserman 2006, False discovery control with p-value weighting, Biometrika 93: larger rows get more of it).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple
+
+from deepscope.comparison.samples import Sample
+from deepscope.comparison.student import two_sided_quantile
+
+__all__ = ["CONFIDENCE", "Interval", "Pair", "intervals", "run_variance"]
+
+CONFIDENCE = 0.95
+"""That all rows without a change have 0 in their intervals."""
+MOST_RUN_NOISE = 0.15
+"""Where no side has repeats: the deviation between runs, as a share of a time, that rows can make believed anywhere."""
+MOST_OF_STEPS = 0.5
+"""The same as a share of the deviation of a row's steps: where these differ much, on a busy machine, so do runs."""
+FEWEST_ROWS = 5
+"""Fewer rows do not tell what most of them do."""
+TELLING_SHARE = 0.001
+"""Of all time: smaller rows tell nothing of the others."""
+PRIOR_RUNS = 4
+"""So many degrees of freedom has the variance that steps and other rows let expect, beside that of a row's own runs."""
+
+
+class Interval(NamedTuple):
+    """Where the true difference lies, in nanoseconds a step."""
+
+    low_ns: float
+    high_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One row's samples, one a run, of both sides."""
+
+    before: Sequence[Sample]
+    after: Sequence[Sample]
+
+    @property
+    def before_ns(self) -> float:
+        """The mean over the runs before."""
+        return _mean(self.before)
+
+    @property
+    def after_ns(self) -> float:
+        """The mean over the runs after."""
+        return _mean(self.after)
+
+    @property
+    def change_ns(self) -> float:
+        """After less before."""
+        return self.after_ns - self.before_ns
+
+    @property
+    def size_ns(self) -> float:
+        """Both means together."""
+        return self.before_ns + self.after_ns
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether a side has more than one run."""
+        return len(self.before) > 1 or len(self.after) > 1
+
+    @property
+    def has_spread(self) -> bool:
+        """Whether there is anything to take a spread from."""
+        return self.is_repeated or all(len(one.values) > 1 for one in (*self.before, *self.after))
+
+
+def intervals(pairs: Sequence[Pair], between_runs: float) -> list[Interval | None]:
+    """The interval of each pair's change; None where nothing tells of its spread.
+
+    Args:
+        pairs: all rows of a table.
+        between_runs: from `run_variance`.
+    """
+    whole = sum(pair.size_ns for pair in pairs)
+    shares = [pair.size_ns / whole if whole else 0.0 for pair in pairs]
+    telling = sum(share >= TELLING_SHARE for share in shares)
+    found: list[Interval | None] = []
+    for pair, share in zip(pairs, shares, strict=True):
+        if not pair.has_spread:
+            found.append(None)
+            continue
+        even = 1 / telling if share >= TELLING_SHARE else 0.0
+        alpha = (1 - CONFIDENCE) * (even + share) / 2
+        variance, degrees = _variance(pair, between_runs)
+        half = two_sided_quantile(alpha, degrees) * math.sqrt(variance) if variance else 0.0
+        found.append(Interval(pair.change_ns - half, pair.change_ns + half))
+    return found
+
+
+def run_variance(pairs: Sequence[Pair]) -> float | None:
+    """The variance between runs that rows have in common, as a share of the square of their time.
+
+    With repeats it is the median of what the rows' variances between runs exceed those that their steps explain.
+    Without, what differs between the two runs is a change of code or noise; what most rows do is taken for noise, up to
+    `MOST_RUN_NOISE` or `MOST_OF_STEPS`. None where there are too few rows to tell.
+    """
+    whole = sum(pair.size_ns for pair in pairs)
+    telling = [pair for pair in pairs if pair.has_spread and pair.size_ns >= TELLING_SHARE * whole]
+    telling = [pair for pair in telling if min(pair.before_ns, pair.after_ns) > 0]
+    if len(telling) < FEWEST_ROWS:
+        return None
+    if telling[0].is_repeated:
+        return max(0.0, median(_between(pair)[0] - _steps_share(pair) for pair in telling))
+    # 0.6745: the median of the absolute value of a standard normal variable.
+    spread = median(abs(math.log(pair.after_ns / pair.before_ns)) for pair in telling) / 0.6745
+    most = max(MOST_RUN_NOISE, MOST_OF_STEPS * median(map(_deviation_of_steps, telling)))
+    return min(max(0.0, (spread**2 - 2 * median(map(_steps_share, telling))) / 2), most**2)
+
+
+def _variance(pair: Pair, between_runs: float) -> tuple[float, float]:
+    """The variance of the change, and its degrees of freedom."""
+    if pair.is_repeated:
+        seen, degrees = _between(pair)
+        expected = _steps_share(pair) + between_runs
+        share = (PRIOR_RUNS * expected + degrees * seen) / (PRIOR_RUNS + degrees)
+        scale = sum(_mean(side) ** 2 / len(side) for side in (pair.before, pair.after))
+        return share * scale, PRIOR_RUNS + degrees
+    parts = [_of_steps(side[0]) for side in (pair.before, pair.after)]
+    known = between_runs * sum(_mean(side) ** 2 for side in (pair.before, pair.after))
+    variance = sum(part for part, _ in parts) + known
+    uncertain = sum(part**2 / degrees for part, degrees in parts if degrees)
+    return variance, variance**2 / uncertain if uncertain else math.inf
+
+
+def _of_steps(sample: Sample) -> tuple[float, int]:
+    """The variance of a run's mean by its steps, and its degrees of freedom."""
+    degrees = len(sample.values) - 1
+    return sample.variance / (degrees + 1), degrees
+
+
+def _steps_share(pair: Pair) -> float:
+    """The variance of a run's mean by its steps as a share of its square, the mean over the runs that have any time."""
+    shares = [
+        _of_steps(sample)[0] / mean**2 for side in (pair.before, pair.after) if (mean := _mean(side)) for sample in side
+    ]
+    return sum(shares) / len(shares) if shares else 0.0
+
+
+def _deviation_of_steps(pair: Pair) -> float:
+    """The standard deviation of the steps of a run as a share of their mean; of both sides the mean."""
+    shares = [math.sqrt(sample.variance) / sample.mean_ns for sample in (*pair.before, *pair.after)]
+    return sum(shares) / len(shares)
+
+
+def _between(pair: Pair) -> tuple[float, int]:
+    """The variance between runs as a share of the square of their mean, of both sides together; degrees of freedom."""
+    squares, degrees = 0.0, 0
+    for side in (pair.before, pair.after):
+        if len(side) > 1 and (mean := _mean(side)):
+            squares += sum((sample.mean_ns / mean - 1) ** 2 for sample in side)
+            degrees += len(side) - 1
+    return (squares / degrees, degrees) if degrees else (0.0, 0)
+
+
+def _mean(side: Sequence[Sample]) -> float:
+    return sum(sample.mean_ns for sample in side) / len(side)

@@ -1,0 +1,185 @@
+"""Which line of one profile is which line of another, by the texts that ran."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+
+from deepscope.records import Line, Profile
+from deepscope.remap import LineMap
+from deepscope.remap.likeness import shared_ratio
+from deepscope.remap.text_lines import is_meaningful
+from deepscope.trace.source_lines import source_lines
+
+__all__ = ["pair_files", "pair_lines", "relative_path"]
+
+ALIKE_RATIO = 0.3
+"""So many of a file's telling lines make one of the same name the same file."""
+RENAMED_RATIO = 0.6
+"""So many make one of another name the same file."""
+
+Pairs = dict[int, int]
+"""Index of an old line → index of the new line that it is."""
+
+
+def pair_lines(old: Profile, new: Profile) -> Pairs:
+    """The lines of `old` that are lines of `new`; neither side of a pair comes again.
+
+    Within a file lines are carried over by a diff of the recorded texts, moved blocks and edited lines included.
+    Without texts they are matched by function and text of the line, else by function and number. What is left is
+    looked for in other files, by function and text.
+    """
+    pairs: Pairs = {}
+    left: list[int] = []
+    right = set(range(len(new.lines)))
+    by_file = _by_file(old), _by_file(new)
+    files = pair_files(old, new)
+    for file, lines in by_file[0].items():
+        there = by_file[1].get(files.get(file, ""), [])
+        texts = _text(old, file), _text(new, files.get(file, ""))
+        if there and texts[0] and texts[1]:
+            pairs.update(_by_texts(old, new, lines, there, LineMap(texts[0], texts[1])))
+        elif there:
+            pairs.update(_without_texts(old, new, lines, there))
+        left += [line for line in lines if line not in pairs]
+    right -= set(pairs.values())
+    return pairs | _across_files(old, new, left, right)
+
+
+def relative_path(path: str, root: str) -> str:
+    """A path below the recorded project root without that root, with `/`; any other as it is."""
+    root = root.rstrip("/\\")
+    if root and path.startswith(root) and path[len(root) : len(root) + 1] in {"/", "\\"}:
+        path = path[len(root) + 1 :]
+    return path.replace("\\", "/")
+
+
+def _by_file(profile: Profile) -> dict[str, list[int]]:
+    """The lines of each file (indexes), in the order of the text."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for index in sorted(range(len(profile.lines)), key=lambda index: profile.lines[index].line):
+        found[profile.lines[index].file].append(index)
+    return dict(found)
+
+
+def _text(profile: Profile, file: str) -> list[str]:
+    recorded = profile.files.get(file)
+    return source_lines(recorded.text) if recorded is not None and recorded.text else []
+
+
+def pair_files(old: Profile, new: Profile) -> dict[str, str]:
+    """Old file → new file: of the same place in the project, of the same content, of the same name, renamed."""
+    left = dict.fromkeys(line.file for line in old.lines)
+    right = dict.fromkeys(line.file for line in new.lines)
+    pairs: dict[str, str] = {}
+
+    def place(profile: Profile) -> Callable[[str], str]:
+        return lambda file: relative_path(file, profile.trace.project_root)
+
+    def content(profile: Profile) -> Callable[[str], str]:
+        return lambda file: profile.files[file].sha256 if file in profile.files else ""
+
+    for key in (place, content):
+        there = _unique(right, key(new))
+        for file, name in _unique(left, key(old)).items():
+            if name and (partner := _inverse(there).get(name)) is not None:
+                pairs[file] = partner
+                del left[file], right[partner]
+    for ratio, is_same_name in ((ALIKE_RATIO, True), (RENAMED_RATIO, False)):
+        for file in list(left):
+            alike = [one for one in right if not is_same_name or _name(one) == _name(file)]
+            best = max(alike, key=lambda one: _likeness(old, file, new, one), default=None)
+            if best is not None and _likeness(old, file, new, best) >= ratio:
+                pairs[file] = best
+                del left[file], right[best]
+    return pairs
+
+
+def _unique(files: Iterable[str], key: Callable[[str], str]) -> dict[str, str]:
+    """The files whose key no other has."""
+    keys = {file: key(file) for file in files}
+    values = list(keys.values())
+    return {file: value for file, value in keys.items() if values.count(value) == 1}
+
+
+def _inverse(table: dict[str, str]) -> dict[str, str]:
+    return {value: key for key, value in table.items()}
+
+
+def _name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
+def _likeness(old: Profile, old_file: str, new: Profile, new_file: str) -> float:
+    text = old.files[old_file].text if old_file in old.files else None
+    lines = _text(new, new_file)
+    if text is None or not lines:
+        return 1.0 if _name(old_file) == _name(new_file) else 0.0
+    return shared_ratio(text, lines)
+
+
+def _by_texts(old: Profile, new: Profile, lines: Sequence[int], there: Sequence[int], carried: LineMap) -> Pairs:
+    at: dict[int, list[int]] = defaultdict(list)
+    for index in there:
+        at[new.lines[index].line].append(index)
+    pairs: Pairs = {}
+    for index in lines:
+        record = old.lines[index]
+        place = carried.line_of(record.line) or carried.edited_line_of(record.line)
+        candidates = at.get(place, []) if place is not None else []
+        if partner := _most_alike(record, [new.lines[one] for one in candidates]):
+            pairs[index] = candidates.pop(next(i for i, one in enumerate(candidates) if new.lines[one] is partner))
+    return pairs
+
+
+def _most_alike(record: Line, candidates: Sequence[Line]) -> Line | None:
+    """Of the records of one line that of the same function, else one that is as exact."""
+    same = [one for one in candidates if one.exact == record.exact]
+    return next((one for one in same if one.function == record.function), same[0] if same else None)
+
+
+def _without_texts(old: Profile, new: Profile, lines: Sequence[int], there: Sequence[int]) -> Pairs:
+    def by_text(line: Line) -> Hashable:
+        return (line.function, line.exact, line.text.strip()) if line.text else None
+
+    def by_number(line: Line) -> Hashable:
+        return line.function, line.exact, line.line
+
+    return _by_keys(old, new, lines, there, (by_text, by_number))
+
+
+def _by_keys(
+    old: Profile, new: Profile, left: Sequence[int], right: Sequence[int], keys: Sequence[Callable[[Line], Hashable]]
+) -> Pairs:
+    """The n-th of several alike matches the n-th."""
+    pairs: Pairs = {}
+    rest = list(right)
+    for key in keys:
+        waiting: dict[Hashable, list[int]] = defaultdict(list)
+        for index in left:
+            if index not in pairs and (word := key(old.lines[index])) is not None:
+                waiting[word].append(index)
+        unmatched = []
+        for index in rest:
+            partners = waiting.get(key(new.lines[index]))
+            if partners:
+                pairs[partners.pop(0)] = index
+            else:
+                unmatched.append(index)
+        rest = unmatched
+    return pairs
+
+
+def _across_files(old: Profile, new: Profile, left: Sequence[int], right: Iterable[int]) -> Pairs:
+    """Lines that stand in another file: of equal function and text that says something, once on each side."""
+
+    def unique(profile: Profile, rows: Iterable[int]) -> dict[Hashable, int]:
+        found: dict[Hashable, list[int]] = defaultdict(list)
+        for row in rows:
+            line = profile.lines[row]
+            if line.text and is_meaningful(line.text):
+                found[line.function, line.exact, line.text.strip()].append(row)
+        return {key: rows[0] for key, rows in found.items() if len(rows) == 1}
+
+    there = unique(new, right)
+    return {row: there[key] for key, row in unique(old, left).items() if key in there}

@@ -1,0 +1,61 @@
+"""Several runs of the same code in one folder: what a comparison takes the noise between runs from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+
+from deepscope.errors import DeepScopeError, OptionError
+from deepscope.records import Profile
+from deepscope.store.runs import Selection, find_traces, select_from
+
+__all__ = ["REPEATS", "load_repeats"]
+
+REPEATS = 5
+"""Runs of a folder that are looked at."""
+
+
+def load_repeats(
+    path: str | os.PathLike[str],
+    load: Callable[[Selection], Profile],
+    *,
+    rank: int | None = None,
+    stage: str | None = None,
+    limit: int = REPEATS,
+) -> list[Profile]:
+    """The newest run at `path` and, of the `limit` newest runs there, those that ran the same code alike.
+
+    These are runs of the same program, texts, stage, device and number of ranks. A run whose texts are not known has no
+    repeats.
+
+    Args:
+        path: a trace, a folder or an fsspec URL of one.
+        load: loads the profile of a selection.
+        rank: only this rank.
+        stage: this stage in place of the training stage.
+        limit: how many runs are looked at.
+
+    Raises:
+        TraceError, OptionError: as `load_profile`, of the newest run; another that cannot be read is no repeat.
+    """
+    found = find_traces(os.fspath(path))
+    newest = load(select_from(found, rank=rank, stage=stage))
+    profiles = [newest]
+    code = _code(newest)
+    runs = list(dict.fromkeys(one.run for one in found))
+    for run in runs[1:limit] if code else ():
+        with suppress(DeepScopeError, OptionError):
+            profile = load(select_from([one for one in found if one.run == run], rank=rank, stage=stage))
+            if _code(profile) == code:
+                profiles.append(profile)
+    return profiles
+
+
+def _code(profile: Profile) -> tuple[object, ...]:
+    """What runs share that can be taken for repeats; empty where it is not known."""
+    texts = sorted((path, file.sha256) for path, file in profile.files.items() if file.sha256)
+    info = profile.trace
+    if not texts:
+        return ()
+    return info.program, info.stage, profile.metric, info.device, len(info.ranks), tuple(texts)
