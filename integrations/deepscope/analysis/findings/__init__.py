@@ -50,5 +50,5 @@ RULES = (
 def find_all(analysis: Analysis) -> list[Finding]:
     """Everything that the rules find, the largest saving first."""
     facts = Facts(analysis)
-    found = [one for rule in RULES for one in rule.find(facts)] if facts.wall_ns else []
+    found = [one for rule in RULES for one in rule.found(facts)] if facts.wall_ns else []
     return sorted(found, key=lambda one: (-one.saving_ns, one.code, one.file, one.line))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +21,8 @@ from deepscope.trace.model import Int64, Kind
 
 __all__ = ["Facts"]
 
+Answer = TypeVar("Answer")
+
 
 class Facts:
     """An analysis, with the questions of the rules."""
@@ -34,6 +38,14 @@ class Facts:
         self.steps = int(analysis.extent.holds(self.attribution.training.steps.spans.start).sum())
         """Steps within the extent, 0 where none are marked."""
         self.has_device = self.work.metric == "device"
+        self._answers: dict[Callable[[Facts], Any], Any] = {}
+
+    def once(self, ask: Callable[[Facts], Answer]) -> Answer:
+        """What a rule asks of these facts: worked out when it is first asked, and kept for the others."""
+        if ask not in self._answers:
+            self._answers[ask] = ask(self)
+        answer: Answer = self._answers[ask]
+        return answer
 
     def per_step(self, count: float) -> float:
         """The count in one step, to one decimal; in the whole where there are no steps."""

@@ -16,8 +16,12 @@ def loading_and_loops(facts: Facts) -> Intervals:
 
     For traces of the CPU alone.
     """
-    loading = facts.loading if any(data_loader.RULE.find(facts)) else Intervals(*2 * (np.zeros(0, np.int64),))
-    loops = {(one.file, one.line) for one in tiny_operators.RULE.find(facts)}
+    return facts.once(_loading_and_loops)
+
+
+def _loading_and_loops(facts: Facts) -> Intervals:
+    loading = facts.loading if data_loader.RULE.found(facts) else Intervals(*2 * (np.zeros(0, np.int64),))
+    loops = {(one.file, one.line) for one in tiny_operators.RULE.found(facts)}
     if not loops:
         return loading
     line = facts.timeline

@@ -63,7 +63,7 @@ def _lasting(facts: Facts) -> npt.NDArray[np.float64]:
     value, location, start = value[rows], runs.location[rows], start[rows]
     # What holds one run up is the machine.
     free = np.minimum(value, 2 * _medians(value, location, lines)[location])
-    slow = find_slow_steps(facts)
+    slow = facts.once(find_slow_steps)
     for promised in (loading_and_loops(facts), *([slow.spent] if slow is not None else [])):
         free[promised.locate(start) >= 0] = 0
     return np.asarray(by_line(location, lines, free)[:-1] / np.maximum(by_line(location, lines, value)[:-1], 1))

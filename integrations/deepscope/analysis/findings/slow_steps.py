@@ -100,7 +100,7 @@ def _cause(facts: Facts, slow: Mask) -> tuple[int, int, Intervals]:
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
-    found = find_slow_steps(facts)
+    found = facts.once(find_slow_steps)
     if found is not None:
         yield RULE.finding(
             facts,
