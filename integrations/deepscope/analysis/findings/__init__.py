@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.findings import (
+    anomaly_detection,
     data_loader,
     device_sync,
+    exposed_collectives,
     float32_products,
     graph_breaks,
     host_copies,
@@ -13,7 +15,9 @@ from deepscope.analysis.findings import (
     kept_activations,
     python_lines,
     recomputation,
+    reduced_each_pass,
     slow_steps,
+    small_collectives,
     stale_gradients,
     tiny_kernels,
     tiny_operators,
@@ -40,7 +44,11 @@ RULES = (
     unfused_optimizer.RULE,
     slow_steps.RULE,
     python_lines.RULE,
+    exposed_collectives.RULE,
+    small_collectives.RULE,
+    reduced_each_pass.RULE,
     graph_breaks.RULE,
+    anomaly_detection.RULE,
     kept_activations.RULE,
     stale_gradients.RULE,
 )

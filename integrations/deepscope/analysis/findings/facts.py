@@ -11,6 +11,7 @@ import numpy as np
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import Mask, by_line
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.findings.anomaly_checks import anomaly_checks
 from deepscope.analysis.findings.gaps import Gaps, find_gaps
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, caused_waits
 from deepscope.analysis.numbers.idle import Timeline, timeline
@@ -57,11 +58,18 @@ class Facts:
         return max(len(self.work.busy), 1)
 
     @cached_property
+    def anomaly_checks(self) -> Int64:
+        """The operators (events, ascending) by which autograd looks for NaN in each gradient."""
+        return anomaly_checks(self.trace, self.attribution.calls.parent)
+
+    @cached_property
     def all_waits(self) -> CausedWaits:
         """The waits of the training thread in the whole trace."""
         waits, of = self.analysis.waits, self.attribution
         here = waits[self.trace.events.thread[waits] == of.training.thread]
-        return caused_waits(self.trace, of.operators, self.work, here, of.owners.location)
+        return caused_waits(
+            self.trace, of.operators, self.work, here, of.owners.location, checks=self.anomaly_checks
+        )
 
     @cached_property
     def waits(self) -> CausedWaits:
