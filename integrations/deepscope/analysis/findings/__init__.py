@@ -13,6 +13,8 @@ from deepscope.analysis.findings import (
     host_copies,
     idle_device,
     kept_activations,
+    layout_conversions,
+    logging_lines,
     python_lines,
     recomputation,
     reduced_each_pass,
@@ -24,6 +26,7 @@ from deepscope.analysis.findings import (
     tiny_operators,
     unfused_attention,
     unfused_optimizer,
+    worker_restarts,
     zeroed_gradients,
 )
 from deepscope.analysis.findings.facts import Facts
@@ -48,8 +51,11 @@ RULES = (
     exposed_collectives.RULE,
     small_collectives.RULE,
     reduced_each_pass.RULE,
+    layout_conversions.RULE,
     repeated_casts.RULE,
+    logging_lines.RULE,
     graph_breaks.RULE,
+    worker_restarts.RULE,
     anomaly_detection.RULE,
     kept_activations.RULE,
     stale_gradients.RULE,
