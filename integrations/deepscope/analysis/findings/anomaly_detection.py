@@ -23,9 +23,12 @@ WORTH = 0.02
 VIEW_NS = 3_000
 """A view that autograd follows takes about this by itself; what it takes more is the stack that is kept for it."""
 _VIEWS = frozenset(
-    f"aten::{name}" for name in ("t", "transpose", "permute", "view", "expand", "select", "slice", "unsqueeze", "squeeze")
+    f"aten::{name}"
+    for name in ("t", "transpose", "permute", "view", "expand", "select", "slice", "unsqueeze", "squeeze")
 )
-_REMEDY = "Take `torch.autograd.set_detect_anomaly(True)` (or `detect_anomaly()`) out; switch it on to seek a NaN alone."
+_REMEDY = (
+    "Take `torch.autograd.set_detect_anomaly(True)` (or `detect_anomaly()`) out; switch it on to seek a NaN alone."
+)
 _LIGHTNING = "Make the Trainer with `detect_anomaly=False`; switch it on to seek a NaN alone."
 
 
@@ -74,9 +77,7 @@ def _kept_stacks(facts: Facts) -> tuple[Int64, int]:
     attribution, events, trace = facts.attribution, facts.trace.events, facts.trace
     operators = attribution.operators
     roots = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), is_backward_root))
-    gathers = named(
-        trace, marked(facts, roots), lambda name: evaluated_node(name) == "torch::autograd::AccumulateGrad"
-    )
+    gathers = named(trace, marked(facts, roots), lambda name: evaluated_node(name) == "torch::autograd::AccumulateGrad")
     roots = roots[~gathers[roots] & facts.analysis.extent.holds(events.start_ns[roots])]
     forward = pick(attribution.calls.up, roots)
     forward = forward[forward >= 0]

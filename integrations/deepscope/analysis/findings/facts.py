@@ -67,9 +67,7 @@ class Facts:
         """The waits of the training thread in the whole trace."""
         waits, of = self.analysis.waits, self.attribution
         here = waits[self.trace.events.thread[waits] == of.training.thread]
-        return caused_waits(
-            self.trace, of.operators, self.work, here, of.owners.location, checks=self.anomaly_checks
-        )
+        return caused_waits(self.trace, of.operators, self.work, here, of.owners.location, checks=self.anomaly_checks)
 
     @cached_property
     def waits(self) -> CausedWaits:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.selection import by_line, distinct, named, of_kind
+from deepscope.analysis.algebra.selection import Mask, by_line, distinct, named, of_kind
 from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named, topmost
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
@@ -57,7 +58,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_device(facts: Facts) -> tuple[Int64, Int64, Int64]:
-    """The line, the time and the number (1) of each conversion on the device: kernels of their own, and torch's copies."""
+    """The line, the time and the number (1) of each conversion on the device: a kernel of its own, or torch's copy."""
     work, trace = facts.work, facts.trace
     rows = np.flatnonzero(facts.analysis.counted & (work.kind == Kind.KERNEL))
     names = trace.events.name[work.event[rows]]
@@ -70,7 +71,7 @@ def _of_device(facts: Facts) -> tuple[Int64, Int64, Int64]:
     return work.location[rows], work.duration_ns[rows], work.counts[rows].astype(np.int64)
 
 
-def _of_convolution(facts: Facts, nodes: Int64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _of_convolution(facts: Facts, nodes: Int64) -> Mask:
     """Which launches were made for convolutions; where it is not known, the kernel's name says enough."""
     operators = of_kind(facts.trace, Kind.OPERATOR)
     around = nearest_to(nodes, facts.attribution.calls.parent, operators)
@@ -106,13 +107,18 @@ def _gathered(facts: Facts) -> Int64:
     spans = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), is_backward_root))
     spans = spans[np.lexsort((events.start_ns[spans], events.thread[spans]))]
     convolutions, gathers = (
-        named(trace, marked(facts, spans), lambda name, node=node: evaluated_node(name) == node)[spans]
+        named(trace, marked(facts, spans), partial(_evaluates, node))[spans]
         for node in ("ConvolutionBackward0", "torch::autograd::AccumulateGrad")
     )
     behind = spans[np.flatnonzero(gathers & np.append(False, convolutions)[: len(spans)])]
     anew = operators_named(facts, "aten::new_empty_strided")
     above = nearest_to(anew, parent, marked(facts, behind))
     return distinct_values(above[above >= 0])
+
+
+def _evaluates(node: str, name: str) -> bool:
+    """Whether a span of the engine evaluates a node of this name."""
+    return evaluated_node(name) == node
 
 
 RULE = Rule("DS017", "Memory formats converted around convolutions", _find)

@@ -30,7 +30,7 @@ _LOGS = re.compile(
 )
 _REMEDY = "Log one step of a hundred (`if step % 100 == 0:`), numbers rather than tensors; add sums up in between."
 _LIGHTNING = (
-    "Log sums at the end of an epoch (`self.log(…, on_step=False, on_epoch=True)`), and leave `sync_dist=True` to them: "
+    "Log sums at the end of an epoch (`self.log(…, on_step=False, on_epoch=True)`), and `sync_dist=True` there alone: "
     "in a step it waits for all ranks."
 )
 

@@ -42,7 +42,8 @@ def _too_early(facts: Facts) -> Mask:
     last = np.append(steps_before[1:] != steps_before[:-1], True)
     of_pass = np.searchsorted(forward, found.launch_ns, side="right") - 1
     early = (of_pass >= 0) & ~last[of_pass]
-    return early & found.backward & _of_gradients(found) & (np.searchsorted(step, found.launch_ns) < len(step))
+    followed = np.searchsorted(step, found.launch_ns) < len(step)
+    return np.asarray(early & found.backward & _of_gradients(found) & followed)
 
 
 def _of_gradients(found: Collectives) -> Mask:

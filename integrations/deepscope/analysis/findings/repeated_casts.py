@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -160,7 +161,7 @@ def _nodes(facts: Facts, casts: Int64) -> tuple[Int64, Mask]:
     roots = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), is_backward_root))
     roots = roots[np.lexsort((events.start_ns[roots], events.thread[roots]))]
     casting, gathering = (
-        named(trace, marked(facts, roots), lambda name, node=node: evaluated_node(name) == node)[roots]
+        named(trace, marked(facts, roots), partial(_evaluates, node))[roots]
         for node in ("ToCopyBackward0", "torch::autograd::AccumulateGrad")
     )
     leaf = np.append(gathering[1:], False)
@@ -184,6 +185,11 @@ def _turns(facts: Facts) -> int:
     steps = np.flatnonzero(named(trace, of_kind(trace, Kind.ANNOTATION), stepped_optimizer))
     inside = int(facts.analysis.extent.holds(events.start_ns[steps]).sum())
     return inside or facts.steps or max(int(facts.analysis.phases.calls(facts.analysis.extent)[2]), 1)
+
+
+def _evaluates(node: str, name: str) -> bool:
+    """Whether a span of the engine evaluates a node of this name."""
+    return evaluated_node(name) == node
 
 
 RULE = Rule("DS018", "Parameters cast over and over", _find)

@@ -25,6 +25,8 @@ MANY = 8
 SMALL_NS = 100_000
 """Starting a collective takes a device at most this; gloo, which wakes threads and passes sockets, `SMALL_CPU_NS`."""
 SMALL_CPU_NS = 1_000_000
+LONG = 4
+"""One that takes longer than so many medians is not small, or was held up."""
 ROUNDS_APART = 2
 """Between two that could be one, other work of the line is at most so many operators (a division, a copy)."""
 BUCKET_BYTES = 25 * 1024 * 1024
@@ -44,14 +46,14 @@ def _one_by_one(facts: Facts) -> Mask:
     result = np.zeros(len(found), np.bool_)
     for line in np.flatnonzero(many).tolist():
         here = np.flatnonzero(candidates & (found.location == (line if line < facts.lines else -1)))
-        # The lower quartile is what one takes when nobody is late.
         if _usual_ns(found, here) <= (SMALL_NS if facts.has_device else SMALL_CPU_NS):
             result[here] = True
     return result
 
 
 def _usual_ns(found: Collectives, rows: Int64) -> int:
-    return int(np.percentile(found.end[rows] - found.start[rows], 25)) if len(rows) else 0
+    """What one takes: the median, since the first of a round waits for ranks that are late."""
+    return int(np.median(found.end[rows] - found.start[rows])) if len(rows) else 0
 
 
 def _follow_each_other(facts: Facts, found: Collectives) -> Mask:
@@ -101,9 +103,17 @@ def _find(facts: Facts) -> Iterator[Finding]:
     for line in np.flatnonzero(count).tolist():
         here = np.flatnonzero(found.location == (line if line < facts.lines else -1))
         usual = _usual_ns(found, here)
-        # One a step would do for all; what is waited for other ranks stays.
-        spared = max(int(count[line]) - max(facts.steps, 1), 0)
-        saving = int(share_of_wall(facts, np.array([min(usual * spared, int(exposed[line]))]))[0])
+        # One would do for all of a round, as long as the first, which also waits for ranks that are late.
+        spared = here[~_begins_round(facts, found)[here]]
+        in_buckets = bool(found.backward[here].any())
+        if facts.has_device or in_buckets:
+            each = np.minimum(found.exposed_ns[spared], LONG * usual)
+            saving = int(share_of_wall(facts, each.sum(keepdims=True))[0])
+        else:
+            # The line hands over to gloo's threads and is woken by them: all of its time goes with that.
+            first = np.setdiff1d(here, spared)
+            waiting = int(facts.analysis.columns["self_cpu_ns"][line]) - int(found.exposed_ns[first].sum())
+            saving = max(waiting, 0) * len(spared) // len(here)
         if saving < WORTH * facts.wall_ns:
             continue
         evidence: Evidence = {
@@ -112,7 +122,6 @@ def _find(facts: Facts) -> Iterator[Finding]:
             "collective_usual_us": round(usual / 1000, 1),
             "exposed_ns": int(exposed[line]),
         }
-        in_buckets = bool(found.backward[here].any())
         yield RULE.finding(
             facts,
             location=line if line < facts.lines else -1,
@@ -123,6 +132,19 @@ def _find(facts: Facts) -> Iterator[Finding]:
             saving_ns=saving,
             remedy=_BUCKETS if in_buckets else _REMEDY,
         )
+
+
+def _begins_round(facts: Facts, found: Collectives) -> Mask:
+    """Which collectives are the first of their line in a step, or since it did something else; shape (k,)."""
+    order = np.argsort(found.launch_ns, kind="stable")
+    launch, location = found.launch_ns[order], found.location[order]
+    turn = facts.attribution.training.steps.of(launch)
+    busy = np.searchsorted(_own_operators(facts), launch)
+    result = np.zeros(len(found), np.bool_)
+    goes_on = (location[1:] == location[:-1]) & (turn[1:] == turn[:-1])
+    goes_on &= (busy[1:] - busy[:-1] <= ROUNDS_APART) | found.backward[order][1:]
+    result[order] = np.append(True, ~goes_on)[: len(found)]
+    return result
 
 
 _BUCKETS = "Leave `bucket_cap_mb` of `DistributedDataParallel` at its 25 MB, or make it larger."

@@ -9,7 +9,6 @@ import numpy as np
 
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import named, of_kind
-from deepscope.analysis.findings import data_loader
 from deepscope.analysis.findings.already_set import keeps_workers
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
@@ -17,7 +16,7 @@ from deepscope.analysis.ownership.workers import HAS_WORKERS
 from deepscope.records import Finding
 from deepscope.trace.model import Int64, Kind
 
-__all__ = ["RULE", "restarts"]
+__all__ = ["RULE", "restarts", "waited_longer_ns"]
 
 WORTH = 0.02
 """It is named if it would save at least this share of the wall time."""
@@ -43,13 +42,16 @@ def restarts(facts: Facts) -> Intervals:
     return facts.once(_found).starting if RULE.found(facts) else Intervals(*2 * (np.zeros(0, np.int64),))
 
 
+def waited_longer_ns(facts: Facts) -> int:
+    """How much longer batches took for it, in a trace of the CPU alone, if that is found."""
+    return int(facts.once(_found).longer_ns.sum()) if RULE.found(facts) and not facts.has_device else 0
+
+
 def _found(facts: Facts) -> _Restarts:
     """A loader draws a seed as an iterator begins (torch/utils/data/dataloader.py), then makes its workers."""
     trace, events, attribution = facts.trace, facts.trace.events, facts.attribution
     thread = events.thread == attribution.training.thread
-    spans = np.flatnonzero(
-        named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR) & thread, HAS_WORKERS.search)
-    )
+    spans = np.flatnonzero(named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR) & thread, HAS_WORKERS.search))
     spans = spans[np.argsort(events.start_ns[spans], kind="stable")]
     seeds = named(trace, of_kind(trace, Kind.OPERATOR) & thread, "aten::random_".__eq__)
     seed = np.sort(events.start_ns[np.flatnonzero(seeds)])
@@ -81,8 +83,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         saving = int(by_line.sum()) // facts.devices
     else:
         by_line = facts.by_line_of_cpu(starting)
-        # What is waited for batches may be promised by DS003 already.
-        saving = int(by_line.sum()) + (0 if data_loader.RULE.found(facts) else int(found.longer_ns.sum()))
+        saving = int(by_line.sum()) + int(found.longer_ns.sum())
     if saving < max(WORTH * facts.wall_ns, 1):
         return
     yield RULE.finding(
