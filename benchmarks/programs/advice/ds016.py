@@ -18,10 +18,10 @@ def make(mended: bool) -> Callable[[], None]:
 
 
 def _make(mended: bool) -> Callable[[], None]:
-    model = nn.Sequential(*(nn.Linear(256, 256) for _ in range(4)))
+    model = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(3)))
     parallel = nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, fused=True)
-    batch = torch.randn(32, 256)
+    batch = torch.randn(8, 1024)
 
     def step() -> None:
         optimizer.zero_grad()
