@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -46,12 +50,23 @@ def program(rule: str, *, mended: bool) -> Callable[[], None]:
     return made
 
 
+@pytest.fixture(autouse=True)
+def no_anomaly_detection() -> Iterator[None]:
+    """A program's mistake ends with its test."""
+    yield
+    torch.autograd.set_detect_anomaly(False)
+
+
 LINES = {
     "DS008": "x = block(x) if self.mended else checkpoint(block, x, use_reentrant=False)",
     "DS009": "optimizer.zero_grad(set_to_none=mended)",
     "DS010": "y = torch.softmax(scores, dim=-1) @ v",
     "DS011": "optimizer.step()",
     "DS012": "evaluate(weights)",
+    "DS017": "loss = model(batch).square().mean()",
+    "DS018": "return x + torch.tanh(self.fall(torch.relu(self.rise(x))))",
+    "DS019": "print(count, loss, model[0].weight.grad, file=console)",
+    "DS022": "loss = model(batch).square().mean()",
     "DS013": "mask = torch.tensor([float(number % 7 != 0) for number in range(64 * 256)])",
 }
 """The line that each program's mistake is found at."""
@@ -60,12 +75,37 @@ LINES = {
 @pytest.mark.parametrize("rule", LINES)
 def test_a_mistake_is_found_at_its_line_and_without_it_there_is_nothing_to_find(rule: str, tmp_path: Path):
     bad = recorded(program(rule, mended=False), tmp_path / "bad", PROGRAMS)
-    (found,) = (one for one in bad.findings if one.code == rule)
+    found = next(one for one in bad.findings if one.code == rule)  # the largest saving first
     text = Path(found.file).read_text(encoding="utf-8").splitlines()[found.line - 1]
     assert text.strip() == LINES[rule]
     assert 0 < found.saving_ns < bad.totals.wall_ns
     mended = recorded(program(rule, mended=True), tmp_path / "mended", PROGRAMS)
     assert rule not in {one.code for one in mended.findings}
+
+
+WITH_OTHERS = {
+    "DS015": "dist.all_reduce(one.grad)",
+    "DS016": "parallel(batch).square().mean().backward()",
+    "DS021": "for (batch,) in loader:",
+}
+"""Programs that run beside other processes, and so in one of their own."""
+
+
+@pytest.mark.parametrize("rule", WITH_OTHERS)
+def test_what_waits_for_other_processes_is_found_at_its_line_and_not_in_the_mended_program(rule: str, tmp_path: Path):
+    bad, mended = (findings_of_program(rule, tmp_path / name, *words) for name, *words in (["bad"], ["m", "--mended"]))
+    lines = (PROGRAMS / f"{rule.lower()}.py").read_text(encoding="utf-8").splitlines()
+    (line,) = (one["line"] for one in bad if one["code"] == rule)
+    assert lines[line - 1].strip() == WITH_OTHERS[rule]
+    assert rule not in {one["code"] for one in mended}
+
+
+def findings_of_program(rule: str, folder: Path, *words: str) -> list[dict[str, Any]]:
+    folder.mkdir()
+    command = [sys.executable, str(PROGRAMS.parent / "advice.py"), "--rule", rule, "--steps", "12", "--record", *words]
+    subprocess.run([*command, "--folder", str(folder)], check=True, capture_output=True, timeout=300)
+    found: list[dict[str, Any]] = json.loads((folder / "result.json").read_text(encoding="utf-8"))["findings"]
+    return found
 
 
 def test_a_clean_training_loop_has_no_findings(tmp_path: Path):

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.findings import (
+    anomaly_detection,
     data_loader,
     device_sync,
+    exposed_collectives,
     float32_products,
     graph_breaks,
     host_copies,
     idle_device,
     kept_activations,
+    layout_conversions,
+    logging_lines,
     python_lines,
     recomputation,
+    reduced_each_pass,
+    repeated_casts,
     slow_steps,
+    small_collectives,
     stale_gradients,
     tiny_kernels,
     tiny_operators,
     unfused_attention,
     unfused_optimizer,
+    worker_restarts,
     zeroed_gradients,
 )
 from deepscope.analysis.findings.facts import Facts
@@ -40,7 +48,15 @@ RULES = (
     unfused_optimizer.RULE,
     slow_steps.RULE,
     python_lines.RULE,
+    exposed_collectives.RULE,
+    small_collectives.RULE,
+    reduced_each_pass.RULE,
+    layout_conversions.RULE,
+    repeated_casts.RULE,
+    logging_lines.RULE,
     graph_breaks.RULE,
+    worker_restarts.RULE,
+    anomaly_detection.RULE,
     kept_activations.RULE,
     stale_gradients.RULE,
 )
@@ -50,5 +66,5 @@ RULES = (
 def find_all(analysis: Analysis) -> list[Finding]:
     """Everything that the rules find, the largest saving first."""
     facts = Facts(analysis)
-    found = [one for rule in RULES for one in rule.find(facts)] if facts.wall_ns else []
+    found = [one for rule in RULES for one in rule.found(facts)] if facts.wall_ns else []
     return sorted(found, key=lambda one: (-one.saving_ns, one.code, one.file, one.line))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from deepscope.trace.format.header import LoaderSettings, Settings
 from deepscope.trace.model import Trace
 
-__all__ = ["has_faster_products", "is_fused", "loader_workers", "pins_memory", "product_type"]
+__all__ = ["has_faster_products", "is_fused", "keeps_workers", "loader_workers", "pins_memory", "product_type"]
 
 _NOTHING = Settings()
 
@@ -24,6 +24,12 @@ def loader_workers(trace: Trace) -> int | None:
     """How many workers the program's data loaders have; None where that is not known, or differs."""
     counts = {loader.num_workers for loader in _loaders(trace)}
     return counts.pop() if len(counts) == 1 else None
+
+
+def keeps_workers(trace: Trace) -> bool:
+    """Whether all data loaders with worker processes keep them from one epoch to the next."""
+    with_workers = [loader for loader in _loaders(trace) if loader.num_workers]
+    return bool(with_workers) and all(loader.persistent_workers for loader in with_workers)
 
 
 def pins_memory(trace: Trace) -> bool:

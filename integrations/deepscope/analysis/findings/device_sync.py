@@ -21,6 +21,8 @@ WORTH_WAITING = 0.05
 """Shares of the wall time. A line is named from the first on by what it would save, from the second on by what it
 waits, if that costs anything."""
 COSTS_ANYTHING = 0.0005
+_OTHERS = (WaitCause.COPY_IN, WaitCause.CHECK)
+"""DS002's, and DS022's."""
 
 _MESSAGES = {
     WaitCause.VALUE: "reading a value (`.item()`, `float()`, `bool()`, `print`) waits for all work of the device",
@@ -40,7 +42,7 @@ _REMEDIES = {
 
 def _find(facts: Facts) -> Iterator[Finding]:
     waits = facts.waits
-    waits = waits.choose(waits.cause != WaitCause.COPY_IN)
+    waits = waits.choose(~np.isin(waits.cause, _OTHERS))
     if not facts.has_device or not len(waits):
         return
     duration = waits.end - waits.start
@@ -70,7 +72,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
 
 
 def _recurs(facts: Facts) -> Mask:
-    waits = facts.all_waits.choose(facts.all_waits.cause != WaitCause.COPY_IN)
+    waits = facts.all_waits.choose(~np.isin(facts.all_waits.cause, _OTHERS))
     return facts.recurs(waits.location, waits.start)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import Mask, by_line
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.findings.anomaly_checks import anomaly_checks
 from deepscope.analysis.findings.gaps import Gaps, find_gaps
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, caused_waits
 from deepscope.analysis.numbers.idle import Timeline, timeline
@@ -18,6 +21,8 @@ from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64, Kind
 
 __all__ = ["Facts"]
+
+Answer = TypeVar("Answer")
 
 
 class Facts:
@@ -34,6 +39,14 @@ class Facts:
         self.steps = int(analysis.extent.holds(self.attribution.training.steps.spans.start).sum())
         """Steps within the extent, 0 where none are marked."""
         self.has_device = self.work.metric == "device"
+        self._answers: dict[Callable[[Facts], Any], Any] = {}
+
+    def once(self, ask: Callable[[Facts], Answer]) -> Answer:
+        """What a rule asks of these facts: worked out when it is first asked, and kept for the others."""
+        if ask not in self._answers:
+            self._answers[ask] = ask(self)
+        answer: Answer = self._answers[ask]
+        return answer
 
     def per_step(self, count: float) -> float:
         """The count in one step, to one decimal; in the whole where there are no steps."""
@@ -45,11 +58,16 @@ class Facts:
         return max(len(self.work.busy), 1)
 
     @cached_property
+    def anomaly_checks(self) -> Int64:
+        """The operators (events, ascending) by which autograd looks for NaN in each gradient."""
+        return anomaly_checks(self.trace, self.attribution.calls.parent)
+
+    @cached_property
     def all_waits(self) -> CausedWaits:
         """The waits of the training thread in the whole trace."""
         waits, of = self.analysis.waits, self.attribution
         here = waits[self.trace.events.thread[waits] == of.training.thread]
-        return caused_waits(self.trace, of.operators, self.work, here, of.owners.location)
+        return caused_waits(self.trace, of.operators, self.work, here, of.owners.location, checks=self.anomaly_checks)
 
     @cached_property
     def waits(self) -> CausedWaits:

@@ -37,6 +37,8 @@ class Gaps:
     wait the CPU would have been so far ahead."""
     copied: Int64
     """By line: after a wait for a copy to the device."""
+    checked: Int64
+    """By line: after a wait of autograd's that looks for NaN."""
     launch: Int64
     """By line: short gaps before kernels that the CPU launched late, less what recording cost there."""
     rest: list[Intervals]
@@ -51,15 +53,16 @@ def find_gaps(
     data = union(phases.spans.start[is_data], phases.spans.end[is_data])
     lines = recording.lines
     loader, rest = [], []
-    synced, copied, launch = np.zeros((3, lines + 1), np.int64)
+    synced, copied, checked, launch = np.zeros((4, lines + 1), np.int64)
     for device, working in work.busy.items():
         free = working.complement(within)
         loader.append(free.intersection(data))
         pieces = data.complement(free) if len(data.start) else free
         taken, line, cause = _explained_by_waits(pieces, waits)
-        is_copy = cause == WaitCause.COPY_IN
+        is_copy, is_check = cause == WaitCause.COPY_IN, cause == WaitCause.CHECK
         copied += by_line(line[is_copy], lines, taken[is_copy])
-        synced += by_line(line[~is_copy], lines, taken[~is_copy])
+        checked += by_line(line[is_check], lines, taken[is_check])
+        synced += by_line(line[~is_copy & ~is_check], lines, taken[~is_copy & ~is_check])
         after = pieces.start + taken
         is_short = pieces.end - pieces.start < LAUNCH_GAP_NS
         ended_by = _launched_late(work, device, pieces)
@@ -68,7 +71,7 @@ def find_gaps(
         launch += by_line(work.location[ended_by[counted]], lines, left[counted])
         # Long gaps go to the line that the CPU was on.
         rest.append(union(after[~is_short], pieces.end[~is_short]))
-    return Gaps(loader, synced, copied, launch, rest)
+    return Gaps(loader, synced, copied, checked, launch, rest)
 
 
 def _explained_by_waits(pieces: Intervals, waits: CausedWaits) -> tuple[Int64, Int64, Int64]:

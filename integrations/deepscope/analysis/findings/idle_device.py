@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from deepscope.analysis.findings import worker_restarts
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
@@ -19,7 +20,8 @@ WORTH = 0.03
 def _find(facts: Facts) -> Iterator[Finding]:
     if not facts.has_device or not facts.lines:
         return
-    rest = facts.gaps.rest
+    elsewhere = worker_restarts.restarts(facts)
+    rest = [gap.intersection(elsewhere.complement(facts.analysis.window)) for gap in facts.gaps.rest]
     if sum(gap.total_ns for gap in rest) < WORTH * facts.wall_ns * facts.devices:
         return
     idle = sum((facts.by_line_of_cpu(gap) for gap in rest), np.zeros(facts.lines + 1, np.int64))

@@ -5,19 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.findings import data_loader, tiny_operators
+from deepscope.analysis.findings import data_loader, logging_lines, tiny_operators, worker_restarts
 from deepscope.analysis.findings.facts import Facts
 
-__all__ = ["loading_and_loops"]
+__all__ = ["promised_elsewhere"]
 
 
-def loading_and_loops(facts: Facts) -> Intervals:
-    """When the training thread loaded data (DS003) or was on a line that loops over operators (DS007), if it is found.
+def promised_elsewhere(facts: Facts) -> Intervals:
+    """When the training thread loaded data (DS003), was on a line that loops over operators (DS007) or logs (DS019), or
+    started workers anew (DS021), as far as that is found.
 
     For traces of the CPU alone.
     """
-    loading = facts.loading if any(data_loader.RULE.find(facts)) else Intervals(*2 * (np.zeros(0, np.int64),))
-    loops = {(one.file, one.line) for one in tiny_operators.RULE.find(facts)}
+    return facts.once(_promised_elsewhere)
+
+
+def _promised_elsewhere(facts: Facts) -> Intervals:
+    others = (_loading_and_loops(facts), logging_lines.logging(facts), worker_restarts.restarts(facts))
+    return union(np.concatenate([one.start for one in others]), np.concatenate([one.end for one in others]))
+
+
+def _loading_and_loops(facts: Facts) -> Intervals:
+    loading = facts.loading if data_loader.RULE.found(facts) else Intervals(*2 * (np.zeros(0, np.int64),))
+    loops = {(one.file, one.line) for one in tiny_operators.RULE.found(facts)}
     if not loops:
         return loading
     line = facts.timeline

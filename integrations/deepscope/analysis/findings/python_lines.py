@@ -10,7 +10,7 @@ import numpy.typing as npt
 from deepscope.analysis.algebra.ancestry import nearest, self_values
 from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.promised import loading_and_loops
+from deepscope.analysis.findings.promised import promised_elsewhere
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.slow_steps import find_slow_steps
 from deepscope.records import Finding
@@ -63,8 +63,8 @@ def _lasting(facts: Facts) -> npt.NDArray[np.float64]:
     value, location, start = value[rows], runs.location[rows], start[rows]
     # What holds one run up is the machine.
     free = np.minimum(value, 2 * _medians(value, location, lines)[location])
-    slow = find_slow_steps(facts)
-    for promised in (loading_and_loops(facts), *([slow.spent] if slow is not None else [])):
+    slow = facts.once(find_slow_steps)
+    for promised in (promised_elsewhere(facts), *([slow.spent] if slow is not None else [])):
         free[promised.locate(start) >= 0] = 0
     return np.asarray(by_line(location, lines, free)[:-1] / np.maximum(by_line(location, lines, value)[:-1], 1))
 

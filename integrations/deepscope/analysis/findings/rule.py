@@ -28,6 +28,13 @@ class Rule:
     title: str
     find: Callable[[Facts], Iterable[Finding]]
 
+    def found(self, facts: Facts) -> list[Finding]:
+        """Where the rule holds; it looks once, however many ask."""
+        return facts.once(self._listed)
+
+    def _listed(self, facts: Facts) -> list[Finding]:
+        return list(self.find(facts))
+
     def finding(
         self,
         facts: Facts,

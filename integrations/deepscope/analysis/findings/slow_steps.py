@@ -11,7 +11,7 @@ from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.promised import loading_and_loops
+from deepscope.analysis.findings.promised import promised_elsewhere
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
 from deepscope.trace.model import Int64
@@ -91,7 +91,7 @@ def _cause(facts: Facts, slow: Mask) -> tuple[int, int, Intervals]:
     chosen = (step >= 0) & oftener[runs.location]
     outermost = chosen & (nearest_to(runs.caller, runs.caller, chosen) < 0)
     start, end = events.start_ns[runs.nodes], events.end_ns[runs.nodes]
-    promised = loading_and_loops(facts).overlap_ns(start, end)
+    promised = promised_elsewhere(facts).overlap_ns(start, end)
     spent = by_step(outermost, np.maximum(end - start - promised - facts.recording.within(start, end), 0))
     more = np.maximum(spent[slow] - np.median(spent[~slow], axis=0), 0).sum(axis=0)
     line = int(more.argmax())
@@ -100,7 +100,7 @@ def _cause(facts: Facts, slow: Mask) -> tuple[int, int, Intervals]:
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
-    found = find_slow_steps(facts)
+    found = facts.once(find_slow_steps)
     if found is not None:
         yield RULE.finding(
             facts,

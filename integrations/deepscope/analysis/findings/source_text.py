@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from deepscope.analysis.ownership.locations import Location
 from deepscope.records import Edit
 from deepscope.trace.model import Trace
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["line_text", "repeats_within", "with_keyword"]
+__all__ = ["line_text", "lines_calling", "repeats_within", "with_keyword"]
 
 
 def line_text(trace: Trace, location: Location) -> str:
@@ -37,6 +38,26 @@ def with_keyword(trace: Trace, file: str, function: str, keyword: str, value: st
                 head = old[:-1].rstrip().rstrip(",")
                 found.append(Edit(node.lineno, old, f"{head}, {keyword}={value})"))
     return tuple(found)
+
+
+def lines_calling(trace: Trace, file: str, is_meant: Callable[[str], bool]) -> frozenset[int]:
+    """The lines of a file on which calls stand of functions whose dotted names are meant; none where it is unknown."""
+    tree = _tree(_text(trace, file))
+    found: set[int] = set()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Call) and is_meant(_dotted(node.func)):
+            found.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return frozenset(found)
+
+
+def _dotted(function: ast.expr) -> str:
+    """`self.logger.info`; what is no name is `?`."""
+    parts = []
+    while isinstance(function, ast.Attribute):
+        parts.append(function.attr)
+        function = function.value
+    parts.append(function.id if isinstance(function, ast.Name) else "?")
+    return ".".join(reversed(parts))
 
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

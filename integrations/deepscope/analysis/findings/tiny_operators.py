@@ -9,6 +9,7 @@ import numpy as np
 
 from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.selection import Mask, by_line, of_kind
+from deepscope.analysis.findings import logging_lines
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import repeats_within
@@ -36,7 +37,10 @@ def _find(facts: Facts) -> Iterator[Finding]:
     started = _started(facts)
     runs = facts.analysis.columns["calls"]
     steps = max(facts.steps, 1)
+    logs = {(one.file, one.line) for one in logging_lines.RULE.found(facts)}
     for line in np.flatnonzero(started.times[:-1] >= MANY * steps).tolist():
+        if (facts.locations[line].file, facts.locations[line].line) in logs:
+            continue
         if started.times[line] > AT_ONCE * runs[line] and not repeats_within(facts.trace, facts.locations[line]):
             continue
         duration = started.duration_ns[started.location == line]

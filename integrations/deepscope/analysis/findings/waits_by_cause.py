@@ -7,6 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
+from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.selection import Mask, distinct
 from deepscope.analysis.numbers.work import copy_direction
 from deepscope.analysis.ownership.operators import Operators
@@ -31,6 +32,8 @@ class WaitCause(IntEnum):
     EXPLICIT = 5
     """The program asked to wait: `torch.cuda.synchronize()`."""
     OTHER = 6
+    CHECK = 7
+    """Autograd's engine looks for NaN: anomaly detection is on."""
 
 
 _BY_OPERATOR = {
@@ -68,8 +71,19 @@ class CausedWaits:
         return CausedWaits(self.start[rows], self.end[rows], self.location[rows], self.cause[rows])
 
 
-def caused_waits(trace: Trace, operators: Operators, work: Work, waits: Int64, location: Int64) -> CausedWaits:
-    """One thread's waits (events) with their causes; `location` is the line that owns each event, shape (n,)."""
+def caused_waits(
+    trace: Trace, operators: Operators, work: Work, waits: Int64, location: Int64, *, checks: Int64
+) -> CausedWaits:
+    """One thread's waits (events) with their causes.
+
+    Args:
+        trace: the trace.
+        operators: its operators.
+        work: its work.
+        waits: the events in which the thread waits.
+        location: the line that owns each event, shape (n,).
+        checks: the operators (events) by which autograd's engine looks for NaN.
+    """
     events = trace.events
     found = _outermost(events.start_ns[waits], events.end_ns[waits], waits)
     cause, copy = _climb(trace, operators, found)
@@ -77,6 +91,11 @@ def caused_waits(trace: Trace, operators: Operators, work: Work, waits: Int64, l
         inward = _copies_inward(trace, operators, work)
         of_copy = np.where(np.isin(copy, inward), WaitCause.COPY_IN, WaitCause.COPY_OUT)
         cause = np.where((cause == WaitCause.OTHER) & (copy >= 0), of_copy, cause)
+    if len(checks):
+        is_check = np.zeros(len(operators.nodes), np.bool_)
+        is_check[operators.around[checks]] = True
+        around = nearest_to(pick(operators.around, found), operators.caller, is_check)
+        cause = np.where(around >= 0, WaitCause.CHECK, cause)
     return CausedWaits(events.start_ns[found], events.end_ns[found], location[found], cause)
 
 

@@ -1,0 +1,107 @@
+"""DS021: a data loader's worker processes are started anew for each epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepscope.analysis.algebra.intervals import Intervals
+from deepscope.analysis.algebra.selection import named, of_kind
+from deepscope.analysis.findings.already_set import keeps_workers
+from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.ownership.workers import HAS_WORKERS
+from deepscope.records import Finding
+from deepscope.trace.model import Int64, Kind
+
+__all__ = ["RULE", "restarts", "waited_longer_ns"]
+
+WORTH = 0.02
+"""It is named if it would save at least this share of the wall time."""
+SHORTEST_NS = 1_000_000
+"""Starting a process takes at least this."""
+SEEDS = 8
+"""Between the first seed and the first batch an iterator starts at most so many operators: for its seed and its
+sampler's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Restarts:
+    """Starts of workers that some had run before, each array of shape (k,)."""
+
+    starting: Intervals
+    """From the loader's seed to the request for the first batch."""
+    longer_ns: Int64
+    """How much longer than usual the request before (which ends the old workers) and the first one take."""
+
+
+def restarts(facts: Facts) -> Intervals:
+    """When the training thread was starting workers anew, if that is found."""
+    return facts.once(_found).starting if RULE.found(facts) else Intervals(*2 * (np.zeros(0, np.int64),))
+
+
+def waited_longer_ns(facts: Facts) -> int:
+    """How much longer batches took for it, in a trace of the CPU alone, if that is found."""
+    return int(facts.once(_found).longer_ns.sum()) if RULE.found(facts) and not facts.has_device else 0
+
+
+def _found(facts: Facts) -> _Restarts:
+    """A loader draws a seed as an iterator begins (torch/utils/data/dataloader.py), then makes its workers."""
+    trace, events, attribution = facts.trace, facts.trace.events, facts.attribution
+    thread = events.thread == attribution.training.thread
+    spans = np.flatnonzero(named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR) & thread, HAS_WORKERS.search))
+    spans = spans[np.argsort(events.start_ns[spans], kind="stable")]
+    seeds = named(trace, of_kind(trace, Kind.OPERATOR) & thread, "aten::random_".__eq__)
+    seed = np.sort(events.start_ns[np.flatnonzero(seeds)])
+    if len(spans) < 2 or not len(seed):
+        none = np.zeros(0, np.int64)
+        return _Restarts(Intervals(none, none), none)
+    start, end = events.start_ns[spans], events.end_ns[spans]
+    first = np.searchsorted(seed, end[:-1])
+    drawn = seed[np.minimum(first, len(seed) - 1)]
+    outer = attribution.operators.nodes[attribution.operators.caller < 0]
+    outer = np.sort(events.start_ns[outer[thread[outer]]])
+    few = np.searchsorted(outer, start[1:]) - np.searchsorted(outer, drawn) <= SEEDS
+    anew = (first < len(seed)) & (drawn < start[1:]) & few & (start[1:] - drawn >= SHORTEST_NS)
+    anew &= (facts.analysis.window.locate(drawn) >= 0) & facts.analysis.extent.holds(drawn)
+    length = end - start
+    more = np.maximum(length - int(np.median(length)), 0)
+    return _Restarts(Intervals(drawn[anew], start[1:][anew]), (more[:-1] + more[1:])[anew])
+
+
+def _find(facts: Facts) -> Iterator[Finding]:
+    if keeps_workers(facts.trace):
+        return
+    found = facts.once(_found)
+    starting = found.starting
+    if not len(starting.start):
+        return
+    if facts.has_device:
+        by_line = sum((facts.by_line_of_cpu(one.intersection(starting)) for one in facts.gaps.rest), _nothing(facts))
+        saving = int(by_line.sum()) // facts.devices
+    else:
+        by_line = facts.by_line_of_cpu(starting)
+        saving = int(by_line.sum()) + int(found.longer_ns.sum())
+    if saving < max(WORTH * facts.wall_ns, 1):
+        return
+    yield RULE.finding(
+        facts,
+        location=int(by_line[:-1].argmax()) if by_line[:-1].any() else -1,
+        message="the data loader starts its worker processes anew for each epoch",
+        evidence={
+            "restarts": len(starting.start),
+            "starting_ns": starting.total_ns,
+            "batches_longer_ns": int(found.longer_ns.sum()),
+        },
+        saving_ns=saving,
+        remedy="Keep them: `DataLoader(…, persistent_workers=True)`.",
+    )
+
+
+def _nothing(facts: Facts) -> Int64:
+    return np.zeros(facts.lines + 1, np.int64)
+
+
+RULE = Rule("DS021", "Loader workers started anew", _find)

@@ -1,0 +1,90 @@
+"""DS019, logging in every step."""
+
+from __future__ import annotations
+
+import pytest
+
+from trace_builder import TraceBuilder
+
+FILE = "/home/me/train.py"
+US = 1_000
+
+
+def logging(text: str, *, every: int = 1, operators: int = 0, versions: dict[str, str] | None = None) -> TraceBuilder:
+    """Ten steps of 1,000 µs; line 5, with that text, runs for 300 µs in each `every`-th."""
+    builder = TraceBuilder(deepscope={"versions": versions or {}})
+    for number in range(10):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US).line(FILE, 6, "main", at + 400 * US, 500 * US)
+        builder.op("aten::mm", at + 410 * US, 480 * US)
+        if number % every == 0:
+            builder.line(FILE, 5, "main", at, 300 * US)
+            for row in range(operators):
+                builder.op("aten::abs", at + (5 + row) * US, US // 2)
+    builder.files[0]["text"] = "\n" * 4 + text + "\ny = x @ x\n"
+    return builder
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "print(loss)",
+        "logger.info('%s', loss)",
+        "logging.info(f'{loss}')",
+        "self.log('loss', loss, sync_dist=True)",
+        "self.logger.log_metrics({'loss': loss})",
+        "wandb.log({'loss': loss})",
+        "writer.add_histogram('weight', weight)",
+        "bar.set_postfix(loss=loss.item())",
+        "if verbose: print(weight)",
+        "tqdm.write(str(loss))",
+    ],
+)
+def test_what_logs_in_each_step_is_found_with_its_time(findings_of, text):
+    (found,) = findings_of(logging(text), "DS019")
+    assert (found.file, found.line) == (FILE, 5)
+    assert found.evidence == {"logging_ns": 3000 * US, "runs": 10, "runs_per_step": 1.0}
+    assert found.saving_ns == 2970 * US
+    assert findings_of(logging(text), "DS013") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y = torch.log(x)",
+        "y = math.log(x)",
+        "y = x.log()",
+        "s = 'print(x)'",
+        "fingerprint(x)  # print(x)",
+        "blog.login()",
+    ],
+)
+def test_logarithms_and_words_are_no_logging(findings_of, text):
+    assert findings_of(logging(text), "DS019") == []
+
+
+def test_what_is_done_seldom_is_not_found(findings_of):
+    assert findings_of(logging("print(loss)", every=5), "DS019") == []
+
+
+def test_a_call_on_several_lines_is_one(findings_of):
+    assert findings_of(logging("loss)  # a continued line"), "DS019") == []
+    builder = logging("    loss)")
+    builder.files[0]["text"] = "\n\n\nprint(\n    loss)\ny = x @ x\n"
+    (found,) = findings_of(builder, "DS019")
+    assert found.line == 5
+
+
+def test_lightning_has_an_option_of_its_own(findings_of):
+    (found,) = findings_of(logging("self.log('loss', loss)", versions={"lightning": "2.6.0"}), "DS019")
+    assert "on_epoch=True" in found.remedy.text
+
+
+def test_the_many_operators_of_a_printed_tensor_are_promised_once(findings_of):
+    builder = logging("for one in x: print(one)", operators=250)
+    assert findings_of(builder, "DS007") == []
+    assert len(findings_of(builder, "DS019")) == 1
+
+
+def test_with_a_device_other_rules_say_so(findings_of):
+    assert findings_of(logging("print(loss)").kernel("gemm", 10 * US, 50 * US, 900 * US), "DS019") == []
