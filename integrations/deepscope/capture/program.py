@@ -78,7 +78,7 @@ class Program:
 
 
 @contextmanager
-def record_steps(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[list[Path]]:
+def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[list[Path]]:
     """Records steps of whatever runs inside, and yields the list that the traces come into.
 
     A step ends with each step of the optimizer that steps first. Recording begins there. Data-loader workers may start
@@ -87,9 +87,11 @@ def record_steps(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[li
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     from deepscope.capture.compiled.level import ProvenanceHold
+    from deepscope.capture.naming import check_template
     from deepscope.capture.options import checked_options
 
     checked = checked_options(options)
+    check_template(name)
     workers = _armed_workers(checked)
     provenance = ProvenanceHold() if checked.compiled_lines else None  # the first step compiles before it is recorded
 
@@ -104,7 +106,7 @@ def record_steps(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[li
             if _RECORDER not in sys.modules:
                 from deepscope.capture.session import StepCallback
 
-                steps = StepCallback(folder, workers=workers, **options)
+                steps = StepCallback(folder, name=name, workers=workers, **options)
         if steps is not None and optimizer is leader:
             steps()
 
@@ -123,12 +125,12 @@ def record_steps(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[li
 
 
 @contextmanager
-def record_whole(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[list[Path]]:
+def record_whole(folder: Path, *, name: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[list[Path]]:
     """Records everything that runs inside, and yields the list that the trace comes into."""
     from deepscope.capture.session import Recording
 
     traces: list[Path] = []
-    recording = Recording(folder, **options)
+    recording = Recording(folder, name=name, **options)
     try:
         with recording:
             yield traces

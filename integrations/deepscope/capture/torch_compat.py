@@ -106,8 +106,8 @@ def _is_open(profiler: Any) -> bool:
     return bool(getattr(profiler, "entered", False)) and getattr(profiler, "kineto_results", None) is None
 
 
-def experimental_config(*, all_threads: bool, with_stack: bool) -> Any:
-    """The leanest configuration that this torch takes: no Python event objects, and all threads where asked.
+def experimental_config(*, all_threads: bool, with_stack: bool, sync_events: bool = False) -> Any:
+    """The leanest configuration that this torch takes: no Python event objects, and what is asked for.
 
     None where torch has no experimental configuration or takes none of these.
     """
@@ -115,13 +115,15 @@ def experimental_config(*, all_threads: bool, with_stack: bool) -> Any:
     if make is None:
         return None
     # trace_only spares the event objects that only `events()` needs; torch warns when stacks are asked for with it.
-    wanted = {"trace_only": not with_stack, "profile_all_threads": all_threads}
-    for names in (("trace_only", "profile_all_threads"), ("profile_all_threads",), ("trace_only",)):
+    wanted = {"trace_only": not with_stack, "profile_all_threads": all_threads, "enable_cuda_sync_events": sync_events}
+    taken: dict[str, bool] = {}
+    for name in (name for name in wanted if wanted[name]):
         try:
-            return make(**{name: wanted[name] for name in names if wanted[name]})
-        except TypeError:
+            make(**taken, **{name: True})
+        except TypeError:  # this torch does not know it
             continue
-    return None
+        taken[name] = True
+    return make(**taken)
 
 
 def agreed_value(key: str, proposal: str) -> str:
