@@ -1,8 +1,8 @@
 """What each topic of a recording costs: active steps and size of the trace, over those of the operators alone.
 
-The step is that of a small transformer with an optimizer that loops over parameters, so it is mostly Python. Each run
-is a process of its own, the order turns from round to round, and ratios compare medians within a round (CPU time of the
-training thread).
+The step is that of a small transformer with an optimizer that loops over parameters, so it is mostly Python. A round is
+a process, in which all sets are recorded one after another, `minimal` once more at first; the order turns from round to
+round, and ratios compare medians within a round (CPU time of the training thread).
 """
 
 from __future__ import annotations
@@ -23,14 +23,12 @@ _RUN = Path(__file__).resolve().parent / "programs" / "topics.py"
 
 def run_round(options: argparse.Namespace, shift: int) -> dict[str, tuple[float, int]]:
     """Milliseconds of the median step and bytes of the trace, by set."""
-    found = {}
-    for topics in [*SETS[shift:], *SETS[:shift]]:
-        with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-") as folder:
-            words = ["--topics", topics, "--folder", folder, "--active", str(options.active)]
-            run_once(Program(topics, [options.python, str(_RUN), *words], {"DEEPSCOPE_CACHE_DIR": folder}))
-            told = json.loads(Path(folder, "result.json").read_text())
-            found[topics] = (statistics.median(told["steps_ms"]), told["size_bytes"])
-    return found
+    order = [*SETS[shift:], *SETS[:shift]]
+    with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-") as folder:
+        words = ["--folder", folder, "--active", str(options.active), "--topics", "minimal", *order]
+        run_once(Program("topics", [options.python, str(_RUN), *words], {"DEEPSCOPE_CACHE_DIR": folder}))
+        told = json.loads(Path(folder, "result.json").read_text())
+    return {topics: (statistics.median(told[topics]["steps_ms"]), told[topics]["size_bytes"]) for topics in SETS}
 
 
 def main() -> None:
@@ -40,8 +38,8 @@ def main() -> None:
     parser.add_argument("--active", type=int, default=20)
     parser.add_argument("--json")
     options = parser.parse_args()
-    rounds = [run_round(options, shift % len(SETS)) for shift in range(options.repeats)]
-    print(f"{describe_machine()}; {describe_python(options.python)}\n")
+    rounds = [run_round(options, 3 * shift % len(SETS)) for shift in range(options.repeats)]
+    print(f"{describe_machine()}; {describe_python(options.python)}\n", file=sys.stderr)
     print("| topics | step | low to high | trace |\n|---|--:|--:|--:|")
     rows = {}
     for topics in SETS:

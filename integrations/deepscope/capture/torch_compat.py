@@ -123,7 +123,7 @@ def experimental_config(*, all_threads: bool, with_stack: bool, sync_events: boo
         except TypeError:  # this torch does not know it
             continue
         taken[name] = True
-    return make(**taken)
+    return make(**taken) if taken else None
 
 
 def agreed_value(key: str, proposal: str) -> str:

@@ -15,7 +15,6 @@ from deepscope.report.tables import table
 
 __all__ = ["Choices", "LightningKeywords", "choose"]
 
-_DEFAULT_ROWS = 20
 
 _WITHOUT_EFFECT = {
     "export_to_chrome": "a trace is always written",
@@ -70,7 +69,7 @@ class Choices:
     name: str | None
     """A template of the traces' names, in place of `filename`."""
     rows: int | None
-    """Rows of the summary's table; None for all."""
+    """Rows of the summary's table; 0 for all, None for what fits the screen."""
     sort: str | None
     """Number by which the summary's table is sorted; None for the report's own choice."""
 
@@ -80,7 +79,7 @@ def choose(dirpath: str | Path | None, filename: str | None, keywords: Mapping[s
     given = dict(keywords)
     name = given.pop("name", None)
     check_template(name)
-    rows = given.pop("row_limit", _DEFAULT_ROWS)
+    rows = given.pop("row_limit", None)
     sort = given.pop("sort_by_key", None)
     if given.pop("emit_nvtx", False):
         raise OptionError("emit_nvtx", True, "marks for NVIDIA's own profilers are made by Lightning's PyTorchProfiler")
@@ -126,9 +125,11 @@ def _tensorboard_handler(handler: Any) -> tuple[str, str | None] | None:
 
 
 def _rows(value: object) -> int | None:
+    if value is None:
+        return None
     if isinstance(value, bool) or not isinstance(value, int) or value < -1:
         raise OptionError("row_limit", value, "must be a number of rows, or -1 for all")
-    return None if value == -1 else value
+    return 0 if value == -1 else value
 
 
 def _sort(key: str | None) -> str | None:
