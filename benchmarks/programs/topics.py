@@ -40,8 +40,10 @@ def main() -> None:
     parser.add_argument("--active", type=int, default=20)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    found = {topics: recorded(topics, options.folder / topics, options.active) for topics in options.topics}
-    Path(options.folder, "result.json").write_text(json.dumps(found))
+    found = {}
+    for topics in options.topics:
+        found[topics] = recorded(topics, options.folder / topics, options.active)
+        Path(options.folder, "result.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -84,11 +84,10 @@ def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[Opt
     A step ends with each step of the optimizer that steps first. Recording begins there. Data-loader workers may start
     before that, so they are let in from the beginning. A program that records itself is left to it.
     """
-    from torch.optim.optimizer import register_optimizer_step_post_hook
-
     from deepscope.capture.compiled.level import ProvenanceHold
     from deepscope.capture.naming import check_template
     from deepscope.capture.options import checked_options
+    from deepscope.capture.surroundings import optimizer_steps
 
     checked = checked_options(options)
     check_template(name)
@@ -110,11 +109,11 @@ def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[Opt
         if steps is not None and optimizer is leader:
             steps()
 
-    hook = register_optimizer_step_post_hook(stepped)
+    stop_listening = optimizer_steps.listen(stepped)
     try:
         yield traces
     finally:
-        hook.remove()
+        stop_listening()
         if steps is not None:
             steps.close()
             traces += steps.recording.traces
