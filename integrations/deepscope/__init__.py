@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from deepscope.capture.session import callback as callback
     from deepscope.capture.session import profile as profile
     from deepscope.lightning import DeepProfiler as DeepProfiler
+    from deepscope.measure.benchmark import benchmark as benchmark
+    from deepscope.measure.model import flops as flops
     from deepscope.records import Profile as Profile
     from deepscope.store import load_profile as load_profile
     from deepscope.trace.read import read_trace as read_trace
@@ -31,7 +33,9 @@ _HOMES = {
     "Recording": "deepscope.capture.session",
     "RecordingOptions": "deepscope.capture.options",
     "RecordingWarning": "deepscope.capture.notices",
+    "benchmark": "deepscope.measure.benchmark",
     "callback": "deepscope.capture.session",
+    "flops": "deepscope.measure.model",
     "load_profile": "deepscope.store",
     "profile": "deepscope.capture.session",
     "read_trace": "deepscope.trace.read",
@@ -47,7 +51,9 @@ __all__ = [
     "RecordingOptions",
     "RecordingWarning",
     "__version__",
+    "benchmark",
     "callback",
+    "flops",
     "load_profile",
     "profile",
     "read_trace",

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 __all__ = [
     "DeepScopeError",
+    "FactoryError",
     "IncomparableError",
     "MissingExtraError",
     "Naming",
@@ -104,6 +105,10 @@ class VariableError(DeepScopeError, ValueError):
 
 class ProgramError(DeepScopeError):
     """The program to be recorded is missing, or cannot be read."""
+
+
+class FactoryError(DeepScopeError):
+    """The function that makes a model is missing, fails, or makes something else; or the model cannot be called."""
 
 
 class RecorderError(DeepScopeError, RuntimeError):

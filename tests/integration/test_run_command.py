@@ -8,6 +8,7 @@ import pytest
 
 from deepscope import load_profile
 from deepscope.capture import torch_compat
+from deepscope.trace.read import read_trace
 
 PROGRAM = """\
 import pickle, sys
@@ -239,3 +240,21 @@ def test_an_option_that_cannot_be_used_is_told_in_one_line_before_the_program_ru
     assert done.returncode == 1
     assert done.stderr.startswith("deepscope: --max-slowdown 0.5: must be a number above 1")
     assert not done.stdout
+
+
+def test_topics_and_a_template_of_names_and_nothing_breaks_into_the_optimizers_step(folder):
+    path = write(folder)
+    done = run(folder, "-q", "--topics", "lines,memory", "--name", "{program}-{stage}-{rank:02}", str(path))
+    assert done.returncode == 0, done.stderr  # memory is watched from within the optimizer's own hooks on
+    assert [one.name.partition(".")[0] for one in traces(folder)] == ["train-00"]
+    configuration = read_trace(traces(folder)[0]).header.configuration
+    assert configuration is not None
+    assert (configuration.profile_memory, configuration.lines, configuration.modules) == (True, True, False)
+
+
+def test_a_wrong_topic_is_told_before_the_program_runs(folder):
+    done = run(folder, "--topics", "lins", str(write(folder, end="print('ran')")))
+    assert done.returncode == 1
+    assert "ran" not in done.stdout
+    assert done.stderr.startswith("deepscope: --topics lins: there is no topic 'lins'; there are: lines, ")
+    assert done.stderr.count("\n") == 1

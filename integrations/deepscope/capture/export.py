@@ -53,6 +53,8 @@ def exported(
         header=session.header(window, schedule=schedule, complete=complete, pace=pace),
         rename={WINDOW_NAME: step_name(0) if window.steps else None, **window.annotation_names},
         drop_if_empty=window.step_name,
+        clock_readings=window.clock_readings,
+        align_time=session.options.align_time,
         skip_if_empty=skip_if_empty,
     )
     return Job(instructions=instructions, otherwise=otherwise, worker_timings=window.worker_timings)

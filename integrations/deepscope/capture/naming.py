@@ -7,13 +7,20 @@ import re
 import socket
 import time
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
+from string import Formatter
+
+from deepscope.errors import OptionError
 
 __all__ = [
+    "NAME_FIELDS",
     "RAW_SUFFIX",
     "WORKERS_PREFIX",
+    "check_template",
     "clean",
     "host_name",
+    "is_template",
     "job_path",
     "owned",
     "owner_of",
@@ -31,16 +38,66 @@ _OWNED = re.compile(r"(?P<stem>\..+)@(?P<host>[^@]+)@(?P<pid>\d{1,10})\.deepscop
 _OWNED_WORKERS = re.compile(r"deepscope-workers-(?P<host>.+)-(?P<pid>\d{1,10})-[^-]*")
 
 
-def worker_name(name: str | None, stage: str, rank: int) -> str:
-    """`<name or host_pid>[.<stage>].rank<R>`, in letters that every file system and TensorBoard take."""
-    base = name or f"{socket.gethostname()}_{os.getpid()}"
-    parts = [base, stage] if stage else [base]
-    return ".".join([*(clean(part) for part in parts), f"rank{rank}"])
+def worker_name(name: str | None, stage: str, rank: int, world_size: int = 1, program: str = "") -> str:
+    """`<name or host_pid>[.<stage>].rank<R>`, in letters that every file system and TensorBoard take.
+
+    A name with `{…}` in it is a template of the whole: of `NAME_FIELDS`. Ranks and stages that it does not tell apart
+    stand behind it all the same.
+    """
+    base = f"{socket.gethostname()}_{os.getpid()}"
+    if not is_template(name):
+        parts = [clean(part) for part in ([name or base, stage] if stage else [name or base])]
+        return ".".join([*parts, f"rank{rank}"])
+    assert name is not None
+    values = {
+        "worker": base,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "stage": stage,
+        "rank": rank,
+        "world_size": world_size,
+        "program": Path(program).stem,
+        "time": datetime.now().astimezone().strftime("%Y%m%d-%H%M%S"),
+    }
+    fields = check_template(name)
+    filled = _REPEATED.sub(r"\1", name.format_map(values))
+    more = [stage] if stage and "stage" not in fields else []
+    more += [f"rank{rank}"] if world_size > 1 and "rank" not in fields else []
+    return ".".join([clean(filled)[:_LONGEST], *map(clean, more)])
+
+
+NAME_FIELDS = ("worker", "host", "pid", "stage", "rank", "world_size", "program", "time")
+"""What a template of names may have in braces; `worker` is host and process, `time` when the recording was made."""
+_REPEATED = re.compile(r"([-_.])[-_.]+")
+"""What an empty field leaves, such as a stage outside Lightning."""
+_LONGEST = 150
+"""Letters; a file's name may have 255 with all that stands behind."""
+
+
+def is_template(name: str | None) -> bool:
+    """Whether a name has fields in braces."""
+    return name is not None and "{" in name
+
+
+def check_template(name: str | None) -> frozenset[str]:
+    """The fields of a template; none for another name. Raises `OptionError` for a field that does not exist."""
+    if name is None or not is_template(name):
+        return frozenset()
+    try:
+        fields = [field for _, field, _, _ in Formatter().parse(name) if field is not None]
+        name.format_map({**dict.fromkeys(NAME_FIELDS, "a"), "pid": 1, "rank": 0, "world_size": 1})
+    except (ValueError, LookupError, AttributeError, TypeError):
+        fields = ["?"]
+    if not set(fields) <= set(NAME_FIELDS):
+        known = ", ".join(f"{{{field}}}" for field in NAME_FIELDS)
+        raise OptionError("name", name, f"must be letters and fields; there are: {known}")
+    return frozenset(fields)
 
 
 def clean(word: str) -> str:
     """`word` in letters that every file system and TensorBoard take."""
-    return re.sub(r"[^\w.-]+", "_", word, flags=re.ASCII).strip("._") or "worker"
+    safe = re.sub(r"[^\w.-]+", "_", word, flags=re.ASCII).replace(".pt.trace", "_pt_trace")
+    return safe.strip("._") or "worker"
 
 
 def trace_path(folder: Path, worker: str, *, compress: bool) -> Path:

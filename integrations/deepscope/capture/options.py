@@ -9,6 +9,7 @@ from math import isinf
 from pathlib import Path
 from typing import Any, TypedDict
 
+from deepscope.capture.topics import options_of, topic_names
 from deepscope.errors import OptionError
 from deepscope.trace.format.header import Configuration
 
@@ -57,6 +58,9 @@ class OptionKeywords(TypedDict, total=False):
     with_stack: bool
     with_flops: bool
     with_modules: bool
+    sync_events: bool
+    align_time: bool
+    topics: Collection[str] | str | None
     all_threads: bool | None
     ranks: Collection[int] | None
     on_trace_ready: Callable[[Path], Any] | None
@@ -75,6 +79,8 @@ class RecordingOptions(Configuration):
     Raises `OptionError`, which names the option and the values it takes.
     """
 
+    topics: Collection[str] | str | None = None
+    """All that is recorded: names from `capture/topics.py`, or a set's; None for what the other options say."""
     schedule: Callable[[int], Any] | None = None
     """A function of the step number as `torch.profiler.schedule` makes it, in place of the five numbers."""
     activities: Iterable[Any] | None = None
@@ -131,10 +137,21 @@ class RecordingOptions(Configuration):
             object.__setattr__(self, "max_total_size", _bytes(self.max_total_size))
         if self.root is not None and not Path(self.root).is_dir():
             raise OptionError("root", str(self.root), "must be an existing folder")
+        if self.topics is not None:
+            self._choose_topics()
         if self.with_flops:
             object.__setattr__(self, "record_shapes", True)
         if self.activities is not None:
             object.__setattr__(self, "activities", tuple(self.activities))
+
+    def _choose_topics(self) -> None:
+        """Of other options only those that are not at their default can be known here to have been given."""
+        defaults = {field.name: field.default for field in fields(self)}
+        chosen = topic_names(self.topics, defaults)
+        given = {name: value for name in defaults if (value := getattr(self, name)) != defaults[name]}
+        for name, value in options_of(chosen, given).items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "topics", chosen)
 
     @property
     def configuration(self) -> Configuration:
@@ -189,4 +206,7 @@ def checked_options(given: Mapping[str, Any]) -> RecordingOptions:
     if unknown:
         problem = f"no such option; there are {', '.join(sorted(OPTION_NAMES))}"
         raise OptionError(unknown[0], given[unknown[0]], problem)
+    if given.get("topics") is not None:
+        defaults = {field.name: field.default for field in fields(RecordingOptions)}
+        return RecordingOptions(**{**given, **options_of(topic_names(given["topics"], defaults), given)})
     return RecordingOptions(**given)

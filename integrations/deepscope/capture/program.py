@@ -78,18 +78,19 @@ class Program:
 
 
 @contextmanager
-def record_steps(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[list[Path]]:
+def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[list[Path]]:
     """Records steps of whatever runs inside, and yields the list that the traces come into.
 
     A step ends with each step of the optimizer that steps first. Recording begins there. Data-loader workers may start
     before that, so they are let in from the beginning. A program that records itself is left to it.
     """
-    from torch.optim.optimizer import register_optimizer_step_post_hook
-
     from deepscope.capture.compiled.level import ProvenanceHold
+    from deepscope.capture.naming import check_template
     from deepscope.capture.options import checked_options
+    from deepscope.capture.surroundings import optimizer_steps
 
     checked = checked_options(options)
+    check_template(name)
     workers = _armed_workers(checked)
     provenance = ProvenanceHold() if checked.compiled_lines else None  # the first step compiles before it is recorded
 
@@ -104,15 +105,15 @@ def record_steps(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[li
             if _RECORDER not in sys.modules:
                 from deepscope.capture.session import StepCallback
 
-                steps = StepCallback(folder, workers=workers, **options)
+                steps = StepCallback(folder, name=name, workers=workers, **options)
         if steps is not None and optimizer is leader:
             steps()
 
-    hook = register_optimizer_step_post_hook(stepped)
+    stop_listening = optimizer_steps.listen(stepped)
     try:
         yield traces
     finally:
-        hook.remove()
+        stop_listening()
         if steps is not None:
             steps.close()
             traces += steps.recording.traces
@@ -123,12 +124,12 @@ def record_steps(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[li
 
 
 @contextmanager
-def record_whole(folder: Path, **options: Unpack[OptionKeywords]) -> Iterator[list[Path]]:
+def record_whole(folder: Path, *, name: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[list[Path]]:
     """Records everything that runs inside, and yields the list that the trace comes into."""
     from deepscope.capture.session import Recording
 
     traces: list[Path] = []
-    recording = Recording(folder, **options)
+    recording = Recording(folder, name=name, **options)
     try:
         with recording:
             yield traces

@@ -46,8 +46,9 @@ class Recording:
     With none of `wait`, `warmup`, `active`, `repeat`, `skip_first` and `schedule` the whole block is recorded. Any of
     them makes a schedule, in which the others have the defaults of `RecordingOptions`. `total_steps`: the number of
     steps, where known, so that a short run is recorded, too (`iterate` finds it out from the loader). `name`: first
-    part of the files' names. `workers`: the clocks in data-loader workers, armed by the caller before these start. All
-    else is an option of `RecordingOptions`.
+    part of the files' names, or a template of all but the time behind it, such as "{program}-{stage}-{rank}"
+    (docs/recording.md). `workers`: the clocks in data-loader workers, armed by the caller before these start. All else
+    is an option of `RecordingOptions`.
 
     Raises `OptionError` for an option that does not exist or has a value that cannot be used, and `NestedProfileError`
     when it starts inside another recording.

@@ -20,8 +20,12 @@ __all__ = [
     "experimental_config",
     "is_recording",
     "is_taken",
+    "kept_eager",
     "leave_recording_to_parent",
+    "memory_events",
+    "next_node_number",
     "plain_tensors",
+    "running_node_number",
     "saved_values",
     "shows_saved_values",
     "thread_is_taken",
@@ -102,8 +106,8 @@ def _is_open(profiler: Any) -> bool:
     return bool(getattr(profiler, "entered", False)) and getattr(profiler, "kineto_results", None) is None
 
 
-def experimental_config(*, all_threads: bool, with_stack: bool) -> Any:
-    """The leanest configuration that this torch takes: no Python event objects, and all threads where asked.
+def experimental_config(*, all_threads: bool, with_stack: bool, sync_events: bool = False) -> Any:
+    """The leanest configuration that this torch takes: no Python event objects, and what is asked for.
 
     None where torch has no experimental configuration or takes none of these.
     """
@@ -111,13 +115,15 @@ def experimental_config(*, all_threads: bool, with_stack: bool) -> Any:
     if make is None:
         return None
     # trace_only spares the event objects that only `events()` needs; torch warns when stacks are asked for with it.
-    wanted = {"trace_only": not with_stack, "profile_all_threads": all_threads}
-    for names in (("trace_only", "profile_all_threads"), ("profile_all_threads",), ("trace_only",)):
+    wanted = {"trace_only": not with_stack, "profile_all_threads": all_threads, "enable_cuda_sync_events": sync_events}
+    taken: dict[str, bool] = {}
+    for name in (name for name in wanted if wanted[name]):
         try:
-            return make(**{name: wanted[name] for name in names if wanted[name]})
-        except TypeError:
+            make(**taken, **{name: True})
+        except TypeError:  # this torch does not know it
             continue
-    return None
+        taken[name] = True
+    return make(**taken) if taken else None
 
 
 def agreed_value(key: str, proposal: str) -> str:
@@ -184,6 +190,47 @@ def plain_tensors() -> AbstractContextManager[Any]:
     """Within it, methods of tensors are torch's own: subclasses with a `__torch_function__` are not asked."""
     disable = getattr(torch._C, "DisableTorchFunctionSubclass", None)
     return nullcontext() if disable is None else disable()
+
+
+def memory_events(recording: Any) -> list[tuple[int, int]] | None:
+    """Moments and sizes of the CPU's allocations (releases below 0) in an ended profile; None where torch hides them.
+
+    They are shown by no public name but as sums of operators.
+    """
+    results = getattr(getattr(recording, "profiler", None), "kineto_results", None)
+    if results is None:
+        return None
+    events = [one for one in results.events() if one.name() == "[memory]"]
+    on_cpu = [one for one in events if one.device_type() == torch.autograd.DeviceType.CPU]
+    try:
+        return [
+            (int(one.start_ns() if hasattr(one, "start_ns") else one.start_us() * 1000), int(one.nbytes()))
+            for one in on_cpu
+        ]
+    except AttributeError:
+        return None
+
+
+def next_node_number() -> int:
+    """The number that the next node of autograd's graph gets on this thread; 0 where torch does not tell."""
+    peek = getattr(torch.autograd, "_get_sequence_nr", None)
+    return int(peek()) if peek is not None else 0
+
+
+def running_node_number() -> int | None:
+    """The number of the node whose backward work runs on this thread; None outside a backward pass.
+
+    Where torch does not tell, all is outside.
+    """
+    running = getattr(torch._C, "_current_autograd_node", None)
+    node = running() if running is not None else None
+    return None if node is None else int(node._sequence_nr())
+
+
+def kept_eager() -> AbstractContextManager[Any]:
+    """Within it, what `torch.compile` made runs operator by operator; from torch 2.6 on, else it runs as it is."""
+    stance = getattr(torch.compiler, "set_stance", None)
+    return nullcontext() if stance is None else stance("force_eager")
 
 
 def shows_saved_values() -> bool:

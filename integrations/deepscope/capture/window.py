@@ -17,9 +17,11 @@ from torch.profiler import profile as torch_profile
 from deepscope.capture import notices, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch
+from deepscope.capture.host_clock import read_clocks
 from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.memory.surveys import MemorySurveys
 from deepscope.capture.options import RecordingOptions
+from deepscope.capture.saving.clock import Readings
 from deepscope.capture.surroundings.forked import abandoned_in_children
 from deepscope.capture.surroundings.users_profiler import GiveWay
 from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
@@ -66,6 +68,8 @@ class Window:
         self.compiled = CompiledRecord()
         """What ran of torch.compile's graphs; filled in by `end`."""
         self.cost_ns: dict[str, int] = {}
+        self.clock_readings: Readings = []
+        """Of the host's clock as the window began."""
         self.steps = 0
         self.all_threads: bool | None = None
         """Whether torch records all threads; known from `begin` on, None where torch cannot tell."""
@@ -117,6 +121,7 @@ class Window:
             self._lines.prepare()
         if self._memory is not None:
             self._memory.begin()
+        self.clock_readings = read_clocks()
         self.annotations = Annotations()
         self._open_step(WINDOW_NAME if step is None else step_name(step))
         # Scopes may be entered only while torch records, and what is done while they are open stands at the user's
@@ -258,7 +263,9 @@ def _torch_profiler(options: RecordingOptions) -> Any:
             all_threads = False
         elif all_threads is None:
             all_threads = torch_compat.all_threads_are_safe()
-        config = torch_compat.experimental_config(all_threads=all_threads, with_stack=options.with_stack)
+        config = torch_compat.experimental_config(
+            all_threads=all_threads, with_stack=options.with_stack, sync_events=options.sync_events
+        )
     observer = options.execution_trace_observer  # a keyword from torch 2.3 on
     newer = {} if observer is None else {"execution_trace_observer": observer}
     return torch_profile(

@@ -24,6 +24,7 @@ COMMANDS = {
     "top": Entry("deepscope.cli.top:top", "Show the slowest operators, by name or by type."),
     "export": Entry("deepscope.cli.export:export", "Write the call paths for speedscope or a flame graph."),
     "compare": Entry("deepscope.cli.compare:compare", "Show which lines became slower or faster between two traces."),
+    "model": Entry("deepscope.cli.model:model", "Count a model's parameters, FLOPs and activations without a trace."),
     "lsp": Entry("deepscope.cli.lsp:lsp", "Run the language server, for editors."),
     "demo": Entry("deepscope.cli.demo:demo", "Train a small model with profiler='deep' and show its hot lines."),
 }

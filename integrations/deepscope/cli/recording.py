@@ -17,6 +17,9 @@ BUILT_IN_CODE = frozenset(
 """Options that take a Python object; all others are here."""
 
 _OPTIONS = (
+    click.option(
+        "--topics", metavar="TOPICS", help="What is recorded: names with commas between them, or a set; listed below."
+    ),
     click.option("--wait", type=click.IntRange(0), help="Steps that pass unrecorded.  [default: 1]"),
     click.option("--warmup", type=click.IntRange(0), help="Steps of torch's warm-up.  [default: 1]"),
     click.option("--active", type=click.IntRange(1), help="Steps that are recorded.  [default: 3]"),
@@ -41,6 +44,8 @@ _OPTIONS = (
     click.option("--flops", "with_flops", is_flag=True, default=None, help="Count FLOPs; records shapes."),
     click.option("--with-stack", is_flag=True, default=None, help="torch's own stacks, too."),
     click.option("--with-modules", is_flag=True, default=None, help="torch's own module names, too."),
+    click.option("--sync", "sync_events", is_flag=True, default=None, help="CUDA's waits as events, too."),
+    click.option("--align-time", is_flag=True, default=None, help="Times are Unix time by the host's clock."),
     click.option("--all-threads/--no-all-threads", default=None, help="Record threads that the program starts."),
     click.option("--ranks", type=int, multiple=True, metavar="RANK", help="A rank that records; all by default."),
     click.option("--max-slowdown", type=float, help="Times as slow as without lines, at most.  [default: 2]"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from deepscope.capture.topics import help_text
 from deepscope.cli.output import emit
 from deepscope.cli.recording import given_options, recording_options
 from deepscope.cli.report import rendered
@@ -21,7 +22,15 @@ _FOLDER = Path("deepscope_logs")
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+class _WithTopics(click.Command):
+    """Lists the topics behind the options; a terminal's width is kept there already."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        formatter.write(f"\n{help_text()}\n")
+
+
+@click.command(cls=_WithTopics, context_settings={"allow_interspersed_args": False})
 @click.argument("program")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("-m", "is_module", is_flag=True, help="PROGRAM is the name of a module, as in `python -m`.")
@@ -33,6 +42,9 @@ _PACKAGE = Path(__file__).resolve().parents[1]
     help="Where the traces are written.",
 )
 @click.option("--whole", is_flag=True, help="Record from start to end instead: for programs without an optimizer.")
+@click.option(
+    "--name", metavar="TEMPLATE", help="Of the traces' names, such as '{program}-{stage}-{rank}'.  [default: host_pid]"
+)
 @recording_options
 @click.option("-n", "limit", type=click.IntRange(0), default=10, show_default=True, help="Rows to show, 0 for all.")
 @click.option("-q", "--quiet", is_flag=True, help="Show nothing; the trace is written.")
@@ -43,6 +55,7 @@ def run(
     is_module: bool,
     folder: Path,
     whole: bool,
+    name: str | None,
     limit: int,
     quiet: bool,
     **options: Any,
@@ -57,7 +70,7 @@ def run(
     from deepscope.capture.program import Program, record_steps, record_whole
     from deepscope.capture.surroundings.open_recorders import fail
 
-    recording = (record_whole if whole else record_steps)(folder, **given_options(options))
+    recording = (record_whole if whole else record_steps)(folder, name=name, **given_options(options))
     try:
         start = Program(program, arguments, is_module).prepared()
     except SyntaxError as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deepscope.capture.naming import check_template
 from deepscope.capture.options import OptionKeywords, RecordingOptions, checked_options
 from deepscope.errors import OptionError
 from deepscope.report.tables import table
@@ -44,6 +45,7 @@ _TORCH_SORT_KEYS = {
 class LightningKeywords(OptionKeywords, total=False):
     """What a `DeepProfiler` takes: the options of a recording, and those of Lightning's `PyTorchProfiler`."""
 
+    name: str | None
     row_limit: int
     sort_by_key: str | None
     emit_nvtx: bool
@@ -64,6 +66,8 @@ class Choices:
     recording: RecordingOptions
     dirpath: str | None
     filename: str | None
+    name: str | None
+    """A template of the traces' names, in place of `filename`."""
     rows: int | None
     """Rows of the summary's table; 0 for all, None for what fits the screen."""
     sort: str | None
@@ -73,12 +77,15 @@ class Choices:
 def choose(dirpath: str | Path | None, filename: str | None, keywords: Mapping[str, Any]) -> Choices:
     """Check everything at once; raises `OptionError` naming the option and what to pass in its place."""
     given = dict(keywords)
+    name = given.pop("name", None)
+    check_template(name)
     rows = given.pop("row_limit", None)
     sort = given.pop("sort_by_key", None)
     if given.pop("emit_nvtx", False):
         raise OptionError("emit_nvtx", True, "marks for NVIDIA's own profilers are made by Lightning's PyTorchProfiler")
     # Grouping by shapes needs them recorded; PyTorchProfiler leaves that second switch to the user.
-    given["record_shapes"] = bool(given.get("record_shapes")) or bool(given.pop("group_by_input_shapes", False))
+    if given.pop("group_by_input_shapes", False):
+        given["record_shapes"] = True
     if "record_module_names" in given:
         given["modules"] = given.pop("record_module_names")
     _drop_what_has_no_effect(given)
@@ -89,7 +96,12 @@ def choose(dirpath: str | Path | None, filename: str | None, keywords: Mapping[s
     if folder is not None and "://" in folder:
         raise OptionError("dirpath", folder, "traces are recorded to a local folder; copy them from there")
     return Choices(
-        recording=checked_options(given), dirpath=folder, filename=filename, rows=_rows(rows), sort=_sort(sort)
+        recording=checked_options(given),
+        dirpath=folder,
+        filename=filename,
+        name=name,
+        rows=_rows(rows),
+        sort=_sort(sort),
     )
 
 

@@ -62,6 +62,9 @@ class DeepProfiling(_LightningProfiler):
             `default_root_dir` (the working directory unless set).
         filename: first part of the traces' names. As with Lightning's own profilers the summary then goes to
             `<dirpath>/<stage>-<filename>.txt` rather than to the terminal.
+        name: a template of the traces' names, such as "{program}-{stage}-{rank}"; the summary stays on the terminal.
+        topics: what is recorded, all of it: names or a set's name from docs/recording.md, in place of the options
+            `lines`, `profile_memory`, … .
         wait: batches of each cycle that pass unrecorded.
         warmup: batches of each cycle with torch's tracing switched on and nothing kept.
         active: batches of each cycle that are recorded; each cycle writes one file.
@@ -302,7 +305,7 @@ class DeepProfiling(_LightningProfiler):
     def _new_recorder(self, run: Run, stage: Stage, plan: Plan, first_step: int) -> StageRecorder:
         session = Session(
             self.options,
-            name=self.filename,
+            name=self._choices.name or self.filename,
             stage=stage.value,
             rank=run.rank,
             world_size=run.world_size,

@@ -69,7 +69,11 @@ class Filters:
         """Raises OptionError where a table's rows have no names, or no time."""
         for option, patterns in (("include", self.include), ("exclude", self.exclude)):
             if patterns and by in _UNNAMED:
-                raise OptionError(option, patterns[0], f"the rows of --by {by} have no names{'; --step chooses one' if by == 'step' else ''}")
+                raise OptionError(
+                    option,
+                    patterns[0],
+                    f"the rows of --by {by} have no names{'; --step chooses one' if by == 'step' else ''}",
+                )
         if self.min_ns and by not in _TIMES:
             raise OptionError("min_time", f"{self.min_ns}ns", f"the rows of --by {by} have no time")
 

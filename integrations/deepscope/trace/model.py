@@ -251,6 +251,15 @@ class Trace:
     """How many events of the file are not here because their times or sizes cannot be true."""
 
     @property
+    def unix_base_ns(self) -> int:
+        """Add it to a time to get nanoseconds since the epoch by the host's clock, which its processes share.
+
+        Of a trace that DeepScope did not record this is `base_ns`: torch's own conversion.
+        """
+        clock = self.header.clock
+        return self.base_ns + (clock.offset_ns if clock is not None else 0)
+
+    @property
     def has_line_scopes(self) -> bool:
         """Whether lines in this trace are exact."""
         return bool(self.user_lines.any())

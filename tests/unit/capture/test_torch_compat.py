@@ -86,7 +86,9 @@ def test_without_a_view_of_what_autograd_keeps(monkeypatch: pytest.MonkeyPatch) 
     assert not torch_compat.shows_saved_values()
 
 
-@pytest.mark.parametrize("known", [(), ("trace_only",), ("profile_all_threads",)])
+@pytest.mark.parametrize(
+    "known", [(), ("trace_only",), ("profile_all_threads",), ("trace_only", "enable_cuda_sync_events")]
+)
 def test_with_an_older_experimental_configuration(monkeypatch: pytest.MonkeyPatch, known: tuple[str, ...]) -> None:
     def make(**options: Any) -> dict[str, Any]:
         if options.keys() - set(known):
@@ -94,7 +96,7 @@ def test_with_an_older_experimental_configuration(monkeypatch: pytest.MonkeyPatc
         return options
 
     monkeypatch.setattr(torch._C._profiler, "_ExperimentalConfig", make)
-    config = torch_compat.experimental_config(all_threads=True, with_stack=False)
+    config = torch_compat.experimental_config(all_threads=True, with_stack=False, sync_events=True)
     assert config == (dict.fromkeys(known, True) if known else None)
 
 

@@ -11,6 +11,7 @@ from deepscope.capture.options import RecordingOptions
 from deepscope.trace.format.header import (
     FORMAT,
     CallStackAccount,
+    Clock,
     CompiledCode,
     CompiledGraph,
     CompiledKernel,
@@ -71,6 +72,7 @@ FULL = Header(
     schedule={"wait": 1, "active": 3},
     recorder_ns={"start": 5},
     pace=StepLengths(recorded_steps=3, recorded_ns=40),
+    clock=Clock(offset_ns=-7, error_ns=300, unix_ns=1_790_857_026_000_000_000),
     phases={"mine": "forward"},
     metadata={"batch": {"size": 4}},
     project_root="/p",

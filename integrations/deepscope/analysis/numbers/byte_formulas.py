@@ -11,9 +11,11 @@ from collections.abc import Callable
 from math import prod
 
 from deepscope.analysis.numbers.arguments import Argument, Tensor, promoted
-from deepscope.analysis.numbers.flop_formulas import output_sizes
+from deepscope.analysis.numbers.flop_formulas import UNREADABLE, output_sizes
 
-__all__ = ["BYTES", "ByteFormula", "bytes_formula"]
+__all__ = ["BYTES", "ByteFormula", "bytes_formula", "bytes_of_call"]
+
+_LARGEST = 2**60
 
 Words = list[str]
 ByteFormula = Callable[[list[Argument], Words], int]
@@ -287,6 +289,7 @@ BYTES: dict[str, ByteFormula] = {
     "aten::_fused_rms_norm": _NORMS,
     "aten::native_group_norm": _like(0, 0, 1, 2),
     "aten::native_batch_norm": _NORMS,
+    "aten::_native_batch_norm_legit": _NORMS,
     "aten::cudnn_batch_norm": _NORMS,
     "aten::miopen_batch_norm": _NORMS,
     "aten::_batch_norm_with_update": _NORMS,
@@ -339,3 +342,15 @@ def bytes_formula(name: str) -> ByteFormula | None:
     if known is None and _TRITON.match(name) and not _OF_PARTS.search(name):
         return _triton
     return known
+
+
+def bytes_of_call(name: str, given: list[Argument], words: Words) -> int | None:
+    """Bytes of one call of an operator; None where it has no formula, or its arguments do not tell."""
+    formula = bytes_formula(name)
+    if formula is None:
+        return None
+    try:
+        moved = formula(given, words)
+    except UNREADABLE:
+        return None
+    return moved if isinstance(moved, int) and 0 < moved < _LARGEST else None

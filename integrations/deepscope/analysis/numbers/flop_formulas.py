@@ -11,7 +11,11 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-__all__ = ["FORMULAS", "Formula", "output_sizes"]
+__all__ = ["FORMULAS", "UNREADABLE", "Formula", "flops_of_call", "output_sizes"]
+
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What formulas raise for arguments of another version's form, or of a trace that was tampered with."""
+_LARGEST = 2**60
 
 Shapes = list[Any]
 """One entry an argument: its sizes, `[]` for a number or what is no tensor, a list of sizes for a list of tensors."""
@@ -184,3 +188,15 @@ FORMULAS: dict[str, Formula] = {
     "flash_attn::_flash_attn_backward": _flash(1, _attention_backward, None),
 }
 """By the operator's name as a trace has it."""
+
+
+def flops_of_call(name: str, shapes: Shapes, words: Words) -> int | None:
+    """FLOPs of one call of an operator; None where it has no formula, or its arguments do not tell."""
+    formula = FORMULAS.get(name)
+    if formula is None:
+        return None
+    try:
+        flops = formula(shapes, words)
+    except UNREADABLE:
+        return None
+    return flops if isinstance(flops, int) and 0 <= flops < _LARGEST else None

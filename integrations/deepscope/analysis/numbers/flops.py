@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from deepscope.analysis.algebra.ancestry import nearest
 from deepscope.analysis.algebra.selection import Mask
-from deepscope.analysis.numbers.flop_formulas import FORMULAS, Formula
+from deepscope.analysis.numbers.flop_formulas import FORMULAS, UNREADABLE, flops_of_call
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kineto.bounds import summable
 from deepscope.trace.model import Int64, Trace
 
 __all__ = ["flops_of_operators"]
+
+_LARGEST = 2**60
 
 
 def flops_of_operators(trace: Trace, operators: Operators) -> Int64:
@@ -58,17 +58,8 @@ def _flops_of_call(strings: list[str], name: int, shapes: int, concrete: int) ->
     """`shapes` and `concrete` are indexes into `strings` from 1 on, 0 for none."""
     if not shapes:
         return 0
-    formula: Formula = FORMULAS[strings[name]]
     try:
         words = json.loads(strings[concrete - 1]) if concrete else []
-        return _bounded(formula, json.loads(strings[shapes - 1]), words)
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        return 0  # another version's arguments, or a trace that was tampered with
-
-
-_LARGEST = 2**60
-
-
-def _bounded(formula: Callable[[Any, Any], int], shapes: Any, words: Any) -> int:
-    flops = formula(shapes, words)
-    return flops if isinstance(flops, int) and 0 < flops < _LARGEST else 0
+        return flops_of_call(strings[name], json.loads(strings[shapes - 1]), words) or 0
+    except UNREADABLE:
+        return 0

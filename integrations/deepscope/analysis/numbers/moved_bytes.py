@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.analysis.numbers.arguments import FLOATS, Tensor, arguments
-from deepscope.analysis.numbers.byte_formulas import bytes_formula
+from deepscope.analysis.numbers.byte_formulas import bytes_formula, bytes_of_call
+from deepscope.analysis.numbers.flop_formulas import UNREADABLE
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.kineto.bounds import summable
 from deepscope.trace.model import Int64, Trace
@@ -82,17 +83,17 @@ def _distinct(*columns: npt.NDArray[np.integer]) -> tuple[list[tuple[int, ...]],
 def _of_call(strings: list[str], call: tuple[int, ...]) -> tuple[int, int]:
     """Bytes and type of a call; its words are indexes into `strings`, -1 for none."""
     name, shapes, dtypes, strides, concrete, width = call
-    formula = bytes_formula(strings[name])
-    if formula is None or shapes < 0:
+    if shapes < 0:
         return -1, 0
     try:
         dims, words, steps = (json.loads(strings[one]) if one >= 0 else [] for one in (shapes, dtypes, strides))
         given = arguments(dims, words, steps, _WIDTHS[width])
-        dtype = _computed_in([one for one in given if isinstance(one, Tensor)])
-        moved = formula(given, json.loads(strings[concrete]) if concrete >= 0 else [])
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        return -1, 0  # another version's arguments, or a trace that was tampered with
-    return (moved if isinstance(moved, int) and 0 < moved < _LARGEST else -1), dtype
+        moved = bytes_of_call(strings[name], given, json.loads(strings[concrete]) if concrete >= 0 else [])
+        if moved is not None:
+            return moved, _computed_in([one for one in given if isinstance(one, Tensor)])
+    except UNREADABLE:
+        pass
+    return -1, 0
 
 
 def _computed_in(tensors: list[Tensor]) -> int:

@@ -13,7 +13,6 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from deepscope.capture import torch_compat
 from deepscope.capture.lines import emit
@@ -32,6 +31,7 @@ from deepscope.capture.memory.holders import (
     walk,
 )
 from deepscope.capture.memory.storages import storages, tensors_in
+from deepscope.capture.surroundings import optimizer_steps
 from deepscope.trace.format import span_names
 from deepscope.trace.format.header import Held, MemoryAccount, OutOfMemory, Release, Survey
 from deepscope.trace.format.span_names import memory_name
@@ -83,7 +83,7 @@ class MemorySurveys:
     def begin(self) -> None:
         """Look for what is there already, and watch what comes; torch records by now."""
         self._is_open = True
-        hide_modules((sys.modules[__name__], holders, value_storages, torch_compat, emit, span_names))
+        hide_modules((sys.modules[__name__], holders, value_storages, torch_compat, emit, span_names, optimizer_steps))
         if not torch_compat.shows_saved_values():
             self.account.warnings.append(_NO_ACTIVATIONS)
         self._safely(self._look_around, "begin")
@@ -124,7 +124,7 @@ class MemorySurveys:
             self._safely(self._note_inputs, (frame.f_locals.get("args"), frame.f_locals.get("kwargs")))
 
     def _install(self) -> None:
-        self._take_out.append(register_optimizer_step_post_hook(self._stepped).remove)
+        self._take_out.append(optimizer_steps.listen(self._stepped))
         self._take_out.append(torch_compat.watch_backward(self._around_backward))
         self._take_out.append(torch_compat.watch_batches(lambda batch: self._safely(self._note_inputs, batch)))
 

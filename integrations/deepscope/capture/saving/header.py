@@ -65,13 +65,20 @@ class Session:
         self.rank = process.find_rank() if rank is None else rank
         self.pid = os.getpid()
         self.user_code = user_code(options)
-        self.worker = worker_name(name, stage, self.rank)
-        self._stage = stage
         self._world_size = world_size
+        self.worker = worker_name(
+            name, stage, self.rank, self._ranks, process.program_name(self.user_code.root) if name else ""
+        )
+        self._stage = stage
         self._phases = phases
         self._given_run_id = run_id
         self._trainer = trainer
         self._run_id = ""
+
+    @property
+    def _ranks(self) -> int:
+        """How many there are: a process group may come up after the recording was made."""
+        return process.find_world_size() if self._world_size is None else self._world_size
 
     @property
     def is_chosen(self) -> bool:
@@ -119,7 +126,7 @@ class Session:
             stage=self._stage,
             window=self._next_window(),
             rank=self.rank,
-            world_size=process.find_world_size() if self._world_size is None else self._world_size,
+            world_size=self._ranks,
             complete=complete,
             program=process.program_name(self.user_code.root),
             recorded_at=datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds"),

@@ -19,6 +19,7 @@ import numpy as np
 
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
+from deepscope.capture.saving.clock import Readings, compared, on_host_clock
 from deepscope.capture.saving.late_spans import LateRuns, late_event, with_late_runs
 from deepscope.capture.saving.memory_times import with_times
 from deepscope.capture.saving.quoted_names import escape_names
@@ -55,6 +56,9 @@ class Instructions(msgspec.Struct, kw_only=True):
     """New names of annotations; None takes them out."""
     drop_if_empty: str = ""
     """Name of an annotation that is taken out where no operator starts within it."""
+    clock_readings: Readings = []
+    align_time: bool = False
+    """Make Unix time by the host's clock of the trace's times."""
     skip_if_empty: bool = False
     """Write nothing where no operator was recorded at all."""
 
@@ -77,6 +81,9 @@ def rewrite(instructions: Instructions) -> Outcome:
     raw = _read_export(Path(instructions.raw))
     header = instructions.header
     header.memory = with_times(header.memory, raw)
+    header.clock = compared(instructions.clock_readings, raw)
+    if header.clock is not None and instructions.align_time:
+        raw, header.clock = on_host_clock(raw, header.clock)
     scopes = [scope_of(row, header) for row in header.scopes if row is not None]
     trace = end_broken_lines(_with_scopes(raw, scopes))
     cut = np.flatnonzero(trace.events.duration_ns != raw.events.duration_ns)

@@ -24,6 +24,7 @@ __all__ = [
     "LOWERED_TO_FUNCTION",
     "LOWERED_TO_LOOP",
     "CallStackAccount",
+    "Clock",
     "CompiledCode",
     "CompiledGraph",
     "CompiledKernel",
@@ -104,6 +105,10 @@ class Configuration:
     with_flops: bool = False
     """Implies `record_shapes`: torch writes no FLOPs into a trace."""
     with_modules: bool = False
+    sync_events: bool = False
+    """CUDA's waits as events of their own: which stream waited for which event."""
+    align_time: bool = False
+    """Times in the trace are Unix time by the host's clock, so that traces share it."""
     all_threads: bool | None = None
     """Record threads that the user starts, too; None for where torch can do so safely: from 2.14 on, and not with
     `profile_memory`."""
@@ -205,6 +210,17 @@ class LineAccount(msgspec.Struct):
     unrecorded_threads: Count = 0
     """On which it ran unrecorded."""
     warnings: list[str] = []
+
+
+class Clock(msgspec.Struct, frozen=True):
+    """How a trace's times stand to the host's clock, which all processes of the host share."""
+
+    offset_ns: Moment = 0
+    """Add it and `baseTimeNanoseconds` to a time to get Unix time by the host's clock, in nanoseconds."""
+    error_ns: Count = 0
+    """The offset is no further off than this."""
+    unix_ns: Moment = 0
+    """The host's clock when it was compared: as the window began."""
 
 
 class StepLengths(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -459,6 +475,8 @@ class Header(msgspec.Struct, kw_only=True):
     recorder_ns: dict[str, Count] = {}
     """What `prepare`, `start`, `stop` and `export` of the window cost the thread that recorded."""
     pace: StepLengths = StepLengths()
+    clock: Clock | None = None
+    """None where it was not compared with the host's."""
     phases: dict[str, str] = {}
     """Names of the annotations that mark phases, and the phases."""
     metadata: dict[str, Any] = {}

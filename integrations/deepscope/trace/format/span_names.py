@@ -10,6 +10,7 @@ Until a trace is made of torch's own recording, a span is known by its name alon
 | `@dw:0` | the window, until it is known at its end whether it had steps: then step 0, else nothing |
 | `@dt:` | a moment: the span's start |
 | `@dy:5` | the moment of survey 5 of the memory, or of a release that it watched for: the span's start |
+| `@dc:3` | comparison 3 of torch's clock with the host's: the span's start |
 | `@do:81200` | the thread was off the CPU for 81,200 ns on the open line, since the last line began or ended |
 | `@dl:14,17:1843` | runs of lines 14 and, within it, 17, from 1,843 ns before the thread's last moment to that moment |
 
@@ -37,6 +38,7 @@ __all__ = [
     "WINDOW_NAME",
     "ScopeEvent",
     "annotation_name",
+    "clock_name",
     "is_late",
     "is_own",
     "late_name",
@@ -54,6 +56,7 @@ LINE, MODULE, LATE = "@ds:", "@dm:", "@dl:"
 MOMENT_NAME = "@dt:"
 OFF_CPU = "@do:"
 _MEMORY = "@dy:"
+_CLOCK = "@dc:"
 WINDOW_NAME = "@dw:0"
 _ANNOTATION = "@da:"
 _MOST_DIGITS = 16
@@ -119,6 +122,11 @@ def parse_memory(name: str) -> int | None:
     return int(digits) if is_number and name.startswith(_MEMORY) else None
 
 
+def clock_name(number: int) -> str:
+    """The name of a moment at which the host's clock was read."""
+    return f"{_CLOCK}{number}"
+
+
 def parse_off_cpu(name: str) -> int | None:
     """How long a line was off the CPU, as the mark's name says; None for a name that is not a mark's."""
     digits = name[len(OFF_CPU) :]
@@ -133,7 +141,7 @@ def is_late(name: str) -> bool:
 
 def is_own(name: str) -> bool:
     """Whether a span of that name in torch's recording is DeepScope's, and no annotation of the user's."""
-    return name.startswith((LINE, MODULE, LATE, MOMENT_NAME, OFF_CPU, _MEMORY))
+    return name.startswith((LINE, MODULE, LATE, MOMENT_NAME, OFF_CPU, _MEMORY, _CLOCK))
 
 
 def parse_name(name: str) -> ScopeEvent | None:

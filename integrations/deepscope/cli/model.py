@@ -1,0 +1,74 @@
+"""`deepscope model`: parameters, FLOPs and activations of a model, without a trace."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from contextlib import redirect_stdout
+
+import click
+
+from deepscope.cli.options import output_option
+from deepscope.cli.output import emit
+from deepscope.errors import DeepScopeError, FactoryError, MissingExtraError
+
+__all__ = ["model"]
+
+PIPED_WIDTH = 120
+ROWS = 40
+
+
+@click.command()
+@click.argument("factory", metavar="FILE:FACTORY")
+@click.option(
+    "--by",
+    type=click.Choice(["module", "operator", "both"]),
+    help="What the rows are.  [default: module; json: all three]",
+)
+@click.option("--backward", is_flag=True, help="Count the backward pass, too.")
+@click.option("--meta", is_flag=True, help="Make the model on torch's `meta` device: it takes no memory.")
+@click.option(
+    "-n", "limit", type=click.IntRange(0), help=f"Rows to show, 0 for all.  [default: {ROWS}; json, csv: all]"
+)
+@click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+@output_option
+def model(
+    *, factory: str, by: str | None, backward: bool, meta: bool, limit: int | None, form: str, output: str | None
+) -> None:
+    """Count parameters, FLOPs and activation bytes of a model: in all, by module, by operator, by both.
+
+    FACTORY is a function without arguments, in the file FILE or in a module (`package.module:FACTORY`). It returns the
+    model and its inputs: `return model, x`, or a tuple of inputs, or a dict of keyword arguments, or both:
+    `return model, (x,), {"mask": mask}`. The model is called once.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise MissingExtraError("torch", "torch")
+    from deepscope.measure.factory import load_factory, made_by, one_line
+    from deepscope.measure.model import flops_of, on_meta
+    from deepscope.measure.model_report import model_csv, model_json, model_text
+    from deepscope.report.style import wants_color
+
+    with on_meta(meta):
+        call = made_by(load_factory(factory), factory)
+        try:
+            with redirect_stdout(sys.stderr):  # what the model itself prints
+                counts = flops_of(call.model, call.inputs, call.keywords, backward=backward)
+        except DeepScopeError:
+            raise
+        except Exception as error:
+            raise FactoryError(f"{factory}: the model cannot be called: {one_line(error)}") from error
+    if form == "json":
+        emit(model_json(counts, by=by, limit=limit or 0) + "\n", output)
+        return
+    if form == "csv":
+        emit(model_csv(counts, by=by or "module", limit=limit or 0), output)
+        return
+    text = model_text(
+        counts,
+        by=by or "module",
+        limit=ROWS if limit is None else limit,
+        width=shutil.get_terminal_size((PIPED_WIDTH, 0)).columns,
+        color=output is None and wants_color(sys.stdout),
+    )
+    emit(text, output)

@@ -1,0 +1,1 @@
+"""Numbers of a model or a function without a trace: FLOPs by module and operator, latency and throughput."""

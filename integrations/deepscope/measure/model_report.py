@@ -1,0 +1,157 @@
+"""What is counted of a model, shown: as text, JSON, CSV and HTML."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+import msgspec
+
+from deepscope.errors import OptionError
+from deepscope.measure.counts import ModelCounts, ModuleNumbers, ModuleOperatorNumbers, OperatorNumbers
+from deepscope.report.csv_report import cell
+from deepscope.report.layout import Column, cut_end, cut_start, render
+from deepscope.report.style import Styles
+from deepscope.report.wording import bytes_text, count_text, printable, share_text
+
+__all__ = ["CHOICES", "model_csv", "model_html", "model_json", "model_text"]
+
+CHOICES = ("module", "operator", "both")
+"""What the rows of a table can be."""
+_HTML_ROWS = 200
+
+
+def model_text(counts: ModelCounts, *, by: str = "module", limit: int = 0, width: int = 80, color: bool = False) -> str:
+    """Totals, a table fitted to `width`, and notes; ends in a newline.
+
+    Raises:
+        OptionError: no such `by`.
+    """
+    rows = _rows(counts, by)
+    shown = _largest(rows, limit) if limit else rows
+    styles = Styles(color)
+    lines = [f"{styles.title(title)}  {text}" for title, text in _head(counts)]
+    lines += ["", *render(_columns(shown, counts, styles), max(40, width), title_style=styles.title)]
+    if len(shown) < len(rows):
+        lines.append(f"… and {len(rows) - len(shown):,} more")
+    lines += ["", *_notes(counts)]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def model_json(counts: ModelCounts, *, by: str | None = None, limit: int = 0) -> str:
+    """Everything, with the names of the fields; with `by` one table of at most `limit` rows as `rows`.
+
+    Raises:
+        OptionError: no such `by`.
+    """
+    told = asdict(counts)
+    if by is not None:
+        rows = _rows(counts, by)
+        tables = {f"by_{choice}" for choice in CHOICES}
+        told = {name: value for name, value in told.items() if name not in tables}
+        told |= {"by": by, "rows": [asdict(row) for row in (_largest(rows, limit) if limit else rows)]}
+    return msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
+
+
+def model_csv(counts: ModelCounts, *, by: str = "module", limit: int = 0) -> str:
+    """One table, a header row first. Raises `OptionError`: no such `by`."""
+    rows = _rows(counts, by)
+    rows = _largest(rows, limit) if limit else rows
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    names = _field_names(by)
+    writer.writerow(names)
+    writer.writerows([cell(getattr(row, name)) for name in names] for row in rows)
+    return stream.getvalue()
+
+
+def model_html(counts: ModelCounts) -> str:
+    """Totals and the table of modules for a notebook; every name is escaped."""
+    shown = _largest(counts.by_module, _HTML_ROWS)
+    columns = [column for column in _columns(shown, counts, Styles()) if not column.is_empty]
+    head = "<br>".join(f"<b>{html.escape(title.strip())}</b> {html.escape(text)}" for title, text in _head(counts))
+    titles = "".join(f"<th>{html.escape(column.title)}</th>" for column in columns)
+    body = "".join(
+        f"<tr>{''.join(_html_cell(column, place) for column in columns)}</tr>" for place in range(len(shown))
+    )
+    more = len(counts.by_module) - len(shown)
+    notes = [*([f"… and {more:,} more"] if more else []), *_notes(counts)]
+    foot = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
+    return f"<div><p>{head}</p><table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>{foot}</div>"
+
+
+def _html_cell(column: Column, place: int) -> str:
+    return f'<td style="text-align:{"right" if column.right else "left"}">{html.escape(column.cells[place])}</td>'
+
+
+def _rows(counts: ModelCounts, by: str) -> Sequence[Any]:
+    if by not in CHOICES:
+        raise OptionError("by", by, f"must be one of {', '.join(CHOICES)}")
+    rows: Sequence[Any] = getattr(counts, f"by_{by}")
+    return rows
+
+
+def _largest(rows: Sequence[Any], limit: int) -> Sequence[Any]:
+    """The rows with most FLOPs, in their order."""
+    by_flops = sorted(range(len(rows)), key=lambda place: (-rows[place].flops, -rows[place].activation_bytes))
+    return [rows[place] for place in sorted(by_flops[:limit])]
+
+
+def _field_names(by: str) -> list[str]:
+    kind = {"module": ModuleNumbers, "operator": OperatorNumbers, "both": ModuleOperatorNumbers}[by]
+    return [field.name for field in fields(kind)]
+
+
+def _head(counts: ModelCounts) -> Iterator[tuple[str, str]]:
+    total = counts.total
+    trained = total.parameters - total.trainable_parameters
+    frozen = f", {_count(trained)} of them frozen" if trained else ""
+    flops = _count(total.flops)
+    if counts.with_backward:
+        forward = total.flops - total.backward_flops
+        flops += f" (forward {_count(forward)}, backward {_count(total.backward_flops)})"
+    yield "model      ", printable(counts.model)
+    yield "parameters ", f"{_count(total.parameters)} ({bytes_text(total.parameter_bytes) or '0B'}){frozen}"
+    yield "FLOPs      ", flops
+    yield "activations", f"{bytes_text(total.activation_bytes) or '0B'} written by the forward pass's operators"
+    yield "moved      ", f"{bytes_text(total.moved_bytes) or '0B'} at least, read and written"
+
+
+def _count(value: int) -> str:
+    return count_text(value) or "0"
+
+
+def _columns(rows: Sequence[Any], counts: ModelCounts, styles: Styles) -> list[Column]:
+    whole = counts.total.flops
+    heat = [styles.hot if whole and row.flops >= whole / 5 else None for row in rows]
+    columns = [
+        Column("share", [share_text(row.flops, whole) for row in rows], styles=heat),
+        Column("FLOPs", [count_text(row.flops) for row in rows]),
+        Column("backward", [count_text(row.backward_flops) for row in rows], rank=6),
+        Column("activations", [bytes_text(row.activation_bytes) for row in rows], rank=1),
+        Column("moved", [bytes_text(row.moved_bytes) for row in rows], rank=5),
+        Column("calls", [count_text(row.calls) for row in rows], rank=4),
+    ]
+    if rows and hasattr(rows[0], "parameters"):
+        columns.insert(1, Column("self FLOPs", [count_text(row.self_flops) for row in rows], rank=7))
+        columns.insert(0, Column("parameters", [count_text(row.parameters) for row in rows], rank=2))
+    if rows and hasattr(rows[0], "path"):
+        paths = [printable(row.path) or "(all)" for row in rows]
+        columns.append(Column("module", paths, right=False, min_width=16, cut=cut_start))
+        if not hasattr(rows[0], "operator"):
+            classes = [printable(row.class_name) for row in rows]
+            columns.append(Column("class", classes, rank=3, right=False, min_width=10, cut=cut_end))
+    if rows and hasattr(rows[0], "operator"):
+        names = [printable(row.operator) for row in rows]
+        columns.append(Column("operator", names, right=False, min_width=16, cut=cut_end))
+    return columns
+
+
+def _notes(counts: ModelCounts) -> Iterator[str]:
+    if counts.without_formula:
+        named = ", ".join(f"{printable(name)} ({count_text(calls)})" for name, calls in counts.without_formula.items())
+        yield f"FLOPs are not known of: {named}"

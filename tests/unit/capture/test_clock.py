@@ -1,0 +1,80 @@
+"""The comparison of torch's clock with the host's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deepscope.capture.saving.clock import Readings, compared, on_host_clock
+from deepscope.trace.format.header import Clock, Header, read_header
+from deepscope.trace.format.span_names import clock_name, is_own
+from deepscope.trace.model import Trace
+from deepscope.trace.read import read_trace
+from trace_builder import TraceBuilder
+
+BASE = 1_790_857_026_000_000_000
+
+
+def export(folder: Path, starts: list[int], base_ns: int | None = BASE) -> Trace:
+    builder = TraceBuilder(**({} if base_ns is None else {"baseTimeNanoseconds": base_ns}))
+    for number, start in enumerate(starts):
+        builder.op(clock_name(number), start, 100)
+    return read_trace(builder.op("aten::mm", 9_000_000, 5).write(folder / "trace.json"))
+
+
+def test_the_closest_pair_of_readings_counts(tmp_path: Path):
+    readings: Readings = [(BASE + 5_000, BASE + 9_000), (BASE + 15_000, BASE + 15_401), (BASE + 25_000, BASE + 99_000)]
+    clock = compared(readings, export(tmp_path, [5_301, 15_301, 25_301]))
+    assert clock == Clock(offset_ns=-101, error_ns=201, unix_ns=BASE + 15_000)
+
+
+def test_whole_microseconds_may_be_rounded(tmp_path: Path):
+    clock = compared([(BASE + 15_000, BASE + 15_400)], export(tmp_path, [15_000]))
+    assert clock == Clock(offset_ns=200, error_ns=1_200, unix_ns=BASE + 15_000)
+
+
+def test_a_recording_without_marks_has_no_comparison(tmp_path: Path):
+    assert compared([(1, 2)], export(tmp_path, [])) is None
+    assert compared([], export(tmp_path, [15_000])) is None
+
+
+def test_a_trace_on_the_hosts_clock_has_nothing_left_to_add(tmp_path: Path):
+    raw = export(tmp_path, [15_301])
+    clock = compared([(BASE + 20_000, BASE + 20_400)], raw)
+    assert clock is not None
+    moved, left = on_host_clock(raw, clock)
+    assert moved.base_ns == moved.metadata["baseTimeNanoseconds"] == BASE + clock.offset_ns
+    assert (left.offset_ns, left.error_ns, left.unix_ns) == (0, clock.error_ns, clock.unix_ns)
+    with_header = (replace(moved, header=Header(clock=left)), replace(raw, header=Header(clock=clock)))
+    assert with_header[0].unix_base_ns == with_header[1].unix_base_ns
+
+
+def test_a_trace_without_a_base_gets_one(tmp_path: Path):
+    raw = export(tmp_path, [15_301], base_ns=None)
+    clock = compared([(BASE + 15_000, BASE + 15_602)], raw)
+    assert clock is not None
+    assert on_host_clock(raw, clock)[0].metadata["baseTimeNanoseconds"] == BASE
+
+
+JUNK = st.recursive(
+    st.none() | st.integers() | st.text() | st.floats(),
+    lambda one: st.lists(one) | st.dictionaries(st.sampled_from(["offset_ns", "error_ns", "unix_ns"]), one),
+)
+
+
+@given(JUNK)
+@settings(max_examples=50)
+def test_junk_in_a_header_gives_a_clock_that_can_be_added(junk: object):
+    trace_clock = read_header({"format": 2, "clock": junk}).clock
+    if trace_clock is not None:
+        assert abs(trace_clock.offset_ns) < 2**62
+        assert trace_clock.error_ns >= 0
+
+
+@pytest.mark.parametrize("number", [0, 7])
+def test_the_marks_are_no_part_of_the_finished_trace(number: int):
+    assert is_own(clock_name(number))
