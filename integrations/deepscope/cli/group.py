@@ -21,7 +21,9 @@ class Entry(NamedTuple):
 COMMANDS = {
     "run": Entry("deepscope.cli.run:run", "Run a program, record some of its steps and show its hot lines."),
     "report": Entry("deepscope.cli.report:report", "Show the lines of code that cost the device time."),
-    "export": Entry("deepscope.cli.export:export", "Write the call paths for speedscope or a flame graph."),
+    "export": Entry(
+        "deepscope.cli.export:export", "Write a profile for other tools: tables, call paths, a timeline, a page."
+    ),
     "compare": Entry("deepscope.cli.compare:compare", "Show which lines became slower or faster between two traces."),
     "lsp": Entry("deepscope.cli.lsp:lsp", "Run the language server, for editors."),
     "demo": Entry("deepscope.cli.demo:demo", "Train a small model with profiler='deep' and show its hot lines."),
