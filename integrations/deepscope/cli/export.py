@@ -119,6 +119,12 @@ def _tensorboard(job: Job) -> None:
     click.echo(f"{count} points in {printable(str(folder))}", err=True)
 
 
+def _html(job: Job) -> None:
+    from deepscope.report.exports.html import html_page
+
+    emit(html_page(job.profile()), job.output)
+
+
 def _told(written: list[str], folder: Path) -> None:
     click.echo(f"{len(written)} files in {printable(str(folder))}", err=True)
 
@@ -132,6 +138,7 @@ FORMS: dict[str, Callable[[Job], None]] = {
     "pprof": _pprof,
     "perfetto": _perfetto,
     "tensorboard": _tensorboard,
+    "html": _html,
 }
 """What a profile can be exported to."""
 
