@@ -71,7 +71,9 @@ def _series(pandas: Any, column: Column) -> Any:
         return pandas.Series(_encodable(column.plain()), dtype=object)
     kind = {"integer": "int64", "number": "float64", "flag": "bool"}[column.type]
     if column.absent is not None:
-        return pandas.array(column.values, dtype="Int64").__class__(column.values, _is_absent(column))
+        import numpy as np
+
+        return pandas.arrays.IntegerArray(np.asarray(column.values, np.int64), _is_absent(column))
     if column.is_optional:
         kind = {"int64": "Int64", "float64": "Float64", "bool": "boolean"}[kind]
     try:
