@@ -30,7 +30,7 @@ class Scalar(NamedTuple):
 
     tag: str
     step: int
-    """The N of `ProfilerStep#N`."""
+    """As the training's loggers count, where the trace tells; else the N of `ProfilerStep#N`."""
     wall_s: float
     """Since the epoch, when the step ended; 0 where the trace does not say."""
     value: float
@@ -41,17 +41,39 @@ def scalars(analysis: Analysis) -> Iterator[Scalar]:
     trace, work = analysis.attribution.trace, analysis.attribution.work
     steps = step_table(analysis) or _window(analysis)
     device_count = max(len(work.busy), 1)
+    number_of = _Numbers(analysis)
     for step in steps:
         wall = max((trace.base_ns + step.start_ns + step.duration_ns) / 1e9, 0.0)
         for name, value in _values(step, device_count, is_device=work.metric == "device").items():
-            yield Scalar(f"{_PREFIX}/{name}", step.number, wall, value)
+            yield Scalar(f"{_PREFIX}/{name}", number_of(step), wall, value)
     start = np.array([step.start_ns for step in steps], np.int64)
     end = start + np.array([step.duration_ns for step in steps], np.int64)
     for curve in analysis.memory.devices:
         word = re.sub(r"\W", "", device_name(curve.device_type, curve.device_id))
         for step, peak in zip(steps, _peaks(curve, start, end).tolist(), strict=True):
             wall = max((trace.base_ns + step.start_ns + step.duration_ns) / 1e9, 0.0)
-            yield Scalar(f"{_PREFIX}/memory_{word}_peak_mib", step.number, wall, peak / _MIB)
+            yield Scalar(f"{_PREFIX}/memory_{word}_peak_mib", number_of(step), wall, peak / _MIB)
+
+
+class _Numbers:
+    """From DeepScope's steps, which are batches of one fit, to the steps that Lightning's loggers count."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        settings = analysis.attribution.trace.header.settings
+        told = settings.trainer if settings is not None else {}
+        self._first = _whole(told.get("first_batch"))
+        self._global = _whole(told.get("global_step"))
+        self._together = max(_whole(told.get("accumulate_grad_batches")) or 1, 1)
+
+    def __call__(self, step: Step) -> int:
+        if self._first is None or self._global is None:
+            return step.number
+        return self._global + (step.number - self._first) // self._together
+
+
+def _whole(value: object) -> int | None:
+    """A number of steps; None for what cannot be one."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else None
 
 
 def _values(step: Step, devices: int, *, is_device: bool) -> dict[str, float]:
