@@ -66,7 +66,7 @@ def options_of(trainer: Any) -> dict[str, Any]:
 
 
 def progress_of(trainer: Any, first_batch: int) -> dict[str, Any]:
-    """Where fit stands as the batch of this number begins: the step that loggers write then; nothing if it is unknown."""
+    """Where fit stands as the batch of this number begins: the step that loggers write then; nothing if unknown."""
     with suppress(Exception):
         # Loggers get the number of batches after which an optimizer stepped, however many optimizers there are.
         stepped = getattr(trainer.fit_loop.epoch_loop, "_batches_that_stepped", None)

@@ -25,7 +25,16 @@ from deepscope.errors import OptionError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Column", "ColumnTable", "ColumnType", "column_table", "table_names", "unit_of"]
+__all__ = [
+    "Column",
+    "ColumnTable",
+    "ColumnType",
+    "DescribedColumn",
+    "column_table",
+    "described_columns",
+    "table_names",
+    "unit_of",
+]
 
 ColumnType = Literal["integer", "number", "text", "flag"]
 
@@ -220,6 +229,40 @@ def _inner_tables(table: _Table) -> dict[str, _Table]:
 def table_names(top: type[msgspec.Struct]) -> list[str]:
     """The names of all tables of a type of records."""
     return list(_tables(top))
+
+
+class DescribedColumn(NamedTuple):
+    """A column without its values."""
+
+    name: str
+    type: ColumnType
+    is_optional: bool
+    field: str
+    """The field's name; without a record, what the column is."""
+    record: Any
+    """The class of the record that has the field; None for a column that says where a row lies."""
+
+
+def described_columns(top: type[msgspec.Struct], name: str) -> list[DescribedColumn]:
+    """The columns of a table as `column_table` makes them, for the page about them."""
+    tables = _tables(top)
+    table = tables[name]
+    found = []
+    if table.outer and tables[table.outer].is_list:
+        found.append(
+            DescribedColumn(f"{table.outer}_row", "integer", False, f"row of `{table.outer}`, from 0 on", None)
+        )
+    if table.is_mapping:
+        found.append(DescribedColumn("key", "text", False, "the key in the mapping", None))
+    if not _is_record(table.row):
+        return [*found, DescribedColumn("value", _TYPES[table.row], False, "the value in the mapping", None)]
+    for one in _plan(table.row).fields:
+        if name != PROFILE or (len(one.path) == 1 and one.path[0] not in tables):
+            holder: Any = table.row
+            for step in one.path[:-1]:
+                holder = _without_none(dict(_hints(holder))[step])[0]
+            found.append(DescribedColumn(one.name, one.type, one.is_optional, one.path[-1], holder))
+    return found
 
 
 def column_table(top: msgspec.Struct, name: str) -> ColumnTable:

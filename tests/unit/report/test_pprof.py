@@ -21,7 +21,8 @@ _MESSAGES = {
     "ValueType": "o type int64 1,o unit int64 2",
     "Sample": "r location_id uint64 1,r value int64 2,m label Label 3",
     "Label": "o key int64 1,o str int64 2,o num int64 3,o num_unit int64 4",
-    "Mapping": "o id uint64 1,o memory_start uint64 2,o memory_limit uint64 3,o file_offset uint64 4,o filename int64 5",
+    "Mapping": "o id uint64 1,"
+    "o memory_start uint64 2,o memory_limit uint64 3,o file_offset uint64 4,o filename int64 5",
     "Location": "o id uint64 1,o mapping_id uint64 2,o address uint64 3,m line Line 4,o is_folded bool 5",
     "Line": "o function_id uint64 1,o line int64 2,o column int64 3",
     "Function": "o id uint64 1,o name int64 2,o system_name int64 3,o filename int64 4,o start_line int64 5",

@@ -35,4 +35,4 @@ def event_table(analysis: Analysis, name: str, *, rank: int = -1) -> ColumnTable
     """One of `EVENT_TABLES`, with the rank in front; -1 where that is not known."""
     columns = EVENT_TABLES[name](analysis)
     rows = len(columns[0].values)
-    return ColumnTable(name, (Column("rank", "integer", [rank] * rows, absent=-1), *columns))
+    return ColumnTable(name, (Column("rank", "integer", [rank] * rows, is_optional=True, absent=-1), *columns))

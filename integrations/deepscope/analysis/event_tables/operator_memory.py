@@ -45,8 +45,8 @@ def operator_memory(analysis: Analysis) -> list[Column]:
         optional("allocated_at_ns", np.where(begin >= 0, allocated, _NEVER), _NEVER),
         optional("released_at_ns", np.where(end >= 0, released, _NEVER), _NEVER),
         optional("duration_ns", np.where((begin >= 0) & (end >= 0), released - allocated, -1)),
-        optional("allocated_bytes_then", pick(level, begin)),
-        optional("allocated_bytes_after_release", pick(level, end)),
+        optional("allocated_then_bytes", pick(level, begin)),
+        optional("allocated_after_release_bytes", pick(level, end)),
         *places(analysis, pick(use.line, begin)),
     ]
 

@@ -373,7 +373,12 @@ def _flame(profile: Profile, files: _Files, limit: int) -> dict[str, Any]:
 
 def _place(place: Place, files: _Files) -> tuple[str, int, int, int]:
     where = f" · {_last(place.file)}:{place.line}" if place.kind == "library" and place.line else ""
-    return _word(place_name(place.kind, place.name) + where), _KINDS.index(place.kind), files.index(place.file), place.line
+    return (
+        _word(place_name(place.kind, place.name) + where),
+        _KINDS.index(place.kind),
+        files.index(place.file),
+        place.line,
+    )
 
 
 def _last(path: str) -> str:
