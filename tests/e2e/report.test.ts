@@ -75,7 +75,7 @@ describe("the page of a run", () => {
     await page.getByRole("link", { name: "Flame graph" }).click();
     await view("flame").locator("g.frame").nth(5).waitFor();
     await view("flame").getByPlaceholder("Search").fill("aten::");
-    await expect.poll(() => view("flame").locator(".details").textContent()).toMatch(/^\d+ frames, /);
+    await expect.poll(() => view("flame").locator(".details.muted").textContent()).toMatch(/^\d+ frames, /);
     await page.screenshot({ path: join(OUTPUT, "report-flame.png") });
     await view("flame").locator("g.frame").filter({ hasText: PROGRAM }).first().click();
     await view("flame").getByRole("button", { name: "show the line" }).click();

@@ -7,6 +7,7 @@ import { share, duration, sumWords } from "../../flame/sums";
 import { frameKind, type FrameKind } from "../../server/contract";
 import { readOr } from "../../shape";
 import type { Flame } from "./data";
+import { outerSum } from "../boxSums";
 import { el } from "./dom";
 
 const METRICS = ["device", "backward", "cpu"] as const;
@@ -29,7 +30,10 @@ interface Box {
 export class FlameView {
   readonly element = el("div");
   private readonly chartElement = el("div", { class: "flame" });
+  /** What the mouse is on, or what a search found. */
   private readonly details = el("p", { class: "muted details" });
+  /** The box that was clicked, with the way to its line. */
+  private readonly chosen = el("p", { class: "details" });
   private readonly metric = el("select", { "aria-label": "Metric" });
   private readonly search = el("input", { type: "search", placeholder: "Search", "aria-label": "Search frames" });
   private chart: FlameGraph<Box> | undefined;
@@ -49,7 +53,7 @@ export class FlameView {
     reset.addEventListener("click", () => this.chart?.resetZoom());
     this.metric.addEventListener("change", () => this.draw());
     this.search.addEventListener("input", () => this.find());
-    this.element.append(el("p", { class: "tools" }, this.metric, this.search, reset), this.details, this.chartElement);
+    this.element.append(el("p", { class: "tools" }, this.metric, this.search, reset), this.chosen, this.details, this.chartElement);
     window.addEventListener("resize", () => this.draw());
   }
 
@@ -60,6 +64,7 @@ export class FlameView {
     }
     this.chart?.destroy();
     this.chartElement.replaceChildren();
+    this.chosen.replaceChildren();
     const metric = METRICS.find((one) => one === this.metric.value);
     if (metric === undefined) {
       this.details.textContent = "No time is known by call path.";
@@ -76,12 +81,12 @@ export class FlameView {
       .setLabelHandler(({ data }) => `${data.name} · ${duration(data.value)} (${share(root.value > 0 ? data.value / root.value : 0)})`)
       .setColorMapper((node) => (node.highlight === true ? "#c586ff" : boxColour(node.data, root.value)))
       .setSearchMatch((node, term) => node.data.name.toLowerCase().includes(term.toLowerCase()))
-      .setSearchHandler((found, sum) => {
-        this.details.textContent = `${found.length} frames, ${sumWords(sum, root.value)}`;
+      .setSearchHandler((found) => {
+        this.details.textContent = `${found.length} frames, ${sumWords(outerSum(found), root.value)}`;
       })
       .setDetailsElement(this.details)
       .onClick(({ data }) => {
-        this.details.replaceChildren(...this.described(data, root.value));
+        this.chosen.replaceChildren(...this.described(data, root.value));
       });
     select<HTMLElement, Box>(this.chartElement).datum(root).call(this.chart);
     this.find();
