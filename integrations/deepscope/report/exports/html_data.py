@@ -37,7 +37,14 @@ def page_data(profile: Profile, budget: Budget) -> dict[str, Any]:
     files = _Files(profile, budget)
     tables = _Tables(profile, files, budget)
     lines = tables.lines()
-    rest = [tables.operators(), tables.kernels(), tables.modules(), tables.functions(), tables.steps()]
+    rest = [
+        tables.operators(),
+        tables.kernels(),
+        tables.modules(),
+        tables.functions(),
+        tables.steps(),
+        tables.framework(),
+    ]
     return {
         "format": FORMAT,
         "title": _word(f"DeepScope: {_title(profile)}"),
@@ -293,6 +300,15 @@ class _Tables:
             ("calls", "count", lambda row: row.calls),
         ]
         return self._table("modules", "Modules", columns, self._profile.modules)
+
+    def framework(self) -> dict[str, Any]:
+        """What a training framework costs on its own account, in the cost of the line that calls its loop."""
+        columns: _Columns = [
+            ("part", "text", lambda row: f"{row.framework}: {row.part}"),
+            ("called at", "place", self._where),
+            ("cost", "time", lambda row: row.cost_ns),
+        ]
+        return self._table("framework", "Framework", columns, self._profile.framework)
 
     def steps(self) -> dict[str, Any]:
         """In their order."""

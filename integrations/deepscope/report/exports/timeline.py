@@ -141,7 +141,9 @@ def _cpu_lines(analysis: Analysis, names: list[str], limit: int) -> Group:
     start, end = events.start_ns[node], events.end_ns[node]
     order = np.lexsort((-end, start, track))
     slices = Slices(track[order], start[order], end[order], runs.location[counted][order], names)
-    words = [printable(f"{one.name or 'thread'} {one.tid}") for one in threads]
+    words = [
+        printable(one.name if str(one.tid) in one.name else f"{one.name or 'thread'} {one.tid}") for one in threads
+    ]
     return Group("Lines on the CPU", words, slices, left_out=whole - len(node))
 
 
