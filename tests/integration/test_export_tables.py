@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter
 from functools import lru_cache
 from pathlib import Path
@@ -17,9 +18,12 @@ from deepscope.analysis.event_tables import EVENT_TABLES, event_table
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.records import Profile
 from deepscope.records.columns import ColumnTable
+from deepscope.report.exports.html import LIMIT_BYTES, html_page
 from deepscope.report.exports.perfetto import perfetto_text, timelines
+from deepscope.report.exports.pprof import pprof_profile
 from deepscope.report.exports.tensorboard import scalars
 from deepscope.trace.read import read_trace
+from pprof_message import read_pprof
 from recorded_traces import each_trace, own_paths
 
 
@@ -208,6 +212,18 @@ def check_timeline(document: dict[str, Any]) -> None:
                 open_until.pop()
             assert not open_until or end <= open_until[-1] + 1e-3, "slices of a track nest"
             open_until.append(end)
+
+
+def test_the_page_is_small_and_call_paths_hold_all_time(path: Path) -> None:
+    profile = read(path)[1]
+    page = html_page(profile)
+    assert len(page) < LIMIT_BYTES
+    [data] = re.findall(r'<script type="application/json" id="profile">(.*?)</script>', page)
+    assert sum(node[3] for node in json.loads(data)["flame"]["nodes"]) == profile.totals.device_ns
+    found = read_pprof(pprof_profile(profile))
+    assert sum(sample.value[0] for sample in found.sample) == profile.totals.device_ns
+    rows = [*profile.lines, profile.no_line]
+    assert sum(sample.value[2] for sample in found.sample) == sum(row.self_cpu_ns for row in rows)
 
 
 def test_scalars_have_each_steps_numbers(path: Path) -> None:
