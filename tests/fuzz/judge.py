@@ -35,7 +35,7 @@ from deepscope.report.speedscope import speedscope_report
 from deepscope.report.tables import TABLES
 from deepscope.report.text import text_report
 from deepscope.store import load_profile
-from deepscope.store.analyses import analyses
+from deepscope.store.analyses import Traces
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from fuzz.cases import Case
 
@@ -68,7 +68,7 @@ def judge(case: Case, folder: Path, *, deeply: bool) -> str:
             judge_profile(profile)
             if deeply:
                 _make_everything(profile)
-                for analysis in analyses(path, partial=case.partial, step=case.step):
+                for analysis in Traces(path, partial=case.partial, step=case.step):
                     _make_all_of_events(analysis, profile)
     finally:
         path.unlink()

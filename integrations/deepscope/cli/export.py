@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,8 +15,8 @@ from deepscope.report.paths import DEPTHS, METRICS, Depth, Metric
 from deepscope.report.wording import printable
 
 if TYPE_CHECKING:
-    from deepscope.analysis.analysis import Analysis
     from deepscope.records import Profile
+    from deepscope.store.analyses import Traces
 
 __all__ = ["FORMS", "export"]
 
@@ -35,14 +35,14 @@ class Job(NamedTuple):
         """The Profile, from the cache where it can."""
         return load(self.path, **self.reading)
 
-    def analyses(self) -> Iterator[Analysis]:
+    def traces(self) -> Traces:
         """The traces themselves, one a rank."""
-        from deepscope.store.analyses import analyses
+        from deepscope.store.analyses import Traces
         from deepscope.store.runs import newest_folder
 
         path = newest_folder(FOLDERS) if self.path is None else self.path
         chosen = {name: self.reading[name] for name in ("step", "rank", "stage", "partial")}
-        return analyses(path, **chosen)
+        return Traces(path, **chosen)
 
     def folder(self) -> Path:
         """Where several files go.
@@ -81,7 +81,7 @@ def _csv(job: Job) -> None:
 
     folder = job.folder()
     with writing(str(folder)):
-        _told(write_csv_files(all_tables(job.profile(), job.analyses()), folder), folder)
+        _told(write_csv_files(all_tables(job.profile(), job.traces()), folder), folder)
 
 
 def _parquet(job: Job) -> None:
@@ -92,7 +92,7 @@ def _parquet(job: Job) -> None:
     folder = job.folder()
     wanted("pyarrow")  # told before a long read
     with writing(str(folder)):
-        _told(write_parquet_files(all_tables(job.profile(), job.analyses()), folder), folder)
+        _told(write_parquet_files(all_tables(job.profile(), job.traces()), folder), folder)
 
 
 def _pprof(job: Job) -> None:
@@ -104,8 +104,8 @@ def _pprof(job: Job) -> None:
 def _perfetto(job: Job) -> None:
     from deepscope.report.exports.perfetto import perfetto_text, timelines
 
-    ranks = max(len(job.profile().trace.paths), 1)
-    emit_pieces(perfetto_text(timelines(job.analyses(), ranks)), job.output)
+    traces = job.traces()
+    emit_pieces(perfetto_text(timelines(traces, len(traces))), job.output)
 
 
 def _tensorboard(job: Job) -> None:
@@ -115,7 +115,7 @@ def _tensorboard(job: Job) -> None:
     folder = job.folder()
     wanted("tensorboard", "tensorboard")  # told before a long read
     with writing(str(folder)):
-        count = write_events(job.analyses(), folder)
+        count = write_events(job.traces(), folder)
     click.echo(f"{count} points in {printable(str(folder))}", err=True)
 
 

@@ -12,25 +12,35 @@ from deepscope.store.files import TraceFile
 from deepscope.store.runs import select
 from deepscope.trace.read import read_trace
 
-__all__ = ["analyses", "rank_of"]
+__all__ = ["Traces", "rank_of"]
 
 
-def analyses(
-    path: str | os.PathLike[str],
-    *,
-    step: int | None = None,
-    rank: int | None = None,
-    stage: str | None = None,
-    partial: bool = False,
-) -> Iterator[Analysis]:
-    """The analyses of the traces that `load_profile` would merge for the same arguments, one at a time, by rank.
+class Traces:
+    """The traces that `load_profile` would merge for the same arguments, by rank; analysed one at a time, as asked for.
 
     Raises:
-        TraceError: as `load_profile`.
-        OptionError: there is no such rank, stage or step.
+        TraceError: as `load_profile`, some of it while they are gone through.
+        OptionError: there is no such rank or stage, or (while they are gone through) no such step.
     """
-    for file in select(os.fspath(path), rank=rank, stage=stage).files:
-        yield _analysis(file, step, partial)
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        step: int | None = None,
+        rank: int | None = None,
+        stage: str | None = None,
+        partial: bool = False,
+    ) -> None:
+        self._files = select(os.fspath(path), rank=rank, stage=stage).files
+        self._step, self._partial = step, partial
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __iter__(self) -> Iterator[Analysis]:
+        for file in self._files:
+            yield _analysis(file, self._step, self._partial)
 
 
 def _analysis(file: TraceFile, step: int | None, partial: bool) -> Analysis:

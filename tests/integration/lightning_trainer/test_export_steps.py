@@ -7,7 +7,7 @@ import pytest
 
 from deepscope.lightning import DeepProfiler
 from deepscope.report.exports.tensorboard import scalars
-from deepscope.store.analyses import analyses
+from deepscope.store.analyses import Traces
 from lightning_runs import PACKAGES, QUIET_MARKS, loader, make_model, trainer
 
 pytestmark = QUIET_MARKS
@@ -25,7 +25,7 @@ def counted(package: str) -> tuple[Any, list[int]]:
 
 
 def exported(folder: Path) -> list[int]:
-    [analysis] = analyses(folder)
+    [analysis] = Traces(folder)
     return [point.step for point in scalars(analysis) if point.tag == "deepscope/step_ms"]
 
 
