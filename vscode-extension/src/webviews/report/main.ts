@@ -40,7 +40,7 @@ const views: readonly View[] = [
   ...data.tables.slice(1).filter(({ rows }) => rows.length > 0).map(tableView),
   { id: "memory", title: "Memory", element: el("div", {}, ...data.memory.map(memoryChart)) },
   { id: "findings", title: "Findings", element: el("div", {}, ...data.findings.map(findingCard)) },
-].filter(({ id }) => (id !== "memory" || data.memory.length > 0) && (id !== "findings" || data.findings.length > 0));
+].filter(({ id }) => !isEmpty(id));
 
 const links = views.map(({ id, title }) => el("a", { href: `#${id}` }, title));
 const sections = views.map(({ id, title, element }) => el("section", { id: `view-${id}` }, el("h2", {}, title), element));
@@ -50,6 +50,11 @@ document.body.replaceChildren(
 );
 window.addEventListener("hashchange", route);
 route();
+
+function isEmpty(id: string): boolean {
+  const content = { source: data.files, memory: data.memory, findings: data.findings, flame: data.flame.nodes }[id];
+  return content?.length === 0;
+}
 
 function route(): void {
   const [id = "", rest = ""] = window.location.hash.slice(1).split("/");
