@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { build, context } from "esbuild";
+import { buildReport } from "./report.mjs";
 import { notices } from "./notices.mjs";
 
 // The contract is checked in, so that a build needs no Python; where one with the server's packages is at hand it is made anew.
@@ -53,6 +54,7 @@ if (process.argv.includes("--watch")) {
     await (await context(bundle)).watch();
   }
 } else {
+  await buildReport();
   const results = await Promise.all(bundles.map((bundle) => build(bundle)));
   mkdirSync("dist", { recursive: true });
   writeFileSync("dist/ThirdPartyNotices.txt", notices(results.map(({ metafile }) => metafile)));

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 
 import msgspec
 
+from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.event_tables import EVENT_TABLES, event_table
 from deepscope.comparison import TABLES as COMPARED
 from deepscope.comparison import compare
 from deepscope.errors import DeepScopeError
 from deepscope.records import Numbers, Profile
+from deepscope.records.columns import column_table, table_names
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.below import below
 from deepscope.report.compare import comparison_json, comparison_text
 from deepscope.report.compare_markdown import comparison_markdown
 from deepscope.report.csv_report import csv_report
+from deepscope.report.exports.csv_files import write_csv_files
+from deepscope.report.exports.html import html_page
+from deepscope.report.exports.perfetto import perfetto_text, timelines
+from deepscope.report.exports.pprof import pprof_profile
+from deepscope.report.exports.profile_json import profile_json
+from deepscope.report.exports.tensorboard import scalars
 from deepscope.report.folded import folded_report
 from deepscope.report.json_report import json_report
 from deepscope.report.line_report import line_json, line_text
@@ -27,6 +38,7 @@ from deepscope.report.speedscope import speedscope_report
 from deepscope.report.tables import TABLES
 from deepscope.report.text import text_report
 from deepscope.store import load_profile
+from deepscope.store.analyses import Traces
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from fuzz.cases import Case
 
@@ -59,6 +71,8 @@ def judge(case: Case, folder: Path, *, deeply: bool) -> str:
             judge_profile(profile)
             if deeply:
                 _make_everything(profile)
+                for analysis in Traces(path, partial=case.partial, step=case.step):
+                    _make_all_of_events(analysis, profile)
     finally:
         path.unlink()
     return "profile"
@@ -147,6 +161,11 @@ def _make_everything(profile: Profile) -> None:
         assert all(row.within_noise and not row.change_ns for row in found.rows)
         for words in (comparison_text(found), comparison_json(found), comparison_markdown(found)):
             words.encode("utf-8")
+    for form in (profile_json, html_page, Profile._repr_html_):
+        form(profile).encode("utf-8")
+    pprof_profile(profile)
+    with TemporaryDirectory() as folder:
+        write_csv_files((column_table(profile, name) for name in table_names(Profile)), Path(folder))
     again = msgspec.json.decode(msgspec.json.encode(profile), type=Profile)
     judge_profile(merge_profiles([profile, again]))
     index = ProfileIndex(profile)
@@ -156,6 +175,15 @@ def _make_everything(profile: Profile) -> None:
     for line in profile.lines[:20]:
         index.callers(line.file, line.line)
         index.text_of(line.file, line.line)
+
+
+def _make_all_of_events(analysis: Analysis, profile: Profile) -> None:
+    with TemporaryDirectory() as folder:
+        write_csv_files((event_table(analysis, name) for name in EVENT_TABLES), Path(folder))
+    whole = sum(event_table(analysis, "op_statistic").column("total_ns").plain())
+    assert whole == profile.totals.device_ns, f"op_statistic sums to {whole}, not to {profile.totals.device_ns}"
+    list(scalars(analysis))
+    json.loads("".join(perfetto_text(timelines([analysis]))))
 
 
 def limit_memory(size_bytes: int) -> None:

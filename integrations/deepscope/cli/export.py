@@ -1,45 +1,175 @@
-"""`deepscope export`: call paths for other viewers."""
+"""`deepscope export`: a profile and its trace in the forms of other tools."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from deepscope.cli.options import load, output_option, reading_options
-from deepscope.cli.output import emit
-from deepscope.report.paths import DEPTHS, Depth
+from deepscope.cli.options import FOLDERS, load, output_option, reading_options
+from deepscope.cli.output import emit, emit_bytes, emit_pieces, writing
+from deepscope.errors import OptionError
+from deepscope.report.paths import DEPTHS, METRICS, Depth, Metric
+from deepscope.report.wording import printable
 
-__all__ = ["export"]
+if TYPE_CHECKING:
+    from deepscope.records import Profile
+    from deepscope.store.analyses import Traces
+
+__all__ = ["FORMS", "export"]
+
+
+class Job(NamedTuple):
+    """What is to be written, and where."""
+
+    form: str
+    path: str | None
+    depth: Depth
+    metric: Metric | None
+    output: str | None
+    reading: dict[str, Any]
+
+    def profile(self) -> Profile:
+        """The Profile, from the cache where it can."""
+        return load(self.path, **self.reading)
+
+    def traces(self) -> Traces:
+        """The traces themselves, one a rank."""
+        from deepscope.store.analyses import Traces
+        from deepscope.store.runs import newest_folder
+
+        path = newest_folder(FOLDERS) if self.path is None else self.path
+        chosen = {name: self.reading[name] for name in ("step", "rank", "stage", "partial")}
+        return Traces(path, **chosen)
+
+    def folder(self) -> Path:
+        """Where several files go.
+
+        Raises:
+            OptionError: none is named, or a file stands there.
+        """
+        if self.output is None or self.output == "-":
+            raise OptionError("to", self.form, "a folder of files; name it with -o FOLDER")
+        if Path(self.output).exists() and not Path(self.output).is_dir():
+            raise OptionError("output", self.output, f"{self.form} is a folder of files, and a file stands there")
+        return Path(self.output)
+
+
+def _speedscope(job: Job) -> None:
+    from deepscope.report.speedscope import speedscope_report
+
+    emit(speedscope_report(job.profile(), job.depth, job.metric) + "\n", job.output)
+
+
+def _folded(job: Job) -> None:
+    from deepscope.report.folded import folded_report
+
+    emit(folded_report(job.profile(), job.depth, job.metric or "device"), job.output)
+
+
+def _json(job: Job) -> None:
+    from deepscope.report.exports.profile_json import profile_json
+
+    emit(profile_json(job.profile()) + "\n", job.output)
+
+
+def _csv(job: Job) -> None:
+    from deepscope.report.exports.csv_files import write_csv_files
+    from deepscope.report.exports.tables import all_tables
+
+    folder = job.folder()
+    with writing(str(folder)):
+        _told(write_csv_files(all_tables(job.profile(), job.traces()), folder), folder)
+
+
+def _parquet(job: Job) -> None:
+    from deepscope.records.frames import wanted
+    from deepscope.report.exports.parquet_files import write_parquet_files
+    from deepscope.report.exports.tables import all_tables
+
+    folder = job.folder()
+    wanted("pyarrow")  # told before a long read
+    with writing(str(folder)):
+        _told(write_parquet_files(all_tables(job.profile(), job.traces()), folder), folder)
+
+
+def _pprof(job: Job) -> None:
+    from deepscope.report.exports.pprof import pprof_profile
+
+    emit_bytes(pprof_profile(job.profile(), job.depth, job.metric or "device"), job.output)
+
+
+def _perfetto(job: Job) -> None:
+    from deepscope.report.exports.perfetto import perfetto_text, timelines
+
+    traces = job.traces()
+    emit_pieces(perfetto_text(timelines(traces, len(traces))), job.output)
+
+
+def _tensorboard(job: Job) -> None:
+    from deepscope.records.frames import wanted
+    from deepscope.report.exports.tensorboard import write_events
+
+    folder = job.folder()
+    wanted("tensorboard", "tensorboard")  # told before a long read
+    with writing(str(folder)):
+        count = write_events(job.traces(), folder)
+    click.echo(f"{count} points in {printable(str(folder))}", err=True)
+
+
+def _html(job: Job) -> None:
+    from deepscope.report.exports.html import html_page
+
+    emit(html_page(job.profile()), job.output)
+
+
+def _told(written: list[str], folder: Path) -> None:
+    click.echo(f"{len(written)} files in {printable(str(folder))}", err=True)
+
+
+FORMS: dict[str, Callable[[Job], None]] = {
+    "speedscope": _speedscope,
+    "folded": _folded,
+    "json": _json,
+    "csv": _csv,
+    "parquet": _parquet,
+    "pprof": _pprof,
+    "perfetto": _perfetto,
+    "tensorboard": _tensorboard,
+    "html": _html,
+}
+"""What a profile can be exported to."""
 
 
 @click.command()
 @click.argument("path", required=False)
 @click.option(
+    "--to",
     "--format",
     "form",
-    type=click.Choice(["speedscope", "folded"]),
+    type=click.Choice(list(FORMS)),
     default="speedscope",
     show_default=True,
-    help="A file for https://www.speedscope.app, or folded stacks for flame graph scripts.",
+    help="What to write; csv, parquet and tensorboard are folders, named with -o.",
 )
 @click.option(
     "--depth",
     type=click.Choice(DEPTHS),
     default="kernel",
     show_default=True,
-    help="How far below your lines the call paths go.",
+    help="How far below your lines call paths go; line: not at all.",
 )
+@click.option("--metric", type=click.Choice(METRICS), help="Call paths by device time or by CPU time alone.")
 @reading_options
 @output_option
-def export(path: str | None, form: str, depth: Depth, output: str | None, **reading: Any) -> None:
-    """Write the call paths with their device time for another viewer."""
-    profile = load(path, **reading)
-    if form == "speedscope":
-        from deepscope.report.speedscope import speedscope_report
+def export(
+    path: str | None, form: str, depth: Depth, metric: Metric | None, output: str | None, **reading: Any
+) -> None:
+    """Write a profile for other tools: tables, call paths, a timeline, scalars or a page.
 
-        emit(speedscope_report(profile, depth) + "\n", output)
-    else:
-        from deepscope.report.folded import folded_report
-
-        emit(folded_report(profile, depth), output)
+    speedscope, folded and pprof are call paths; csv, parquet and json tables; perfetto a timeline; tensorboard scalars
+    by step; html one page that needs no network. docs/export.md describes each.
+    """
+    FORMS[form](Job(form, path, depth, metric, output, reading))

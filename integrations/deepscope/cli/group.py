@@ -22,7 +22,9 @@ COMMANDS = {
     "run": Entry("deepscope.cli.run:run", "Run a program, record some of its steps and show its hot lines."),
     "report": Entry("deepscope.cli.report:report", "Show the lines of code that cost the device time."),
     "top": Entry("deepscope.cli.top:top", "Show the slowest operators, by name or by type."),
-    "export": Entry("deepscope.cli.export:export", "Write the call paths for speedscope or a flame graph."),
+    "export": Entry(
+        "deepscope.cli.export:export", "Write a profile for other tools: tables, call paths, a timeline, a page."
+    ),
     "compare": Entry("deepscope.cli.compare:compare", "Show which lines became slower or faster between two traces."),
     "model": Entry("deepscope.cli.model:model", "Count a model's parameters, FLOPs and activations without a trace."),
     "lsp": Entry("deepscope.cli.lsp:lsp", "Run the language server, for editors."),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from deepscope.errors import DeepScopeError
 
-__all__ = ["emit"]
+__all__ = ["emit", "emit_bytes", "emit_pieces", "writing"]
 
 
 def emit(text: str, path: str | None) -> None:
@@ -17,14 +19,51 @@ def emit(text: str, path: str | None) -> None:
     Raises:
         DeepScopeError: it cannot be written (a full disk, no such folder, no right to).
     """
-    try:
+    emit_pieces([text], path)
+
+
+def emit_pieces(pieces: Iterable[str], path: str | None) -> None:
+    """The same of a text that comes piece by piece.
+
+    Raises:
+        DeepScopeError: as `emit`.
+    """
+    with writing(path or "standard output"):
         if path is not None and path != "-":
-            Path(path).write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+            with Path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
+                stream.writelines(pieces)
             return
-        sys.stdout.write(text)
+        sys.stdout.writelines(pieces)
         sys.stdout.flush()
+
+
+def emit_bytes(content: bytes, path: str | None) -> None:
+    """The same of a binary file, which no terminal gets.
+
+    Raises:
+        DeepScopeError: as `emit`; or it would go to a terminal.
+    """
+    with writing(path or "standard output"):
+        if path is not None and path != "-":
+            Path(path).write_bytes(content)
+            return
+        if sys.stdout.isatty():
+            raise DeepScopeError("standard output: a terminal cannot show this form; name a file with -o FILE")
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
+
+
+@contextmanager
+def writing(where: str) -> Iterator[None]:
+    """What fails to be written is told in a line; a reader that has gone ends the command in silence.
+
+    Raises:
+        DeepScopeError: it cannot be written.
+    """
+    try:
+        yield
     except BrokenPipeError:
         # Python flushes standard output once more at its end: to nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        raise DeepScopeError(f"{path or 'standard output'}: cannot be written: {error.strerror or error}") from error
+        raise DeepScopeError(f"{where}: cannot be written: {error.strerror or error}") from error

@@ -23,7 +23,7 @@ from deepscope.lightning.actions import Action, Loop, Mark, classify
 from deepscope.lightning.keywords import LightningKeywords, choose
 from deepscope.lightning.lengths import batches_of
 from deepscope.lightning.logging_spans import LoggingSpans
-from deepscope.lightning.runs import Run, options_of, run_of
+from deepscope.lightning.runs import Run, options_of, progress_of, run_of
 from deepscope.lightning.stages import Stage, StageRecorder, StageWindows
 from deepscope.lightning.summary import summarize
 
@@ -303,6 +303,7 @@ class DeepProfiling(_LightningProfiler):
         return StageWindows(Plan(schedule), partial(self._new_recorder, run, stage))
 
     def _new_recorder(self, run: Run, stage: Stage, plan: Plan, first_step: int) -> StageRecorder:
+        told = options_of(run.trainer) | (progress_of(run.trainer, first_step) if stage is Stage.FIT else {})
         session = Session(
             self.options,
             name=self._choices.name or self.filename,
@@ -311,7 +312,7 @@ class DeepProfiling(_LightningProfiler):
             world_size=run.world_size,
             phases=self._phases,
             run_id=run.id,
-            trainer=options_of(run.trainer),
+            trainer=told,
         )
         folder = Path(self.dirpath or run.folder)
         return Recorder(session, plan, folder=folder, first_step=first_step, owner=self, workers=self._workers)

@@ -11,7 +11,7 @@ from typing import Any
 from deepscope.capture import process_facts as process
 from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
 
-__all__ = ["Run", "options_of", "run_of"]
+__all__ = ["Run", "options_of", "progress_of", "run_of"]
 
 _OPTIONS = (
     "accumulate_grad_batches",
@@ -63,6 +63,15 @@ def options_of(trainer: Any) -> dict[str, Any]:
             if value is not None:
                 found[name] = value
     return found
+
+
+def progress_of(trainer: Any, first_batch: int) -> dict[str, Any]:
+    """Where fit stands as the batch of this number begins: the step that loggers write then; nothing if unknown."""
+    with suppress(Exception):
+        # Loggers get the number of batches after which an optimizer stepped, however many optimizers there are.
+        stepped = getattr(trainer.fit_loop.epoch_loop, "_batches_that_stepped", None)
+        return {"first_batch": first_batch, "global_step": trainer.global_step if stepped is None else stepped}
+    return {}
 
 
 def _folder(trainer: Any, log_dir: str | None) -> Path:

@@ -166,3 +166,26 @@ class Profile(msgspec.Struct, kw_only=True):
     """The whole, where only a phase or a module of it was asked for; steps, phases and memory then are the whole's."""
     peaks: First[Peaks | None] = None
     """Of the device, by which verdicts are found; None where they are not known. Set when a profile is loaded."""
+
+    def to_pandas(self, table: str = "lines") -> Any:
+        """One of its tables (docs/columns.md) as a `pandas.DataFrame`.
+
+        Raises:
+            OptionError: there is no such table; the message lists those that there are.
+            MissingExtraError: pandas is not installed.
+        """
+        from deepscope.records.columns import column_table
+
+        return column_table(self, table).to_pandas()
+
+    def to_arrow(self, table: str = "lines") -> Any:
+        """The same as a `pyarrow.Table`, which polars, DuckDB and others read: `polars.from_arrow(…)`."""
+        from deepscope.records.columns import column_table
+
+        return column_table(self, table).to_arrow()
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: its hot lines."""
+        from deepscope.records.notebook import notebook_table
+
+        return notebook_table(self)

@@ -1,4 +1,4 @@
-"""Call paths as folded stacks for flame graph scripts: each line has one path and its device time in nanoseconds.
+"""Call paths as folded stacks for flame graph scripts: each line has one path and its time in nanoseconds.
 
 https://github.com/brendangregg/FlameGraph#2-fold-stacks
 """
@@ -6,24 +6,25 @@ https://github.com/brendangregg/FlameGraph#2-fold-stacks
 from __future__ import annotations
 
 from deepscope.records import Place, Profile
-from deepscope.report.paths import Depth, stacks
+from deepscope.report.paths import Depth, Metric, stacks
 from deepscope.report.places import place_name, short_path
 from deepscope.report.wording import printable
 
 __all__ = ["folded_report"]
 
 
-def folded_report(profile: Profile, depth: Depth = "kernel") -> str:
-    """One line a call path with device time: `main (train.py:3);forward (net.py:9);aten::mm 1200`."""
+def folded_report(profile: Profile, depth: Depth = "kernel", metric: Metric = "device") -> str:
+    """One line a call path with time: `main (train.py:3);forward (net.py:9);aten::mm 1200`."""
     root = profile.trace.project_root
     names = [_frame(f"{line.function} ({short_path(line.file, root)}:{line.line})") for line in profile.lines]
     names.append("(no user line)")
     places = [_frame(_place(place, root)) for place in profile.places]
     rows = []
     for stack in stacks(profile, depth):
-        if stack.device_ns:
+        time = stack.device_ns if metric == "device" else stack.cpu_ns
+        if time:
             frames = [names[line] for line in stack.lines] + [places[place] for place in stack.places]
-            rows.append(f"{';'.join(frames)} {stack.device_ns}\n")
+            rows.append(f"{';'.join(frames)} {time}\n")
     return "".join(rows)
 
 

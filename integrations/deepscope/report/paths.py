@@ -7,13 +7,17 @@ from typing import Literal, NamedTuple
 
 from deepscope.records import CallNode, PartKind, Profile
 
-__all__ = ["DEPTHS", "Depth", "Stack", "call_tree", "node_path", "shown_kinds", "stacks"]
+__all__ = ["DEPTHS", "METRICS", "Depth", "Metric", "Stack", "call_tree", "node_path", "shown_kinds", "stacks"]
 
 NO_LINE = -1
 
 Depth = Literal["line", "module", "library", "operator", "kernel"]
 DEPTHS: tuple[Depth, ...] = ("line", "module", "library", "operator", "kernel")
 """How far down call paths are followed; each holds those before it."""
+
+Metric = Literal["device", "cpu"]
+METRICS: tuple[Metric, ...] = ("device", "cpu")
+"""What call paths may be weighed by; the CPU's time is known of lines, not of what is below them."""
 
 
 def call_tree(profile: Profile) -> list[CallNode]:

@@ -54,10 +54,15 @@ class Sources:
         """The source line without its indentation; "" where what ran is not known for certain."""
         if line.text is not None:
             return line.text.strip()
-        texts = self._lines.get(line.file)
-        if texts is None:
-            texts = self._lines[line.file] = source_lines(self._read(line.file))
+        texts = self.whole(line.file)
         return texts[line.line - 1].strip() if 0 < line.line <= len(texts) else ""
+
+    def whole(self, path: str) -> list[str]:
+        """All lines of a file; none where what ran is not known for certain."""
+        texts = self._lines.get(path)
+        if texts is None:
+            texts = self._lines[path] = source_lines(self._read(path))
+        return texts
 
     def _read(self, path: str) -> str:
         recorded = self._files.get(path)

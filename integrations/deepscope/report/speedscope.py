@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from deepscope.records import Place, Profile
-from deepscope.report.paths import Depth, Stack, stacks
+from deepscope.report.paths import Depth, Metric, Stack, stacks
 from deepscope.report.places import place_name, short_path
 from deepscope.report.wording import printable
 
@@ -19,8 +19,11 @@ __all__ = ["speedscope_report"]
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
-def speedscope_report(profile: Profile, depth: Depth = "kernel") -> str:
-    """Sampled profiles of device time (all, and that of backward alone) and of CPU time, one sample a call path."""
+def speedscope_report(profile: Profile, depth: Depth = "kernel", metric: Metric | None = None) -> str:
+    """Sampled profiles of device time (all, and that of backward alone) and of CPU time, one sample a call path.
+
+    With a `metric` it is one of device time (of backward beside it) or of CPU time alone.
+    """
     frames: list[dict[str, Any]] = [
         {"name": printable(line.function), "file": line.file, "line": line.line} for line in profile.lines
     ]
@@ -32,6 +35,8 @@ def speedscope_report(profile: Profile, depth: Depth = "kernel") -> str:
         (f"{device}, backward", lambda stack: stack.backward_device_ns),
         ("CPU time of the lines", lambda stack: stack.cpu_ns),
     ]
+    if metric is not None:
+        views = views[:2] if metric == "device" else views[2:]
     found = list(stacks(profile, depth))
     profiles = [_sampled(found, len(profile.lines), name, weight) for name, weight in views]
     return json.dumps(

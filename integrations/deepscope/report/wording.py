@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from deepscope.printable import printable
+
 __all__ = ["bytes_text", "count_text", "printable", "rate_text", "share_text", "time_text"]
 
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
@@ -44,23 +46,6 @@ def share_text(part: float, whole: float) -> str:
         return ""
     percent = 100 * part / whole
     return "<0.1%" if 0 < percent < 0.05 else f"{percent:.1f}%"
-
-
-def printable(text: str) -> str:
-    """Text from a trace on one line, with nothing in it that a terminal obeys.
-
-    Control characters, escape sequences, marks that turn the writing direction and lone surrogates become visible
-    escapes (`\\x1b`, `\\u202e`); tabs and the various blanks become a space.
-    """
-    if text.isprintable():
-        return text
-    return "".join(character if character.isprintable() else _escaped(character) for character in text)
-
-
-def _escaped(character: str) -> str:
-    if character == "\t" or (character.isspace() and character not in "\n\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"):
-        return " "
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def _scaled(value: float, units: tuple[tuple[int, str], ...]) -> str:

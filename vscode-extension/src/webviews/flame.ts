@@ -7,6 +7,7 @@ import { boxColour, KINDS, kindColour } from "../flame/colours";
 import { toPage, type DrawnNode, type FrameLabel, type FromPage, type ToPage } from "../flame/messages";
 import { sumWords } from "../flame/sums";
 import { readOr } from "../shape";
+import { outerSum } from "./boxSums";
 import "./flame.css";
 
 type Graph = Extract<ToPage, { type: "graph" }>;
@@ -172,12 +173,9 @@ function rootNode(): PlacedNode<Box> | undefined {
   return select<HTMLElement, PlacedNode<Box>>(chartElement).datum();
 }
 
-/** Time and share of boxes. A box inside another one is not counted again; the share is of the whole graph, also when zoomed. */
+/** Time and share of boxes; the share is of the whole graph, also when zoomed. */
 function sumOf(boxes: readonly PlacedNode<Box>[], root: Pick<DrawnNode, "value">): string {
-  const found = new Set(boxes);
-  const outer = boxes.filter((box) => !box.ancestors().slice(1).some((above) => found.has(above)));
-  const sum = outer.reduce((whole, { data }) => whole + data.value, 0);
-  return sumWords(sum, root.value);
+  return sumWords(outerSum(boxes), root.value);
 }
 
 function label({ name, words, place }: Omit<DrawnNode, "children">): string {

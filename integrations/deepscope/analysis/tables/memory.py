@@ -13,7 +13,7 @@ from deepscope.trace.arrays import distinct_values
 from deepscope.trace.format.header import OutOfMemory
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["memory_table"]
+__all__ = ["device_name", "memory_table"]
 
 _STRETCHES = 240
 """Of a long curve each of so many stretches of time keeps its lowest and its highest point."""
@@ -53,7 +53,7 @@ def _device(curve: DeviceCurve, trace: Trace) -> DeviceMemory:
         strict=True,
     )
     return DeviceMemory(
-        device=_name(curve.device_type, curve.device_id),
+        device=device_name(curve.device_type, curve.device_id),
         peak=_held(curve.held_bytes.sum(axis=0)),
         largest_peak_bytes=curve.peak_bytes,
         peak_at_ns=int(curve.ts_ns[curve.peak]),
@@ -102,7 +102,7 @@ def _failure(analysis: Analysis, failed: OutOfMemory) -> MemoryFailure | None:
     return MemoryFailure(
         error=failed.error,
         message=failed.message,
-        device=_name(*device_of(int(code))),
+        device=device_name(*device_of(int(code))),
         at_ns=failed.at_ns,
         held=_held(held.sum(axis=0)),
         lines=_by_line(analysis, held),
@@ -145,6 +145,7 @@ def _kinds(by_kind: Int64) -> dict[str, int]:
     return {"size_bytes": sum(parts.values()), **parts}
 
 
-def _name(device_type: int, device_id: int) -> str:
+def device_name(device_type: int, device_id: int) -> str:
+    """What a device is called, from torch's DeviceType and its index: `cuda:0`, `cpu`."""
     name = _DEVICES.get(device_type, f"device{device_type}")
     return name if device_id < 0 else f"{name}:{device_id}"

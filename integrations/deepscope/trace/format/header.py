@@ -308,7 +308,8 @@ class Settings(msgspec.Struct, omit_defaults=True):
     optimizers: list[OptimizerSettings] = []
     parallel: list[ParallelSettings] = []
     trainer: dict[str, bool | int | float | str] = {}
-    """Options of Lightning's Trainer by name."""
+    """Options of Lightning's Trainer by name; of fit also `first_batch`, the number of the step with which recording
+    began or went on, and `global_step`, what loggers counted then."""
 
 
 class CallStackAccount(msgspec.Struct, frozen=True):

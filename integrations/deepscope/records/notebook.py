@@ -1,0 +1,56 @@
+"""How a notebook shows a Profile: its dearest lines as a table of escaped text."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from deepscope.printable import printable
+
+if TYPE_CHECKING:
+    from deepscope.records.numbers import Numbers
+    from deepscope.records.profile import Profile
+
+__all__ = ["notebook_table"]
+
+ROWS = 15
+
+
+def notebook_table(profile: Profile) -> str:
+    """The lines by cost, what no line has, and where the numbers come from; no markup of the trace's own."""
+    device = "device" if profile.metric == "device" else "operators"
+    titles = ("line", "function", "cost", f"{device}, ms", "idle, ms", "CPU, ms", "calls", "source")
+    lines = sorted(profile.lines, key=lambda one: -one.cost_ns)
+    whole = sum(one.cost_ns for one in lines) + profile.no_line.cost_ns
+    rows = [
+        _row([f"{_short(one.file)}:{one.line}", one.function, *_figures(one, whole), (one.text or "").strip()])
+        for one in lines[:ROWS]
+    ]
+    rows.append(_row(["(no user line)", "", *_figures(profile.no_line, whole), ""]))
+    if len(lines) > ROWS:
+        rows.append(_row([f"({len(lines) - ROWS} more lines)", *[""] * 7]))
+    head = "".join(f"<th>{escape(title)}</th>" for title in titles)
+    totals = profile.totals
+    caption = (
+        f"{printable(profile.trace.device) or 'unknown device'}: {totals.steps} steps, "
+        f"{totals.wall_ns / 1e6:,.3f} ms, {device} {totals.device_ns / 1e6:,.3f} ms"
+    )
+    return (
+        f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def _figures(numbers: Numbers, whole: int) -> list[str]:
+    share = f"{100 * numbers.cost_ns / whole:.1f} %" if whole else ""
+    times = (numbers.self_device_ns, numbers.idle_ns, numbers.self_cpu_ns)
+    return [share, *(f"{ns / 1e6:,.3f}" for ns in times), f"{numbers.calls:,}"]
+
+
+def _row(cells: list[str]) -> str:
+    return f"<tr>{''.join(f'<td>{escape(printable(cell))}</td>' for cell in cells)}</tr>"
+
+
+def _short(path: str) -> str:
+    """The file with the folder it lies in."""
+    return "/".join(path.replace("\\", "/").split("/")[-2:])

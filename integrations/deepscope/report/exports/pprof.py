@@ -1,0 +1,116 @@
+"""Call paths as a pprof profile: `profile.proto`, compressed with gzip.
+
+https://github.com/google/pprof/blob/main/proto/profile.proto. The message is written here and not through protobuf: it
+is numbers and bytes with a length in front, and the library, whose generated code fits only some of its versions, would
+be more to keep up with than these lines. Tests decode it with protobuf.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable
+from datetime import datetime
+
+from deepscope.records import Place, Profile
+from deepscope.report.paths import Depth, Metric, stacks
+from deepscope.report.places import place_name
+from deepscope.report.wording import printable
+
+__all__ = ["pprof_profile"]
+
+_TYPES = (("device", "nanoseconds"), ("backward", "nanoseconds"), ("cpu", "nanoseconds"))
+"""Values of a sample: device time, the part of it in backward, the line's own time on the CPU."""
+_NO_LINE = "(no user line)"
+
+
+def pprof_profile(profile: Profile, depth: Depth = "kernel", metric: Metric = "device") -> bytes:
+    """One sample a call path; `metric` is what viewers show first."""
+    frames = _Frames()
+    lines = [frames.location(printable(one.function), one.file, one.line) for one in profile.lines]
+    lines.append(frames.location(_NO_LINE, "", 0))  # the place of -1
+    places = [_place(frames, one) for one in profile.places]
+    message = bytearray()
+    for name, unit in _TYPES:
+        message += _inner(1, _number(1, frames.string(name)) + _number(2, frames.string(unit)))
+    for stack in stacks(profile, depth):
+        path = [lines[line] for line in stack.lines] + [places[place] for place in stack.places]
+        values = (stack.device_ns, stack.backward_device_ns, stack.cpu_ns)
+        message += _inner(2, _packed(1, reversed(path)) + _packed(2, values))
+    message += frames.messages
+    message += _number(9, _recorded_ns(profile.trace.recorded_at)) + _number(10, profile.totals.wall_ns)
+    comment = frames.string(f"DeepScope: {printable(profile.trace.path)} on {printable(profile.trace.device)}")
+    message += _packed(13, [comment]) + _number(14, frames.string(metric))
+    for text in frames.strings:  # the last, since all of them are known only here
+        message += _inner(6, text.encode("utf-8", "backslashreplace"))
+    return gzip.compress(bytes(message), mtime=0)
+
+
+def _place(frames: _Frames, place: Place) -> int:
+    return frames.location(place_name(place.kind, place.name), place.file, place.line)
+
+
+class _Frames:
+    """Locations, functions and words, each once; ids begin with 1, words with the empty one."""
+
+    def __init__(self) -> None:
+        self.messages = bytearray()
+        self.strings: dict[str, int] = {"": 0}
+        self._functions: dict[tuple[str, str], int] = {}
+        self._locations: dict[tuple[int, int], int] = {}
+
+    def string(self, text: str) -> int:
+        """The index of a word."""
+        return self.strings.setdefault(text, len(self.strings))
+
+    def location(self, function: str, file: str, line: int) -> int:
+        """The id of a place."""
+        key = self._function(function, printable(file)), line
+        known = self._locations.get(key)
+        if known is None:
+            known = self._locations[key] = len(self._locations) + 1
+            of_line = _number(1, key[0]) + _number(2, line)
+            self.messages += _inner(4, _number(1, known) + _inner(4, of_line))
+        return known
+
+    def _function(self, name: str, file: str) -> int:
+        known = self._functions.get((name, file))
+        if known is None:
+            known = self._functions[name, file] = len(self._functions) + 1
+            word = self.string(name)
+            body = _number(1, known) + _number(2, word) + _number(3, word) + _number(4, self.string(file))
+            self.messages += _inner(5, body)
+        return known
+
+
+def _recorded_ns(recorded_at: str) -> int:
+    """Nanoseconds since the epoch; 0 where the trace does not say."""
+    try:
+        return max(int(datetime.fromisoformat(recorded_at).timestamp() * 10**9), 0)
+    except (ValueError, OverflowError, OSError):
+        return 0
+
+
+def _varint(value: int) -> bytes:
+    """Seven bits a byte, the lowest first; a negative number as 64 bits of two's complement.
+
+    https://protobuf.dev/programming-guides/encoding/
+    """
+    value &= (1 << 64) - 1
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value) if value else b""
+
+
+def _inner(field: int, body: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(body)) + body
+
+
+def _packed(field: int, values: Iterable[int]) -> bytes:
+    return _inner(field, b"".join(map(_varint, values)))
