@@ -5,7 +5,7 @@ import pytest
 
 import built_profiles
 from deepscope.lightning.stages import Stage
-from deepscope.lightning.summary import summarize, tables
+from deepscope.lightning.summary import summarize
 
 
 def windows(*profiles: object) -> SimpleNamespace:
@@ -16,14 +16,16 @@ def windows(*profiles: object) -> SimpleNamespace:
     return SimpleNamespace(recorders=recorders)
 
 
-def test_the_tables_are_those_of_the_report_by_line_and_by_phase() -> None:
-    text = tables(built_profiles.training(), rows=2, sort=None)
+def test_the_lines_are_those_of_the_report() -> None:
+    text = summarize({Stage.FIT: windows(built_profiles.training())}, main="fit", rows=2, sort=None)
     assert "model.py:42" in text
-    assert "/step" in text.rpartition("phase")[0]
+    assert "deepscope report" in text.splitlines()[-1]
 
 
 def test_rows_are_limited() -> None:
-    few, all_rows = (tables(built_profiles.training(), rows=rows, sort=None) for rows in (1, None))
+    few, all_rows = (
+        summarize({Stage.FIT: windows(built_profiles.training())}, main="fit", rows=rows, sort=None) for rows in (1, 0)
+    )
     assert len(few.splitlines()) < len(all_rows.splitlines())
 
 
