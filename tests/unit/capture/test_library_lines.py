@@ -150,8 +150,9 @@ def test_functions_without_operators_are_left_alone(library: HotLibrary, tmp_pat
         for row, entries in zip(found.record.scopes, found.record.entries, strict=True)
         if row.library
     }
-    silent = library.line_of("helpers", 'names = ["a", "b"]')
+    silent = library.line_of("helpers", 'if "c" in names:')
     assert runs["check", silent] < 20, "of eighty"
+    assert ("check", silent - 1) not in runs, "a line that asks no value anything is not even tried"
     held = library.line_of("helpers", "return y.tanh()")
     assert runs["activate", held] >= 79
 

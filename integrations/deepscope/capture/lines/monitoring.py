@@ -2,8 +2,8 @@
 
 The rules that keep it safe; without each of them there was a crash or a wrong line:
 
-- Only code that is not the user's is disabled, from PY_START and PY_RESUME, and instructions that begin no line.
-  Disabling holds for the process, past the window and past the tool's id. It would blind whoever gets the id next, so
+- Only code that is not the user's is disabled, from PY_START and PY_RESUME, and instructions that begin no line, and
+  lines of libraries before and in which no scope is open. Disabling holds for the process, past the window and past the tool's id. It would blind whoever gets the id next, so
   it is undone before a window and after it. From PY_UNWIND it would replace the user's exception.
 - A LINE event takes longer the further down in a function it is: 40 µs at line 2,000. So a long function's lines are
   learned from its instructions; those that begin no line are disabled.
@@ -25,8 +25,8 @@ from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.recursion_limit import RecursionHeadroom
-from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import Function, ScopeTable
+from deepscope.capture.lines.stacks import LOOK_MASK, Stacks
+from deepscope.capture.lines.table import SILENT, Function, ScopeTable
 
 __all__ = ["MonitoringHooks", "monitoring"]
 
@@ -203,12 +203,13 @@ class MonitoringHooks:
         own, owner, foreign = stacks.own, stacks.owner, stacks.foreign
         pulse, long_ns, clock = stacks.pulse, stacks.long_ns, perf_counter_ns
         align, run, set_line, getframe = stacks.align, stacks.run, stacks.set_line, sys._getframe
+        ledger, look_at_silent, disable = self._ledger, stacks.look_at_silent, monitoring.DISABLE
 
-        def on_line(code: CodeType, line: int) -> None:
+        def on_line(code: CodeType, line: int) -> Any:
             try:
                 stack = own if get_ident() == owner else foreign()
                 if stack is None:
-                    return
+                    return None
                 if stack is own:
                     now = clock()
                     if now - pulse.last >= long_ns:
@@ -217,17 +218,26 @@ class MonitoringHooks:
                 entry = stack[-1] if stack else None
                 if entry is None or entry.code is not code:
                     align(stack, getframe(1))
-                    return
+                    return None
                 if entry.line == line:
-                    return
+                    return None
                 slot = entry.function.lines.get(line) or new_slot(entry.function, line)
                 if slot is None:
                     set_line(stack, line)
-                    return
+                    return None
                 slot.left = left = slot.left - 1
                 if left < 0 or entry.is_special:
-                    run(stack, slot, line)
-                    return
+                    if left >= SILENT or entry.is_special:
+                        run(stack, slot, line)
+                        return None
+                    old = entry.pair
+                    if old is not None:
+                        entry.pair = None
+                        old[1]()
+                        entry.pool.append(old)
+                    entry.line = line
+                    ledger.silent += 1
+                    return disable if left + 1 & LOOK_MASK < 2 and look_at_silent(stack, line) else None
                 pool = slot.pool
                 pair = pool.pop() if pool else slot.pair()
                 old = entry.pair
@@ -242,6 +252,7 @@ class MonitoringHooks:
                 pair[0]()
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
                 fail(error)
+            return None
 
         return on_line
 

@@ -23,13 +23,13 @@ from deepscope.capture.lines.past_budget import QuietLines, Verdict
 from deepscope.capture.lines.running_frame import Entry, Stack, bury
 from deepscope.capture.lines.table import SILENT, Function, ScopeTable, Slot
 
-__all__ = ["Adopt", "Stacks"]
+__all__ = ["LOOK_MASK", "Adopt", "Stacks"]
 
 _NEVER_NS = 1 << 62
 _SILENT_CALLS, _SILENT_RUNS = 8, 256
 """Calls of a library's function without an operator, or runs of its lines, after which it is left alone."""
-_SOMETIMES = 7
-"""Of so many runs of a silent line, and one more, one looks at its function."""
+LOOK_MASK = 7
+"""At a silent line's first run, and at two of so many and one more, its function is looked at."""
 
 Adopt = Callable[[CodeType], "Function | None"]
 """The facts of a code object that was not seen before; None for code that gets no scopes."""
@@ -193,10 +193,12 @@ class Stacks:
             entry.is_special = entry.is_stale or (len(stack) > 1 and stack[-2].is_special)
             self._go_silent(stack, slot, line)
             return
+        is_holding = verdict is Verdict.NORMAL and not slot.is_unproven
+        if is_holding:
+            entry.function.holds = True
         if verdict is not Verdict.QUIET and entry.is_special:
             entry.quiet = None
-            if verdict is Verdict.NORMAL and not slot.is_unproven:
-                entry.function.holds = True
+            if is_holding:
                 self._quiet.prove(stack)
             self._reveal(stack)
         self._close(entry)
@@ -223,8 +225,16 @@ class Stacks:
             pair[1]()
             entry.pool.append(pair)
         entry.line = line
-        if not slot.left & _SOMETIMES:
-            self._drop_silent(stack, entry.function)
+        if slot.left + 1 & LOOK_MASK < 2:
+            self.look_at_silent(stack, line)
+
+    def look_at_silent(self, stack: Stack, line: int) -> bool:
+        """The top frame, of a library, is at a silent line; whether its events need not be heard any more."""
+        function = stack[-1].function
+        if function.holds:
+            return function.begins_silent(line)
+        self._drop_silent(stack, function)
+        return False
 
     def _drop_silent(self, stack: Stack, function: Function) -> None:
         """Leave a library's function alone, the current frame's, if no operator was seen in it for long enough."""
