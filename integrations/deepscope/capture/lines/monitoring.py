@@ -276,7 +276,8 @@ class MonitoringHooks:
     def _start_callback(self) -> Callback:
         fail, adopt, functions, stacks = self._fail, self.adopt, self._table.functions, self._stacks
         own, owner, foreign, spare = stacks.own, stacks.owner, stacks.foreign, stacks.spare
-        enter, set_line, miss, beat, getframe = stacks.enter, stacks.set_line, stacks.miss, stacks.beat, sys._getframe
+        pulse, long_ns, clock = stacks.pulse, stacks.long_ns, perf_counter_ns
+        enter, set_line, miss, getframe = stacks.enter, stacks.set_line, stacks.miss, sys._getframe
         disable = monitoring.DISABLE
         module_code, enter_module = stacks.module_code, stacks.enter_module
 
@@ -289,7 +290,11 @@ class MonitoringHooks:
                 if stack is None:
                     miss()
                     return None
-                beat(stack)
+                if stack is own:
+                    now = clock()
+                    if now - pulse.last >= long_ns:
+                        pulse.long(now)
+                    pulse.last = now
                 if code is module_code:
                     enter_module(stack, function, getframe(1))
                     return None
