@@ -13,7 +13,7 @@ import torch
 import torch._dynamo
 from torch.profiler import ProfilerActivity, profile
 
-from deepscope.capture.lines import LineRecorder, Limits, UserCode
+from deepscope.capture.lines import Limits, LineRecorder, UserCode
 from deepscope.capture.lines.libraries import Libraries, step_code
 from deepscope.capture.lines.stacks import Stacks
 from hot_library import HotLibrary, hot_library
@@ -292,7 +292,9 @@ def test_a_second_window_has_every_operator_where_the_first_had_it(library: HotL
         assert places(first, operator) == places(second, operator), operator
 
 
-def test_a_line_that_begins_to_hold_operators_in_a_later_branch_is_recorded(library: HotLibrary, tmp_path: Path) -> None:
+def test_a_line_that_begins_to_hold_operators_in_a_later_branch_is_recorded(
+    library: HotLibrary, tmp_path: Path
+) -> None:
     """The lines around it are silent by then, and Python 3.12 and later sends no events of them any more."""
     x = torch.randn(2, 8, requires_grad=True)
     with recording(tmp_path, UserCode(library.root), libraries=True, limits=FREE) as done:

@@ -32,7 +32,7 @@ class LibraryCode:
         self.idle = lines_without_calls(code)
         """Lines in which no operator can run, whatever their values."""
         self.verdicts: dict[int, bool] = {}
-        """By line, whether it holds operators. That it does is kept only where it is certain: the first step's lines all
+        """By line, whether it holds operators. That it does is kept only where it is certain: a first step's lines all
         take long."""
         self.on_trial: dict[int, Trial] = {}
         """By line, of those of which that is not known yet."""

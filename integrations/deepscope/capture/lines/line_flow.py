@@ -1,4 +1,4 @@
-"""What the instructions of a code object say of its lines: which can run no operator, and which may run before which."""
+"""What the instructions of a code object say of its lines: which can run no operator, which may run before which."""
 
 from __future__ import annotations
 
@@ -25,7 +25,19 @@ _HANDLERS = frozenset(dis.opmap.get(name, -1) for name in ("PUSH_EXC_INFO", "CLE
 _CACHE, _EXTENDED = dis.opmap.get("CACHE", 0), dis.opmap["EXTENDED_ARG"]
 
 _MOVES = (
-    *("CACHE", "EXTENDED_ARG", "NOP", "RESUME", "PUSH_NULL", "POP_TOP", "COPY", "SWAP", "DUP_TOP", "ROT_TWO", "KW_NAMES"),
+    *(
+        "CACHE",
+        "EXTENDED_ARG",
+        "NOP",
+        "RESUME",
+        "PUSH_NULL",
+        "POP_TOP",
+        "COPY",
+        "SWAP",
+        "DUP_TOP",
+        "ROT_TWO",
+        "KW_NAMES",
+    ),
     *("LOAD_CONST", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "LOAD_FAST_LOAD_FAST"),
     *("LOAD_DEREF", "LOAD_CLOSURE", "STORE_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST", "STORE_DEREF"),
     *("MAKE_CELL", "COPY_FREE_VARS", "MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE", "LOAD_ASSERTION_ERROR"),
@@ -51,7 +63,7 @@ def lines_without_calls(code: CodeType) -> frozenset[int]:
 
 
 def lines_before(code: CodeType) -> Mapping[int, frozenset[int]]:
-    """For each line the others that may run right before it in the same frame; `UNKNOWN` among them where that may be any.
+    """For each line the others that may run right before it in its frame; `UNKNOWN` among them where that may be any.
 
     For Python 3.12 and later, whose jumps are all relative.
     """

@@ -2,9 +2,10 @@
 
 The rules that keep it safe; without each of them there was a crash or a wrong line:
 
-- Only code that is not the user's is disabled, from PY_START and PY_RESUME, and instructions that begin no line, and
-  lines of libraries before and in which no scope is open. Disabling holds for the process, past the window and past the tool's id. It would blind whoever gets the id next, so
-  it is undone before a window and after it. From PY_UNWIND it would replace the user's exception.
+- Only code that is not the user's is disabled, from PY_START and PY_RESUME, instructions that begin no line, and lines
+  of libraries that have no scope and before which none can be open. Disabling holds for the process, past the window
+  and past the tool's id. It would blind whoever gets the id next, so it is undone before a window and after it. From
+  PY_UNWIND it would replace the user's exception.
 - A LINE event takes longer the further down in a function it is: 40 µs at line 2,000. So a long function's lines are
   learned from its instructions; those that begin no line are disabled.
 - A frame's first scope may have to come from PY_START: one-line lambdas and generator expressions send no LINE then.
@@ -25,7 +26,7 @@ from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.recursion_limit import RecursionHeadroom
-from deepscope.capture.lines.stacks import LOOK_MASK, Stacks
+from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import SILENT, Function, ScopeTable
 
 __all__ = ["MonitoringHooks", "monitoring"]
@@ -203,9 +204,9 @@ class MonitoringHooks:
         own, owner, foreign = stacks.own, stacks.owner, stacks.foreign
         pulse, long_ns, clock = stacks.pulse, stacks.long_ns, perf_counter_ns
         align, run, set_line, getframe = stacks.align, stacks.run, stacks.set_line, sys._getframe
-        ledger, look_at_silent, disable = self._ledger, stacks.look_at_silent, monitoring.DISABLE
+        pass_over, disable = stacks.pass_over, monitoring.DISABLE
 
-        def on_line(code: CodeType, line: int) -> Any:
+        def on_line(code: CodeType, line: int) -> Any:  # noqa: PLR0911 - the commonest ways out come first
             try:
                 stack = own if get_ident() == owner else foreign()
                 if stack is None:
@@ -227,17 +228,10 @@ class MonitoringHooks:
                     return None
                 slot.left = left = slot.left - 1
                 if left < 0 or entry.is_special:
-                    if left >= SILENT or entry.is_special:
-                        run(stack, slot, line)
-                        return None
-                    old = entry.pair
-                    if old is not None:
-                        entry.pair = None
-                        old[1]()
-                        entry.pool.append(old)
-                    entry.line = line
-                    ledger.silent += 1
-                    return disable if left + 1 & LOOK_MASK < 2 and look_at_silent(stack, line) else None
+                    if left < SILENT and not entry.is_special:
+                        return disable if pass_over(stack, slot, line) else None
+                    run(stack, slot, line)
+                    return None
                 pool = slot.pool
                 pair = pool.pop() if pool else slot.pair()
                 old = entry.pair

@@ -23,12 +23,12 @@ from deepscope.capture.lines.past_budget import QuietLines, Verdict
 from deepscope.capture.lines.running_frame import Entry, Stack, bury
 from deepscope.capture.lines.table import SILENT, Function, ScopeTable, Slot
 
-__all__ = ["LOOK_MASK", "Adopt", "Stacks"]
+__all__ = ["Adopt", "Stacks"]
 
 _NEVER_NS = 1 << 62
 _SILENT_CALLS, _SILENT_RUNS = 8, 256
 """Calls of a library's function without an operator, or runs of its lines, after which it is left alone."""
-LOOK_MASK = 7
+_LOOK_MASK = 7
 """At a silent line's first run, and at two of so many and one more, its function is looked at."""
 
 Adopt = Callable[[CodeType], "Function | None"]
@@ -185,13 +185,13 @@ class Stacks:
         if entry.is_special:
             self._quiet.settle(stack)
         elif slot.left < SILENT:
-            self._go_silent(stack, slot, line)
+            self.pass_over(stack, slot, line)
             return
         verdict = self._quiet.judge(slot) if slot.left < 0 else Verdict.NORMAL
         if verdict is Verdict.SILENT:
             entry.quiet = None
             entry.is_special = entry.is_stale or (len(stack) > 1 and stack[-2].is_special)
-            self._go_silent(stack, slot, line)
+            self.pass_over(stack, slot, line)
             return
         is_holding = verdict is Verdict.NORMAL and not slot.is_unproven
         if is_holding:
@@ -215,8 +215,8 @@ class Stacks:
         if self._ledger.is_due and self.look is not None and not self._is_aligning:
             self.look(stack)
 
-    def _go_silent(self, stack: Stack, slot: Slot, line: int) -> None:
-        """The top frame is at a library's line that holds no operator."""
+    def pass_over(self, stack: Stack, slot: Slot, line: int) -> bool:
+        """The top frame is at a library's line without operators; whether its events need not be heard any more."""
         self._ledger.silent += 1
         entry = stack[-1]
         pair = entry.pair
@@ -225,8 +225,7 @@ class Stacks:
             pair[1]()
             entry.pool.append(pair)
         entry.line = line
-        if slot.left + 1 & LOOK_MASK < 2:
-            self.look_at_silent(stack, line)
+        return (slot.left + 1) & _LOOK_MASK < 2 and self.look_at_silent(stack, line)
 
     def look_at_silent(self, stack: Stack, line: int) -> bool:
         """The top frame, of a library, is at a silent line; whether its events need not be heard any more."""

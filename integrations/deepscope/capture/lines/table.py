@@ -228,7 +228,7 @@ class Function:
         return sum(slot.silent_runs for slot in self.lines.values())
 
     def begins_silent(self, line: int) -> bool:
-        """Of a library's function: whether no scope of its frame can be open when `line` begins, and none opens then."""
+        """Of a library's function: whether no scope of its frame can be open when `line` begins, nor opens then."""
         known = self.known
         return known is not None and all(map(self._is_silent, (line, *known.before(line))))
 

@@ -20,8 +20,8 @@ from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.off_cpu import Pulse
 from deepscope.capture.lines.recursion_limit import RecursionHeadroom
 from deepscope.capture.lines.running_frame import Stack
-from deepscope.capture.lines.stacks import LOOK_MASK, Stacks
-from deepscope.capture.lines.table import HIDDEN, SILENT, Function, ScopeTable
+from deepscope.capture.lines.stacks import Stacks
+from deepscope.capture.lines.table import HIDDEN, Function, ScopeTable
 
 __all__ = ["TracingHooks"]
 
@@ -277,7 +277,6 @@ class TracingHooks:
         run, set_line, leave = stacks.run, stacks.set_line, self._leave_function(stack)
         go_on = self._go_on_in_compiled
         long_ns, clock = stacks.long_ns, perf_counter_ns
-        ledger, look_at_silent = self._ledger, stacks.look_at_silent
 
         def on_local(frame: FrameType, event: str, _arg: Any) -> Any:
             try:
@@ -300,18 +299,7 @@ class TracingHooks:
                         return
                     slot.left = left = slot.left - 1
                     if left < 0 or entry.is_special:
-                        if left >= SILENT or entry.is_special:
-                            run(stack, slot, line)
-                            return
-                        old = entry.pair
-                        if old is not None:
-                            entry.pair = None
-                            old[1]()
-                            entry.pool.append(old)
-                        entry.line = line
-                        ledger.silent += 1
-                        if left + 1 & LOOK_MASK < 2:
-                            look_at_silent(stack, line)
+                        run(stack, slot, line)
                         return
                     pool = slot.pool
                     pair = pool.pop() if pool else slot.pair()
