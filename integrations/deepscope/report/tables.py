@@ -13,7 +13,7 @@ from deepscope.errors import OptionError
 from deepscope.records import Function, HeldByLine, Kernel, Line, Module, Numbers, Operator, Phase, Profile, Step
 from deepscope.report.memory import memory_by_line
 
-__all__ = ["TABLES", "Table", "table"]
+__all__ = ["TABLES", "Table", "own_cost_ns", "table"]
 
 _SHORT = {
     "cost": "cost_ns",
@@ -81,16 +81,21 @@ class Table:
             OptionError: there is no such key; the message lists those there are.
         """
         rows = self.rows_of(profile)
-        name = self._field(sort)
+        name = self.field(sort)
         value = self.computed.get(name) or (lambda row: getattr(row, name))
         ordered = sorted(rows, key=value, reverse=name not in _ASCENDING)
         return ordered[:limit] if limit else ordered
 
     def check(self, sort: str | None) -> None:
         """Raises OptionError where `rows` would for this key."""
-        self._field(sort)
+        self.field(sort)
 
-    def _field(self, sort: str | None) -> str:
+    def field(self, sort: str | None) -> str:
+        """The field that a key of `--sort` means, the table's own for None.
+
+        Raises:
+            OptionError: there is no such key; the message lists those there are.
+        """
         if sort is None:
             return self.sort
         keys = self.sort_keys
@@ -112,8 +117,14 @@ def _forward(row: Numbers) -> int:
     return row.self_device_ns - row.backward_device_ns
 
 
+def own_cost_ns(row: Numbers) -> int:
+    """What a line costs the run, without what the training framework does there on its own account."""
+    return row.cost_ns - row.framework_ns
+
+
 def _make() -> dict[str, Table]:
-    place: dict[str, Callable[[Any], Any]] = {"forward": _forward, "location": lambda row: (row.file, row.line)}
+    location: dict[str, Callable[[Any], Any]] = {"location": lambda row: (row.file, row.line)}
+    place = {"forward": _forward, "cost_ns": own_cost_ns, **location}
     name: dict[str, Callable[[Any], Any]] = {"name": lambda row: row.name}
     path: dict[str, Callable[[Any], Any]] = {"forward": _forward, "name": lambda row: (row.path, row.class_name)}
     entries: list[tuple[str, str, str, type[msgspec.Struct], dict[str, Callable[[Any], Any]]]] = [
@@ -124,7 +135,7 @@ def _make() -> dict[str, Table]:
         ("module", "modules", "self_device_ns", Module, path),
         ("step", "steps", "number", Step, {}),
         ("phase", "phases", "wall_ns", Phase, name),
-        ("memory", "memory_by_line", "size_bytes", HeldByLine, place),
+        ("memory", "memory_by_line", "size_bytes", HeldByLine, location),
     ]
     return {
         by: Table(
@@ -133,7 +144,7 @@ def _make() -> dict[str, Table]:
             sort=sort,
             fields=_typed(record, int),
             scalars=_typed(record, int, str, bool, str | None),
-            computed=computed if by != "memory" else {"location": place["location"]},
+            computed=computed,
             rows_of=memory_by_line if by == "memory" else attrgetter(key),
         )
         for by, key, sort, record, computed in entries
