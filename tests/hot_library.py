@@ -54,6 +54,19 @@ class Stack(nn.Module):
         return x
 
 
+class Late(nn.Module):
+    def forward(self, x, is_late):
+        one = self.training
+        two = one == 3
+        three = two == 4
+        if is_late:
+            x = x.erf()
+        four = three == 5
+        five = four == 6
+        x = x.cos()
+        return x
+
+
 class Threaded(nn.Module):
     def __init__(self, start=threading.Thread):
         super().__init__()

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from deepscope.analysis.verdict import Reason
@@ -148,13 +149,27 @@ def _columns(rows: list[tuple[int, Node]], tree: Node, profile: Profile) -> list
         Column("self", [time_text(node.self_device_ns) for node in nodes], rank=2),
         Column("backward", [time_text(node.backward_device_ns) for node in nodes], rank=1),
         Column("calls", [count_text(node.calls) for node in nodes], rank=3),
-        Column("", [_name(depth, node) for depth, node in rows], right=False, min_width=30, cut=cut_end),
+        Column("", list(_names(rows)), right=False, min_width=30, cut=cut_end),
         Column("at", places, rank=4, right=False, min_width=16, cut=cut_start),
     ]
 
 
-def _name(depth: int, node: Node) -> str:
-    """What a node is, indented by its depth: `transformer.h.*` and how many layers."""
+def _names(rows: list[tuple[int, Node]]) -> Iterator[str]:
+    """What each node is, indented by its depth; a module by its path below the module that it stands in: `.mlp`."""
+    modules: list[tuple[int, str]] = []
+    for depth, node in rows:
+        while modules and modules[-1][0] >= depth:
+            modules.pop()
+        above = f"{modules[-1][1]}." if modules else ""
+        if node.kind == "module":
+            modules.append((depth, node.name))
+        is_below = node.kind == "module" and bool(above) and node.name.startswith(above)
+        yield _INDENT * depth + _name(replace(node, name=node.name[len(above) - 1 :]) if is_below else node)
+
+
+def _name(node: Node) -> str:
+    """`transformer.h.*` and how many layers; of a function within a function the path without `<locals>`."""
     name = printable(node.name) if node.kind == "line" else place_name(node.kind, node.name)
-    layers = f" {TIMES}{node.layers}" if node.layers > 1 else ""
-    return _INDENT * depth + name + layers
+    if node.kind == "library":
+        name = name.replace(".<locals>", "")
+    return name + (f" {TIMES}{node.layers}" if node.layers > 1 else "")

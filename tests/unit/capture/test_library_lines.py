@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from itertools import count
@@ -9,11 +10,14 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch._dynamo
+from torch.profiler import ProfilerActivity, profile
 
-from deepscope.capture.lines import Limits, UserCode
+from deepscope.capture.lines import Limits, LineRecorder, UserCode
 from deepscope.capture.lines.libraries import Libraries, step_code
+from deepscope.capture.lines.stacks import Stacks
 from hot_library import HotLibrary, hot_library
-from line_truth import WITNESS, Recording, Span, Witness, recording
+from line_truth import WITNESS, Recording, Span, Witness, read_spans, recording
 
 FREE = Limits(max_slowdown=float("inf"), max_entries=1 << 40)
 numbers = count()
@@ -150,8 +154,9 @@ def test_functions_without_operators_are_left_alone(library: HotLibrary, tmp_pat
         for row, entries in zip(found.record.scopes, found.record.entries, strict=True)
         if row.library
     }
-    silent = library.line_of("helpers", 'names = ["a", "b"]')
+    silent = library.line_of("helpers", 'if "c" in names:')
     assert runs["check", silent] < 20, "of eighty"
+    assert ("check", silent - 1) not in runs, "a line that asks no value anything is not even tried"
     held = library.line_of("helpers", "return y.tanh()")
     assert runs["activate", held] >= 79
 
@@ -237,3 +242,122 @@ def test_nothing_is_left_behind(library: HotLibrary, tmp_path: Path) -> None:
     monitoring = getattr(sys, "monitoring", None)
     if monitoring is not None:
         assert all(monitoring.get_tool(number) != "deepscope" for number in range(6))
+
+
+def runs_of(found: Recording, library: HotLibrary) -> dict[tuple[str, int], int]:
+    """Scopes opened, by file and line of the library."""
+    rows = zip(found.record.scopes, found.record.entries, strict=True)
+    return {
+        (row.file, row.line): runs for row, runs in rows if row.library and row.file.startswith(str(library.installed))
+    }
+
+
+def two_windows(library: HotLibrary, folder: Path, first_steps: int, second_steps: int) -> list[Recording]:
+    """Windows of one recorder, one after the other."""
+    model = library.blocks.Stack()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(2, 8, requires_grad=True)
+    recorder = LineRecorder(UserCode(library.root), libraries=True, limits=FREE)
+    found = []
+    for steps in (first_steps, second_steps):
+        with profile(activities=[ProfilerActivity.CPU]) as torch_profiler:
+            recorder.start()
+            for _ in range(steps):
+                library.train.step(model, optimizer, x)
+            record = recorder.stop()
+        path = folder / f"{len(found)}.json"
+        torch_profiler.export_chrome_trace(str(path))
+        found.append(Recording(read_spans(path, record), record))
+    return found
+
+
+def test_what_a_window_found_out_the_next_one_knows_from_its_first_step(library: HotLibrary, tmp_path: Path) -> None:
+    _, second = two_windows(library, tmp_path, 12, 1)
+    runs = runs_of(second, library)
+    assert runs[library.file("helpers"), library.line_of("helpers", "return y.tanh()")] == 4
+    assert runs[library.file("blocks"), library.line_of("blocks", "x = self.fc(x)")] == 4
+    assert (library.file("helpers"), library.line_of("helpers", 'if "c" in names:')) not in runs
+    tanh = [span for span in second.operators if span.name == "aten::tanh"]
+    assert {in_library(library, span)[0][1] for span in tanh} == {library.line_of("helpers", "return y.tanh()")}
+    assert second.record.account.lowered == []
+
+
+def test_a_second_window_has_every_operator_where_the_first_had_it(library: HotLibrary, tmp_path: Path) -> None:
+    first, second = two_windows(library, tmp_path, 12, 12)
+
+    def places(found: Recording, operator: str) -> list[tuple[str, int]]:
+        return [in_library(library, span)[0] for span in found.operators if span.name == operator][-48:]
+
+    for operator in ("aten::tanh", "aten::sigmoid", "aten::relu", "aten::div", "aten::neg"):
+        assert places(first, operator) == places(second, operator), operator
+
+
+def test_a_line_that_begins_to_hold_operators_in_a_later_branch_is_recorded(
+    library: HotLibrary, tmp_path: Path
+) -> None:
+    """The lines around it are silent by then, and Python 3.12 and later sends no events of them any more."""
+    x = torch.randn(2, 8, requires_grad=True)
+    with recording(tmp_path, UserCode(library.root), libraries=True, limits=FREE) as done:
+        model = library.blocks.Late()
+        for step in range(60):
+            model(x, step >= 40)
+    erf = [span for span in done[0].operators if span.name == "aten::erf"]
+    assert len(erf) == 20
+    wanted = (library.file("blocks"), library.line_of("blocks", "x = x.erf()"))
+    assert [in_library(library, span)[:1] for span in erf[1:]] == [[wanted]] * 19
+    cos = [span for span in done[0].operators if span.name == "aten::cos"]
+    wanted = (library.file("blocks"), library.line_of("blocks", "x = x.cos()"))
+    assert [in_library(library, span)[:1] for span in cos[1:]] == [[wanted]] * 59
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring is not the back end of this Python")
+def test_silent_lines_behind_silent_lines_send_no_events_any_more(
+    library: HotLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[int] = []
+    look = Stacks.look_at_silent
+    monkeypatch.setattr(Stacks, "look_at_silent", lambda of, stack, line: heard.append(line) or look(of, stack, line))
+    x = torch.randn(2, 8, requires_grad=True)
+    with recording(tmp_path, UserCode(library.root), libraries=True, limits=FREE):
+        model = library.blocks.Late()
+        for step in range(100):
+            model(x, step == 0)
+    silent = {library.line_of("blocks", text) for text in ("two = one == 3", "three = two == 4", "five = four == 6")}
+    assert silent <= set(heard)
+    assert silent.isdisjoint(heard[len(heard) // 2 :])
+    assert library.line_of("blocks", "four = three == 5") in heard[len(heard) // 2 :], "a scope may be open before it"
+
+
+@pytest.mark.filterwarnings("ignore:Guards may run slower:RuntimeWarning")
+@pytest.mark.parametrize("libraries", [True, False])
+def test_a_compiled_model_is_compiled_once_and_computes_the_same(
+    library: HotLibrary, tmp_path: Path, libraries: bool
+) -> None:
+    def losses(folder: Path | None) -> tuple[list[float], dict[str, int], dict[str, int]]:
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        torch.manual_seed(0)
+        model = library.blocks.Stack()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        compiled = torch.compile(model, backend="aot_eager")
+        x = torch.randn(2, 8)
+        found = []
+
+        def train() -> None:
+            for _ in range(8):
+                optimizer.zero_grad()
+                loss = compiled(x).pow(2).sum()
+                loss.backward()
+                optimizer.step()
+                found.append(loss.item())
+
+        if folder is None:
+            train()
+        else:
+            with recording(folder, UserCode(library.root), libraries=libraries, limits=FREE) as done:
+                train()
+            assert done[0].record.account.warnings == []
+        counters = torch._dynamo.utils.counters
+        return found, dict(counters["stats"]), dict(counters["graph_break"])
+
+    assert losses(tmp_path) == losses(None)

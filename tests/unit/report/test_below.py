@@ -122,6 +122,15 @@ def test_csv_has_a_row_a_node_with_its_depth() -> None:
     assert sum(int(row["self_device_ns"]) for row in rows) == 50 * MS
 
 
+def test_the_text_names_a_module_by_its_path_below_the_one_around_it() -> None:
+    profile = layered()
+    profile.places[3] = Place("library", "wrap.<locals>.wrapper", LIBRARY, 420)
+    found = [row.split()[-2] for row in line_text(profile, FORWARD, width=140).splitlines() if LIBRARY[-20:] in row]
+    assert sorted(found) == [".mlp", "h.0", "h.1", "wrap.wrapper"]
+    assert "h.1.mlp" in line_json(profile, FORWARD)
+    assert "wrap.<locals>.wrapper" in line_json(profile, FORWARD)
+
+
 def test_text_shows_the_largest_and_the_sum_of_the_rest() -> None:
     text = line_text(layered(), FORWARD, width=140)
     assert "100.0%   50ms" in text

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from deepscope.capture.lines.dynamo import undisturbed
+from deepscope.capture.lines.library_code import LibraryCode
 from deepscope.capture.lines.user_code import UserCode
 
 __all__ = ["Libraries", "code_of", "step_code"]
@@ -36,6 +37,8 @@ class Libraries:
         self._places: dict[str, tuple[str, ...]] = {_OPTIMIZERS: _places_of(_OPTIMIZERS)}
         self.names = [_OPTIMIZERS]
         """Of the open packages, in the order in which they were opened."""
+        self.codes: dict[int, LibraryCode] = {}
+        """What is known of their code, by `id` of the code object."""
         self.on_open: Callable[[], None] = lambda: None
         """Called when a package was opened: code that was left alone must be looked at again."""
 
@@ -48,6 +51,13 @@ class Libraries:
             answer = is_open and not code.owns(filename) and not code.refuses(filename)
             self._answers[filename] = answer
         return answer
+
+    def known(self, code: CodeType) -> LibraryCode:
+        """What is known of a code object of an open package."""
+        found = self.codes.get(id(code))
+        if found is None:
+            found = self.codes[id(code)] = LibraryCode(code)
+        return found
 
     def meet(self, kind: type, method: str) -> None:
         """Objects of this class run `method`: open the package that it is defined in."""

@@ -2,9 +2,10 @@
 
 The rules that keep it safe; without each of them there was a crash or a wrong line:
 
-- Only code that is not the user's is disabled, from PY_START and PY_RESUME, and instructions that begin no line.
-  Disabling holds for the process, past the window and past the tool's id. It would blind whoever gets the id next, so
-  it is undone before a window and after it. From PY_UNWIND it would replace the user's exception.
+- Only code that is not the user's is disabled, from PY_START and PY_RESUME, instructions that begin no line, and lines
+  of libraries that have no scope and before which none can be open. Disabling holds for the process, past the window
+  and past the tool's id. It would blind whoever gets the id next, so it is undone before a window and after it. From
+  PY_UNWIND it would replace the user's exception.
 - A LINE event takes longer the further down in a function it is: 40 µs at line 2,000. So a long function's lines are
   learned from its instructions; those that begin no line are disabled.
 - A frame's first scope may have to come from PY_START: one-line lambdas and generator expressions send no LINE then.
@@ -26,7 +27,7 @@ from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.recursion_limit import RecursionHeadroom
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import Function, ScopeTable
+from deepscope.capture.lines.table import SILENT, Function, ScopeTable
 
 __all__ = ["MonitoringHooks", "monitoring"]
 
@@ -203,12 +204,13 @@ class MonitoringHooks:
         own, owner, foreign = stacks.own, stacks.owner, stacks.foreign
         pulse, long_ns, clock = stacks.pulse, stacks.long_ns, perf_counter_ns
         align, run, set_line, getframe = stacks.align, stacks.run, stacks.set_line, sys._getframe
+        pass_over, disable = stacks.pass_over, monitoring.DISABLE
 
-        def on_line(code: CodeType, line: int) -> None:
+        def on_line(code: CodeType, line: int) -> Any:  # noqa: PLR0911 - the commonest ways out come first
             try:
                 stack = own if get_ident() == owner else foreign()
                 if stack is None:
-                    return
+                    return None
                 if stack is own:
                     now = clock()
                     if now - pulse.last >= long_ns:
@@ -217,17 +219,19 @@ class MonitoringHooks:
                 entry = stack[-1] if stack else None
                 if entry is None or entry.code is not code:
                     align(stack, getframe(1))
-                    return
+                    return None
                 if entry.line == line:
-                    return
+                    return None
                 slot = entry.function.lines.get(line) or new_slot(entry.function, line)
                 if slot is None:
                     set_line(stack, line)
-                    return
+                    return None
                 slot.left = left = slot.left - 1
                 if left < 0 or entry.is_special:
+                    if left < SILENT and not entry.is_special:
+                        return disable if pass_over(stack, slot, line) else None
                     run(stack, slot, line)
-                    return
+                    return None
                 pool = slot.pool
                 pair = pool.pop() if pool else slot.pair()
                 old = entry.pair
@@ -242,6 +246,7 @@ class MonitoringHooks:
                 pair[0]()
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
                 fail(error)
+            return None
 
         return on_line
 
@@ -265,7 +270,8 @@ class MonitoringHooks:
     def _start_callback(self) -> Callback:
         fail, adopt, functions, stacks = self._fail, self.adopt, self._table.functions, self._stacks
         own, owner, foreign, spare = stacks.own, stacks.owner, stacks.foreign, stacks.spare
-        enter, set_line, miss, beat, getframe = stacks.enter, stacks.set_line, stacks.miss, stacks.beat, sys._getframe
+        pulse, long_ns, clock = stacks.pulse, stacks.long_ns, perf_counter_ns
+        enter, set_line, miss, getframe = stacks.enter, stacks.set_line, stacks.miss, sys._getframe
         disable = monitoring.DISABLE
         module_code, enter_module = stacks.module_code, stacks.enter_module
 
@@ -278,7 +284,11 @@ class MonitoringHooks:
                 if stack is None:
                     miss()
                     return None
-                beat(stack)
+                if stack is own:
+                    now = clock()
+                    if now - pulse.last >= long_ns:
+                        pulse.long(now)
+                    pulse.last = now
                 if code is module_code:
                     enter_module(stack, function, getframe(1))
                     return None

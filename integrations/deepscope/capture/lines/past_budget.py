@@ -43,6 +43,8 @@ _LIBRARY_LONG = 1.5
 """Thresholds that a stretch of a library's line must last: what Python itself does there takes long enough for one."""
 _LIBRARY_TRIALS, _BETWEEN_TRIALS = 3, 32
 """Trials that a library's line must pass, and its runs between two: Python is slow until it has run for a while."""
+_OFTEN_MEASURED = 64
+"""Scopes on trial after which not each of them, but one in eight, sets the threshold anew."""
 _TRIES = 8
 """Attempts to mark a moment without an interruption."""
 
@@ -67,6 +69,8 @@ class QuietLines:
         self._shortest_ns = 1 << 60
         self._shortest_stretch_ns = 1 << 60
         self._taken_ns: deque[int] = deque(maxlen=31)
+        self._opened = 0
+        """Scopes on trial."""
         self._threshold_ns = 0
         self._marks: list[Pair] = []
         """Spans that mark a moment, closed; each thread takes one out while it uses it."""
@@ -132,6 +136,9 @@ class QuietLines:
         taken = perf_counter_ns() - started
         self._shortest_ns = min(self._shortest_ns, taken)
         self._taken_ns.append(taken)
+        self._opened += 1
+        if self._opened > _OFTEN_MEASURED and self._opened & 7:
+            return
         # The usual time and not the shortest: on a busy machine stretches are longer, too.
         usual = sorted(self._taken_ns)[len(self._taken_ns) // 2]
         own = min(self._shortest_stretch_ns, int(self._shortest_ns * _OWN_WORK) + self._dispatch_ns)
@@ -162,6 +169,7 @@ class QuietLines:
             slot = entry.quiet
             if entry.is_special and slot is not None and slot.is_unproven:
                 slot.prove(self._budget)
+                slot.is_certain = True
                 entry.function.holds = True
                 entry.quiet = None
 

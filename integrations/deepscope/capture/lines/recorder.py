@@ -168,6 +168,7 @@ class _Window:
         try:
             if not self._stacks.end():
                 self._note("the window was closed on another thread than it was opened on; its lines may be cut short")
+            self._table.remember()
             self._modules.describe()
         except Exception as error:  # noqa: BLE001 - what was recorded is kept
             self._note("line scopes could not be closed", error)

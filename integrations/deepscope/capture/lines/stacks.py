@@ -28,8 +28,8 @@ __all__ = ["Adopt", "Stacks"]
 _NEVER_NS = 1 << 62
 _SILENT_CALLS, _SILENT_RUNS = 8, 256
 """Calls of a library's function without an operator, or runs of its lines, after which it is left alone."""
-_SOMETIMES = 7
-"""Of so many runs of a silent line, and one more, one looks at its function."""
+_LOOK_MASK = 7
+"""At a silent line's first run, and at two of so many and one more, its function is looked at."""
 
 Adopt = Callable[[CodeType], "Function | None"]
 """The facts of a code object that was not seen before; None for code that gets no scopes."""
@@ -185,18 +185,20 @@ class Stacks:
         if entry.is_special:
             self._quiet.settle(stack)
         elif slot.left < SILENT:
-            self._go_silent(stack, slot, line)
+            self.pass_over(stack, slot, line)
             return
         verdict = self._quiet.judge(slot) if slot.left < 0 else Verdict.NORMAL
         if verdict is Verdict.SILENT:
             entry.quiet = None
             entry.is_special = entry.is_stale or (len(stack) > 1 and stack[-2].is_special)
-            self._go_silent(stack, slot, line)
+            self.pass_over(stack, slot, line)
             return
+        is_holding = verdict is Verdict.NORMAL and not slot.is_unproven
+        if is_holding:
+            entry.function.holds = True
         if verdict is not Verdict.QUIET and entry.is_special:
             entry.quiet = None
-            if verdict is Verdict.NORMAL and not slot.is_unproven:
-                entry.function.holds = True
+            if is_holding:
                 self._quiet.prove(stack)
             self._reveal(stack)
         self._close(entry)
@@ -213,8 +215,8 @@ class Stacks:
         if self._ledger.is_due and self.look is not None and not self._is_aligning:
             self.look(stack)
 
-    def _go_silent(self, stack: Stack, slot: Slot, line: int) -> None:
-        """The top frame is at a library's line that holds no operator."""
+    def pass_over(self, stack: Stack, slot: Slot, line: int) -> bool:
+        """The top frame is at a library's line without operators; whether its events need not be heard any more."""
         self._ledger.silent += 1
         entry = stack[-1]
         pair = entry.pair
@@ -223,8 +225,15 @@ class Stacks:
             pair[1]()
             entry.pool.append(pair)
         entry.line = line
-        if not slot.left & _SOMETIMES:
-            self._drop_silent(stack, entry.function)
+        return (slot.left + 1) & _LOOK_MASK < 2 and self.look_at_silent(stack, line)
+
+    def look_at_silent(self, stack: Stack, line: int) -> bool:
+        """The top frame, of a library, is at a silent line; whether its events need not be heard any more."""
+        function = stack[-1].function
+        if function.holds:
+            return function.begins_silent(line)
+        self._drop_silent(stack, function)
+        return False
 
     def _drop_silent(self, stack: Stack, function: Function) -> None:
         """Leave a library's function alone, the current frame's, if no operator was seen in it for long enough."""

@@ -12,6 +12,7 @@ from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.dynamo import continued_function, is_compiled, undisturbed
 from deepscope.capture.lines.emit import Pair, make_pair
 from deepscope.capture.lines.libraries import Libraries, step_code
+from deepscope.capture.lines.library_code import LibraryCode, Trial
 from deepscope.capture.lines.loops import Loop
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.trace.format.span_names import line_name, module_name
@@ -69,6 +70,7 @@ class Slot:
         "granted",
         "holds",
         "id",
+        "is_certain",
         "is_unproven",
         "judged",
         "late",
@@ -100,8 +102,10 @@ class Slot:
         """Whether its runs, when they were last judged, were long enough for operators."""
         self.is_unproven = False
         """Whether it is a library's line of which it is not known yet whether it holds operators."""
+        self.is_certain = False
+        """Of a library's line: whether something was seen in it that holds operators, and not its length alone."""
         self.trials = 0
-        """Trials that it passed, if so."""
+        """Trials that it passed, if it is unproven."""
         self.pool: list[Pair] = []
         """Scopes that are closed; recursion needs one for each open run."""
 
@@ -131,6 +135,10 @@ class Slot:
     def silent_runs(self) -> int:
         """Runs since it was silenced."""
         return SILENT - self.left if self.left < SILENT else 0
+
+    def resume(self, trial: Trial) -> None:
+        """Go on with a trial of an earlier window."""
+        self.judged, self.long = trial
 
     def prove(self, budget: int) -> None:
         """A library's line holds an operator: it has a budget like a line of the user's from here on."""
@@ -167,6 +175,7 @@ class Function:
         "is_continuation",
         "is_library",
         "is_lowered",
+        "known",
         "line_starts",
         "lines",
         "loops",
@@ -204,6 +213,8 @@ class Function:
         self.loops: list[Loop] = []
         """Those whose lines have no scopes of their own."""
         self.is_library = False
+        self.known: LibraryCode | None = None
+        """Of a library's function: what its code says, and earlier windows."""
         self.holds = False
         """Of a library's function: whether an operator has been seen in it."""
         self.is_lowered = False
@@ -215,6 +226,17 @@ class Function:
     def silent_runs(self) -> int:
         """Runs of its lines that got no scope because they hold no operator."""
         return sum(slot.silent_runs for slot in self.lines.values())
+
+    def begins_silent(self, line: int) -> bool:
+        """Of a library's function: whether no scope of its frame can be open when `line` begins, nor opens then."""
+        known = self.known
+        return known is not None and all(map(self._is_silent, (line, *known.before(line))))
+
+    def _is_silent(self, line: int) -> bool:
+        slot = self.lines.get(line)
+        if slot is not None:
+            return slot.left <= SILENT
+        return self.known is not None and self.known.holds_nothing(line)
 
     def place(self, frame: FrameType) -> int | None:
         """The line whose scope is to be open while the frame is where it is."""
@@ -249,6 +271,8 @@ class ScopeTable:
         """By `id` of the code object: hashing a code object reads all its bytecode."""
         self.dropped: dict[int, Function] = {}
         """Functions that get no scopes any more, likewise."""
+        if libraries is not None:
+            self._leave_alone(libraries)
         self.has_lines = True
         """Until the detail of the whole window is lowered to modules."""
         self._by_place: dict[tuple[str, int, str, int], Slot] = {}
@@ -259,13 +283,43 @@ class ScopeTable:
         """The facts of a code object that gets scopes."""
         known = self.functions.get(id(code))
         if known is None:
-            known = self.functions[id(code)] = undisturbed(Function, code)
-            if self.libraries is not None and not self.user_code.owns(code.co_filename):
-                known.is_library = self.libraries.owns(code.co_filename)
-                if code is self._step_code:
-                    known.meet = self.libraries.meet_optimizer
-                    known.opens_at_start = True
+            known = self.functions[id(code)] = undisturbed(self._function, code)
         return known
+
+    def _function(self, code: CodeType) -> Function:
+        function, libraries = Function(code), self.libraries
+        if libraries is None or self.user_code.owns(code.co_filename):
+            return function
+        function.is_library = libraries.owns(code.co_filename)
+        if function.is_library:
+            function.known = libraries.known(code)
+            function.holds = any(function.known.verdicts.values())
+        if code is self._step_code:
+            function.meet = libraries.meet_optimizer
+            function.opens_at_start = True
+        return function
+
+    def _leave_alone(self, libraries: Libraries) -> None:
+        """Functions in which no operator was seen in earlier windows."""
+        for key, known in libraries.codes.items():
+            if known.is_left_alone:
+                function = self.dropped[key] = undisturbed(Function, known.code)
+                function.is_library, function.detail = True, Detail.CALLER
+
+    def remember(self) -> None:
+        """Keep for the next window what this one has found out of libraries' code."""
+        for function in (*self.functions.values(), *self.dropped.values()):
+            known = function.known
+            if known is None or function.is_lowered:
+                continue
+            known.is_left_alone = function.detail is Detail.CALLER
+            for line, slot in function.lines.items():
+                if slot.left <= SILENT:
+                    known.verdicts[line] = False
+                elif slot.is_certain:
+                    known.verdicts[line] = True
+                elif slot.is_unproven and not slot.trials:
+                    known.on_trial[line] = Trial(slot.judged, slot.long)
 
     def owns(self, code: CodeType) -> bool:
         """Whether the code is the user's or an open library's, and of interest still."""
@@ -289,9 +343,25 @@ class ScopeTable:
         """
         if line == function.hidden_line or function.whole is not None:
             return None
-        if function.is_library and self.libraries is None:
-            return None
-        return undisturbed(self._line, function, line)
+        if not function.is_library:
+            return undisturbed(self._line, function, line)
+        return undisturbed(self._line_of_library, function, line) if self.libraries is not None else None
+
+    def _line_of_library(self, function: Function, line: int) -> Slot:
+        """The slot of a library's line, as far as earlier windows have judged it; one without a row if it is silent."""
+        known = function.known
+        if known is not None and known.holds_nothing(line):
+            slot = function.lines[line] = Slot(-1, "", 0, self._make)
+            slot.silence()
+            return slot
+        slot = self._line(function, line)
+        if known is not None and slot.is_unproven and not slot.judged:
+            if known.verdicts.get(line):
+                slot.prove(self.budget)
+                slot.is_certain = True
+            elif line in known.on_trial:
+                slot.resume(known.on_trial[line])
+        return slot
 
     def whole(self, function: Function) -> Slot:
         """The slot of all lines of `function` together: that of its first line."""
