@@ -278,6 +278,7 @@ def test_shared_parameters_count_once():
     ]
 
 
+@pytest.mark.filterwarnings("ignore:Lazy modules are a new feature:UserWarning")
 def test_lazy_modules_count_as_what_they_became():
     counts = deepscope.flops(nn.LazyLinear(5), torch.randn(2, 8), backward=True)
     assert counts.total.parameters == 45

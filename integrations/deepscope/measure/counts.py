@@ -75,7 +75,7 @@ class ModuleOperatorNumbers:
     moved_bytes: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ModelCounts:
     """Parameters, FLOPs and activation bytes of one call of a model; prints itself as a table.
 
@@ -119,6 +119,8 @@ class ModelCounts:
 
     def __str__(self) -> str:
         return self.table(limit=40).rstrip("\n")
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         from deepscope.measure.model_report import model_html

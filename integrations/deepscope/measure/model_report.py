@@ -137,7 +137,7 @@ def _columns(rows: Sequence[Any], counts: ModelCounts, styles: Styles) -> list[C
         Column("calls", [count_text(row.calls) for row in rows], rank=4),
     ]
     if rows and hasattr(rows[0], "parameters"):
-        columns.insert(1, Column("self FLOPs", [count_text(row.self_flops) for row in rows], rank=7))
+        columns.insert(2, Column("self FLOPs", [count_text(row.self_flops) for row in rows], rank=7))
         columns.insert(0, Column("parameters", [count_text(row.parameters) for row in rows], rank=2))
     if rows and hasattr(rows[0], "path"):
         paths = [printable(row.path) or "(all)" for row in rows]

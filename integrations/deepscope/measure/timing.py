@@ -105,7 +105,7 @@ def _warmed_up(call: Call, clock: Clock, limits: Limits) -> tuple[list[Sample], 
     return samples, False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Timing:
     """Latency and throughput of a function; prints itself as a table. All times are of one call."""
 
@@ -150,6 +150,8 @@ class Timing:
         from deepscope.measure.timing_report import timing_text
 
         return timing_text(self).rstrip("\n")
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         from deepscope.measure.timing_report import timing_html

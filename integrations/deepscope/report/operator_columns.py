@@ -9,7 +9,6 @@ from deepscope.report.bars import share
 from deepscope.report.column_kinds import counts, names, sizes, times
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end
-from deepscope.report.places import short_path
 from deepscope.report.shapes import shapes_text
 from deepscope.report.style import Styles
 from deepscope.report.wording import printable, rate_text, share_text
@@ -37,19 +36,18 @@ def operator_columns(rows: Sequence[Operator], profile: Profile, styles: Styles)
         Column("cores", [tensor_cores_text(row) if device else "" for row in rows], rank=7),
         Column("why", [row.verdict for row in rows], rank=1, right=False),
         names("operator", [readable(row.name) for row in rows]),
-        *_details(rows, profile),
+        *_details(rows),
     ]
 
 
-def _details(rows: Sequence[Operator], profile: Profile) -> list[Column]:
+def _details(rows: Sequence[Operator]) -> list[Column]:
     detailed = [row for row in rows if isinstance(row, OperatorInDetail)]
     if len(detailed) < len(rows):
         return []
-    root = profile.trace.project_root
     listed = (
         ("shapes", [shapes_text(row.in_shapes, row.dtypes) for row in detailed]),
         ("to", [shapes_text(row.out_shapes) for row in detailed]),
-        ("called from", [_stack(row.stack, root) for row in detailed]),
+        ("called from", [_stack(row.stack) for row in detailed]),
     )
     ranks = {"to": 10}
     return [
@@ -58,10 +56,14 @@ def _details(rows: Sequence[Operator], profile: Profile) -> list[Column]:
     ]
 
 
-def _stack(text: str, root: str) -> str:
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
+def _stack(text: str) -> str:
     from deepscope.trace.names import parse_call_stack  # imports NumPy, which no other table needs
 
-    frames = [f"{short_path(one.path, root)}:{one.line}" for one in parse_call_stack(text)]
+    frames = [f"{_file_name(one.path)}:{one.line}" for one in parse_call_stack(text)]
     return printable(" < ".join(frames))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deepscope.capture.saving.clock import Readings, compared, on_host_clock
@@ -67,7 +67,7 @@ JUNK = st.recursive(
 
 
 @given(JUNK)
-@settings(max_examples=50)
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 def test_junk_in_a_header_gives_a_clock_that_can_be_added(junk: object):
     trace_clock = read_header({"format": 2, "clock": junk}).clock
     if trace_clock is not None:

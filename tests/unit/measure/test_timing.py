@@ -8,7 +8,7 @@ from itertools import chain, cycle, repeat
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deepscope.measure.timing import Limits, Sample, Samples, Timing, measured, timing_of
@@ -112,7 +112,8 @@ def test_an_outlier_moves_neither_median_nor_noise():
     assert timing.max_ns == 10**9
 
 
-@given(st.lists(st.integers(1_000, 10**9), min_size=1, max_size=300))
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.integers(1_000, 10**9), min_size=1, max_size=60))
 def test_figures_are_in_order_and_agree_with_the_samples(durations: list[int]):
     samples = [Sample(float(one), float(one)) for one in durations]
     timing = timing_of(Samples(samples, 1, 2, True, len(durations), sum(durations)), name="f", device="cpu")
