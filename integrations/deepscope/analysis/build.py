@@ -6,6 +6,7 @@ from deepscope.analysis.analysis import analyse
 from deepscope.analysis.findings import find_all
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.call_tree import call_tree
+from deepscope.analysis.tables.critical import critical_path_table
 from deepscope.analysis.tables.functions import function_table
 from deepscope.analysis.tables.kernels import kernel_table
 from deepscope.analysis.tables.library_lines import library_line_table
@@ -67,6 +68,7 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
         steps=step_table(analysis),
         phases=phase_table(analysis),
         memory=memory_table(analysis),
+        critical=critical_path_table(analysis),
         call_tree=tree,
         library_lines=library_line_table(analysis, all_of, all_places),
         parts=parts,

@@ -4,6 +4,7 @@ A new field of a line is one line here (`numbers.py`), one place under `analysis
 """
 
 from deepscope.records.below import Part, PartKind, Place
+from deepscope.records.critical import CriticalLine, CriticalPath, CriticalTimes
 from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.records.memory import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Memory, MemoryFailure
 from deepscope.records.merging import RankSpread
@@ -17,6 +18,9 @@ from deepscope.records.why import Peaks, Rate, Verdict, Why
 __all__ = [
     "PROFILE_FORMAT",
     "CallNode",
+    "CriticalLine",
+    "CriticalPath",
+    "CriticalTimes",
     "CurvePoint",
     "DeviceMemory",
     "Edit",

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from deepscope.records.below import Part, Place
+from deepscope.records.critical import CriticalPath
 from deepscope.records.findings import Finding
 from deepscope.records.memory import Memory
 from deepscope.records.merging import First, Group, Largest, Sum, largest_first, left_out, merged_by, record, table
@@ -23,7 +24,7 @@ from deepscope.records.why import Peaks
 
 __all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals"]
 
-PROFILE_FORMAT = 10
+PROFILE_FORMAT = 11
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -106,6 +107,8 @@ class Profile(msgspec.Struct, kw_only=True):
     steps: Annotated[list[Step], merged_by(table("number", order=attrgetter("number")))] = []
     phases: Annotated[list[Phase], merged_by(table("name"))] = []
     memory: Annotated[Memory, merged_by(record)] = msgspec.field(default_factory=Memory)
+    critical: Annotated[CriticalPath, merged_by(record)] = msgspec.field(default_factory=CriticalPath)
+    """The critical path of the steps; each rank has its own."""
     call_tree: Annotated[list[CallNode], merged_by(left_out)] = []
     parts: Annotated[list[Part], merged_by(left_out)] = []
     """What the work of the call tree's nodes is made of; a part stands before those below it."""

@@ -137,6 +137,8 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         strides=columns.argument("strides", np.int32),
         occupancy=columns.argument("occupancy", np.int16),
         concrete=columns.argument("concrete", np.int32),
+        wait_stream=columns.argument("wait_stream"),
+        wait_record=columns.argument("wait_record"),
         scope=scope,
     )
     threads_found = _threads(columns, process_names, thread, is_device)

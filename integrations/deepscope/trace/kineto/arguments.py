@@ -51,6 +51,8 @@ _FIELDS = {
     "strides": _Field(_Kind.JSON),
     "concrete": _Field(_Kind.JSON),
     "occupancy": _Field(),
+    "wait_stream": _Field(),
+    "wait_record": _Field(),
 }
 """By the names that `Args` has for them."""
 _KINDS = {name: field.kind for field_name, field in _FIELDS.items() for name in (field_name, *field.also)}

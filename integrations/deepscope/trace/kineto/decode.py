@@ -34,6 +34,8 @@ class Args(msgspec.Struct, gc=False):
     concrete: msgspec.Raw = msgspec.field(default=NOTHING, name="Concrete Inputs")
     occupancy: Any = msgspec.field(default=-1, name="est. achieved occupancy %")
     scope: Any = -1
+    wait_stream: Any = msgspec.field(default=-1, name="wait_on_stream")
+    wait_record: Any = msgspec.field(default=-1, name="wait_on_cuda_event_record_corr_id")
     # Older and other names of the same.
     old_external_id: Any = msgspec.field(default=-1, name="external id")
     old_shapes: msgspec.Raw = msgspec.field(default=NOTHING, name="Input dims")
