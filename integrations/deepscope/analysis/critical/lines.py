@@ -20,7 +20,14 @@ KINDS = ("cpu_ns", "data_ns", "kernel_ns", "copy_ns", "communication_ns", "launc
 
 
 def path_by_line(
-    path: Path, pieces: Pieces, parts: Parts, kinds: Int64, timelines: Timelines, call_locations: Int64, lines: int
+    path: Path,
+    pieces: Pieces,
+    parts: Parts,
+    timelines: Timelines,
+    *,
+    kinds: Int64,
+    call_locations: Int64,
+    lines: int,
 ) -> Columns:
     """Time on the path by line; columns of shape (lines + 1,) that together sum to the path.
 
@@ -28,8 +35,8 @@ def path_by_line(
         path: the path, or a part of it.
         pieces: of device work.
         parts: of the pieces.
-        kinds: `Kind` of each piece; shape (p,).
         timelines: of the threads.
+        kinds: `Kind` of each piece; shape (p,).
         call_locations: the line that owns the call of each join; shape (j,).
         lines: how many there are.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -70,6 +69,8 @@ class Path:
     kind: Int64
     """`PathKind`."""
     where: Int64
+    thread: int = -1
+    """The thread that it ends on, -1 for a piece."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -86,6 +87,11 @@ class Path:
             self.where[chosen],
         )
 
+    def starts_at(self, ts: int) -> int:
+        """The stretch that starts at an instant, -1 for none."""
+        place = int(np.searchsorted(self.start, ts))
+        return place if place < len(self.start) and self.start[place] == ts else -1
+
 
 def critical_path(of: Dependencies, training_thread: int, begin: int, end: int) -> Path:
     """The path of a trace from `begin` on.
@@ -93,60 +99,66 @@ def critical_path(of: Dependencies, training_thread: int, begin: int, end: int) 
     It is walked backwards: from the training thread at `end`, or from the last piece of work launched until then if
     that ended later.
     """
-    found = list(_walk(of, training_thread, begin, end))
-    found.reverse()
-    columns = np.array(found, np.int64).reshape(-1, 4)
-    return Path(*(columns[:, i].copy() for i in range(4)))
+    piece = _last_piece(of.pieces, begin, end)
+    on_thread = training_thread >= 0 and (piece < 0 or int(of.pieces.end[piece]) <= end)
+    walk = _Walk(of, begin)
+    found = walk.back_from(training_thread, -1, end) if on_thread else walk.back_from(-1, piece, end)
+    columns = np.array(found[::-1], np.int64).reshape(-1, 4)
+    start, end_ns, kind, where = (columns[:, i].copy() for i in range(4))
+    return Path(start, end_ns, kind, where, training_thread if on_thread else -1)
 
 
-def _walk(of: Dependencies, thread: int, begin: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """The stretches (start, end, kind, where), the last one first."""
-    pieces, joins = of.pieces, of.joins
-    starts, ready, behind = pieces.start.tolist(), of.ready.tolist(), of.behind.tolist()
-    before, others, threads = pieces.before.tolist(), of.other.tolist(), pieces.thread.tolist()
-    ends = pieces.end.tolist()
-    piece = _last_piece(pieces, begin, end)
-    if piece < 0 or (thread >= 0 and ends[piece] <= end):
-        piece = -1
-    at = end if piece < 0 else ends[piece]
-    places = _WaitedJoins(joins)
-    while at > begin:
-        if piece >= 0:
-            if starts[piece] < at:
-                yield max(starts[piece], begin), at, PathKind.WORK, piece
-            at = starts[piece]
-            if at <= begin:
-                return
-            why, back_to = behind[piece], ready[piece]
-            if why == Behind.NOTHING:
-                back_to = begin
-            if back_to < at:
-                yield max(back_to, begin), at, PathKind.LAUNCH if why == Behind.LAUNCH else PathKind.GAP, piece
-            at = back_to
-            if why == Behind.NOTHING:
-                return
-            if why == Behind.LAUNCH:
-                thread, piece = threads[piece], -1
-            else:
-                piece = before[piece] if why == Behind.STREAM else others[piece]
-            continue
-        if thread < 0:
-            return
-        join = places.before(thread, at)
-        back_to = begin if join < 0 else places.at[join]
-        if back_to < at:
-            yield max(back_to, begin), at, PathKind.THREAD, thread
-        at = back_to
-        if join < 0 or at <= begin:
-            return
-        if places.kind[join] == JoinKind.DEVICE:
-            piece = places.last[join]
-            if ends[piece] < at:
-                yield max(ends[piece], begin), at, PathKind.RETURN, join
-            at = ends[piece]
-        else:
-            thread = places.other[join]
-            places.used(join)
+class _Walk:
+    """Goes back in time; `found` are the stretches (start, end, kind, where), the last one first."""
+
+    def __init__(self, of: Dependencies, begin: int) -> None:
+        pieces = of.pieces
+        self._begin, self._at = begin, begin
+        self._start, self._end = pieces.start.tolist(), pieces.end.tolist()
+        self._behind, self._ready = of.behind.tolist(), of.ready.tolist()
+        self._before, self._other, self._thread = pieces.before.tolist(), of.other.tolist(), pieces.thread.tolist()
+        self._joins = _WaitedJoins(of.joins)
+        self.found: list[tuple[int, int, int, int]] = []
+
+    def back_from(self, thread: int, piece: int, end: int) -> list[tuple[int, int, int, int]]:
+        """The stretches back from a thread at an instant, or from the end of a piece."""
+        self._at = self._end[piece] if piece >= 0 else end
+        while self._at > self._begin and (piece >= 0 or thread >= 0):
+            thread, piece = self._from_piece(piece) if piece >= 0 else self._from_thread(thread)
+        return self.found
+
+    def _until(self, ts: int, kind: PathKind, where: int) -> None:
+        if ts < self._at:
+            self.found.append((max(ts, self._begin), self._at, kind, where))
+        self._at = ts
+
+    def _from_piece(self, piece: int) -> tuple[int, int]:
+        """The thread or the piece that it started behind."""
+        self._until(self._start[piece], PathKind.WORK, piece)
+        behind = self._behind[piece]
+        if self._at <= self._begin:
+            return -1, -1
+        if behind == Behind.NOTHING:
+            self._until(self._begin, PathKind.GAP, piece)
+            return -1, -1
+        if behind == Behind.LAUNCH:
+            self._until(self._ready[piece], PathKind.LAUNCH, piece)
+            return self._thread[piece], -1
+        self._until(self._ready[piece], PathKind.GAP, piece)
+        return -1, self._before[piece] if behind == Behind.STREAM else self._other[piece]
+
+    def _from_thread(self, thread: int) -> tuple[int, int]:
+        """The thread or the piece that it last waited for."""
+        join = self._joins.before(thread, self._at)
+        self._until(self._begin if join < 0 else self._joins.at[join], PathKind.THREAD, thread)
+        if join < 0 or self._at <= self._begin:
+            return -1, -1
+        if self._joins.kind[join] == JoinKind.DEVICE:
+            piece = self._joins.last[join]
+            self._until(self._end[piece], PathKind.RETURN, join)
+            return -1, piece
+        self._joins.used(join)
+        return self._joins.other[join], -1
 
 
 def _last_piece(pieces: Pieces, begin: int, end: int) -> int:

@@ -68,7 +68,7 @@ class Pieces:
 def find_pieces(events: Events, work: OwnedWork) -> Pieces:
     """The pieces of all device work; none where the CPU is the device."""
     row = np.flatnonzero(work.counts) if work.metric == "device" else np.zeros(0, np.int64)
-    _, stream = distinct_places(events.thread[work.event[row]])
+    stream = _streams(events, work.event[row])
     start, end = work.start_ns[row], work.end_ns[row]
     order = np.lexsort((work.event[row], end, start, stream))
     row, stream, start, end = row[order], stream[order], start[order], end[order]
@@ -90,6 +90,17 @@ def find_pieces(events: Events, work: OwnedWork) -> Pieces:
         location=work.location[row],
         collective=work.collective[row],
     )
+
+
+def _streams(events: Events, event: Int64) -> Int64:
+    """A number for the stream of each event, in the order of devices and their streams; shape (p,)."""
+    found, place = distinct_places(events.thread[event])
+    first = np.full(len(found), -1, np.int64)
+    first[place[::-1]] = event[::-1]
+    order = np.lexsort((found, events.stream[first], events.device[first]))
+    number = np.zeros(len(found), np.int64)
+    number[order] = np.arange(len(found))
+    return number[place]
 
 
 def _before(start: Int64, end: Int64, stream: Int64) -> Int64:

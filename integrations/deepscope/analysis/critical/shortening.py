@@ -73,7 +73,7 @@ class Shortening:
 
     def shorter_ns(self, path: Path, start: int, end: int) -> Int64:
         """By how much the step would end sooner without each line; shape (lines,). `path` is that of the trace."""
-        return end - _Step(self, start, end).end_of(path.within(start, end))
+        return end - _Step(self, start, end).end_of(path)
 
     def chosen(self, start: int, end: int) -> Int64:
         """The pieces with a part in a step."""
@@ -214,17 +214,34 @@ class _Step:
         return base + (ts - at) - (on_lines - self._all.at_join[:, segment : segment + 1])
 
     def end_of(self, path: Path) -> Int64:
-        """When the end of the step would be reached; `path` is the critical path in the step."""
-        if not len(path):
+        """When the place would be reached at which the critical path of the trace is at the step's end."""
+        within, thread = path.within(self._start, self._end), self._thread_of(path)
+        if thread >= 0:
+            return self._thread_reached(thread)[:, 0]
+        if not len(within):
             return np.full(len(self._begin), self._end, np.int64)
-        return self._reached(PathKind(int(path.kind[-1])), int(path.where[-1]))[:, 0]
+        return self._reached(PathKind(int(within.kind[-1])), int(within.where[-1]))[:, 0]
+
+    def _thread_of(self, path: Path) -> int:
+        """The thread that the path is on at the step's end, if a stretch of a thread or of its launch begins there."""
+        place, pieces = path.starts_at(self._end), self._of.pieces
+        if place < 0:
+            return path.thread if len(path) and path.end[-1] == self._end else -1
+        kind, where = path.kind[place], int(path.where[place])
+        if kind == PathKind.THREAD:
+            return where
+        launches = kind in (PathKind.LAUNCH, PathKind.WORK) and self._of.behind[where] == Behind.LAUNCH
+        return int(pieces.thread[where]) if launches and pieces.launch[where] == self._end else -1
+
+    def _thread_reached(self, thread: int) -> Many:
+        at = np.array([self._end], np.int64)
+        segment = int(self._of.joins.at_or_before(np.array([thread]), at)[0])
+        return self._thread_at(thread, segment, at, self._all.on_lines(thread, at))
 
     def _reached(self, kind: PathKind, where: int) -> Many:
         all_, pieces, joins, start, end = self._all, self._of.pieces, self._of.joins, self._start, self._end
-        at = np.array([end], np.int64)
         if kind is PathKind.THREAD:
-            segment = int(joins.at_or_before(np.array([where]), at)[0])
-            return self._thread_at(where, segment, at, all_.on_lines(where, at))
+            return self._thread_reached(where)
         if kind is PathKind.WORK:
             since = max(int(pieces.start[where]), start)
             return self._all.begun[:, where : where + 1] + (end - since) - self._part(where, since, end)
@@ -237,10 +254,10 @@ class _Step:
                 launch = pieces.launch[where : where + 1]
                 thread, segment = int(pieces.thread[where]), int(all_.segment[where])
                 launched = self._thread_at(thread, segment, launch, all_.at_launch[:, where : where + 1])
-                return launched + (end - launch) * remains
+                return np.asarray(launched + (end - launch) * remains)
             source = int(pieces.before[where]) if behind == Behind.STREAM else int(self._of.other[where])
             if behind in (Behind.LAUNCH, Behind.NOTHING):
                 source = -1
         if source < 0 or pieces.end[source] <= start:
-            return self._begin + (end - start) * remains
-        return self._ended(source) + (end - int(pieces.end[source])) * remains
+            return np.asarray(self._begin + (end - start) * remains)
+        return np.asarray(self._ended(source) + (end - int(pieces.end[source])) * remains)

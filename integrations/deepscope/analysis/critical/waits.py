@@ -10,7 +10,7 @@ import numpy as np
 from deepscope.analysis.algebra.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.critical.pieces import CLOCK_ERROR_NS, Pieces
 from deepscope.trace.arrays import distinct_values, first_with, pick
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.model import Int32, Int64, Kind, Trace
 from deepscope.trace.names import is_sync
 
 __all__ = ["DeviceWaits", "clipped", "find_device_waits", "find_stream_waits"]
@@ -77,7 +77,7 @@ def _of_streams(trace: Trace, pieces: Pieces, calls: Int64) -> tuple[Int64, Int6
     events = trace.events
     until = events.start_ns[calls].copy()
     whole = named(trace, _only(calls, len(events)), lambda name: _ALL_STREAMS.search(name) is not None)[calls]
-    stream = _launched_to_last(pieces, events.thread[calls], until)
+    stream = _launched_to_last(pieces, events.thread[calls].astype(np.int64), until)
     spans = _sync_spans(trace)
     at = first_with(events.correlation[calls], events.correlation[spans])
     for name in distinct(events.name[spans[at >= 0]], len(trace.strings)):
@@ -146,7 +146,7 @@ def find_stream_waits(trace: Trace, pieces: Pieces) -> Int64:
     """
     events = trace.events
     result = np.full(len(pieces), -1, np.int64)
-    calls = np.flatnonzero(named(trace, of_kind(trace, Kind.RUNTIME), lambda one: _STREAM_WAIT.fullmatch(one)))
+    calls = np.flatnonzero(named(trace, of_kind(trace, Kind.RUNTIME), _STREAM_WAIT.fullmatch))
     if not len(calls) or not len(pieces):
         return result
     spans = _sync_spans(trace)
@@ -231,7 +231,7 @@ def _recorded(trace: Trace, spans: Int64, otherwise: Int64) -> Int64:
     return np.where(known, events.start_ns[pick(calls, at)], otherwise) if len(calls) else otherwise
 
 
-def _stream_of(trace: Trace, pieces: Pieces, device: Int64, stream: Int64) -> Int64:
+def _stream_of(trace: Trace, pieces: Pieces, device: Int32, stream: Int64) -> Int64:
     """The number of a device's stream, -1 where it has no work."""
     events = trace.events
     found = np.full(len(stream), -1, np.int64)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.algebra.selection import Columns
+from deepscope.analysis.algebra.selection import Columns, of_kind
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.critical.joins import find_joins
 from deepscope.analysis.critical.lines import KINDS, path_by_line
@@ -16,6 +18,8 @@ from deepscope.analysis.critical.shortening import Shortening
 from deepscope.analysis.critical.timelines import Timelines
 from deepscope.analysis.critical.waits import clipped, find_device_waits, find_stream_waits
 from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.ownership.calls import CPU_KINDS
+from deepscope.analysis.ownership.locations import Location
 from deepscope.records import CriticalLine, CriticalPath, CriticalTimes
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
@@ -35,7 +39,7 @@ def find_dependencies(of: Attribution) -> Dependencies:
     """Who waits for whom."""
     trace, work = of.trace, of.work
     pieces = find_pieces(trace.events, work)
-    waits = find_device_waits(trace, pieces, work.kind[pieces.row], work.node[pieces.row])
+    waits = find_device_waits(trace, pieces, work.kind[pieces.row].astype(np.int64), work.node[pieces.row])
     pieces = clipped(pieces, waits, trace.events.end_ns)
     joins = find_joins(trace, of.calls, of.training.thread, pieces, waits)
     return dependencies(pieces, find_stream_waits(trace, pieces), joins)
@@ -51,12 +55,12 @@ def critical_path_table(analysis: Analysis) -> CriticalPath:
     found = find_dependencies(of)
     pieces, joins = found.pieces, found.joins
     parts, timelines = find_parts(of.work, pieces), Timelines(of, analysis.phases)
-    path = critical_path(found, of.training.thread, int(whole.start[0]), int(whole.end[-1]))
+    path = critical_path(found, _ending_thread(of), int(whole.start[0]), int(whole.end[-1]))
     within = [path.within(*span) for span in zip(spans.start.tolist(), spans.end.tolist(), strict=True)]
     calls = pick(of.owners.location, joins.event)
     lines = len(of.scopes.locations)
     kinds = of.work.kind[pieces.row].astype(np.int64)
-    columns = path_by_line(_joined(within), pieces, parts, kinds, timelines, calls, lines)
+    columns = path_by_line(_joined(within), pieces, parts, timelines, kinds=kinds, call_locations=calls, lines=lines)
     on_path = sum((columns[name] for name in KINDS), np.zeros(lines + 1, np.int64))
     order = _order(of, on_path[:lines])
     shorter = dict.fromkeys(order[:EVALUATED], 0)
@@ -68,7 +72,20 @@ def critical_path_table(analysis: Analysis) -> CriticalPath:
             evaluated += 1
             for line, ns in zip(shorter, evaluation.shorter_ns(path, start, end).tolist(), strict=True):
                 shorter[line] += ns
-    return _record(analysis, columns, order, shorter, evaluated, spans)
+    found_lines = _Found(columns, order, shorter if evaluated else {}, evaluated)
+    return _record(of, found_lines, spans)
+
+
+def _ending_thread(of: Attribution) -> int:
+    """The thread at the end of the window: the training thread; without steps the one whose event ends last."""
+    events = of.trace.events
+    on_cpu = of_kind(of.trace, *CPU_KINDS)
+    if len(of.training.steps) or not on_cpu.any():
+        return of.training.thread
+    last = on_cpu & (events.end_ns == events.end_ns[on_cpu].max())
+    if last[events.thread == of.training.thread].any():
+        return of.training.thread
+    return int(events.thread[last].min())
 
 
 def _spans(analysis: Analysis) -> Intervals:
@@ -123,36 +140,40 @@ def _spread(count: int) -> list[int]:
     return list(order)
 
 
-def _record(
-    analysis: Analysis, columns: Columns, order: list[int], shorter: dict[int, int], evaluated: int, spans: Intervals
-) -> CriticalPath:
-    places = analysis.attribution.scopes.locations
-    lines = len(places)
-    rest = order[ROWS:]
+class _Found(NamedTuple):
+    """What was found of the lines, by their places among the locations."""
 
-    def times(chosen: list[int]) -> dict[str, int]:
-        return {name: int(values[chosen].sum()) for name, values in columns.items()}
+    columns: Columns
+    order: list[int]
+    shorter: dict[int, int]
+    evaluated: int
 
-    rows = []
-    for line in order[:ROWS]:
-        place, own = places[line], times([line])
-        rows.append(
-            CriticalLine(
-                file=place.file,
-                line=place.line,
-                function=place.function,
-                exact=place.exact,
-                critical_ns=sum(own.values()),
-                would_shorten_ns=shorter.get(line) if evaluated else None,
-                **own,
-            )
+    def times(self, lines: list[int]) -> dict[str, int]:
+        """Their times on the path together."""
+        return {name: int(values[lines].sum()) for name, values in self.columns.items()}
+
+    def row(self, place: Location, line: int) -> CriticalLine:
+        """The record of a line."""
+        own = self.times([line])
+        return CriticalLine(
+            file=place.file,
+            line=place.line,
+            function=place.function,
+            exact=place.exact,
+            critical_ns=sum(own.values()),
+            would_shorten_ns=self.shorter.get(line),
+            **own,
         )
+
+
+def _record(of: Attribution, found: _Found, spans: Intervals) -> CriticalPath:
+    places = of.scopes.locations
     return CriticalPath(
         steps=len(spans.start),
-        evaluated_steps=evaluated,
+        evaluated_steps=found.evaluated,
         critical_ns=spans.total_ns,
-        lines=rows,
-        others=CriticalTimes(**times(rest)),
-        no_line=CriticalTimes(**times([lines])),
-        **{name: int(values.sum()) for name, values in columns.items()},
+        lines=[found.row(places[line], line) for line in found.order[:ROWS]],
+        others=CriticalTimes(**found.times(found.order[ROWS:])),
+        no_line=CriticalTimes(**found.times([len(places)])),
+        **{name: int(values.sum()) for name, values in found.columns.items()},
     )
