@@ -68,7 +68,7 @@ class Machine:
     """Runs instructions on the clock of two threads and several streams, and writes down what happens."""
 
     def __init__(self, without: int | None = None, waited: Iterator[bool] | None = None) -> None:
-        """A machine; `without` a line, whose instructions take no time, with what calls `waited` for when it was there."""
+        """Without a line, whose instructions take no time, it is told which calls `waited` when the line was there."""
         self.builder = TraceBuilder()
         self._without, self._waited = without, waited
         self.waited: list[bool] = []
@@ -202,8 +202,9 @@ def run_program(seed: int, *, synchronised: bool = False, without: int | None = 
         if choice < 0.2:
             machine.compute(line, dice.randrange(1, 15))
         elif choice < 0.6:
-            machine.launch(line, dice.choice(STREAMS), dice.randrange(2 if synchronised else 3), dice.choice((2, 9, 40)),
-                           dice.choice(delays), dice.randrange(1, 5))  # fmt: skip
+            kind = dice.randrange(2 if synchronised else 3)
+            lengths = dice.choice((2, 9, 40)), dice.choice(delays), dice.randrange(1, 5)
+            machine.launch(line, dice.choice(STREAMS), kind, *lengths)
         elif choice < 0.72:
             machine.record(line, dice.choice(STREAMS))
         elif choice < 0.92:

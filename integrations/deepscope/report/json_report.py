@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from deepscope.records import CurvePoint, Function, Kernel, Line, Memory, Operator, Profile, RankSpread, Rate, Step, Top
+from deepscope.report.critical import without_lines
 from deepscope.report.event_names import readable
 from deepscope.report.tables import table
 
@@ -45,6 +46,7 @@ def report_object(profile: Profile, *, by: str = "line", sort: str | None = None
         "lines": [plain(line) for line in lines],
         "no_line": plain(profile.no_line),
         "memory": _memory(profile.memory),
+        "critical": without_lines(profile),
         "findings": [plain(finding) for finding in profile.findings],
     }
     report[chosen.key] = [plain(row) for row in rows]

@@ -10,7 +10,20 @@ from typing import Any, Literal, get_origin, get_type_hints
 import msgspec
 
 from deepscope.errors import OptionError
-from deepscope.records import Function, HeldByLine, Kernel, Line, Module, Numbers, Operator, Phase, Profile, Step
+from deepscope.records import (
+    CriticalLine,
+    Function,
+    HeldByLine,
+    Kernel,
+    Line,
+    Module,
+    Numbers,
+    Operator,
+    Phase,
+    Profile,
+    Step,
+)
+from deepscope.report.critical import critical_by_line
 from deepscope.report.memory import memory_by_line
 
 __all__ = ["TABLES", "Table", "table"]
@@ -47,6 +60,9 @@ _SHORT = {
     "wall": "wall_ns",
     "duration": "duration_ns",
     "start": "start_ns",
+    "critical": "critical_ns",
+    "launch": "launch_ns",
+    "gap": "gap_ns",
 }
 _ASCENDING = {"location", "name", "number", "start_ns"}
 
@@ -112,8 +128,13 @@ def _forward(row: Numbers) -> int:
     return row.self_device_ns - row.backward_device_ns
 
 
+def _saves(row: CriticalLine) -> int:
+    return -1 if row.would_shorten_ns is None else row.would_shorten_ns
+
+
 def _make() -> dict[str, Table]:
-    place: dict[str, Callable[[Any], Any]] = {"forward": _forward, "location": lambda row: (row.file, row.line)}
+    location: dict[str, Callable[[Any], Any]] = {"location": lambda row: (row.file, row.line)}
+    place = {"forward": _forward, **location}
     name: dict[str, Callable[[Any], Any]] = {"name": lambda row: row.name}
     path: dict[str, Callable[[Any], Any]] = {"forward": _forward, "name": lambda row: (row.path, row.class_name)}
     entries: list[tuple[str, str, str, type[msgspec.Struct], dict[str, Callable[[Any], Any]]]] = [
@@ -124,17 +145,22 @@ def _make() -> dict[str, Table]:
         ("module", "modules", "self_device_ns", Module, path),
         ("step", "steps", "number", Step, {}),
         ("phase", "phases", "wall_ns", Phase, name),
-        ("memory", "memory_by_line", "size_bytes", HeldByLine, place),
+        ("memory", "memory_by_line", "size_bytes", HeldByLine, location),
+        ("critical", "critical_lines", "critical_ns", CriticalLine, location | {"saves": _saves}),
     ]
+    made: dict[str, Callable[[Profile], Sequence[Any]]] = {
+        "memory": memory_by_line,
+        "critical": critical_by_line,
+    }
     return {
         by: Table(
             by=by,
             key=key,
             sort=sort,
             fields=_typed(record, int),
-            scalars=_typed(record, int, str, bool, str | None),
-            computed=computed if by != "memory" else {"location": place["location"]},
-            rows_of=memory_by_line if by == "memory" else attrgetter(key),
+            scalars=_typed(record, int, str, bool, str | None, int | None),
+            computed=computed,
+            rows_of=made[by] if by in made else attrgetter(key),
         )
         for by, key, sort, record, computed in entries
     }

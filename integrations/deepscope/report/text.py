@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from deepscope.records import Profile
 from deepscope.report.columns import columns
+from deepscope.report.critical import critical_entries
 from deepscope.report.findings import findings_entries
 from deepscope.report.footer import footer
 from deepscope.report.header import header
@@ -32,7 +33,7 @@ def text_report(
 
     Args:
         profile: what is reported.
-        by: line, function, operator, kernel, module, step, phase or memory.
+        by: line, function, operator, kernel, module, step, phase, memory or critical.
         sort: a key of the table; None for its own.
         limit: rows shown; 0 shows all.
         width: in terminal cells.
@@ -51,6 +52,8 @@ def text_report(
     head = list(header(profile))
     if by == "memory" or profile.memory.failure is not None:
         head += memory_entries(profile)
+    if by == "critical":
+        head = [entry for entry in head if entry[0] != "order"] + list(critical_entries(profile))
     if instead:
         head.append(("lines", "none: recorded without Python frames, so these are its operators; see also --by kernel"))
     lines = list(entries_text(head, width, styles))
@@ -66,6 +69,8 @@ def text_report(
 def _nothing(by: str) -> str:
     if by == "memory":
         return "no memory in this trace; profile_memory=True records it"
+    if by == "critical":
+        return "no critical path in this trace"
     return f"no {table(by).key} in this trace"
 
 

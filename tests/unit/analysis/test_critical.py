@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from critical_truth import Machine, Truth, run_program
+from critical_truth import Truth, run_program
 from deepscope.analysis.critical.lines import KINDS
-from deepscope.analysis.tables import critical
 from deepscope.records import CriticalTimes
 
 many = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -53,7 +53,9 @@ def test_memory_of_several_ranks_is_added_up_and_the_largest_has_the_curve() -> 
 def test_no_table_is_wider_than_the_terminal(name: str, by: str, width: int) -> None:
     text = text_report(PROFILES[name](), by=by, width=width)
     table = text.split("\n\n")[1].splitlines()
-    least = 60 if by in {"line", "module", "kernel", "function", "operator", "phase", "step", "memory"} else 0
+    least = (
+        60 if by in {"line", "module", "kernel", "function", "operator", "phase", "step", "memory", "critical"} else 0
+    )
     assert max(map(cell_len, table)) <= max(width, least)
 
 
