@@ -161,7 +161,8 @@ def _handed_over(trace: Trace, calls: CallForest, training_thread: int) -> _Hand
         & of_kind(trace, *(kind for kind in CPU_KINDS if kind != Kind.ANNOTATION))
         & ~trace.library_lines
     )
-    cuts = np.sort(np.concatenate((events.start_ns[own], events.end_ns[own])))
+    # The starts are nearly sorted, and so are the ends: a stable sort merges them.
+    cuts = np.sort(np.concatenate((events.start_ns[own], events.end_ns[own])), kind="stable")
     gap = np.searchsorted(cuts, events.start_ns[roots], side="right")
     threads = len(trace.threads)
     _, group = distinct_places(gap * threads + events.thread[roots])

@@ -103,9 +103,15 @@ def critical_path(of: Dependencies, training_thread: int, begin: int, end: int) 
     on_thread = training_thread >= 0 and (piece < 0 or int(of.pieces.end[piece]) <= end)
     walk = _Walk(of, begin)
     found = walk.back_from(training_thread, -1, end) if on_thread else walk.back_from(-1, piece, end)
-    columns = np.array(found[::-1], np.int64).reshape(-1, 4)
-    start, end_ns, kind, where = (columns[:, i].copy() for i in range(4))
+    columns = [np.array(column, np.int64) for column in zip(*found[::-1], strict=True)] or [np.zeros(0, np.int64)] * 4
+    start, end_ns, kind, where = columns
     return Path(start, end_ns, kind, where, training_thread if on_thread else -1)
+
+
+_THREAD, _RETURN, _WORK, _LAUNCH, _GAP = map(int, PathKind)
+_NOTHING, _BY_STREAM, _BY_LAUNCH = int(Behind.NOTHING), int(Behind.STREAM), int(Behind.LAUNCH)
+_DEVICE = int(JoinKind.DEVICE)
+# Comparing members of an enumeration would take half of the walk.
 
 
 class _Walk:
@@ -127,35 +133,35 @@ class _Walk:
             thread, piece = self._from_piece(piece) if piece >= 0 else self._from_thread(thread)
         return self.found
 
-    def _until(self, ts: int, kind: PathKind, where: int) -> None:
+    def _until(self, ts: int, kind: int, where: int) -> None:
         if ts < self._at:
             self.found.append((max(ts, self._begin), self._at, kind, where))
         self._at = ts
 
     def _from_piece(self, piece: int) -> tuple[int, int]:
         """The thread or the piece that it started behind."""
-        self._until(self._start[piece], PathKind.WORK, piece)
+        self._until(self._start[piece], _WORK, piece)
         behind = self._behind[piece]
         if self._at <= self._begin:
             return -1, -1
-        if behind == Behind.NOTHING:
-            self._until(self._begin, PathKind.GAP, piece)
+        if behind == _NOTHING:
+            self._until(self._begin, _GAP, piece)
             return -1, -1
-        if behind == Behind.LAUNCH:
-            self._until(self._ready[piece], PathKind.LAUNCH, piece)
+        if behind == _BY_LAUNCH:
+            self._until(self._ready[piece], _LAUNCH, piece)
             return self._thread[piece], -1
-        self._until(self._ready[piece], PathKind.GAP, piece)
-        return -1, self._before[piece] if behind == Behind.STREAM else self._other[piece]
+        self._until(self._ready[piece], _GAP, piece)
+        return -1, self._before[piece] if behind == _BY_STREAM else self._other[piece]
 
     def _from_thread(self, thread: int) -> tuple[int, int]:
         """The thread or the piece that it last waited for."""
         join = self._joins.before(thread, self._at)
-        self._until(self._begin if join < 0 else self._joins.at[join], PathKind.THREAD, thread)
+        self._until(self._begin if join < 0 else self._joins.at[join], _THREAD, thread)
         if join < 0 or self._at <= self._begin:
             return -1, -1
-        if self._joins.kind[join] == JoinKind.DEVICE:
+        if self._joins.kind[join] == _DEVICE:
             piece = self._joins.last[join]
-            self._until(self._end[piece], PathKind.RETURN, join)
+            self._until(self._end[piece], _RETURN, join)
             return -1, piece
         self._joins.used(join)
         return self._joins.other[join], -1

@@ -12,7 +12,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.critical.joins import JoinKind
 from deepscope.analysis.critical.parts import Parts
 from deepscope.analysis.critical.path import Dependencies, Path, PathKind
@@ -25,6 +24,10 @@ __all__ = ["Shortening"]
 
 Many: TypeAlias = npt.NDArray[np.int64]
 """Times without the first line, without the second, …; shape (lines, …)."""
+
+
+_LONGEST = 1_000
+"""Longer runs are cut: what is worked out of so many pieces at once stays in the processor's cache."""
 
 
 class Shortening:
@@ -48,37 +51,47 @@ class Shortening:
         pieces, joins = of.pieces, of.joins
         self.of, self.parts, self.lines = of, parts, lines
         self._timelines = timelines
-        self._covers: dict[int, list[Intervals]] = {}
-        self.own = np.stack([parts.of_line(line, len(pieces)) for line in lines])
-        self.begun, self.ended = np.zeros_like(self.own), np.zeros_like(self.own)
-        """Of the step that is evaluated: when each piece would begin and end; shape (lines, p)."""
-        self.delays = np.stack([pieces.location != line for line in lines])
-        """Whether the delay before a piece remains."""
+        self._on_lines_before: dict[int, Many] = {}
+        self._by_at = np.argsort(joins.at, kind="stable")
+        self._at = joins.at[self._by_at]
+        self._by_start = np.argsort(pieces.start, kind="stable")
+        self._start = pieces.start[self._by_start]
+        self._ended_by = np.maximum.accumulate(pieces.end[self._by_start])
+        """By start: when all pieces up to each one had ended."""
+        self._column = np.array(lines)[:, None]
+        self.ended = np.empty((len(lines), len(pieces)), np.int64)
+        """When each piece would end that has a part in the step that is evaluated; shape (lines, p)."""
+        several = parts.begin[1:] - parts.begin[:-1] > 1
+        self._several = set(np.flatnonzero(several).tolist())
+        """Pieces with parts of several lines."""
         self.latencies = np.stack([call_locations != line for line in lines])
         """Whether the time that the call of a join takes to return remains."""
         self.segment = joins.at_or_before(pieces.thread, pieces.launch)
         """The last join before each launch on its thread."""
         self.segment_since = joins.at_or_before(joins.thread, np.minimum(joins.since, joins.at - 1))
         self.segment_other = joins.at_or_before(joins.other, joins.at)
-        self.at_launch = self._on_lines(pieces.thread, pieces.launch)
         self.at_join = self._on_lines(joins.thread, joins.at)
         self.at_since = self._on_lines(joins.thread, joins.since)
         self.at_other = self._on_lines(joins.other, joins.at)
 
     def blocks(self, start: int, end: int) -> int:
         """How many joins and runs of work a step has."""
-        joins = self.of.joins
-        inside = (joins.at > start) & (joins.at <= end)
-        return int(inside.sum()) + len(self.runs(self.chosen(start, end)))
+        return len(self.inside(start, end)) + len(self.runs(self.chosen(start, end)))
 
     def shorter_ns(self, path: Path, start: int, end: int) -> Int64:
         """By how much the step would end sooner without each line; shape (lines,). `path` is that of the trace."""
         return end - _Step(self, start, end).end_of(path)
 
+    def inside(self, start: int, end: int) -> Int64:
+        """The joins in a step."""
+        low, high = np.searchsorted(self._at, [start, end], side="right")
+        return self._by_at[low:high]
+
     def chosen(self, start: int, end: int) -> Int64:
         """The pieces with a part in a step."""
-        pieces = self.of.pieces
-        return np.flatnonzero((pieces.end > start) & (pieces.start < end))
+        low = int(np.searchsorted(self._ended_by, start, side="right"))
+        found = self._by_start[low : int(np.searchsorted(self._start, end))]
+        return np.sort(found[self.of.pieces.end[found] > start])
 
     def runs(self, chosen: Int64) -> Int64:
         """Where runs begin among the chosen pieces."""
@@ -88,13 +101,40 @@ class Shortening:
         follows = (pieces.before[later] == sooner) & (self.of.other[later] < 0)
         follows &= self.segment[later] == self.segment[sooner]
         follows &= pieces.thread[later] == pieces.thread[sooner]
+        follows[_LONGEST - 1 :: _LONGEST] = False
         return np.flatnonzero(np.append(True, ~follows))
 
     def on_lines(self, thread: int, ts: Int64) -> Many:
         """How long a thread was on each line before each instant; shape (lines, q)."""
-        if thread not in self._covers:
-            self._covers[thread] = [self._timelines.of_line(thread, line) for line in self.lines]
-        return np.stack([one.covered_before(ts) for one in self._covers[thread]])
+        line = self._timelines.of_thread(thread)
+        if thread not in self._on_lines_before:
+            self._on_lines_before[thread] = line.on_lines_before(self.lines)
+        before = self._on_lines_before[thread]
+        place = np.searchsorted(line.start, ts, side="right") - 1
+        if not len(line.start):
+            return np.zeros((len(self.lines), len(ts)), np.int64)
+        into = np.minimum(ts, line.end[place]) - line.start[place]
+        here = line.location[place] == np.array(self.lines)[:, None]
+        return np.where(place >= 0, before[:, place] + into * here, 0)
+
+    def remains(self, run: Int64) -> npt.NDArray[np.bool_]:
+        """Whether the delay before each piece remains; shape (lines, m)."""
+        return np.asarray(self.of.pieces.location[run] != self._column)
+
+    def own(self, run: Int64, start: int) -> Many:
+        """How much of each piece from an instant on is each line's; shape (lines, m)."""
+        pieces = self.of.pieces
+        length = pieces.end[run] - np.maximum(pieces.start[run], start)
+        own = np.where(pieces.location[run] == self._column, length, 0)
+        if self._several:
+            for place, piece in enumerate(run.tolist()):
+                if piece in self._several:
+                    own[:, place : place + 1] = self.part(piece, start, int(pieces.end[piece]))
+        return own
+
+    def part(self, piece: int, start: int, end: int) -> Many:
+        """How much of a piece within a stretch of time is each line's; shape (lines, 1)."""
+        return np.array([[self.parts.within(piece, line, start, end)] for line in self.lines], np.int64)
 
     def _on_lines(self, thread: Int64, ts: Int64) -> Many:
         result = np.zeros((len(self.lines), len(ts)), np.int64)
@@ -118,7 +158,7 @@ class _Step:
         all_.ended[:, chosen] = pieces.end[chosen]  # as measured, should clocks contradict each other
         first = all_.runs(chosen)
         last = np.append(first[1:], len(chosen)).astype(np.int64)
-        inside = np.flatnonzero((joins.at > start) & (joins.at <= end))
+        inside = all_.inside(start, end)
         heads = chosen[first]
         # At one instant: work that was launched before, what waited for it, then work launched from there on.
         rank = np.where(pieces.launch[heads] < pieces.start[heads], 0, 4)
@@ -137,12 +177,12 @@ class _Step:
         began = pieces.start[run]
         early = (ready <= start) | (behind == Behind.NOTHING)
         since = np.where(early, start, ready)
-        delay = np.maximum(began - since, 0) * all_.delays[:, run]
+        delay = np.maximum(began - since, 0) * all_.remains(run)
         begin = self._begin + np.where(early, delay, 0)
         launched = pieces.launched[run] & (pieces.launch[run] > start)
         if launched.any():
             thread, segment = int(pieces.thread[run[0]]), int(all_.segment[run[0]])
-            at = self._thread_at(thread, segment, pieces.launch[run], all_.at_launch[:, run])
+            at = self._thread_at(thread, segment, pieces.launch[run], all_.on_lines(thread, pieces.launch[run]))
             at += np.where(behind == Behind.LAUNCH, delay, 0)
             begin = np.where(launched, np.maximum(begin, at), begin)
         head = int(run[0])
@@ -150,25 +190,12 @@ class _Step:
             if source >= 0 and pieces.end[source] > start:
                 ended = self._ended(int(source)) + (delay[:, :1] if behind[0] == why else 0)
                 begin[:, :1] = np.maximum(begin[:, :1], ended)
-        length = pieces.end[run] - np.maximum(began, start) - self._own(run)
+        length = pieces.end[run] - np.maximum(began, start) - all_.own(run, start)
         gap = np.where((behind == Behind.STREAM) & ~early, delay, 0)
         gap[:, 0] = 0
         total = np.cumsum(gap + length, axis=1)
         end = total + np.maximum.accumulate(begin + length - total, axis=1)
-        all_.ended[:, run], all_.begun[:, run] = end, end - length
-
-    def _own(self, run: Int64) -> Many:
-        """How much of each piece from the step's begin on is each line's."""
-        own: Many = self._all.own[:, run]
-        pieces = self._of.pieces
-        for place in np.flatnonzero(pieces.start[run] < self._start).tolist():
-            piece = int(run[place])
-            own[:, place : place + 1] = self._part(piece, self._start, int(pieces.end[piece]))
-        return own
-
-    def _part(self, piece: int, start: int, end: int) -> Many:
-        parts = self._all.parts
-        return np.array([[parts.within(piece, line, start, end)] for line in self._all.lines], np.int64)
+        all_.ended[:, run] = end
 
     def _ended(self, piece: int) -> Many:
         """When a piece would end."""
@@ -243,17 +270,17 @@ class _Step:
         if kind is PathKind.THREAD:
             return self._thread_reached(where)
         if kind is PathKind.WORK:
-            since = max(int(pieces.start[where]), start)
-            return self._all.begun[:, where : where + 1] + (end - since) - self._part(where, since, end)
+            rest = int(pieces.end[where]) - end
+            return self._ended(where) - rest + all_.part(where, end, int(pieces.end[where]))
         if kind is PathKind.RETURN:
             source, remains = int(joins.last[where]), all_.latencies[:, where : where + 1]
         else:
-            remains = all_.delays[:, where : where + 1]
+            remains = all_.remains(np.array([where]))
             behind = self._of.behind[where]
             if behind == Behind.LAUNCH and pieces.launch[where] > start:
                 launch = pieces.launch[where : where + 1]
                 thread, segment = int(pieces.thread[where]), int(all_.segment[where])
-                launched = self._thread_at(thread, segment, launch, all_.at_launch[:, where : where + 1])
+                launched = self._thread_at(thread, segment, launch, all_.on_lines(thread, launch))
                 return np.asarray(launched + (end - launch) * remains)
             source = int(pieces.before[where]) if behind == Behind.STREAM else int(self._of.other[where])
             if behind in (Behind.LAUNCH, Behind.NOTHING):

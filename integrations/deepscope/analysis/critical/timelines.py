@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ __all__ = ["ThreadTimeline", "Timelines"]
 
 @dataclass(frozen=True, slots=True)
 class ThreadTimeline:
-    """What a thread was on; arrays of shape (k,), stretches without a line left out."""
+    """What a thread was on, in touching stretches; arrays of shape (k,)."""
 
     start: Int64
     end: Int64
@@ -27,6 +28,14 @@ class ThreadTimeline:
     """The line, -1 for none."""
     loads: Mask
     """Whether the training thread loaded data."""
+
+    def on_lines_before(self, lines: Sequence[int]) -> Int64:
+        """How long it was on each of some lines before each stretch and before the end; shape (lines, k + 1)."""
+        length = self.end - self.start
+        before = np.zeros((len(lines), len(length) + 1), np.int64)
+        for row, line in zip(before, lines, strict=True):
+            np.cumsum(np.where(self.location == line, length, 0), out=row[1:])
+        return before
 
 
 class Timelines:
@@ -49,12 +58,6 @@ class Timelines:
         if thread not in self._made:
             self._made[thread] = self._make(thread)
         return self._made[thread]
-
-    def of_line(self, thread: int, location: int) -> Intervals:
-        """When a thread was on a line."""
-        line = self.of_thread(thread)
-        here = line.location == location
-        return union(line.start[here], line.end[here])
 
     def _make(self, thread: int) -> ThreadTimeline:
         of = self._of

@@ -29,10 +29,14 @@ __all__ = ["EVALUATED", "critical_path_table", "find_dependencies"]
 EVALUATED = 10
 """For so many lines, those longest on the path, it is found what they would save."""
 ROWS = 50
-MOST_BLOCKS = 4_000
-"""Steps are evaluated until they have had so many joins and runs of work."""
-MOST_OF_ONE = 20_000
-"""The first one may have so many."""
+MOST_STEPS = 32
+EVENTS_A_BLOCK = 500
+"""So many events of a trace allow for the evaluation of one more run of work or join, so that it stays a small part of
+reading."""
+BLOCKS = 200
+"""A trace without events would allow for so many."""
+BLOCKS_OF_ONE = 2_000
+"""The first step that is evaluated may have so many more."""
 
 
 def find_dependencies(of: Attribution) -> Dependencies:
@@ -67,7 +71,7 @@ def critical_path_table(analysis: Analysis) -> CriticalPath:
     evaluated = 0
     if shorter:
         evaluation = Shortening(found, parts, timelines, calls, list(shorter))
-        for place in _evaluated(evaluation, spans):
+        for place in _evaluated(evaluation, spans, BLOCKS + len(of.trace.events) // EVENTS_A_BLOCK):
             start, end = int(spans.start[place]), int(spans.end[place])
             evaluated += 1
             for line, ns in zip(shorter, evaluation.shorter_ns(path, start, end).tolist(), strict=True):
@@ -115,15 +119,16 @@ def _order(of: Attribution, on_path: Int64) -> list[int]:
     )
 
 
-def _evaluated(evaluation: Shortening, spans: Intervals) -> list[int]:
+def _evaluated(evaluation: Shortening, spans: Intervals, blocks: int) -> list[int]:
     """The steps (places) that are evaluated: all of them, or as many as may be, evenly spread."""
-    blocks = [evaluation.blocks(*span) for span in zip(spans.start.tolist(), spans.end.tolist(), strict=True)]
     chosen: list[int] = []
-    left = MOST_BLOCKS
-    for place in _spread(len(blocks)):
-        if blocks[place] <= left or (not chosen and blocks[place] <= MOST_OF_ONE):
+    for place in _spread(len(spans.start)):
+        own = evaluation.blocks(int(spans.start[place]), int(spans.end[place]))
+        if own <= blocks or (not chosen and own <= blocks + BLOCKS_OF_ONE):
             chosen.append(place)
-            left -= blocks[place]
+            blocks -= own
+        if len(chosen) == MOST_STEPS or blocks <= 0:
+            break
     return chosen
 
 
