@@ -112,7 +112,7 @@ def training() -> Profile:
                       worker_cpu_ns=300 * MS),
         lines=lines,
         no_line=Numbers(self_device_ns=10 * MS, total_device_ns=10 * MS, self_cpu_ns=MS, total_cpu_ns=MS,
-                        idle_ns=5 * MS, launches=6),
+                        idle_ns=5 * MS, cost_ns=15 * MS, launches=6),
         resolved=Resolved(line_ns=90 * MS, none_ns=10 * MS),
         functions=[
             Function(file=MODEL, line=38, function="Net.forward", exact=True, self_device_ns=50 * MS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
@@ -276,9 +277,23 @@ def test_each_nanosecond_of_a_lines_cost_has_one_cause(path):
     causes = [name for name in Why.__struct_fields__ if name not in figures]
     for line in profile.lines:
         rated = sum(rate.device_ns for rate in line.why.rates)
-        assert rated + sum(getattr(line.why, name) for name in causes) == line.cost_ns, line
+        assert rated + sum(getattr(line.why, name) for name in causes) == line.cost_ns - line.framework_ns, line
         assert all(getattr(line.why, name) >= 0 for name in Why.__struct_fields__ if name != "rates")
         assert line.why.occupied_ns <= line.why.occupancy_known_ns <= line.self_device_ns
+
+
+def test_what_a_framework_costs_is_a_part_of_the_lines_that_call_it(path):
+    profile = profile_of(path)
+    beside = "idle_ns" if profile.metric == "device" else "python_ns"
+    of_lines: Counter[tuple[str, int]] = Counter()
+    for line in profile.lines:
+        of_lines[line.file, line.line] += line.framework_ns
+        assert 0 <= line.framework_ns <= getattr(line, beside)
+    parts: Counter[tuple[str, int]] = Counter()
+    for part in profile.framework:
+        parts[part.file, part.line] += part.cost_ns
+    assert +parts == +of_lines
+    assert profile.no_line.framework_ns == 0
 
 
 def test_each_line_with_device_time_has_a_word_or_a_reason_why_not(path):

@@ -10,7 +10,9 @@ from deepscope.analysis.algebra.selection import Columns, Mask
 from deepscope.analysis.numbers.call_paths import path_values
 from deepscope.analysis.numbers.cpu_time import cpu_time
 from deepscope.analysis.numbers.flops import flops_of_operators
+from deepscope.analysis.numbers.framework_time import FrameworkTime
 from deepscope.analysis.numbers.idle import Timeline, timeline
+from deepscope.analysis.numbers.idle_causes import idle_by_cause
 from deepscope.analysis.numbers.lines import line_columns
 from deepscope.analysis.numbers.memory import MemoryUse, find_memory
 from deepscope.analysis.numbers.phases import PhaseTimeline, find_phases
@@ -47,6 +49,10 @@ class Analysis:
     """The events (ascending) in which a CPU thread waits for the device."""
     modules: ModuleScopes
     phases: PhaseTimeline
+    idle_causes: Columns
+    """Idle time by line and cause; zeros where the CPU is the device."""
+    framework: FrameworkTime
+    """The part of the lines' cost that is the framework's own."""
     timeline: Timeline | None
     """What the training thread was on in the window; None without a device, which has idle time to explain."""
     compiled: Int64
@@ -60,7 +66,17 @@ def analyse(attribution: Attribution, step: int | None = None) -> Analysis:
     window = training.window if step is None else training.steps.chosen(step)
     extent = Extent(None if step is None else window)
     scopes, owners, paths = attribution.scopes, attribution.owners, attribution.paths
-    cpu = cpu_time(trace, scopes, runs, calls=calls, operators=operators, owners=owners, paths=paths, extent=extent)
+    cpu = cpu_time(
+        trace,
+        scopes,
+        runs,
+        calls=calls,
+        operators=operators,
+        owners=owners,
+        paths=paths,
+        framework=attribution.framework,
+        extent=extent,
+    )
     by_path = path_values(work, cpu.self_by_path, extent)
     has_device = work.metric == "device"
     waits = find_waits(trace, has_device=has_device)
@@ -69,6 +85,9 @@ def analyse(attribution: Attribution, step: int | None = None) -> Analysis:
     modules = find_modules(trace, calls)
     memory = find_memory(trace, calls.nested, owners.location, len(scopes.locations), extent, on_cpu=not has_device)
     callers = owners.location[compiled_regions(trace)]
+    phases = find_phases(trace, calls, operators, modules, training)
+    idle_causes, of_idle = idle_by_cause(attribution, line, window, phases, waits)
+    framework = of_idle if has_device else cpu.framework
     return Analysis(
         attribution=attribution,
         extent=extent,
@@ -77,6 +96,7 @@ def analyse(attribution: Attribution, step: int | None = None) -> Analysis:
         columns=line_columns(
             attribution,
             cpu,
+            framework,
             extent,
             by_path=by_path,
             waits=waits,
@@ -91,7 +111,9 @@ def analyse(attribution: Attribution, step: int | None = None) -> Analysis:
         memory=memory,
         waits=waits,
         modules=modules,
-        phases=find_phases(trace, calls, operators, modules, training),
+        phases=phases,
+        idle_causes=idle_causes,
+        framework=framework,
         timeline=line,
         compiled=distinct_values(callers[callers >= 0]),
     )

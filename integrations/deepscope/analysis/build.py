@@ -7,6 +7,7 @@ from deepscope.analysis.findings import find_all
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.call_tree import call_tree
 from deepscope.analysis.tables.critical import critical_path_table
+from deepscope.analysis.tables.framework import framework_table
 from deepscope.analysis.tables.functions import function_table
 from deepscope.analysis.tables.kernels import kernel_table
 from deepscope.analysis.tables.library_lines import library_line_table
@@ -55,6 +56,7 @@ def build_profile(trace: Trace, *, step: int | None = None) -> Profile:
         no_line=no_line(analysis.columns),
         resolved=resolved(analysis),
         functions=function_table(analysis),
+        framework=framework_table(analysis),
         modules=module_table(analysis),
         operators=operator_table(
             trace,

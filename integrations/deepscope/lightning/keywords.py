@@ -14,7 +14,6 @@ from deepscope.report.tables import table
 
 __all__ = ["Choices", "LightningKeywords", "choose"]
 
-_DEFAULT_ROWS = 20
 
 _WITHOUT_EFFECT = {
     "export_to_chrome": "a trace is always written",
@@ -66,7 +65,7 @@ class Choices:
     dirpath: str | None
     filename: str | None
     rows: int | None
-    """Rows of the summary's table; None for all."""
+    """Rows of the summary's table; 0 for all, None for what fits the screen."""
     sort: str | None
     """Number by which the summary's table is sorted; None for the report's own choice."""
 
@@ -74,7 +73,7 @@ class Choices:
 def choose(dirpath: str | Path | None, filename: str | None, keywords: Mapping[str, Any]) -> Choices:
     """Check everything at once; raises `OptionError` naming the option and what to pass in its place."""
     given = dict(keywords)
-    rows = given.pop("row_limit", _DEFAULT_ROWS)
+    rows = given.pop("row_limit", None)
     sort = given.pop("sort_by_key", None)
     if given.pop("emit_nvtx", False):
         raise OptionError("emit_nvtx", True, "marks for NVIDIA's own profilers are made by Lightning's PyTorchProfiler")
@@ -114,9 +113,11 @@ def _tensorboard_handler(handler: Any) -> tuple[str, str | None] | None:
 
 
 def _rows(value: object) -> int | None:
+    if value is None:
+        return None
     if isinstance(value, bool) or not isinstance(value, int) or value < -1:
         raise OptionError("row_limit", value, "must be a number of rows, or -1 for all")
-    return None if value == -1 else value
+    return 0 if value == -1 else value
 
 
 def _sort(key: str | None) -> str | None:

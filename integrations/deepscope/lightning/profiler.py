@@ -22,6 +22,7 @@ from deepscope.errors import RecorderError
 from deepscope.lightning.actions import Action, Loop, Mark, classify
 from deepscope.lightning.keywords import LightningKeywords, choose
 from deepscope.lightning.lengths import batches_of
+from deepscope.lightning.logging_spans import LoggingSpans
 from deepscope.lightning.runs import Run, options_of, run_of
 from deepscope.lightning.stages import Stage, StageRecorder, StageWindows
 from deepscope.lightning.summary import summarize
@@ -85,6 +86,7 @@ class DeepProfiling(_LightningProfiler):
     _lightning_module: Any = None
     """Set by the Trainer, a weak proxy."""
     _provenance: ProvenanceHold | None = None
+    _logging: LoggingSpans | None = None
 
     def __init__(
         self,
@@ -133,6 +135,9 @@ class DeepProfiling(_LightningProfiler):
         self._windows = {}
         trainer = self._lightning_module.trainer if self._lightning_module is not None else None
         self._run = run_of(trainer, log_dir)
+        if self._logging is not None:
+            self._logging.remove()
+        self._logging = None if trainer is None else LoggingSpans(trainer, self.profile)
         # Loaders start their workers before the first batch is asked for, and so before there is a recorder.
         self._workers = worker_clocks(self.options, user_code(self.options))
         if self._workers is not None:
@@ -197,7 +202,16 @@ class DeepProfiling(_LightningProfiler):
     def __getstate__(self) -> dict[str, Any]:
         """Without what belongs to a run in this process: a copy, or one in a spawned process, starts afresh."""
         live = dict.fromkeys(
-            ("_run", "_current", "_workers", "_provenance", "_lightning_module", "_write_stream", "_output_file")
+            (
+                "_run",
+                "_current",
+                "_workers",
+                "_provenance",
+                "_logging",
+                "_lightning_module",
+                "_write_stream",
+                "_output_file",
+            )
         )
         return self.__dict__ | live | {"_windows": {}, "_contexts": {}}
 
@@ -257,6 +271,9 @@ class DeepProfiling(_LightningProfiler):
 
     @guarded
     def _end_run(self) -> None:
+        spans, self._logging = self._logging, None
+        if spans is not None:
+            spans.remove()
         workers, self._workers = getattr(self, "_workers", None), None
         if workers is not None:
             workers.disarm()

@@ -1,22 +1,14 @@
-"""What Lightning prints at the end of a run: the hot lines and the phases of a step, by `deepscope.report`."""
+"""What Lightning prints at the end of a run: the hot lines and the advice, by `deepscope.report`."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from deepscope.lightning.stages import Stage, StageRecorder, StageWindows
-from deepscope.report.columns import columns
-from deepscope.report.layout import render
-from deepscope.report.style import Styles
-from deepscope.report.tables import table
-from deepscope.report.text import text_report
+from deepscope.report.summary import summary
 
-if TYPE_CHECKING:
-    from deepscope.records import Profile
-
-__all__ = ["summarize", "tables"]
+__all__ = ["summarize"]
 
 
 def summarize(windows: Mapping[Stage, StageWindows], *, main: str, rows: int | None, sort: str | None) -> str:
@@ -28,22 +20,13 @@ def summarize(windows: Mapping[Stage, StageWindows], *, main: str, rows: int | N
     if recorder is None:
         return ""
     try:
-        profile: Profile | None = recorder.profile
-        return "" if profile is None else tables(profile, rows=rows, sort=sort)
+        profile = recorder.profile
+        if profile is None:
+            return ""
+        width, height = shutil.get_terminal_size((100, 24))
+        return "\n" + summary(profile, rows=rows, sort=sort, width=width, height=height - 1)
     except Exception as error:  # noqa: BLE001  the trace is safe, and the run has just ended well
         return f"DeepScope: no summary of {recorder.traces[-1]}: {error!r}\n"
-
-
-def tables(profile: Profile, *, rows: int | None, sort: str | None) -> str:
-    """The report by line, then the phases; as wide as the terminal."""
-    width = shutil.get_terminal_size((100, 24)).columns
-    lines = text_report(profile, sort=sort, limit=rows or 0, width=width)
-    phases = table("phase").rows(profile)
-    if not phases:
-        return f"\n{lines}"
-    styles = Styles(color=False)  # it goes through a logger or into a file
-    by_phase = render(columns("phase", phases, [], profile, width=width, styles=styles), width)
-    return "\n".join(("", lines, *by_phase, ""))
 
 
 def _newest(stages: Sequence[StageWindows]) -> StageRecorder | None:

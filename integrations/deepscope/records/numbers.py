@@ -34,6 +34,8 @@ class Numbers(msgspec.Struct, kw_only=True):
     cost_ns: Sum = 0
     """What it costs the run: device time and the idle time it is blamed for; where the CPU is the device, operators'
     own time and the interpreter's. Summed up it is the time of the run, but for work that overlaps."""
+    framework_ns: Sum = 0
+    """The part of `cost_ns` that a training framework has on its own account, where the line calls its loop."""
     launches: Sum = 0
     calls: Sum = 0
     operators: Sum = 0

@@ -14,6 +14,7 @@ import msgspec
 from deepscope.records.below import Part, Place
 from deepscope.records.critical import CriticalPath
 from deepscope.records.findings import Finding
+from deepscope.records.framework import FrameworkPart
 from deepscope.records.memory import Memory
 from deepscope.records.merging import First, Group, Largest, Sum, largest_first, left_out, merged_by, record, table
 from deepscope.records.numbers import Numbers
@@ -24,7 +25,7 @@ from deepscope.records.why import Peaks
 
 __all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals"]
 
-PROFILE_FORMAT = 11
+PROFILE_FORMAT = 12
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -101,6 +102,11 @@ class Profile(msgspec.Struct, kw_only=True):
     functions: Annotated[
         list[Function], merged_by(table("file", "line", "function", order=largest_first("self_device_ns")))
     ] = []
+    framework: Annotated[
+        list[FrameworkPart],
+        merged_by(table("framework", "part", "file", "line", order=largest_first("cost_ns"))),
+    ] = []
+    """What the framework that trains costs between the user's lines, a part of the cost of the line that calls it."""
     modules: Annotated[list[Module], merged_by(table("path", "class_name", order=largest_first("self_device_ns")))] = []
     operators: Annotated[list[Operator], merged_by(table("name", order=largest_first("self_device_ns")))] = []
     kernels: Annotated[list[Kernel], merged_by(table("name", "kind", order=largest_first("device_ns")))] = []

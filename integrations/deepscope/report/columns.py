@@ -19,12 +19,15 @@ from deepscope.records import (
     Profile,
     Step,
 )
+from deepscope.report.bars import share, shares
 from deepscope.report.critical import KINDS as CRITICAL_KINDS
 from deepscope.report.event_names import readable
+from deepscope.report.framework import framework_amounts, framework_words, without_framework
 from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.memory import KINDS, kind_words
 from deepscope.report.places import Sources, short_path
 from deepscope.report.style import Styles
+from deepscope.report.tables import table
 from deepscope.report.wording import bytes_text, count_text, printable, rate_text, share_text, time_text
 
 __all__ = ["columns"]
@@ -34,8 +37,8 @@ SHOWN = ("self_device_ns", "wait_ns", "idle_ns", "self_cpu_ns", "launches")
 """The work without a line gets a row when it has one of these."""
 WHERE_WIDTH = 16
 WHERE_SHARE = 0.2
-SOURCE_WIDTH = 24
-SOURCE_SHARE = 0.3
+SOURCE_WIDTH = 20
+SOURCE_SHARE = 0.25
 """Share of the width; below it the place, or the source text, is worth more than another number."""
 
 
@@ -46,7 +49,14 @@ class _Rest(Numbers):
 
 
 def columns(
-    by: str, rows: Sequence[Any], rest: Sequence[Any], profile: Profile, *, width: int, styles: Styles
+    by: str,
+    rows: Sequence[Any],
+    rest: Sequence[Any],
+    profile: Profile,
+    *,
+    sort: str | None,
+    width: int,
+    styles: Styles,
 ) -> list[Column]:
     """The columns of a table.
 
@@ -55,6 +65,7 @@ def columns(
         rows: what is shown.
         rest: the rows that the limit left out; tables of lines and functions sum them up in a last row.
         profile: where they come from.
+        sort: the key of `--sort`; None for the table's own.
         width: of the whole table, in terminal cells.
         styles: how shares are coloured.
     """
@@ -72,7 +83,7 @@ def columns(
         return _memory(rows, rest, profile, width, styles)
     if by == "critical":
         return _critical(rows, rest, profile, width, styles)
-    return _lines(rows, rest, profile, width, styles)
+    return _lines(by, rows, rest, profile, sort=sort, width=width, styles=styles)
 
 
 def _critical(
@@ -89,7 +100,7 @@ def _critical(
         "" if row.would_shorten_ns is None else time_text(row.would_shorten_ns / evaluated) or "0" for row in shown
     ]
     return [
-        _share([row.critical_ns for row in shown], profile.critical.critical_ns, styles),
+        share([row.critical_ns for row in shown], profile.critical.critical_ns, styles),
         _times("on path", [row.critical_ns / steps for row in shown]),
         Column("saves", saves),
         *(
@@ -118,11 +129,19 @@ def _places(
 
 
 def _lines(
-    rows: Sequence[Line | Function], rest: Sequence[Numbers], profile: Profile, width: int, styles: Styles
+    by: str,
+    rows: Sequence[Line | Function],
+    rest: Sequence[Line | Function],
+    profile: Profile,
+    *,
+    sort: str | None,
+    width: int,
+    styles: Styles,
 ) -> list[Column]:
-    shown: list[Any] = [*rows]
+    shown: list[Any] = [without_framework(row, profile) for row in rows]
     if rest:
-        shown.append(_summed_up(f"({len(rest):,} more)", rest))
+        shown.append(_summed_up(f"({len(rest):,} more)", [without_framework(row, profile) for row in rest]))
+    shown += [_Rest(name=f"({name})", **amounts) for name, amounts in framework_amounts(profile).items()]
     if any(getattr(profile.no_line, name) for name in SHOWN):
         shown.append(_summed_up(NO_LINE, [profile.no_line]))
     sources = Sources(profile)
@@ -137,12 +156,20 @@ def _lines(
         min_width=max(WHERE_WIDTH, int(WHERE_SHARE * width)),
         cut=cut_start,
     )
-    numbers = [*_number_columns(shown, profile, styles), _ranks(shown), _why(shown)]
+    amounts, whole = _amounts(shown, profile, table(by).field(sort))
+    numbers = [
+        *shares(amounts, whole, width, styles),
+        *_number_columns(shown, profile),
+        _ranks(shown),
+        _why(shown),
+    ]
     functions = ["" if isinstance(row, _Rest) else printable(row.function) for row in shown]
     if not any(isinstance(row, Line) for row in rows):
         return [*numbers, where, Column("function", functions, right=False, min_width=12, cut=cut_end)]
     least = max(SOURCE_WIDTH, int(SOURCE_SHARE * width))
-    source = Column("source", [_source(row, sources) for row in shown], right=False, min_width=least, cut=cut_end)
+    words = framework_words(profile)
+    texts = [words.get(row.name, "") if isinstance(row, _Rest) else _source(row, sources) for row in shown]
+    source = Column("source", texts, right=False, min_width=least, cut=cut_end)
     marks = Column("", _marks(shown), right=False)
     if any(isinstance(row, Line) and (row.exact or row.fused) for row in rows):
         named = Column("function", functions, rank=20, right=False, min_width=12, cut=cut_end)
@@ -181,22 +208,37 @@ def _marks(rows: Sequence[Any]) -> list[str]:
     return marks
 
 
-def _number_columns(rows: Sequence[Numbers], profile: Profile, styles: Styles) -> list[Column]:
+_PART_OF = {"total_device_ns": "self_device_ns", "total_cpu_ns": "self_cpu_ns", "forward": "self_device_ns"}
+"""Totals overlap: they are parts of what all self times are."""
+
+
+def _amounts(rows: Sequence[Numbers], profile: Profile, field: str) -> tuple[list[int], int]:
+    """What the rows are ordered by, and what all of it is; their cost where it is no amount."""
+    if field == "forward":
+        amounts = [row.self_device_ns - row.backward_device_ns for row in rows]
+    else:
+        field = field if field in Numbers.__struct_fields__ else "cost_ns"
+        amounts = [getattr(row, field) for row in rows]
+    part_of = _PART_OF.get(field, field)
+    return amounts, sum(getattr(row, part_of) for row in (*profile.lines, profile.no_line))
+
+
+def _number_columns(rows: Sequence[Numbers], profile: Profile) -> list[Column]:
     """Numbers in their order on the screen; the ranks say which leave first on a narrow one."""
     per_step = max(1, profile.totals.steps) * max(1, profile.totals.ranks)
     device = profile.metric == "device"
     has_backward = any(row.backward_device_ns for row in rows)
     forward = [row.self_device_ns - row.backward_device_ns if has_backward else 0 for row in rows]
     return [
-        _share([row.self_device_ns for row in rows], profile.totals.busy_ns, styles),
+        _times("cost", [row.cost_ns for row in rows], rank=3),
         _times("self", [row.self_device_ns for row in rows]),
         _times("/step", [row.self_device_ns / per_step if per_step > 1 else 0 for row in rows], rank=7),
         _times("total", [row.total_device_ns for row in rows], rank=9),
         _times("forward", forward, rank=4),
-        _times("backward", [row.backward_device_ns for row in rows], rank=1),
-        _times("wait", [row.wait_ns for row in rows], rank=2),
-        _times("idle", [row.idle_ns for row in rows], rank=3),
-        _times("python", [0 if device else row.python_ns for row in rows], rank=2),
+        _times("backward", [row.backward_device_ns for row in rows], rank=1 if device else 2),
+        _times("wait", [row.wait_ns for row in rows], rank=3),
+        _times("idle", [row.idle_ns for row in rows], rank=2),
+        _times("python", [0 if device else row.python_ns for row in rows], rank=1),
         _times("CPU", [row.self_cpu_ns for row in rows], rank=5 if device else 10),
         _counts("calls", [row.calls for row in rows], rank=6),
         _counts("launches", [row.launches for row in rows], rank=8),
@@ -225,7 +267,7 @@ def _memory(
         shown.append(HeldByLine(file="", line=-1, function=f"({len(rest):,} more)", **sums))
     whole = sum(row.size_bytes for row in shown)
     return [
-        _share([row.size_bytes for row in shown], whole, styles),
+        share([row.size_bytes for row in shown], whole, styles),
         _sizes("live", [row.size_bytes for row in shown]),
         *(
             _sizes(kind_words(kind), [getattr(row, f"{kind}_bytes") for row in shown], rank=rank)
@@ -242,13 +284,13 @@ def _sizes(title: str, values: Sequence[int], rank: int = 0) -> Column:
 def _why(rows: Sequence[Any]) -> Column:
     """What holds each line or operator back."""
     words = [row.verdict if isinstance(row, (Line, Operator)) else "" for row in rows]
-    return Column("why", words, rank=1, right=False)
+    return Column("why", words, rank=2, right=False)
 
 
 def _operators(rows: Sequence[Operator], profile: Profile, styles: Styles) -> list[Column]:
     device = profile.metric == "device"  # without one the CPU's times are the columns before
     return [
-        _share([row.self_device_ns for row in rows], profile.totals.busy_ns, styles),
+        share([row.self_device_ns for row in rows], profile.totals.busy_ns, styles),
         _times("self", [row.self_device_ns for row in rows]),
         _times("total", [row.total_device_ns for row in rows], rank=1),
         _times("CPU", [row.self_cpu_ns if device else 0 for row in rows], rank=2),
@@ -271,7 +313,7 @@ def _rate(row: Operator, field: str) -> str:
 
 def _kernels(rows: Sequence[Kernel], profile: Profile, styles: Styles) -> list[Column]:
     return [
-        _share([row.device_ns for row in rows], profile.totals.busy_ns, styles),
+        share([row.device_ns for row in rows], profile.totals.busy_ns, styles),
         _times("device", [row.device_ns for row in rows]),
         _counts("calls", [row.calls for row in rows], rank=1),
         _times("mean", [row.mean_ns for row in rows], rank=2),
@@ -290,7 +332,10 @@ def _kernels(rows: Sequence[Kernel], profile: Profile, styles: Styles) -> list[C
 
 
 def _modules(rows: Sequence[Module], profile: Profile, styles: Styles) -> list[Column]:
-    numbers = _number_columns(rows, profile, styles)
+    numbers = [
+        share([row.self_device_ns for row in rows], profile.totals.busy_ns, styles),
+        *_number_columns(rows, profile),
+    ]
     classes = _names("class", [row.class_name for row in rows], min_width=10)
     if all(row.path == row.class_name for row in rows):
         return [*numbers, classes]  # the trace has no paths
@@ -321,21 +366,13 @@ def _phases(rows: Sequence[Phase], profile: Profile, styles: Styles) -> list[Col
     wall = sum(phase.wall_ns for phase in profile.phases)
     per_step = max(1, profile.totals.steps) * max(1, profile.totals.ranks)
     return [
-        _share([row.wall_ns for row in rows], wall, styles),
+        share([row.wall_ns for row in rows], wall, styles),
         _times("time", [row.wall_ns for row in rows]),
         _times("/step", [row.wall_ns / per_step if per_step > 1 else 0 for row in rows], rank=1),
         _times("device" if profile.metric == "device" else "operators", [row.device_ns for row in rows], rank=2),
         _counts("calls", [row.calls for row in rows], rank=3),
         _names("phase", [row.name for row in rows]),
     ]
-
-
-def _share(values: Sequence[int], whole: int, styles: Styles) -> Column:
-    heat = [
-        styles.hot if whole and value >= whole / 5 else styles.warm if whole and value >= whole / 20 else None
-        for value in values
-    ]
-    return Column("share", [share_text(value, whole) for value in values], styles=heat)
 
 
 def _times(title: str, values: Sequence[float], rank: int = 0) -> Column:

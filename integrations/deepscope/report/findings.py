@@ -8,7 +8,7 @@ from deepscope.records import Finding, Profile
 from deepscope.report.places import short_path
 from deepscope.report.wording import bytes_text, count_text, printable, share_text, time_text
 
-__all__ = ["findings_entries"]
+__all__ = ["finding_words", "findings_entries"]
 
 SHOWN = 5
 
@@ -26,6 +26,12 @@ def findings_entries(profile: Profile) -> Iterator[tuple[str, str]]:
         yield "more", f"{len(found) - SHOWN:,} more findings (--format json has them all)"
 
 
+def finding_words(finding: Finding, profile: Profile) -> str:
+    """Where, what and how much in one line: `DS003 train.py:46 Data loading …: could save 12.5ms a step (19.3%)`."""
+    saving = f": {_saving(finding, profile)}" if finding.saving_ns else ""
+    return printable(f"{finding.code}  {_place(finding, profile)}{finding.title}{saving}")
+
+
 def _place(finding: Finding, profile: Profile) -> str:
     if not finding.file:
         return ""
@@ -33,14 +39,18 @@ def _place(finding: Finding, profile: Profile) -> str:
 
 
 def _figures(finding: Finding, profile: Profile) -> str:
-    totals = profile.totals
     figures = ", ".join(_figure(name, value) for name, value in finding.evidence.items())
     if not finding.saving_ns:
         return figures
+    return f"{figures}; {_saving(finding, profile)}"
+
+
+def _saving(finding: Finding, profile: Profile) -> str:
+    totals = profile.totals
     steps = max(totals.steps, 1) * max(totals.ranks, 1)
     of_step = " a step" if totals.steps else ""
     share = share_text(finding.saving_ns, totals.wall_ns)
-    return f"{figures}; could save {time_text(finding.saving_ns / steps)}{of_step} ({share})"
+    return f"could save {time_text(finding.saving_ns / steps)}{of_step} ({share})"
 
 
 def _figure(name: str, value: float | str) -> str:

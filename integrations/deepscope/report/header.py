@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from deepscope.records import Profile
 from deepscope.report.places import short_path
+from deepscope.report.tables import table
 from deepscope.report.wording import printable, share_text, time_text
 
 __all__ = ["header"]
@@ -13,8 +14,8 @@ __all__ = ["header"]
 DOT = " · "
 
 
-def header(profile: Profile) -> Iterator[tuple[str, str]]:
-    """Entries of the head, each a title and its printable text."""
+def header(profile: Profile, by: str = "line", sort: str | None = None) -> Iterator[tuple[str, str]]:
+    """Entries of the head, each a title and its printable text, above the table `by`, which is ordered by `sort`."""
     yield "trace", _trace(profile)
     if run := _run(profile):
         yield "run", run
@@ -24,13 +25,15 @@ def header(profile: Profile) -> Iterator[tuple[str, str]]:
         yield "phases", _phases(profile)
     if profile.metric == "cpu_self":
         yield "metric", "CPU only: this trace has no device work; self times are the operators' own time on the CPU"
-    if len(profile.lines) > 1:
-        yield "order", _order(profile)
+    if len(profile.lines) > 1 and by in {"line", "function"}:
+        yield "order", _order(profile, by, sort)
 
 
-def _order(profile: Profile) -> str:
+def _order(profile: Profile, by: str, sort: str | None) -> str:
+    if sort is not None and table(by).field(sort) != "cost_ns":
+        return f"{by}s by {printable(sort)}"
     beside = "the device's idle time they are blamed for" if profile.metric == "device" else "Python's"
-    return f"lines by their cost: their self time and {beside}"
+    return f"{by}s by what they cost the run: their self time and {beside}"
 
 
 def _trace(profile: Profile) -> str:

@@ -45,6 +45,7 @@ def report_object(profile: Profile, *, by: str = "line", sort: str | None = None
         "resolved": {**plain(profile.resolved), "ratio": profile.resolved.ratio},
         "lines": [plain(line) for line in lines],
         "no_line": plain(profile.no_line),
+        "framework": [plain(part) for part in profile.framework],
         "memory": _memory(profile.memory),
         "critical": without_lines(profile),
         "findings": [plain(finding) for finding in profile.findings],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wcwidth import wcswidth
 
-__all__ = ["Column", "cell_len", "cut_end", "cut_start", "render"]
+__all__ = ["Column", "Style", "cell_len", "cut_end", "cut_start", "render"]
 
 GAP = "  "
 ELLIPSIS = "…"

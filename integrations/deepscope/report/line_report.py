@@ -64,7 +64,7 @@ def line_text(
     styles = Styles(color)
     width = max(MIN_WIDTH, width)
     tree = _tree(profile, line, fold)
-    head = [*header(profile), *_about(profile, lines_of(profile)[line], tree)]
+    head = [*header(profile, by=""), *_about(profile, lines_of(profile)[line], tree)]
     rows = list(_shown(tree, limit))
     lines = [
         *entries_text(head, width, styles),

@@ -26,7 +26,7 @@ from deepscope.records import (
 from deepscope.report.critical import critical_by_line
 from deepscope.report.memory import memory_by_line
 
-__all__ = ["TABLES", "Table", "table"]
+__all__ = ["TABLES", "Table", "own_cost_ns", "table"]
 
 _SHORT = {
     "cost": "cost_ns",
@@ -97,16 +97,21 @@ class Table:
             OptionError: there is no such key; the message lists those there are.
         """
         rows = self.rows_of(profile)
-        name = self._field(sort)
+        name = self.field(sort)
         value = self.computed.get(name) or (lambda row: getattr(row, name))
         ordered = sorted(rows, key=value, reverse=name not in _ASCENDING)
         return ordered[:limit] if limit else ordered
 
     def check(self, sort: str | None) -> None:
         """Raises OptionError where `rows` would for this key."""
-        self._field(sort)
+        self.field(sort)
 
-    def _field(self, sort: str | None) -> str:
+    def field(self, sort: str | None) -> str:
+        """The field that a key of `--sort` means, the table's own for None.
+
+        Raises:
+            OptionError: there is no such key; the message lists those there are.
+        """
         if sort is None:
             return self.sort
         keys = self.sort_keys
@@ -132,9 +137,14 @@ def _saves(row: CriticalLine) -> int:
     return -1 if row.would_shorten_ns is None else row.would_shorten_ns
 
 
+def own_cost_ns(row: Numbers) -> int:
+    """What a line costs the run, without what the training framework does there on its own account."""
+    return row.cost_ns - row.framework_ns
+
+
 def _make() -> dict[str, Table]:
     location: dict[str, Callable[[Any], Any]] = {"location": lambda row: (row.file, row.line)}
-    place = {"forward": _forward, **location}
+    place = {"forward": _forward, "cost_ns": own_cost_ns, **location}
     name: dict[str, Callable[[Any], Any]] = {"name": lambda row: row.name}
     path: dict[str, Callable[[Any], Any]] = {"forward": _forward, "name": lambda row: (row.path, row.class_name)}
     entries: list[tuple[str, str, str, type[msgspec.Struct], dict[str, Callable[[Any], Any]]]] = [

@@ -49,15 +49,16 @@ def text_report(
     width = max(MIN_WIDTH, width)
     rows = table(by).rows(profile, sort=sort)
     shown, rest = (rows[:limit], rows[limit:]) if limit else (rows, [])
-    head = list(header(profile))
+    head = list(header(profile, by, sort))
     if by == "memory" or profile.memory.failure is not None:
         head += memory_entries(profile)
     if by == "critical":
-        head = [entry for entry in head if entry[0] != "order"] + list(critical_entries(profile))
+        head += critical_entries(profile)
     if instead:
         head.append(("lines", "none: recorded without Python frames, so these are its operators; see also --by kernel"))
     lines = list(entries_text(head, width, styles))
-    fitted = render(columns(by, shown, rest, profile, width=width, styles=styles), width, title_style=styles.title)
+    made = columns(by, shown, rest, profile, sort=sort, width=width, styles=styles)
+    fitted = render(made, width, title_style=styles.title)
     lines += ["", *(fitted if len(fitted) > 1 else [_nothing(by)]), ""]
     if by == "line" or instead:
         found = list(entries_text(findings_entries(profile), width, styles))

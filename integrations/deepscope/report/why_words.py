@@ -61,7 +61,7 @@ def figures(row: Line | Operator, peaks: Peaks | None, *, on_device: bool = True
 
 def sum_of(row: Line) -> int:
     """What a line costs without what other work hides."""
-    return row.cost_ns - row.why.hidden_ns
+    return row.cost_ns - row.framework_ns - row.why.hidden_ns
 
 
 def kernel_words(row: Line | Operator) -> str:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import deepscope
+from deepscope import load_profile
 from deepscope.errors import OptionError
 from deepscope.lightning import DeepProfiler
 from lightning_runs import QUIET_MARKS, loader, make_model, read, recorded, stages, trainer
@@ -86,8 +87,9 @@ def test_the_lines_of_the_model_stand_in_the_trace(tmp_path: Path) -> None:
     assert name_of("make_model.<locals>.Net.training_step") in functions
 
 
-def test_the_summary_shows_hot_lines_and_phases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_summary_shows_hot_lines_and_phases_on_one_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("LINES", "24")
     run = trainer(max_epochs=1, limit_train_batches=6, profiler=DeepProfiler(tmp_path, root=TESTS))
     run.fit(make_model(), loader())
     summary = run.profiler.summary()
@@ -95,6 +97,23 @@ def test_the_summary_shows_hot_lines_and_phases(tmp_path: Path, monkeypatch: pyt
     for phase in ("data", "forward", "backward", "optimizer", "other"):
         assert phase in summary
     assert "3 steps" in summary
+    assert "(Lightning)" in summary
+    assert str(run.profiler.traces[-1].name) in summary.splitlines()[-1]
+    assert len(summary.splitlines()) < 24
+
+
+def test_what_lightning_does_on_its_own_account_is_told_and_logging_too(tmp_path: Path) -> None:
+    run = trainer(max_epochs=1, limit_train_batches=6, profiler=DeepProfiler(tmp_path, root=TESTS))
+    run.fit(make_model(), loader())
+    profile = load_profile(run.profiler.traces[-1])
+    parts = {part.part: part.cost_ns for part in profile.framework}
+    assert parts["loops"] > 0
+    assert parts["logging"] > 0
+    calls_fit = [line for line in profile.lines if line.framework_ns]
+    assert [(line.file, line.line) for line in calls_fit] == [(profile.framework[0].file, profile.framework[0].line)]
+    assert "run.fit(" in (calls_fit[0].text or "")
+    assert sum(parts.values()) == calls_fit[0].framework_ns <= calls_fit[0].python_ns
+    assert not any(name.startswith("update_") for name in vars(run._logger_connector)), "it is left as it was"
 
 
 def test_a_trace_that_cannot_be_read_costs_a_line(tmp_path: Path) -> None:

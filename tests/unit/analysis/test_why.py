@@ -25,7 +25,7 @@ def cost(why: Why) -> int:
 
 def causes(line: Line) -> dict[str, int]:
     """The causes that are not 0; `rated` for all work that a roof tells of."""
-    assert cost(line.why) == line.cost_ns
+    assert cost(line.why) == line.cost_ns - line.framework_ns
     figures = {"rates", "kernels", "delay_ns", "queued", "occupied_ns", "occupancy_known_ns"}
     found = {name: getattr(line.why, name) for name in Why.__struct_fields__ if name not in figures}
     found["rated"] = sum(rate.device_ns for rate in line.why.rates)

@@ -55,7 +55,7 @@ def test_a_gap_of_three_causes_is_shared_out_and_promised_once(tmp_path: Path):
     builder = steps(200)
     for number in range(3):
         at = number * 1000 * US
-        builder.annotation("[pl][profile][_TrainingEpochLoop].train_dataloader_next", at + 500 * US, 500 * US)
+        builder.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at + 500 * US, 500 * US)
         builder.op("aten::item", at + 20 * US, 200 * US).op("aten::_local_scalar_dense", at + 20 * US, 200 * US)
     profile = build_profile(read_trace(builder.write(tmp_path / "built.json")))
     # Idle from 205 µs on: 200 µs after the wait (as long as that took), up to 500 µs on line 3, then the loader.

@@ -83,6 +83,7 @@ REPORT = {
     "resolved": {"line_ns": int, "function_ns": int, "module_ns": int, "none_ns": int, "ratio": float},
     "lines": [LINE],
     "no_line": NUMBERS,
+    "framework": [{"framework": str, "part": str, "file": str, "line": int, "cost_ns": int}],
     "memory": {
         "devices": [
             {

@@ -59,11 +59,19 @@ def test_no_table_is_wider_than_the_terminal(name: str, by: str, width: int) -> 
     assert max(map(cell_len, table)) <= max(width, least)
 
 
-def test_shares_are_of_the_busy_time_so_that_overlapping_streams_give_more_than_the_whole() -> None:
-    profile = built_profiles.training()
-    text = text_report(profile, width=160, limit=2)
+@pytest.mark.parametrize("limit", [1, 2, 0])
+@pytest.mark.parametrize("sort", [None, "self", "idle", "wait", "cpu", "calls"])
+def test_the_shares_of_all_rows_are_the_whole(sort: str | None, limit: int) -> None:
+    text = text_report(built_profiles.training(), width=160, limit=limit, sort=sort)
     shares = [float(share) for share in re.findall(r"^ *([\d.]+)%", text, re.MULTILINE)]
-    assert sum(shares) == pytest.approx(100 * profile.totals.device_ns / profile.totals.busy_ns)
+    assert sum(shares) == pytest.approx(100, abs=0.3)
+
+
+def test_shares_of_kernels_are_of_the_busy_time_so_that_overlapping_streams_give_more_than_the_whole() -> None:
+    profile = built_profiles.training()
+    text = text_report(profile, by="module", width=160)
+    share = float(re.findall(r"^ *([\d.]+)%", text, re.MULTILINE)[0])
+    assert share == pytest.approx(100 * profile.modules[0].self_device_ns / profile.totals.busy_ns, abs=0.05)
 
 
 def test_without_colour_there_is_no_escape_and_with_it_the_text_is_the_same() -> None:

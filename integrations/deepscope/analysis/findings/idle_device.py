@@ -23,6 +23,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
     if sum(gap.total_ns for gap in rest) < WORTH * facts.wall_ns * facts.devices:
         return
     idle = sum((facts.by_line_of_cpu(gap) for gap in rest), np.zeros(facts.lines + 1, np.int64))
+    # What the framework does between the lines cannot be taken out of them.
+    idle = np.maximum(idle - facts.analysis.columns["framework_ns"], 0)
     saving = idle // facts.devices
     for line in np.flatnonzero(saving[:-1] >= max(WORTH * facts.wall_ns, 1)).tolist():
         yield RULE.finding(

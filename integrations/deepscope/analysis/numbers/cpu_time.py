@@ -9,9 +9,11 @@ import numpy as np
 from deepscope.analysis.algebra.ancestry import nearest, nearest_to, position_in, self_values
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns, Mask, by_line, of_kind
+from deepscope.analysis.numbers.framework_time import FrameworkTime, python_of_framework
 from deepscope.analysis.numbers.off_cpu import waiting_ns
 from deepscope.analysis.numbers.recording_cost import cost_of_entry_ns
 from deepscope.analysis.ownership.calls import CallForest
+from deepscope.analysis.ownership.framework import FrameworkSpans
 from deepscope.analysis.ownership.locations import Scopes
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owners import LineRuns, Owners
@@ -31,6 +33,8 @@ class CpuTime:
     columns: Columns
     """Entries and what they cost; self time outside operators and runtime calls, and the part of it that was waiting.
     Frames have entries alone, `Call stack` texts nothing."""
+    framework: FrameworkTime
+    """The part of Python's time that is the framework's."""
 
 
 def cpu_time(
@@ -42,6 +46,7 @@ def cpu_time(
     operators: Operators,
     owners: Owners,
     paths: PathTable,
+    framework: FrameworkSpans,
     extent: Extent,
 ) -> CpuTime:
     """CPU time of every line. A line's total is the sum over the paths that hold it, `PathTable.totals`.
@@ -55,11 +60,12 @@ def cpu_time(
         path = np.where(calls.backward, 0, owners.path)[operators.nodes]
         np.add.at(self_by_path, path[counted], operators.self_ns[counted])
         nothing = np.zeros(len(scopes.locations) + 1, np.int64)
-        return CpuTime(self_by_path, _columns(nothing, nothing, nothing, nothing, nothing))
-    own, columns = _of_runs(trace, runs, scopes, calls.parent, extent)
+        columns = _columns(nothing, nothing, nothing, nothing, nothing)
+        return CpuTime(self_by_path, columns, FrameworkTime.none(len(framework.parts)))
+    own, columns, of_framework = _of_runs(trace, runs, scopes, parent=calls.parent, framework=framework, extent=extent)
     np.add.at(self_by_path, runs.path, own)
     self_by_path[0] = _without_line_ns(trace.events, operators, owners.open_scope, extent)
-    return CpuTime(self_by_path, columns)
+    return CpuTime(self_by_path, columns, of_framework)
 
 
 def _columns(calls: Int64, recording: Int64, python: Int64, loader_wait: Int64, blocked: Int64) -> Columns:
@@ -73,8 +79,10 @@ def _columns(calls: Int64, recording: Int64, python: Int64, loader_wait: Int64, 
     }
 
 
-def _of_runs(trace: Trace, runs: LineRuns, scopes: Scopes, parent: Int64, extent: Extent) -> tuple[Int64, Columns]:
-    """The self time of each run, and the columns of the lines."""
+def _of_runs(
+    trace: Trace, runs: LineRuns, scopes: Scopes, *, parent: Int64, framework: FrameworkSpans, extent: Extent
+) -> tuple[Int64, Columns, FrameworkTime]:
+    """The self time of each run, the columns of the lines, and the framework's part of Python's time."""
     events = trace.events
     start = events.start_ns[runs.nodes]
     within = self_values(_nested_ns(start, events.end_ns[runs.nodes], runs.caller, extent), runs.caller)
@@ -94,7 +102,17 @@ def _of_runs(trace: Trace, runs: LineRuns, scopes: Scopes, parent: Int64, extent
     in_calls = np.maximum(within - outside, 0)
     loader_wait, blocked = waiting_ns(trace, runs.nodes, python, in_calls, extent)
     values = (entered.astype(np.int64), recording, python, loader_wait, blocked)
-    return own, _columns(*(by_line(runs.location, len(scopes.locations), of) for of in values))
+    of_framework = python_of_framework(
+        events,
+        framework,
+        counted=counted,
+        parent=parent,
+        runs=runs.nodes,
+        location=runs.location,
+        at_most=python - loader_wait,
+        extent=extent,
+    )
+    return own, _columns(*(by_line(runs.location, len(scopes.locations), of) for of in values)), of_framework
 
 
 def _outside_calls_ns(

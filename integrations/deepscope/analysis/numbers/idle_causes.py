@@ -6,11 +6,13 @@ import numpy as np
 
 from deepscope.analysis.algebra.ancestry import nearest
 from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Columns, Mask, by_line, distinct
+from deepscope.analysis.algebra.selection import Columns, Mask, by_line, distinct, of_kind
+from deepscope.analysis.numbers.framework_time import FrameworkTime, idle_of_framework
 from deepscope.analysis.numbers.idle import Timeline, idle
 from deepscope.analysis.numbers.phases import PHASES, PhaseTimeline
 from deepscope.analysis.numbers.work import copy_direction
 from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.ownership.framework import FrameworkSpans
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Events, Int64, Kind
 
@@ -30,10 +32,11 @@ def is_copy_in(of: Attribution, *directions: str) -> Mask:
 
 def idle_by_cause(
     of: Attribution, timeline: Timeline | None, within: Intervals, phases: PhaseTimeline, waits: Int64
-) -> Columns:
+) -> tuple[Columns, FrameworkTime]:
     """Idle nanoseconds by line, divided into `data_ns`, `waiting_ns`, `launch_ns` and `host_ns`, which sum to it.
 
-    At an instant when several hold, the first of them counts. Shape (lines + 1,), the last place for no line.
+    At an instant when several hold, the first of them counts. Shape (lines + 1,), the last place for no line. Beside
+    them the part of `host_ns` in which the framework worked.
 
     Args:
         of: the joined trace.
@@ -45,17 +48,32 @@ def idle_by_cause(
     lines = len(of.scopes.locations)
     names = ("data_ns", "waiting_ns", "launch_ns")
     columns = {name: np.zeros(lines + 1, np.int64) for name in (*names, "host_ns")}
+    found = FrameworkTime.none(len(of.framework.parts))
     if timeline is None:
-        return columns
+        return columns, found
     events = of.trace.events
     states = (_loading(of, phases), _spans(events, waits[events.thread[waits] == of.training.thread]), _launching(of))
+    spans, calls = _on_training_thread(of)
     for gap in idle(of.work, within):
         left = gap
         for name, state in zip(names, states, strict=True):
             columns[name] += _at_lines(timeline, left.intersection(state), lines)
             left = state.complement(left)
         columns["host_ns"] += _at_lines(timeline, left, lines)
-    return columns
+        found += idle_of_framework(
+            of.trace.events, spans, calls=calls, line=timeline, location=of.owners.location, idle=left
+        )
+    return columns, found
+
+
+def _on_training_thread(of: Attribution) -> tuple[FrameworkSpans, Intervals]:
+    """The framework's spans there, and when operators and calls of the runtime ran."""
+    events, spans = of.trace.events, of.framework
+    here = events.thread[spans.nodes] == of.training.thread
+    if not here.any():
+        return spans.only(here), union(spans.nodes[:0], spans.nodes[:0])
+    calls = np.flatnonzero(of_kind(of.trace, Kind.OPERATOR, Kind.RUNTIME) & (events.thread == of.training.thread))
+    return spans.only(here), _spans(events, calls)
 
 
 def _at_lines(timeline: Timeline, spans: Intervals, lines: int) -> Int64:

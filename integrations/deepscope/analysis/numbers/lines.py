@@ -9,6 +9,7 @@ from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import Columns, by_line
 from deepscope.analysis.numbers.call_paths import path_columns
 from deepscope.analysis.numbers.cpu_time import CpuTime
+from deepscope.analysis.numbers.framework_time import FrameworkTime
 from deepscope.analysis.numbers.idle import Timeline, idle_by_line
 from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.numbers.waits import wait_by_line
@@ -24,6 +25,7 @@ __all__ = ["line_columns"]
 def line_columns(
     of: Attribution,
     cpu: CpuTime,
+    framework: FrameworkTime,
     extent: Extent,
     *,
     by_path: Int64,
@@ -50,7 +52,8 @@ def line_columns(
         **_worker_columns(trace, of.scopes.locations, extent),
     }
     beside_work = columns["idle_ns" if work.metric == "device" else "python_ns"]
-    return columns | {"cost_ns": columns["self_device_ns"] + beside_work}
+    cost = columns["self_device_ns"] + beside_work
+    return columns | {"cost_ns": cost, "framework_ns": framework.by_line(lines)}
 
 
 def _operator_columns(of: Attribution, flops: Int64, extent: Extent) -> Columns:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from deepscope.analysis.ownership.calls import CallForest, join_backward, nest
 from deepscope.analysis.ownership.compiled import find_fused
+from deepscope.analysis.ownership.framework import FrameworkSpans, find_framework
 from deepscope.analysis.ownership.locations import Scopes, find_scopes
 from deepscope.analysis.ownership.operators import Operators, find_operators
 from deepscope.analysis.ownership.owned_work import OwnedWork, owned
@@ -32,6 +33,7 @@ class Attribution:
     runs: LineRuns
     paths: PathTable
     """The paths of `owners`, `work` and `runs`."""
+    framework: FrameworkSpans
 
 
 def attribute(trace: Trace) -> Attribution:
@@ -61,4 +63,5 @@ def attribute(trace: Trace) -> Attribution:
         work=done,
         runs=find_runs(scopes, calls, owners, paths),
         paths=paths.table(),
+        framework=find_framework(trace, scopes.marks, nested.parent),
     )

@@ -10,7 +10,7 @@ import numpy as np
 from deepscope.analysis.algebra.selection import Columns, Mask, by_line
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.collectives import exposed_ns
-from deepscope.analysis.numbers.idle_causes import idle_by_cause, is_copy_in
+from deepscope.analysis.numbers.idle_causes import is_copy_in
 from deepscope.analysis.numbers.moved_bytes import DTYPES
 from deepscope.analysis.numbers.queueing import queueing
 from deepscope.analysis.numbers.roofline import Roofline, roofline
@@ -80,11 +80,14 @@ def _exposed(analysis: Analysis, transfers: Mask) -> Int64:
 def why_of_lines(analysis: Analysis, causes: WorkCauses) -> list[Why]:
     """Of each line, by its place among the locations."""
     of, lines = analysis.attribution, len(analysis.attribution.scopes.locations)
-    beside = idle_by_cause(of, analysis.timeline, analysis.window, analysis.phases, analysis.waits)
+    beside = analysis.idle_causes
     if of.work.metric != "device":
         columns = analysis.columns
         named = {"host_ns": "python_cpu_ns", "data_ns": "loader_wait_ns", "waiting_ns": "blocked_ns"}
-        beside |= {name: columns[other] for name, other in named.items()}
+        beside = beside | {name: columns[other] for name, other in named.items()}
+    own = analysis.columns["framework_ns"]
+    host = np.minimum(beside["host_ns"], own)
+    beside = beside | {"host_ns": beside["host_ns"] - host, "waiting_ns": beside["waiting_ns"] - (own - host)}
     return _records(causes, of.work.location, lines, of.work.duration_ns, beside)
 
 

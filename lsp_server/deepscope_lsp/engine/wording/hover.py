@@ -63,6 +63,7 @@ def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> 
         _branch(line, context),
         _table(line, context, context.baseline.line(line.file, line.line) if context.baseline else None),
         _critical(line, context),
+        _framework(line, context),
         _held(line, context.scales),
         _ranks(line, context.scales),
         _baseline(context),
@@ -158,6 +159,19 @@ def _critical(line: Line, context: HoverContext) -> str:
     if not shorter:
         return f"{words}; without it {what} would be as long"
     return f"{words}; without it {what} would be {quantities.duration(shorter)} shorter"
+
+
+def _framework(line: Line, context: HoverContext) -> str:
+    """What the framework that this line calls costs between the user's lines."""
+    parts = [one for one in context.index.profile.framework if (one.file, one.line) == (line.file, line.line)]
+    if not line.framework_ns or not parts:
+        return ""
+    scales = context.scales
+    listed = ", ".join(
+        f"{markdown.plain(one.part)} {quantities.duration(scales.per_step(one.cost_ns))}" for one in parts[:TOP_COUNT]
+    )
+    whole = quantities.duration(scales.per_step(line.framework_ns))
+    return f"Of its cost {whole} {scales.step_words} is {markdown.plain(parts[0].framework)}'s own: {listed}"
 
 
 def _held(numbers: Numbers, scales: Scales) -> str:

@@ -1,0 +1,65 @@
+"""The summary at the end of a run: the dearest lines and findings on one screen, and the command for more."""
+
+from __future__ import annotations
+
+import shlex
+
+from deepscope.records import Profile
+from deepscope.report.columns import columns
+from deepscope.report.findings import finding_words
+from deepscope.report.header import header
+from deepscope.report.layout import cut_end, render
+from deepscope.report.memory import memory_entries
+from deepscope.report.places import short_path
+from deepscope.report.style import Styles
+from deepscope.report.tables import table
+from deepscope.report.text import MIN_WIDTH, entries_text
+from deepscope.report.wording import printable
+
+__all__ = ["summary"]
+
+FINDINGS = 3
+FEWEST_ROWS = 3
+MOST_ROWS = 12
+"""Of what fits a tall screen: more is for the report."""
+_HEAD = {"time", "phases"}
+
+
+def summary(
+    profile: Profile, *, rows: int | None = None, sort: str | None = None, width: int = 100, height: int = 24
+) -> str:
+    """The summary as text, ending in a newline.
+
+    Args:
+        profile: of the run.
+        rows: of the table; None for what fits the screen, 0 for all.
+        sort: a key of the table of lines; None for its own.
+        width: of the screen in cells.
+        height: of the screen in lines; that of the shell's prompt is left free.
+    """
+    styles = Styles(color=False)  # it goes through a logger or into a file
+    width = max(MIN_WIDTH, width)
+    by = "line" if profile.lines else "operator"
+    head = [entry for entry in header(profile, by) if entry[0] in _HEAD]
+    if profile.memory.failure is not None:
+        head += memory_entries(profile)
+    top = list(entries_text(head, width, styles))
+    found = sorted(profile.findings, key=lambda one: -one.saving_ns)
+    below = [cut_end(finding_words(finding, profile), width) for finding in found[:FINDINGS]]
+    below += ["", *_commands(profile, len(found))]
+    ordered = table(by).rows(profile, sort=sort if by == "line" else None)
+    if rows is None:
+        rows = min(max(height - 1 - len(top) - len(below) - _AROUND, FEWEST_ROWS), MOST_ROWS)
+    shown, rest = (ordered[:rows], ordered[rows:]) if rows else (ordered, [])
+    middle = render(columns(by, shown, rest, profile, sort=sort, width=width, styles=styles), width)
+    return "\n".join([*top, "", *middle, "", *below]) + "\n"
+
+
+_AROUND = 6
+"""Titles, up to three rows for what has no line, and blank lines."""
+
+
+def _commands(profile: Profile, found: int) -> list[str]:
+    path = shlex.quote(printable(short_path(profile.trace.path)))
+    more = f"{found - FINDINGS:,} more findings, " if found > FINDINGS else ""
+    return [f"more: {more}all lines, figures and advice: deepscope report {path}"]
