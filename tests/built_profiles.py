@@ -9,6 +9,9 @@ from deepscope.analysis.verdict import judge
 from deepscope.records import (
     CallNode,
     Collective,
+    CriticalLine,
+    CriticalPath,
+    CriticalTimes,
     CurvePoint,
     DeviceMemory,
     Edit,
@@ -136,6 +139,19 @@ def training() -> Profile:
             Kernel(name="Memcpy DtoH (Device -> Pageable)", kind="memcpy", calls=2, device_ns=12 * MS, mean_ns=6 * MS,
                    max_ns=7 * MS, operator="aten::item"),
         ],
+        critical=CriticalPath(
+            steps=2, evaluated_steps=2, critical_ns=100 * MS, cpu_ns=20 * MS, data_ns=15 * MS, kernel_ns=60 * MS,
+            return_ns=5 * MS,
+            lines=[
+                CriticalLine(file=MODEL, line=42, function="Net.forward", exact=True, critical_ns=60 * MS,
+                             kernel_ns=55 * MS, return_ns=5 * MS, would_shorten_ns=24_600_000),
+                CriticalLine(file=TRAIN, line=5, function="main", exact=True, critical_ns=14 * MS, cpu_ns=14 * MS,
+                             would_shorten_ns=0),
+                CriticalLine(file=MODEL, line=17, function="Net.embed", exact=True, critical_ns=5 * MS,
+                             kernel_ns=5 * MS),
+            ],
+            others=CriticalTimes(cpu_ns=MS), no_line=CriticalTimes(data_ns=15 * MS, cpu_ns=5 * MS),
+        ),
         steps=[
             Step(number=2, start_ns=0, duration_ns=55 * MS, device_ns=52 * MS, busy_ns=42 * MS, idle_ns=13 * MS,
                  wait_ns=5 * MS, phases={"data": 15 * MS, "forward": 20 * MS, "backward": 20 * MS},
@@ -245,6 +261,10 @@ def hostile() -> Profile:
         kernels=[Kernel(name=evil, kind="kernel", calls=1, device_ns=3, mean_ns=3, max_ns=3, operator=evil)],
         modules=[Module(path=evil, class_name=evil, self_device_ns=3)],
         functions=[Function(file=evil, line=1, function=evil, self_device_ns=3)],
+        critical=CriticalPath(
+            steps=1, critical_ns=3, kernel_ns=3,
+            lines=[CriticalLine(file=f"/tmp/{evil}.py", line=1, function=evil, exact=True, critical_ns=3, kernel_ns=3)],
+        ),
         phases=[Phase(name=evil, wall_ns=3, device_ns=3)],
         threads=[
             HostThread(role="other", number=0, process=evil, thread=evil, name=evil, span_ns=3, operator_ns=3,

@@ -15,12 +15,18 @@ import pytest
 
 from deepscope.analysis import build
 from deepscope.analysis.analysis import Analysis, analyse
+from deepscope.analysis.critical.lines import KINDS as KINDS_OF_PATH
+from deepscope.analysis.critical.parts import find_parts
+from deepscope.analysis.critical.path import critical_path
+from deepscope.analysis.critical.shortening import Shortening
+from deepscope.analysis.critical.timelines import Timelines
 from deepscope.analysis.numbers.flops import flops_of_operators
 from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.analysis.numbers.roofline import roofline
 from deepscope.analysis.ownership.attribution import Attribution, attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
 from deepscope.analysis.peaks import peaks_of
+from deepscope.analysis.tables.critical import find_dependencies
 from deepscope.analysis.verdict import Reason, judgement
 from deepscope.records import Profile, Verdict, View, Why
 from deepscope.trace.model import Kind, Trace
@@ -108,6 +114,34 @@ def test_lines_and_no_line_sum_to_all_device_time(path):
     profile = profile_of(path)
     total = sum(line.self_device_ns for line in profile.lines) + profile.no_line.self_device_ns
     assert total == profile.totals.device_ns == work_ns(read(path))
+
+
+def test_the_critical_path_fills_the_steps_and_no_line_saves_more_than_it_has_of_it(path):
+    found = profile_of(path).critical
+    wall_ns = profile_of(path).totals.wall_ns
+    rows = [*found.lines, found.others, found.no_line]
+    assert sum(getattr(found, kind) for kind in KINDS_OF_PATH) == found.critical_ns == wall_ns
+    for kind in KINDS_OF_PATH:
+        assert sum(getattr(row, kind) for row in rows) == getattr(found, kind)
+    for row in found.lines:
+        assert sum(getattr(row, kind) for kind in KINDS_OF_PATH) == row.critical_ns
+        assert row.would_shorten_ns is None or 0 <= row.would_shorten_ns <= row.critical_ns
+
+
+def test_the_longest_path_of_each_step_is_the_step(path):
+    """Evaluated without a line that does nothing, each step is as long as it is."""
+    of = attributed(path)
+    analysis = analyse(of)
+    found, steps = find_dependencies(of), of.training.steps.spans
+    if not len(steps.start):
+        return
+    timelines = Timelines(of, analysis.phases)
+    calls = np.full(len(found.joins), -1, np.int64)
+    whole = Shortening(found, find_parts(of.work, found.pieces), timelines, calls, [len(of.scopes.locations)])
+    begin, end = int(of.training.window.start[0]), int(of.training.window.end[-1])
+    along = critical_path(found, of.training.thread, begin, end)
+    for span in list(zip(steps.start.tolist(), steps.end.tolist(), strict=True))[:4]:
+        assert whole.shorter_ns(along, *span).tolist() == [0]
 
 
 def test_idle_blame_sums_to_the_idle_time(path):

@@ -9,6 +9,7 @@ from deepscope.analysis.findings import find_all
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.call_tree import call_tree
 from deepscope.analysis.tables.collectives import collective_table
+from deepscope.analysis.tables.critical import critical_path_table
 from deepscope.analysis.tables.framework import framework_table
 from deepscope.analysis.tables.functions import function_table
 from deepscope.analysis.tables.kernels import kernel_table
@@ -84,6 +85,7 @@ def build_profile(
         streams=stream_table(whole),
         collectives=collective_table(analysis),
         memory=memory_table(whole),
+        critical=critical_path_table(whole),
         call_tree=tree,
         library_lines=library_line_table(analysis, all_of, all_places),
         parts=parts,

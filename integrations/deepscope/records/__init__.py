@@ -4,6 +4,7 @@ A new field of a line is one line here (`numbers.py`), one place under `analysis
 """
 
 from deepscope.records.below import Part, PartKind, Place
+from deepscope.records.critical import CriticalLine, CriticalPath, CriticalTimes
 from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.records.framework import FrameworkPart
 from deepscope.records.memory import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Memory, MemoryFailure
@@ -26,6 +27,9 @@ __all__ = [
     "WHOLE",
     "CallNode",
     "Collective",
+    "CriticalLine",
+    "CriticalPath",
+    "CriticalTimes",
     "CurvePoint",
     "Detail",
     "DeviceMemory",

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 from deepscope.records.below import Part, Place
+from deepscope.records.critical import CriticalPath
 from deepscope.records.findings import Finding
 from deepscope.records.framework import FrameworkPart
 from deepscope.records.memory import Memory
@@ -28,7 +29,7 @@ from deepscope.records.why import Peaks
 
 __all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals"]
 
-PROFILE_FORMAT = 13
+PROFILE_FORMAT = 14
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -152,6 +153,8 @@ class Profile(msgspec.Struct, kw_only=True):
     streams: Annotated[list[Stream], merged_by(table("device", "stream", order=attrgetter("device", "stream")))] = []
     collectives: Annotated[list[Collective], merged_by(table(*COLLECTIVE_KEY, order=largest_first("time_ns")))] = []
     memory: Annotated[Memory, merged_by(record)] = msgspec.field(default_factory=Memory)
+    critical: Annotated[CriticalPath, merged_by(record)] = msgspec.field(default_factory=CriticalPath)
+    """The critical path of the steps; each rank has its own."""
     call_tree: Annotated[list[CallNode], merged_by(left_out)] = []
     parts: Annotated[list[Part], merged_by(left_out)] = []
     """What the work of the call tree's nodes is made of; a part stands before those below it."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from deepscope.records import (
+    CriticalLine,
     Function,
     HeldByLine,
     HeldMemory,
@@ -21,6 +22,7 @@ from deepscope.report.column_kinds import counts as _counts
 from deepscope.report.column_kinds import names as _names
 from deepscope.report.column_kinds import sizes as _sizes
 from deepscope.report.column_kinds import times as _times
+from deepscope.report.critical import KINDS as CRITICAL_KINDS
 from deepscope.report.framework import framework_amounts, framework_words, without_framework
 from deepscope.report.kernel_columns import kernel_columns
 from deepscope.report.layout import Column, cut_end, cut_start
@@ -87,7 +89,51 @@ def columns(
         return _steps(rows, profile)
     if by == "memory":
         return _memory(rows, rest, profile, width, styles)
+    if by == "critical":
+        return _critical(rows, rest, profile, width, styles)
     return _lines(by, rows, rest, profile, sort=sort, width=width, styles=styles)
+
+
+def _critical(
+    rows: Sequence[CriticalLine], rest: Sequence[CriticalLine], profile: Profile, width: int, styles: Styles
+) -> list[Column]:
+    shown = [*rows]
+    if rest:
+        fields = ("critical_ns", *CRITICAL_KINDS)
+        sums = {field: sum(getattr(row, field) for row in rest) for field in fields}
+        shown.append(CriticalLine(file="", line=-1, function=f"({len(rest):,} more)", exact=False, **sums))
+    steps, evaluated = max(1, profile.critical.steps), max(1, profile.critical.evaluated_steps)
+    # 0 is a saving, too: a line may be on the path beside another one that is as long.
+    saves = [
+        "" if row.would_shorten_ns is None else time_text(row.would_shorten_ns / evaluated) or "0" for row in shown
+    ]
+    return [
+        share([row.critical_ns for row in shown], profile.critical.critical_ns, styles),
+        _times("on path", [row.critical_ns / steps for row in shown]),
+        Column("saves", saves),
+        *(
+            _times(title, [getattr(row, field) / steps for row in shown], rank=rank)
+            for (field, title), rank in zip(CRITICAL_KINDS.items(), (2, 3, 1, 6, 4, 5, 7, 8), strict=True)
+        ),
+        *_places(shown, profile, width, source_rank=9),
+    ]
+
+
+def _places(
+    rows: Sequence[HeldByLine] | Sequence[CriticalLine], profile: Profile, width: int, source_rank: int = 0
+) -> list[Column]:
+    """Where each row stands, and the source text there; rows without a file are called as their function says."""
+    sources, root = Sources(profile), profile.trace.project_root
+    places = [
+        f"{printable(short_path(row.file, root))}:{row.line}" if row.file else row.function or NO_LINE for row in rows
+    ]
+    texts = {(line.file, line.line, line.function): printable(sources.text(line)) for line in profile.lines}
+    source = [texts.get((row.file, row.line, row.function), "") for row in rows]
+    least = max(SOURCE_WIDTH, int(SOURCE_SHARE * width))
+    return [
+        Column("line", places, right=False, min_width=max(WHERE_WIDTH, int(WHERE_SHARE * width)), cut=cut_start),
+        Column("source", source, rank=source_rank, right=False, min_width=least, cut=cut_end),
+    ]
 
 
 def _lines(
@@ -228,13 +274,6 @@ def _memory(
         sums = {field: sum(getattr(row, field) for row in rest) for field in fields}
         shown.append(HeldByLine(file="", line=-1, function=f"({len(rest):,} more)", **sums))
     whole = sum(row.size_bytes for row in shown)
-    sources, root = Sources(profile), profile.trace.project_root
-    places = [
-        f"{printable(short_path(row.file, root))}:{row.line}" if row.file else row.function or NO_LINE for row in shown
-    ]
-    texts = {(line.file, line.line, line.function): printable(sources.text(line)) for line in profile.lines}
-    source = [texts.get((row.file, row.line, row.function), "") for row in shown]
-    least = max(SOURCE_WIDTH, int(SOURCE_SHARE * width))
     return [
         share([row.size_bytes for row in shown], whole, styles),
         _sizes("live", [row.size_bytes for row in shown]),
@@ -242,8 +281,7 @@ def _memory(
             _sizes(kind_words(kind), [getattr(row, f"{kind}_bytes") for row in shown], rank=rank)
             for kind, rank in zip(KINDS, (4, 2, 3, 5, 1, 6, 7), strict=True)
         ),
-        Column("line", places, right=False, min_width=max(WHERE_WIDTH, int(WHERE_SHARE * width)), cut=cut_start),
-        Column("source", source, right=False, min_width=least, cut=cut_end),
+        *_places(shown, profile, width),
     ]
 
 

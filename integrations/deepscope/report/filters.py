@@ -30,6 +30,7 @@ _TIMES = {
     "thread": "span_ns",
     "stream": "busy_ns",
     "collective": "time_ns",
+    "critical": "critical_ns",
 }
 """The time by which `min_ns` leaves out rows, by the word of `--by`."""
 _PARTS = {
@@ -44,7 +45,7 @@ _PARTS = {
 }
 """Device time of which each piece stands in one row."""
 _UNNAMED = ("step", "stream")
-_OF_WHOLE = ("step", "phase", "memory", "overview", "thread", "stream", "collective")
+_OF_WHOLE = ("step", "phase", "memory", "overview", "thread", "stream", "collective", "critical")
 """Tables that say how the whole is divided."""
 
 

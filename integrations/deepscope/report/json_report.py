@@ -22,6 +22,7 @@ from deepscope.records import (
     Step,
     Top,
 )
+from deepscope.report.critical import without_lines
 from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.module_tree import children_of, depths
@@ -70,6 +71,7 @@ def report_object(
         "no_line": plain(profile.no_line),
         "framework": [plain(part) for part in profile.framework],
         "memory": _memory(profile.memory),
+        "critical": without_lines(profile),
         "findings": [plain(finding) for finding in profile.findings],
     }
     shown = chosen.limited(kept, sort, limit)

@@ -12,6 +12,7 @@ import msgspec
 from deepscope.errors import OptionError
 from deepscope.records import (
     Collective,
+    CriticalLine,
     Detail,
     Function,
     HeldByLine,
@@ -28,6 +29,7 @@ from deepscope.records import (
     Step,
     Stream,
 )
+from deepscope.report.critical import critical_by_line
 from deepscope.report.memory import memory_by_line
 from deepscope.report.module_tree import largest_modules, tree_order
 
@@ -71,6 +73,9 @@ _SHORT = {
     "span": "span_ns",
     "time": "time_ns",
     "exposed": "exposed_ns",
+    "critical": "critical_ns",
+    "launch": "launch_ns",
+    "gap": "gap_ns",
 }
 _ASCENDING = {"location", "name", "number", "start_ns", "place"}
 """Of these the smallest comes first; `place` is where a row stands in the profile."""
@@ -159,6 +164,10 @@ def _forward(row: Numbers) -> int:
     return row.self_device_ns - row.backward_device_ns
 
 
+def _saves(row: CriticalLine) -> int:
+    return -1 if row.would_shorten_ns is None else row.would_shorten_ns
+
+
 def own_cost_ns(row: Numbers) -> int:
     """What a line costs the run, without what the training framework does there on its own account."""
     return row.cost_ns - row.framework_ns
@@ -182,16 +191,21 @@ def _make() -> dict[str, Table]:
         ("stream", "streams", "place", Stream, {}),
         ("collective", "collectives", "time_ns", Collective, {"name": lambda row: row.kind}),
         ("memory", "memory_by_line", "size_bytes", HeldByLine, location),
+        ("critical", "critical_lines", "critical_ns", CriticalLine, location | {"saves": _saves}),
     ]
+    made: dict[str, Callable[[Profile], Sequence[Any]]] = {
+        "memory": memory_by_line,
+        "critical": critical_by_line,
+    }
     return {
         by: Table(
             by=by,
             key=key,
             sort=sort,
             fields=_typed(record, int),
-            scalars=(*_typed(record, int, str, bool, str | None), *DERIVED.get(by, ())),
+            scalars=(*_typed(record, int, str, bool, str | None, int | None), *DERIVED.get(by, ())),
             computed=computed,
-            rows_of=memory_by_line if by == "memory" else attrgetter(key),
+            rows_of=made[by] if by in made else attrgetter(key),
             arranged=tree_order if by == "module" else None,
             largest=largest_modules if by == "module" else None,
         )

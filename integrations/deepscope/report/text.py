@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from deepscope.records import Numbers, Profile
 from deepscope.report.columns import columns
+from deepscope.report.critical import critical_entries
 from deepscope.report.filters import NO_FILTERS, Filters, row_words
 from deepscope.report.findings import findings_entries
 from deepscope.report.footer import footer
@@ -61,6 +62,8 @@ def text_report(
         head.append(("filter", words))
     if by == "memory" or profile.memory.failure is not None:
         head += memory_entries(profile)
+    if by == "critical":
+        head += critical_entries(profile)
     if instead:
         head.append(("lines", "none: recorded without Python frames, so these are its operators; see also --by kernel"))
     lines = list(entries_text(head, width, styles))
@@ -90,6 +93,8 @@ def _nothing(by: str, filters: Filters) -> str:
         return _NOTHING[by]
     if by == "memory":
         return "no memory in this trace; profile_memory=True records it"
+    if by == "critical":
+        return "no critical path in this trace"
     return f"no {table(by).key} in this trace"
 
 

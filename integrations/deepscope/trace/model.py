@@ -149,6 +149,10 @@ class Events:
     concrete: Int32
     """Index into `Trace.strings`: the JSON text of `Concrete Inputs` (numbers, flags and lists as words) of
     `names.WITH_NUMBERS`; -1 none, and for other operators, whose shapes say enough."""
+    wait_stream: Int64
+    """Of a `cuda_sync` span that waits for an event, the stream that the event was recorded on; -1 none."""
+    wait_record: Int64
+    """The `correlation` of the call that recorded that event; -1 none."""
     scope: Int32
     """Index into `Trace.scopes` for LINE_SCOPE and MODULE_SCOPE; -1 for others."""
 

@@ -143,6 +143,8 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         shared_memory=np.where(summable(shared_memory, MOST_BYTES), shared_memory, -1),
         blocks_per_sm=columns.argument("blocks_per_sm"),
         concrete=columns.argument("concrete", np.int32),
+        wait_stream=columns.argument("wait_stream"),
+        wait_record=columns.argument("wait_record"),
         scope=scope,
     )
     threads_found = _threads(columns, process_names, thread, is_device)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import built_profiles
-from deepscope.records import HeldMemory, Numbers, Why
+from deepscope.records import CriticalTimes, HeldMemory, Numbers, Why
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.json_report import json_report
 from deepscope.report.tables import TABLES
@@ -40,6 +40,7 @@ LINE = {
 }
 HELD = dict.fromkeys(HeldMemory.__struct_fields__, int)
 HELD_BY_LINE = {**HELD, "file": str, "line": int, "function": str, "exact": bool}
+CRITICAL = dict.fromkeys(CriticalTimes.__struct_fields__, int)
 TABLE_ROWS: dict[str, Any] = {
     "functions": {**NUMBERS, "file": str, "line": int, "function": str, "exact": bool, "spread": SPREAD},
     "modules": {
@@ -87,6 +88,10 @@ TABLE_ROWS: dict[str, Any] = {
     },
     "phases": {"name": str, "wall_ns": int, "device_ns": int, "calls": int},
     "memory_by_line": HELD_BY_LINE,
+    "critical_lines": {
+        **CRITICAL, "file": str, "line": int, "function": str, "exact": bool, "critical_ns": int,
+        "would_shorten_ns": (int, None),
+    },
 }  # fmt: skip
 FILTERS = {
     "phase": str, "module": str, "include": [str], "exclude": [str], "min_time_ns": int, "whole_device_ns": int,
@@ -128,6 +133,9 @@ REPORT = {
             },
             None,
         ),
+    },
+    "critical": {
+        **CRITICAL, "steps": int, "evaluated_steps": int, "critical_ns": int, "others": CRITICAL, "no_line": CRITICAL,
     },
     "findings": [
         {

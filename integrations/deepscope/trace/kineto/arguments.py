@@ -72,6 +72,8 @@ _FIELDS = {
     "group_description": _Field(_Kind.STRING),
     "group_size": _Field(),
     "group_ranks": _Field(_Kind.JSON),
+    "wait_stream": _Field(),
+    "wait_record": _Field(),
 }
 """By the names that `Args` has for them."""
 _KINDS = {name: field.kind for field_name, field in _FIELDS.items() for name in (field_name, *field.also)}

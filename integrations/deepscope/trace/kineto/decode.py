@@ -48,6 +48,8 @@ class Args(msgspec.Struct, gc=False):
     group_description: Any = msgspec.field(default=None, name="Process Group Description")
     group_size: Any = msgspec.field(default=-1, name="Group size")
     group_ranks: msgspec.Raw = msgspec.field(default=NOTHING, name="Process Group Ranks")
+    wait_stream: Any = msgspec.field(default=-1, name="wait_on_stream")
+    wait_record: Any = msgspec.field(default=-1, name="wait_on_cuda_event_record_corr_id")
     # Older and other names of the same.
     old_external_id: Any = msgspec.field(default=-1, name="external id")
     old_shapes: msgspec.Raw = msgspec.field(default=NOTHING, name="Input dims")

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import msgspec
 
-from deepscope.records import Function, Line, Numbers, Profile, Top
+from deepscope.records import CriticalLine, Function, Line, Numbers, Profile, Top
 from deepscope.report.below import Node, below, fold_alike, merged_trees
 from deepscope.report.paths import Depth
 from deepscope.trace.source_lines import source_lines
@@ -99,6 +99,17 @@ class ProfileIndex:
         children = merged_trees(self.profile, self._nodes.get((file, line), ()))
         total_ns = sum(child.total_device_ns for child in children)
         return Node("line", "", file, line, total_device_ns=total_ns, children=children)
+
+    def critical(self, file: str, line: int) -> list[CriticalLine]:
+        """What the critical path has of a line: a record for each of its functions."""
+        return self._critical.get((file, line), [])
+
+    @cached_property
+    def _critical(self) -> dict[tuple[str, int], list[CriticalLine]]:
+        found: dict[tuple[str, int], list[CriticalLine]] = defaultdict(list)
+        for row in self.profile.critical.lines:
+            found[row.file, row.line].append(row)
+        return dict(found)
 
     @cached_property
     def by_name(self) -> dict[str, list[Function]]:

@@ -29,6 +29,8 @@ TOP_COUNT = 5
 CALL_COUNT = 6
 SENTENCE_LENGTH = 600
 UNKNOWN = "nothing tells of noise (a run of one step), so that changes may be chance"
+CRITICAL_SHARE = 0.005
+"""A line with less of the critical path is not said to be on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> 
         _title(f"{line.function}, line {now or line.line}", moved, context.mark.value) + _why(line, context.scales),
         _branch(line, context),
         _table(line, context, *_before_line(line, context.baseline)),
+        _critical(line, context),
         _framework(line, context),
         _held(line, context.scales),
         _ranks(line, context.scales),
@@ -154,6 +157,24 @@ def _table(numbers: Numbers, context: HoverContext, old: Numbers | None, noise: 
         return numbers_table(numbers, context.scales, totals)
     before = Before(old, baseline.index.scales, baseline.index.profile.totals, noise)
     return numbers_table(numbers, context.scales, totals, before)
+
+
+def _critical(line: Line, context: HoverContext) -> str:
+    """How long the line holds a step up, and what it would save."""
+    path = context.index.profile.critical
+    rows = context.index.critical(line.file, line.line)
+    on_path = sum(row.critical_ns for row in rows)
+    if on_path < CRITICAL_SHARE * path.critical_ns or not on_path:
+        return ""
+    of, what = (" a step", "the step") if context.scales.steps else ("", "the run")
+    words = f"On the critical path: {quantities.duration(on_path / path.steps)}{of}"
+    saved = [row.would_shorten_ns for row in rows if row.would_shorten_ns is not None]
+    if len(saved) != len(rows) or not path.evaluated_steps:
+        return words
+    shorter = sum(saved) / path.evaluated_steps
+    if not shorter:
+        return f"{words}; without it {what} would be as long"
+    return f"{words}; without it {what} would be {quantities.duration(shorter)} shorter"
 
 
 def _framework(line: Line, context: HoverContext) -> str:

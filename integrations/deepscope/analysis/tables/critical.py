@@ -1,0 +1,184 @@
+"""The critical path of the steps: what it is made of, the lines on it, and what each would save."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from deepscope.analysis.algebra.intervals import Intervals
+from deepscope.analysis.algebra.selection import Columns, of_kind
+from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.critical.joins import find_joins
+from deepscope.analysis.critical.lines import KINDS, path_by_line
+from deepscope.analysis.critical.parts import find_parts
+from deepscope.analysis.critical.path import Dependencies, Path, critical_path, dependencies
+from deepscope.analysis.critical.pieces import find_pieces
+from deepscope.analysis.critical.shortening import Shortening
+from deepscope.analysis.critical.timelines import Timelines
+from deepscope.analysis.critical.waits import clipped, find_device_waits, find_stream_waits
+from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.ownership.calls import CPU_KINDS
+from deepscope.analysis.ownership.locations import Location
+from deepscope.records import CriticalLine, CriticalPath, CriticalTimes
+from deepscope.trace.arrays import pick
+from deepscope.trace.model import Int64
+
+__all__ = ["EVALUATED", "critical_path_table", "find_dependencies"]
+
+EVALUATED = 10
+"""For so many lines, those longest on the path, it is found what they would save."""
+ROWS = 50
+MOST_STEPS = 32
+EVENTS_A_BLOCK = 500
+"""So many events of a trace allow for the evaluation of one more run of work or join, so that it stays a small part of
+reading."""
+BLOCKS = 200
+"""A trace without events would allow for so many."""
+BLOCKS_OF_ONE = 2_000
+"""The first step that is evaluated may have so many more."""
+
+
+def find_dependencies(of: Attribution) -> Dependencies:
+    """Who waits for whom."""
+    trace, work = of.trace, of.work
+    pieces = find_pieces(trace.events, work)
+    waits = find_device_waits(trace, pieces, work.kind[pieces.row].astype(np.int64), work.node[pieces.row])
+    pieces = clipped(pieces, waits, trace.events.end_ns)
+    joins = find_joins(trace, of.calls, of.training.thread, pieces, waits)
+    return dependencies(pieces, find_stream_waits(trace, pieces), joins)
+
+
+def critical_path_table(analysis: Analysis) -> CriticalPath:
+    """The path within the extent: of the steps or, where there are none, of the window."""
+    of = analysis.attribution
+    spans = _spans(analysis)
+    whole = of.training.window
+    if not len(spans.start):
+        return CriticalPath()
+    found = find_dependencies(of)
+    pieces, joins = found.pieces, found.joins
+    parts, timelines = find_parts(of.work, pieces), Timelines(of, analysis.phases)
+    path = critical_path(found, _ending_thread(of), int(whole.start[0]), int(whole.end[-1]))
+    within = [path.within(*span) for span in zip(spans.start.tolist(), spans.end.tolist(), strict=True)]
+    calls = pick(of.owners.location, joins.event)
+    lines = len(of.scopes.locations)
+    kinds = of.work.kind[pieces.row].astype(np.int64)
+    columns = path_by_line(_joined(within), pieces, parts, timelines, kinds=kinds, call_locations=calls, lines=lines)
+    on_path = sum((columns[name] for name in KINDS), np.zeros(lines + 1, np.int64))
+    order = _order(of, on_path[:lines])
+    shorter = dict.fromkeys(order[:EVALUATED], 0)
+    evaluated = 0
+    if shorter:
+        evaluation = Shortening(found, parts, timelines, calls, list(shorter))
+        for place in _evaluated(evaluation, spans, BLOCKS + len(of.trace.events) // EVENTS_A_BLOCK):
+            start, end = int(spans.start[place]), int(spans.end[place])
+            evaluated += 1
+            for line, ns in zip(shorter, evaluation.shorter_ns(path, start, end).tolist(), strict=True):
+                shorter[line] += ns
+    found_lines = _Found(columns, order, shorter if evaluated else {}, evaluated)
+    return _record(of, found_lines, spans)
+
+
+def _ending_thread(of: Attribution) -> int:
+    """The thread at the end of the window: the training thread; without steps the one whose event ends last."""
+    events = of.trace.events
+    on_cpu = of_kind(of.trace, *CPU_KINDS)
+    if len(of.training.steps) or not on_cpu.any():
+        return of.training.thread
+    last = on_cpu & (events.end_ns == events.end_ns[on_cpu].max())
+    if last[events.thread == of.training.thread].any():
+        return of.training.thread
+    return int(events.thread[last].min())
+
+
+def _spans(analysis: Analysis) -> Intervals:
+    """The steps within the extent; without steps the window is one."""
+    steps = analysis.attribution.training.steps.spans
+    if not len(steps.start):
+        return analysis.window
+    inside = analysis.extent.holds(steps.start)
+    return Intervals(steps.start[inside], steps.end[inside])
+
+
+def _joined(parts: list[Path]) -> Path:
+    return Path(
+        np.concatenate([one.start for one in parts]),
+        np.concatenate([one.end for one in parts]),
+        np.concatenate([one.kind for one in parts]),
+        np.concatenate([one.where for one in parts]),
+    )
+
+
+def _order(of: Attribution, on_path: Int64) -> list[int]:
+    """The lines on the path, the longest on it first."""
+    places = of.scopes.locations
+    return sorted(
+        np.flatnonzero(on_path).tolist(),
+        key=lambda line: (-int(on_path[line]), places[line].file, places[line].line),
+    )
+
+
+def _evaluated(evaluation: Shortening, spans: Intervals, blocks: int) -> list[int]:
+    """The steps (places) that are evaluated: all of them, or as many as may be, evenly spread."""
+    chosen: list[int] = []
+    for place in _spread(len(spans.start)):
+        own = evaluation.blocks(int(spans.start[place]), int(spans.end[place]))
+        if own <= blocks or (not chosen and own <= blocks + BLOCKS_OF_ONE):
+            chosen.append(place)
+            blocks -= own
+        if len(chosen) == MOST_STEPS or blocks <= 0:
+            break
+    return chosen
+
+
+def _spread(count: int) -> list[int]:
+    """All places, each halfway between those before it: the middle, the quarters, the eighths, …"""
+    order: dict[int, None] = {}
+    parts = 2
+    while len(order) < count:
+        for part in range(1, parts, 2):
+            order.setdefault(count * part // parts)
+        if parts > 2 * count:
+            order |= dict.fromkeys(range(count))
+        parts *= 2
+    return list(order)
+
+
+class _Found(NamedTuple):
+    """What was found of the lines, by their places among the locations."""
+
+    columns: Columns
+    order: list[int]
+    shorter: dict[int, int]
+    evaluated: int
+
+    def times(self, lines: list[int]) -> dict[str, int]:
+        """Their times on the path together."""
+        return {name: int(values[lines].sum()) for name, values in self.columns.items()}
+
+    def row(self, place: Location, line: int) -> CriticalLine:
+        """The record of a line."""
+        own = self.times([line])
+        return CriticalLine(
+            file=place.file,
+            line=place.line,
+            function=place.function,
+            exact=place.exact,
+            critical_ns=sum(own.values()),
+            would_shorten_ns=self.shorter.get(line),
+            **own,
+        )
+
+
+def _record(of: Attribution, found: _Found, spans: Intervals) -> CriticalPath:
+    places = of.scopes.locations
+    return CriticalPath(
+        steps=len(spans.start),
+        evaluated_steps=found.evaluated,
+        critical_ns=spans.total_ns,
+        lines=[found.row(places[line], line) for line in found.order[:ROWS]],
+        others=CriticalTimes(**found.times(found.order[ROWS:])),
+        no_line=CriticalTimes(**found.times([len(places)])),
+        **{name: int(values.sum()) for name, values in found.columns.items()},
+    )

@@ -1,0 +1,79 @@
+"""The critical path in the report: its rows by line, and in words what it is made of and what a line would save."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from deepscope.records import CriticalLine, CriticalTimes, Profile
+from deepscope.report.wording import share_text, time_text
+
+__all__ = ["KINDS", "critical_by_line", "critical_entries", "longest_kinds", "without_lines"]
+
+KINDS = {
+    "cpu_ns": "CPU",
+    "data_ns": "data",
+    "kernel_ns": "kernels",
+    "copy_ns": "copies",
+    "communication_ns": "comms",
+    "launch_ns": "launch",
+    "gap_ns": "gap",
+    "return_ns": "return",
+}
+"""Fields of `CriticalTimes`, and what they are called in a table."""
+_WORDS = {
+    "cpu_ns": "CPU",
+    "data_ns": "loading data",
+    "kernel_ns": "kernels",
+    "copy_ns": "copies",
+    "communication_ns": "communication",
+    "launch_ns": "launches",
+    "gap_ns": "gaps between work",
+    "return_ns": "returns from waits",
+}
+OTHERS = -1
+"""The number of the row that stands for all lines beyond those of the table; 0 stands for what is on no line."""
+
+
+def critical_by_line(profile: Profile) -> list[CriticalLine]:
+    """The rows of the path, longest first; with what is on other lines and on none they sum to the steps."""
+    found = profile.critical
+    rows = list(found.lines)
+    for line, function, times in ((OTHERS, "(other lines)", found.others), (0, "", found.no_line)):
+        values = {name: getattr(times, name) for name in KINDS}
+        if total := sum(values.values()):
+            row = CriticalLine(file="", line=line, function=function, exact=False, critical_ns=total, **values)
+            rows.append(row)
+    return sorted(rows, key=lambda row: -row.critical_ns)
+
+
+def longest_kinds(times: CriticalTimes) -> list[tuple[str, int]]:
+    """What the time on the path is, in words, the longest first."""
+    found = [(words, int(getattr(times, name))) for name, words in _WORDS.items()]
+    return sorted((one for one in found if one[1]), key=lambda one: -one[1])
+
+
+def critical_entries(profile: Profile) -> Iterator[tuple[str, str]]:
+    """Entries of the report's head, each a title and its printable text."""
+    found = profile.critical
+    if not found.critical_ns:
+        return
+    has_steps = bool(profile.totals.steps) or profile.step is not None
+    mean = f"{time_text(found.critical_ns / found.steps)} {'a step' if has_steps else 'in all, without steps'}"
+    made_of = ", ".join(f"{words} {share_text(ns, found.critical_ns)}" for words, ns in longest_kinds(found))
+    yield "path", f"{mean}: {made_of}"
+    times = "times are means of a step" if has_steps else "times are those of the whole trace"
+    if profile.totals.ranks > 1:
+        times += " and rank; each rank has its own path"
+    yield "", times
+    if any(line.would_shorten_ns is not None for line in found.lines):
+        of = f", in {found.evaluated_steps:,} of {found.steps:,} steps" if found.evaluated_steps < found.steps else ""
+        yield "", f"saves: how much sooner {'a step' if has_steps else 'all'} would end if the line took no time{of}"
+
+
+def without_lines(profile: Profile) -> dict[str, object]:
+    """The path as JSON has it, beside the rows of its table."""
+    plain: dict[str, object] = msgspec.to_builtins(profile.critical)
+    del plain["lines"]
+    return plain
