@@ -97,9 +97,11 @@ def intervals(pairs: Sequence[Pair], between_runs: float) -> list[Interval | Non
             continue
         even = 1 / telling if share >= TELLING_SHARE else 0.0
         alpha = (1 - CONFIDENCE) * (even + share) / 2
-        variance, degrees = _variance(pair, between_runs)
-        half = two_sided_quantile(alpha, degrees) * math.sqrt(variance) if variance else 0.0
-        found.append(Interval(pair.change_ns - half, pair.change_ns + half))
+        spread = _spread(pair, between_runs)
+        quantile = two_sided_quantile(alpha, spread.degrees)
+        near, far = quantile * math.sqrt(spread.near), quantile * math.sqrt(spread.far)
+        below, above = (near, far) if pair.change_ns > 0 else (far, near)
+        found.append(Interval(pair.change_ns - below, pair.change_ns + above))
     return found
 
 
@@ -123,19 +125,34 @@ def run_variance(pairs: Sequence[Pair]) -> float | None:
     return min(max(0.0, (spread**2 - 2 * median(map(_steps_share, telling))) / 2), most**2)
 
 
-def _variance(pair: Pair, between_runs: float) -> tuple[float, float]:
-    """The variance of the change, and its degrees of freedom."""
+class _Spread(NamedTuple):
+    """The variance of a change towards 0 and away from it, and its degrees of freedom.
+
+    What runs differ by is a factor. Whether there is a change at all is asked of one time that two runs had, which the
+    product of the means stands for; how large it is, of two times.
+    """
+
+    near: float
+    far: float
+    degrees: float
+
+
+def _spread(pair: Pair, between_runs: float) -> _Spread:
+    before, after, runs = pair.before_ns, pair.after_ns, (len(pair.before), len(pair.after))
+    product = before * after * (1 / runs[0] + 1 / runs[1])
+    squares = before**2 / runs[0] + after**2 / runs[1]
     if pair.is_repeated:
         seen, degrees = _between(pair)
-        expected = _steps_share(pair) + between_runs
-        share = (PRIOR_RUNS * expected + degrees * seen) / (PRIOR_RUNS + degrees)
-        scale = sum(_mean(side) ** 2 / len(side) for side in (pair.before, pair.after))
-        return share * scale, PRIOR_RUNS + degrees
+        steps = _steps_share(pair)
+        share = (PRIOR_RUNS * (steps + between_runs) + degrees * seen) / (PRIOR_RUNS + degrees)
+        of_steps = min(share, steps)
+        near = of_steps * squares + (share - of_steps) * product
+        return _Spread(near, share * squares, PRIOR_RUNS + degrees)
     parts = [_of_steps(side[0]) for side in (pair.before, pair.after)]
-    known = between_runs * sum(_mean(side) ** 2 for side in (pair.before, pair.after))
-    variance = sum(part for part, _ in parts) + known
+    steps = sum(part for part, _ in parts)
     uncertain = sum(part**2 / degrees for part, degrees in parts if degrees)
-    return variance, variance**2 / uncertain if uncertain else math.inf
+    near = steps + between_runs * product
+    return _Spread(near, steps + between_runs * squares, near**2 / uncertain if uncertain else math.inf)
 
 
 def _of_steps(sample: Sample) -> tuple[float, int]:

@@ -100,6 +100,23 @@ def test_what_all_rows_share_is_not_called_a_change_of_each_until_it_is_large() 
     )
 
 
+def test_no_noise_between_runs_makes_a_manifold_time_believed_to_be_none() -> None:
+    rng = np.random.default_rng(5)
+    means = 1e6 * np.geomspace(1, 0.05, 12)
+    slower = means * np.where(np.arange(12) == 4, 8, 1)
+    for runs, least in (((1, 1), 1.0), ((3, 3), 0.95), ((2, 2), 0.8)):
+        found = 0
+        for _ in range(60):
+            sides = [
+                drawn(rng, one, runs=count, steps=5, spread=0.1, between=0.2)
+                for one, count in zip((means, slower), runs, strict=True)
+            ]
+            interval = judged([Pair(*pair) for pair in zip(*sides, strict=True)])[4]
+            assert interval is not None
+            found += interval[0] > 0
+        assert found / 60 >= least, runs
+
+
 def test_one_observation_a_side_has_no_interval() -> None:
     one = [sample(np.array([5.0]))]
     many = [sample(np.array([5.0, 6.0]))]
