@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from deepscope.records import CallNode, Library, Line, Partner, Profile, RankSpread, Top
+from deepscope.records import CallNode, CriticalLine, CriticalPath, Library, Line, Partner, Profile, RankSpread, Top
 from deepscope_lsp.engine.answering.call_paths import call_paths
 from deepscope_lsp.engine.answering.flame_graph import flame_graph
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
@@ -126,6 +126,32 @@ Called from:
 
 Trace: w.pt.trace.json, on Test GPU; the text is what ran"""
     )
+
+
+@pytest.mark.parametrize(
+    ("on_path_ns", "saved_ns", "words"),
+    [
+        (
+            24_600_000,
+            16_200_000,
+            "On the critical path: 12.3 ms a step; without it the step would be 8.10 ms shorter\n",
+        ),
+        (24_600_000, 0, "On the critical path: 12.3 ms a step; without it the step would be as long\n"),
+        (24_600_000, None, "On the critical path: 12.3 ms a step\n"),
+        (400_000, 400_000, ""),
+    ],
+)
+def test_a_hover_says_how_long_a_line_holds_the_step_up_and_what_it_would_save(
+    on_path_ns: int, saved_ns: int | None, words: str
+) -> None:
+    profile = make_profile(FILE, root="/job")
+    profile.totals.steps = 2
+    where = {"file": FILE, "line": NET["project"], "function": "Net.project", "exact": True}
+    row = CriticalLine(**where, critical_ns=on_path_ns, cpu_ns=on_path_ns, would_shorten_ns=saved_ns)
+    profile.critical = CriticalPath(steps=2, evaluated_steps=2, critical_ns=100_000_000, cpu_ns=on_path_ns, lines=[row])
+    index = ProfileIndex(profile)
+    text = line_hover(line(index, "project"), HoverContext(index, nowhere))
+    assert (words in text) if words else ("critical" not in text)
 
 
 def test_a_hover_says_what_a_line_holds_at_the_peak_where_that_was_told(index: ProfileIndex) -> None:
