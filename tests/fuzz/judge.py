@@ -18,7 +18,7 @@ from deepscope.analysis.event_tables import EVENT_TABLES, event_table
 from deepscope.comparison import TABLES as COMPARED
 from deepscope.comparison import compare
 from deepscope.errors import DeepScopeError
-from deepscope.records import Numbers, Profile
+from deepscope.records import PHASES, Numbers, Profile
 from deepscope.records.columns import column_table, table_names
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.below import below
@@ -31,12 +31,15 @@ from deepscope.report.exports.perfetto import perfetto_text, timelines
 from deepscope.report.exports.pprof import pprof_profile
 from deepscope.report.exports.profile_json import profile_json
 from deepscope.report.exports.tensorboard import scalars
+from deepscope.report.filters import Filters
 from deepscope.report.folded import folded_report
 from deepscope.report.json_report import json_report
 from deepscope.report.line_report import line_json, line_text
 from deepscope.report.speedscope import speedscope_report
 from deepscope.report.tables import TABLES
 from deepscope.report.text import text_report
+from deepscope.report.top import Question, ranking
+from deepscope.report.top_report import top_csv, top_json, top_text
 from deepscope.store import load_profile
 from deepscope.store.analyses import Traces
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
@@ -73,9 +76,35 @@ def judge(case: Case, folder: Path, *, deeply: bool) -> str:
                 _make_everything(profile)
                 for analysis in Traces(path, partial=case.partial, step=case.step):
                     _make_all_of_events(analysis, profile)
+                _make_parts(path, case, profile)
     finally:
         path.unlink()
     return "profile"
+
+
+def _make_parts(path: Path, case: Case, whole: Profile) -> None:
+    """The operators in detail, and the phases: they sum to the whole."""
+    detailed = load_profile(path, partial=case.partial, step=case.step, details=("shapes", "stacks"), cache=False)
+    for name in ("calls", "self_device_ns", "total_device_ns", "self_cpu_ns", "flops"):
+        sums = [sum(getattr(row, name) for row in rows) for rows in (detailed.operators_in_detail, whole.operators)]
+        assert sums[0] == sums[1], name
+    question = Question(by="type")
+    found = ranking(detailed, question)
+    top_text(detailed, found, question, limit=0, width=80).encode("utf-8")
+    top_json(detailed, found, question, limit=0)
+    top_csv(found, limit=0)
+    for by in ("operator", "kernel", "module"):
+        text_report(detailed, by=by, filters=Filters(include=("*a*",), min_ns=1)).encode("utf-8")
+        json_report(detailed, by=by)
+        csv_report(detailed, by=by)
+    parts = [
+        load_profile(path, partial=case.partial, step=case.step, phase=phase, cache=False)
+        for phase in PHASES[len(case.data) % 2 :: 2]
+    ]
+    assert sum(part.totals.device_ns for part in parts) <= whole.totals.device_ns
+    for part in parts:
+        own = sum(line.self_device_ns for line in part.lines) + part.no_line.self_device_ns
+        assert own == part.totals.device_ns
 
 
 @contextmanager

@@ -152,15 +152,15 @@ def _names(row: Any, root: str) -> list[str]:
     """All that a row may be called."""
     if isinstance(row, Collective):
         return [row.kind, row.library, row.group, row.group_description, row.dtype]
-    path, name = getattr(row, "file", ""), getattr(row, "name", "")
+    if hasattr(row, "name"):
+        label = readable(row.name)
+        is_cpp = "(" in row.name or "<" in row.name  # a `::` may stand among its arguments
+        return [row.name, label, label if is_cpp else row.name.rpartition("::")[2]]
     if hasattr(row, "path"):
         return [row.path, row.class_name]
-    if not name:
-        short = short_path(path, root)
-        places = [path, short, short.replace("\\", "/").rpartition("/")[2]]
-        return [*places, *(f"{place}:{row.line}" for place in places), row.function]
-    label = readable(name)
-    return [name, label, name.rpartition("::")[2] if "(" not in name and "<" not in name else label]
+    short = short_path(row.file, root)
+    places = [row.file, short, short.replace("\\", "/").rpartition("/")[2]]
+    return [*places, *(f"{place}:{row.line}" for place in places), row.function]
 
 
 def _matches(names: Sequence[str], patterns: Sequence[str]) -> bool:

@@ -87,9 +87,15 @@ def detailed_operator_table(
     ]
 
 
+_TELLING = ("calls", "self_device_ns", "total_device_ns", "self_cpu_ns", "total_cpu_ns")
+"""A row has one of these."""
+
+
 def _order(columns: Columns) -> Int64:
     order = np.lexsort((-columns["total_cpu_ns"], -columns["self_device_ns"]))
-    return np.asarray(order[(columns["calls"] + columns["self_device_ns"] + columns["self_cpu_ns"])[order] > 0])
+    # What began before the step has no call in it, but may have launched work there.
+    some = np.any([columns[name] > 0 for name in _TELLING], axis=0)
+    return np.asarray(order[some[order]])
 
 
 def _rows(columns: Columns, order: Int64) -> list[dict[str, Any]]:
