@@ -61,7 +61,9 @@ def test_all_columns_of_a_table_are_of_one_length_and_say_what_they_are(path: Pa
 def test_operators_sum_to_the_table_of_operators(path: Path) -> None:
     table, profile = table_of(path, "operator_details"), read(path)[1]
     calls: Counter[str] = Counter(table.column("name").plain())
-    assert calls == {one.name: one.calls for one in profile.operators}
+    assert set(calls) == {one.name for one in profile.operators}
+    # A call with a single call of its own name in it is two events, and counts once there.
+    assert all(calls[one.name] >= one.calls > 0 for one in profile.operators)
     for column, field in (("device_self_ns", "self_device_ns"), ("host_self_ns", "self_cpu_ns"), ("flops", "flops")):
         found: Counter[str] = Counter()
         for name, value in zip(table.column("name").plain(), table.column(column).plain(), strict=True):
@@ -134,9 +136,15 @@ def test_memory_rises_to_the_profiles_peak(path: Path) -> None:
 def test_collectives_sum_to_those_of_the_lines(path: Path) -> None:
     table, profile = table_of(path, "communication"), read(path)[1]
     rows = [*profile.lines, profile.no_line]
-    if profile.metric == "device":
-        assert total(table, "duration_ns") == sum(one.collective_ns for one in rows)
-        assert total(table, "not_overlapped_ns") == sum(one.collective_exposed_ns for one in rows)
+    devices = table.column("device").plain()
+    for column, field in (("duration_ns", "collective_ns"), ("not_overlapped_ns", "collective_exposed_ns")):
+        values = table.column(column).plain()
+        on_devices = sum(value for value, device in zip(values, devices, strict=True) if device is not None)
+        assert on_devices == (sum(getattr(one, field) for one in rows) if profile.metric == "device" else 0)
+    sizes = [size or 0 for size in table.column("size_bytes").plain()]
+    assert len(table) == sum(row.calls for row in profile.collectives)
+    assert sum(sizes) == sum(row.bytes for row in profile.collectives)
+    assert total(table, "duration_ns") == sum(row.time_ns for row in profile.collectives)
     assert all(hidden >= 0 for hidden in table.column("overlapped_ns").plain())
 
 

@@ -44,7 +44,7 @@ TOPICS = {
         "hot",
         "off",
         "the lines of the packages whose modules run",
-        "1.12 times a step of mostly Python",
+        "1.10 times a step of mostly Python",
         ("modules",),
     ),
     "shapes": Topic(

@@ -1,4 +1,4 @@
-"""Each collective: where and when it ran, and how much of it no computation hid."""
+"""Each collective: where and when it ran, what it moved, and how much of it no computation hid."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.event_tables.columns import devices, integers, optional, places, steps, texts
-from deepscope.analysis.numbers.collectives import exposed_ns
+from deepscope.analysis.numbers.collective_calls import collective_calls
 from deepscope.records.columns import Column
 from deepscope.trace.arrays import pick
 
@@ -14,26 +14,38 @@ __all__ = ["communication"]
 
 
 def communication(analysis: Analysis) -> list[Column]:
-    """A row a collective that was launched in the extent, in order of time."""
+    """A row a collective that was launched in the extent, in order of time; of backends on the CPU a row a span."""
     attribution = analysis.attribution
     trace, work = attribution.trace, attribution.work
-    rows = np.flatnonzero(analysis.counted & work.counts & work.collective)
-    rows = rows[np.argsort(work.start_ns[rows], kind="stable")]
-    event = work.event[rows]
+    calls = collective_calls(attribution, analysis.extent)
     events, strings = trace.events, trace.strings
-    length = work.end_ns[rows] - work.start_ns[rows]
-    exposed = exposed_ns(work)[rows]
-    launcher = analysis.operator[rows]
+    start = events.start_ns[calls.event]
+    order = np.argsort(start, kind="stable")
+    event, piece, told = calls.event[order], calls.work[order], calls.of[order]
+    time_ns, exposed_ns = calls.time_ns[order], calls.exposed_ns[order]
+    on_cpu = piece < 0
+    step = np.where(on_cpu, attribution.training.steps.of(start[order]), pick(work.step, piece))
+    location = np.where(on_cpu, attribution.owners.location[event], pick(work.location, piece))
+    launcher = pick(analysis.operator, piece)
+    of_told = calls.told
+    size = np.array([one.size_bytes or -1 for one in of_told], np.int64)
+    group_size = np.array([one.group.size or -1 for one in of_told], np.int64)
     return [
         texts("name", events.name[event], strings),
-        steps(analysis, work.step[rows]),
-        devices(analysis, work.device[rows]),
-        optional("stream", events.stream[event]),
-        integers("start_ns", work.start_ns[rows]),
-        integers("duration_ns", length),
-        integers("overlapped_ns", length - exposed),
-        integers("not_overlapped_ns", exposed),
+        steps(analysis, step),
+        devices(analysis, pick(work.device.astype(np.int64), piece)),
+        optional("stream", np.where(on_cpu, -1, events.stream[event])),
+        integers("start_ns", start[order]),
+        integers("duration_ns", time_ns),
+        integers("overlapped_ns", time_ns - exposed_ns),
+        integers("not_overlapped_ns", exposed_ns),
+        texts("collective", told, [one.kind for one in of_told]),
+        texts("library", told, [one.library for one in of_told]),
+        texts("group", told, [one.group.name for one in of_told]),
+        optional("group_size", pick(group_size, told)),
+        texts("dtype", told, [one.dtype for one in of_told]),
+        optional("size_bytes", pick(size, told)),
         texts("operator", pick(events.name.astype(np.int64), launcher), strings),
         texts("input_shapes", pick(events.shapes.astype(np.int64), launcher), strings),
-        *places(analysis, work.location[rows]),
+        *places(analysis, location),
     ]

@@ -41,6 +41,12 @@ COLUMNS: dict[str, tuple[ColumnType, bool, str]] = {
     "queued": ("integer", True, "work of the device launched before it, and not finished, at its launch"),
     "occupancy_percent": ("integer", True, "occupancy as Kineto estimates it"),
     "size_bytes": ("integer", True, "of a copy, a fill or a block of memory"),
+    "communication.size_bytes": ("integer", True, "of the message, as nccl-tests counts it"),
+    "collective": ("text", True, "kind, as torch calls it: `all_reduce`, …"),
+    "library": ("text", True, "`nccl`, `gloo`, …"),
+    "group": ("text", True, "the process group's name"),
+    "group_size": ("integer", True, "ranks of the process group"),
+    "dtype": ("text", True, "element type of the message"),
     "correlation": ("integer", True, "joins it to the call that launched it"),
     "operator": ("text", True, "the operator that launched it"),
     "count": ("integer", False, "how many pieces of work"),
@@ -119,7 +125,7 @@ TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "communication": (
         "A row a collective, in order of time.",
         ("rank", "name", "step", "device", "stream", "start_ns", "duration_ns", "overlapped_ns", "not_overlapped_ns",
-         "operator", "input_shapes", *_PLACE),
+         "collective", "library", "group", "group_size", "dtype", "size_bytes", "operator", "input_shapes", *_PLACE),
     ),
 }  # fmt: skip
 """By name: what a row is, and the columns in their order."""

@@ -116,6 +116,10 @@ class Told(NamedTuple):
 class CollectiveCalls:
     """The calls of collectives on one rank, in the order of their launches; arrays of shape (c,)."""
 
+    event: Int64
+    """The kernel, or the span."""
+    work: Int64
+    """The piece of work; -1 for spans of the CPU."""
     told: list[Told]
     of: Int64
     """Index into `told`."""
@@ -142,6 +146,8 @@ def collective_calls(of: Attribution, extent: Extent) -> CollectiveCalls:
     distinct_rows, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     exposed = exposed_ns(work)[rows] if len(rows) else np.zeros(0, np.int64)
     return CollectiveCalls(
+        event=event[order],
+        work=np.concatenate((rows, np.full(len(host), -1, np.int64)))[order],
         told=[_told(trace, row) for row in distinct_rows.tolist()],
         of=place.reshape(-1)[order],
         on_device=(np.arange(len(event)) < len(rows))[order],
