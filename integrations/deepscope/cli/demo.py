@@ -35,7 +35,9 @@ PROGRAM = "train_transformer.py"
     show_default=True,
     help="Data-loader worker processes; their lines are shown too.",
 )
-@click.option("-n", "--lines", "rows", type=click.IntRange(1), default=12, show_default=True, help="Lines to print.")
+@click.option(
+    "-n", "--lines", "rows", type=click.IntRange(0), default=12, show_default=True, help="Rows to show, 0 for all."
+)
 def demo(folder: Path, steps: int, batch_size: int, workers: int, rows: int) -> None:
     """Train a small transformer with Trainer(profiler="deep") and print the lines that cost the time.
 

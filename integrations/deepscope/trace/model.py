@@ -144,8 +144,8 @@ class Events:
     """Of a kernel, a thread; -1 none."""
     shared_memory: Int64
     """Bytes of a kernel's block; -1 none."""
-    blocks_per_sm: Int64
-    """Thousandths of a block that each of the device's multiprocessors has of a kernel's launch; -1 none."""
+    blocks_per_sm: npt.NDArray[np.float32]
+    """A kernel's blocks by the multiprocessors of its device; -1 none."""
     concrete: Int32
     """Index into `Trace.strings`: the JSON text of `Concrete Inputs` (numbers, flags and lists as words) of
     `names.WITH_NUMBERS`; -1 none, and for other operators, whose shapes say enough."""

@@ -141,7 +141,7 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         block=columns.argument("block", np.int32),
         registers=columns.argument("registers", np.int32),
         shared_memory=np.where(summable(shared_memory, MOST_BYTES), shared_memory, -1),
-        blocks_per_sm=columns.argument("blocks_per_sm"),
+        blocks_per_sm=columns.argument("blocks_per_sm", np.float32),
         concrete=columns.argument("concrete", np.int32),
         wait_stream=columns.argument("wait_stream"),
         wait_record=columns.argument("wait_record"),

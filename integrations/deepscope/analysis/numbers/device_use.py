@@ -62,7 +62,7 @@ def device_use(trace: Trace, work: OwnedWork, window: Intervals, counted: Mask) 
         start, stop = np.maximum(work.start_ns[here], begin), np.minimum(work.end_ns[here], end)
         busy = union(start, stop).total_ns
         found.append(DeviceUse(device, "utilisation", busy, end - begin))
-        blocks = events.blocks_per_sm[event] / 1000
+        blocks = events.blocks_per_sm[event].astype(np.float64)
         if (blocks > 0).any():
             efficient = sm_efficiency_ns(start, stop, np.where(stop > start, np.maximum(blocks, 0), 0))
             found.append(DeviceUse(device, "SM efficiency", efficient, end - begin))

@@ -78,7 +78,7 @@ def _columns(analysis: Analysis, causes: WorkCauses, counted: Int64, group: Int6
     device_ns = _sum(group, groups, work.duration_ns[counted])
     queue = {name: causes.columns[name][counted] for name in ("kernels", "delay_ns", "queued")}
     occupancy = np.clip(events.occupancy[event].astype(np.int64), -1, 100)
-    per_sm = np.clip(events.blocks_per_sm[event], -1, _MOST_IN_ONE) / 1000
+    per_sm = np.clip(events.blocks_per_sm[event].astype(np.float64), -1, _MOST_IN_ONE)
     blocks, threads = (_products(analysis.attribution.trace, column[pieces]) for column in (events.grid, events.block))
     registers, shared = (np.maximum(column[pieces], -1) for column in (events.registers, events.shared_memory))
     duration = work.duration_ns[counted]

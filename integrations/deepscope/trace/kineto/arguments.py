@@ -14,7 +14,7 @@ import numpy.typing as npt
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.format.span_names import LINE_CATEGORY, MODULE_CATEGORY
 from deepscope.trace.kineto.decode import Args
-from deepscope.trace.kineto.values import Table, ints, thousandths
+from deepscope.trace.kineto.values import Table, fractions, ints
 from deepscope.trace.model import Int32, Int64
 from deepscope.trace.names import VIEWS, WITH_NUMBERS, announces_collective
 
@@ -25,8 +25,8 @@ Array = npt.NDArray[Any]
 
 class _Kind(Enum):
     NUMBER = auto()
-    THOUSANDTHS = auto()
-    """A number with a fraction, of which thousandths are kept."""
+    FRACTION = auto()
+    """A number that need not be whole."""
     STRING = auto()
     JSON = auto()
     """The text of a JSON value; each is decoded where it occurs first."""
@@ -63,7 +63,7 @@ _FIELDS = {
     "block": _Field(_Kind.JSON),
     "registers": _Field(),
     "shared_memory": _Field(),
-    "blocks_per_sm": _Field(_Kind.THOUSANDTHS),
+    "blocks_per_sm": _Field(_Kind.FRACTION),
     "collective": _Field(_Kind.STRING),
     "in_elements": _Field(),
     "out_elements": _Field(),
@@ -78,7 +78,7 @@ _FIELDS = {
 """By the names that `Args` has for them."""
 _KINDS = {name: field.kind for field_name, field in _FIELDS.items() for name in (field_name, *field.also)}
 
-_NUMBERS = (_Kind.NUMBER, _Kind.THOUSANDTHS)
+_NUMBERS = (_Kind.NUMBER, _Kind.FRACTION)
 _OF_MOVING = ("dtypes", "strides")
 _OF_COLLECTIVES = (
     "collective",
@@ -213,8 +213,8 @@ class Arguments:
     def _column(self, kind: _Kind, values: list[Any]) -> Array:
         if kind is _Kind.NUMBER:
             return ints(values)
-        if kind is _Kind.THOUSANDTHS:
-            return thousandths(values)
+        if kind is _Kind.FRACTION:
+            return fractions(values)
         if kind is _Kind.STRING:
             if not any(values):
                 return np.full(len(values), -1, np.int32)

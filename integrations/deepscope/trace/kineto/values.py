@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from deepscope.trace.model import Int32, Int64
 
-__all__ = ["Table", "as_int", "ints", "thousandths"]
+__all__ = ["Table", "as_int", "fractions", "ints"]
 
 
 _MOST = 2.0**40
@@ -56,8 +57,8 @@ def ints(values: list[Any]) -> Int64:
     return np.fromiter(map(as_int, values), np.int64, len(values))
 
 
-def thousandths(values: list[Any]) -> Int64:
-    """Numbers times 1,000, rounded; -1 for nothing, for words and for what is too large or less than 0."""
+def fractions(values: list[Any]) -> npt.NDArray[np.float64]:
+    """Each as a number; -1 for nothing, for words and for what is too large or less than 0."""
     array = np.zeros(0)
     with suppress(ValueError, OverflowError):  # lists of different lengths, integers beyond 64 bits
         array = np.array(values)
@@ -66,4 +67,4 @@ def thousandths(values: list[Any]) -> Int64:
         array = np.array(plain, np.float64)
     with np.errstate(invalid="ignore"):
         known = (array >= 0) & (array < _MOST)
-    return np.where(known, np.rint(np.where(known, array, 0) * 1000), -1).astype(np.int64)
+    return np.where(known, array, -1.0).astype(np.float64)
