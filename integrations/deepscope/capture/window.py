@@ -26,7 +26,8 @@ from deepscope.capture.surroundings.forked import abandoned_in_children
 from deepscope.capture.surroundings.users_profiler import GiveWay
 from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError
-from deepscope.trace.format.header import LineAccount, MemoryAccount
+from deepscope.trace.format.header import LineAccount
+from deepscope.trace.format.held_memory import MemoryAccount
 from deepscope.trace.format.span_names import WINDOW_NAME, step_name
 
 __all__ = ["Window"]

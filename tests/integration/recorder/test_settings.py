@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import deepscope
-from deepscope.trace.format.header import LoaderSettings, OptimizerSettings, Settings
+from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, Settings
 from deepscope.trace.read import read_trace
 
 

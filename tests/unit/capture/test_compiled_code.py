@@ -20,7 +20,7 @@ from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch, SeenGr
 from deepscope.capture.compiled.provenance import compiled_code, frames_of
 from deepscope.capture.program import record_steps
 from deepscope.lightning import DeepProfiler
-from deepscope.trace.format.header import CompiledCode, GraphBreak, Recompilation, SourcePlace
+from deepscope.trace.format.compiled_code import CompiledCode, GraphBreak, Recompilation, SourcePlace
 
 MODEL = "/p/model.py"
 

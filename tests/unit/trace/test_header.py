@@ -8,39 +8,34 @@ import msgspec
 import pytest
 
 from deepscope.capture.options import RecordingOptions
+from deepscope.trace.format.compiled_code import (
+    CompiledCode,
+    CompiledGraph,
+    CompiledKernel,
+    GraphBreak,
+    Recompilation,
+    SourcePlace,
+)
 from deepscope.trace.format.header import (
     FORMAT,
     CallStackAccount,
     Clock,
-    CompiledCode,
-    CompiledGraph,
-    CompiledKernel,
     Configuration,
     Device,
     File,
     Git,
-    GraphBreak,
     Header,
-    Held,
     LineAccount,
-    LoaderSettings,
-    MemoryAccount,
     ModuleParameters,
-    OptimizerSettings,
-    OutOfMemory,
-    ParallelSettings,
-    Recompilation,
-    Release,
     ScopeRow,
-    Settings,
-    SourcePlace,
     StepLengths,
-    Survey,
     Worker,
     WorkerLine,
     glance,
     read_header,
 )
+from deepscope.trace.format.held_memory import Held, MemoryAccount, OutOfMemory, Release, Survey
+from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, ParallelSettings, Settings
 
 FULL = Header(
     format=FORMAT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deepscope.trace.format.header import LoaderSettings, Settings
+from deepscope.trace.format.settings import LoaderSettings, Settings
 from deepscope.trace.model import Trace
 
 __all__ = ["has_faster_products", "is_fused", "keeps_workers", "loader_workers", "pins_memory", "product_type"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.algebra.selection import Mask
-from deepscope.trace.format.header import HELD_KINDS, MemoryAccount, Survey
+from deepscope.trace.format.held_memory import HELD_KINDS, MemoryAccount, Survey
 from deepscope.trace.model import Int64, MemoryEvents
 
 __all__ = ["KINDS", "NEVER", "TEMPORARIES", "UNKNOWN", "Blocks", "device_codes", "device_of", "find_blocks"]

@@ -14,7 +14,8 @@ from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.paths import PathBuilder
 from deepscope.analysis.ownership.work import Work
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
-from deepscope.trace.format.header import CompiledCode, CompiledKernel, Header
+from deepscope.trace.format.compiled_code import CompiledCode, CompiledKernel
+from deepscope.trace.format.header import Header
 from deepscope.trace.model import Int32, Int64, Kind, Trace
 
 __all__ = ["Division", "FusedKernels", "find_fused", "graph_calls", "told_calls"]

@@ -10,7 +10,7 @@ from deepscope.analysis.numbers.memory_blocks import KINDS, device_of
 from deepscope.analysis.numbers.memory_capacity import capacity_bytes
 from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Memory, MemoryFailure
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.format.header import OutOfMemory
+from deepscope.trace.format.held_memory import OutOfMemory
 from deepscope.trace.model import Int64, Trace
 
 __all__ = ["device_name", "memory_table"]

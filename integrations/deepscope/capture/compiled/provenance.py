@@ -16,7 +16,7 @@ import msgspec
 
 from deepscope.capture.compiled.breaks import Frame
 from deepscope.capture.compiled.graphs import CompiledRecord, SeenGraph
-from deepscope.trace.format.header import (
+from deepscope.trace.format.compiled_code import (
     CompiledCode,
     CompiledGraph,
     CompiledKernel,

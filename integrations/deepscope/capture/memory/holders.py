@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from deepscope.capture import torch_compat
 from deepscope.capture.memory.storages import storages
 from deepscope.capture.surroundings.living import living as living_of
-from deepscope.trace.format.header import HELD_KINDS, Held
+from deepscope.trace.format.held_memory import HELD_KINDS, Held
 
 __all__ = [
     "INPUTS",

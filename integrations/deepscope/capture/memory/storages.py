@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from deepscope.trace.format.header import Held
+from deepscope.trace.format.held_memory import Held
 
 __all__ = ["storages", "tensors_in"]
 

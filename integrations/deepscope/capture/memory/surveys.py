@@ -33,7 +33,7 @@ from deepscope.capture.memory.holders import (
 from deepscope.capture.memory.storages import storages, tensors_in
 from deepscope.capture.surroundings import optimizer_steps
 from deepscope.trace.format import span_names
-from deepscope.trace.format.header import Held, MemoryAccount, OutOfMemory, Release, Survey
+from deepscope.trace.format.held_memory import Held, MemoryAccount, OutOfMemory, Release, Survey
 from deepscope.trace.format.span_names import memory_name
 
 __all__ = ["MemorySurveys", "is_out_of_memory"]

@@ -26,17 +26,8 @@ from deepscope.capture.surroundings.settings import settings
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import OptionError
-from deepscope.trace.format.header import (
-    FORMAT,
-    CompiledCode,
-    File,
-    Header,
-    ScopeRow,
-    SourcePlace,
-    StepLengths,
-    Worker,
-    WorkerLine,
-)
+from deepscope.trace.format.compiled_code import CompiledCode, SourcePlace
+from deepscope.trace.format.header import FORMAT, File, Header, ScopeRow, StepLengths, Worker, WorkerLine
 from deepscope.trace.format.span_names import PHASE_ANNOTATIONS
 
 __all__ = ["Session", "add_workers", "checked_metadata"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.trace.format.header import MemoryAccount, OutOfMemory, Release, Survey
+from deepscope.trace.format.held_memory import MemoryAccount, OutOfMemory, Release, Survey
 from deepscope.trace.format.span_names import parse_memory
 from deepscope.trace.model import Trace
 

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
 from deepscope.capture.surroundings.living import living
-from deepscope.trace.format.header import LoaderSettings, OptimizerSettings, ParallelSettings, Settings
+from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, ParallelSettings, Settings
 
 __all__ = ["settings"]
 

@@ -8,47 +8,34 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, is_dataclass
-from functools import cache
-from types import NoneType, UnionType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import msgspec
 
 from deepscope.trace.format.brackets import with_depth
+from deepscope.trace.format.compiled_code import CompiledCode
+from deepscope.trace.format.held_memory import MemoryAccount
+from deepscope.trace.format.limits import Count, LineNumber, Moment
+from deepscope.trace.format.settings import Settings
+from deepscope.trace.format.tolerant import salvaged
 
 __all__ = [
     "FORMAT",
-    "HELD_KINDS",
     "LOWERED_TO_CALLER",
     "LOWERED_TO_FUNCTION",
     "LOWERED_TO_LOOP",
     "CallStackAccount",
     "Clock",
-    "CompiledCode",
-    "CompiledGraph",
-    "CompiledKernel",
     "Configuration",
     "Device",
     "File",
     "Git",
-    "GraphBreak",
     "Header",
-    "Held",
     "LineAccount",
-    "LoaderSettings",
-    "MemoryAccount",
     "ModuleParameters",
-    "OptimizerSettings",
-    "OutOfMemory",
-    "ParallelSettings",
-    "Recompilation",
-    "Release",
     "ScopeRow",
-    "Settings",
-    "SourcePlace",
     "StepLengths",
-    "Survey",
     "Worker",
     "WorkerLine",
     "glance",
@@ -59,14 +46,6 @@ FORMAT = 2
 
 LOWERED_TO_LOOP, LOWERED_TO_FUNCTION, LOWERED_TO_CALLER = "loop", "function", "caller"
 """What stands for a line where detail was lowered: the loop that it begins, its function, the line that called it."""
-
-HELD_KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations")
-"""What a survey of the memory tells apart; of a storage that is several, the first counts."""
-
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-"""So that sums over many stay exact."""
-Moment = Annotated[int, msgspec.Meta(gt=-(2**62), lt=2**62)]
-LineNumber = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,62 +235,6 @@ class Worker(msgspec.Struct):
     wall_ns: Count = 0
 
 
-class LoaderSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a `DataLoader` of the process is set."""
-
-    num_workers: Count = 0
-    batch_size: Count = 0
-    """0 where a sampler makes the batches."""
-    pin_memory: bool = False
-    persistent_workers: bool = False
-    prefetch_factor: Count = 0
-    """Batches that each worker makes ahead; 0 without workers."""
-
-
-class OptimizerSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How an optimizer of the process is set, by its first group of parameters."""
-
-    name: str = ""
-    """Its class."""
-    foreach: bool | None = None
-    """None for torch's own choice; so are the next two."""
-    fused: bool | None = None
-    capturable: bool | None = None
-    parameters: Count = 0
-
-
-class ParallelSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a `DistributedDataParallel` of the process is set."""
-
-    find_unused_parameters: bool = False
-    static_graph: bool = False
-    gradient_as_bucket_view: bool = False
-    bucket_bytes: Count = 0
-
-
-class Settings(msgspec.Struct, omit_defaults=True):
-    """What is set in the process, so that no advice recommends what is so already."""
-
-    autocast: str = ""
-    """The type (`bfloat16`) that the first module of the window ran its products in; "" outside autocast."""
-    matmul_precision: str = ""
-    """`highest`, `high` or `medium`: `torch.get_float32_matmul_precision()`."""
-    cudnn_tf32: bool | None = None
-    cudnn_benchmark: bool | None = None
-    deterministic: bool | None = None
-    """Whether torch is to use deterministic algorithms alone."""
-    anomaly: bool | None = None
-    """Whether autograd looks for anomalies, which costs time at every operator."""
-    threads: Count = 0
-    """On which an operator of the CPU may run."""
-    loaders: list[LoaderSettings] = []
-    optimizers: list[OptimizerSettings] = []
-    parallel: list[ParallelSettings] = []
-    trainer: dict[str, bool | int | float | str] = {}
-    """Options of Lightning's Trainer by name; of fit also `first_batch`, the number of the step with which recording
-    began or went on, and `global_step`, what loggers counted then."""
-
-
 class CallStackAccount(msgspec.Struct, frozen=True):
     """What became of the operators' `Call stack`s."""
 
@@ -321,124 +244,6 @@ class CallStackAccount(msgspec.Struct, frozen=True):
     """Frames that a stack may have."""
     cut: Count = 0
     """Stacks that had more."""
-
-
-class SourcePlace(msgspec.Struct, array_like=True, frozen=True):
-    """A line in a stack that compiled code was made from."""
-
-    file: Count
-    """Index into `Header.files`."""
-    line: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
-    function: str
-    caller: int = -1
-    """Index into `CompiledCode.places` of the line that called this one; -1 for none within the graph."""
-    library: bool = False
-    """Not the user's code."""
-    first_line: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
-    """Of the function; 0 where not known."""
-
-
-class CompiledKernel(msgspec.Struct, array_like=True, frozen=True):
-    """One call of a kernel in a compiled graph."""
-
-    name: str
-    """Inductor's: `triton_poi_fused_add_0`, `cpp_fused_add_0`, `extern_kernels.addmm`."""
-    sources: list[tuple[Count, Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]]] = []
-    """Index into `CompiledCode.places`, and how many nodes of the graph the kernel has from there."""
-
-
-class CompiledGraph(msgspec.Struct, frozen=True):
-    """A graph that torch.compile made code of; its calls are the events `## Call CompiledFxGraph KEY ##`."""
-
-    key: str = ""
-    kernels: list[CompiledKernel | None] = []
-    """In the order of their calls."""
-
-
-class GraphBreak(msgspec.Struct, array_like=True, frozen=True):
-    """A place at which dynamo could not go on with a graph."""
-
-    place: Count
-    """Index into `CompiledCode.places`."""
-    reason: str = ""
-
-
-class Recompilation(msgspec.Struct, array_like=True, frozen=True):
-    """A function that was compiled though it had been compiled before."""
-
-    place: Count
-    """Index into `CompiledCode.places`: its first line."""
-    reason: str = ""
-    duration_ns: Count = 0
-
-
-class CompiledCode(msgspec.Struct):
-    """What torch.compile tells of the graphs that ran in the window."""
-
-    graphs: list[CompiledGraph] = []
-    """Those that ran and know their lines; one that was compiled without is not here."""
-    places: list[SourcePlace | None] = []
-    breaks: list[GraphBreak] = []
-    """Those that dynamo met before the window ended."""
-    recompilations: list[Recompilation] = []
-    """Those in the window."""
-
-
-class Held(msgspec.Struct, array_like=True, frozen=True):
-    """A storage that a survey of the memory found, and what holds it."""
-
-    kind: Annotated[int, msgspec.Meta(ge=0, lt=len(HELD_KINDS))]
-    """Index into `HELD_KINDS`."""
-    device_type: Annotated[int, msgspec.Meta(ge=-1, lt=2**15)]
-    """torch's DeviceType."""
-    device_id: Annotated[int, msgspec.Meta(ge=-1, lt=2**15)]
-    address: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
-    size_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**50)] = 0
-
-
-class Survey(msgspec.Struct, frozen=True):
-    """What was found to hold memory at one moment."""
-
-    at_ns: Moment
-    """On the trace's clock; while a trace is being made, the number of the span that marks the moment."""
-    occasion: str
-    """`begin` and `end` of the window, `step`, `backward` before and `gradients` after a backward pass, `optimizer`
-    after its step, `inputs` as a module is called or a loader hands out a batch, `failure` as an exception passes."""
-    held: list[Held] = []
-
-
-class Release(msgspec.Struct, array_like=True, frozen=True):
-    """The end of a storage that the survey at the window's beginning had found; the CPU's allocator tells of none."""
-
-    at_ns: Moment
-    """As in `Survey`."""
-    device_type: Annotated[int, msgspec.Meta(ge=-1, lt=2**15)]
-    device_id: Annotated[int, msgspec.Meta(ge=-1, lt=2**15)]
-    address: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
-
-
-class OutOfMemory(msgspec.Struct, frozen=True):
-    """An allocation that failed, and with it the run."""
-
-    at_ns: Moment
-    """When the exception reached the recorder; as in `Survey`."""
-    error: str = ""
-    """The exception's class."""
-    message: str = ""
-    """The first line of what it says."""
-    on_cpu: bool = False
-    """Whether it was the CPU's memory."""
-
-
-class MemoryAccount(msgspec.Struct):
-    """Who held memory in a window, told by identity: by the addresses of what models, optimizers and autograd hold."""
-
-    surveys: list[Survey] = []
-    releases: list[Release] = []
-    failure: OutOfMemory | None = None
-    cost_ns: Count = 0
-    """What the surveys took."""
-    warnings: list[str] = []
 
 
 class Header(msgspec.Struct, kw_only=True):
@@ -518,7 +323,7 @@ def read_header(value: object) -> Header:
     """
     if not isinstance(value, dict):
         return Header()
-    header: Header = _salvaged(value, Header)
+    header: Header = salvaged(value, Header)
     header.format = header.format or 1
     return header
 
@@ -533,7 +338,7 @@ def glance(head: bytes) -> Header:
     start = _START.search(head)
     text = b",".join(_short_values(head, start.end())) if start is not None else b""
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
-        found: Header = _salvaged(msgspec.json.decode(b"{%s}" % text), Header)
+        found: Header = salvaged(msgspec.json.decode(b"{%s}" % text), Header)
         return found
     return Header()
 
@@ -555,59 +360,3 @@ def _behind_brackets(head: bytes, at: int) -> int:
         if depth == 0:
             return token.end() + head[token.end() : token.end() + 1].count(b",")
     return len(head)
-
-
-_MALFORMED = (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError)
-
-
-def _salvaged(value: dict[Any, Any], kind: Any) -> Any:
-    """Raises one of `_MALFORMED` where a field without a default is not well formed."""
-    with suppress(*_MALFORMED):
-        return msgspec.convert(value, kind)
-    found = {}
-    for name, of_field in _fields(kind).items():
-        if name in value:
-            with suppress(*_MALFORMED):
-                found[name] = _part(value[name], of_field)
-    return kind(**found)
-
-
-def _part(value: Any, kind: Any) -> Any:
-    """`value` as `kind`; lists and mappings keep what is well formed. Raises one of `_MALFORMED` otherwise."""
-    with suppress(*_MALFORMED):
-        return msgspec.convert(value, kind)
-    if get_origin(kind) is list and isinstance(value, list):
-        (element,) = get_args(kind)
-        rows = (_row(one, element) for one in value)
-        return [row for row in rows if row is not None or NoneType in get_args(element)]
-    if get_origin(kind) is dict and isinstance(value, dict):
-        _, element = get_args(kind)
-        return {key: one for key, row in value.items() if (one := _row(row, element)) is not None}
-    with_fields = _with_fields(kind)
-    if isinstance(value, dict) and with_fields is not None:
-        return _salvaged(value, with_fields)
-    return msgspec.convert(value, kind)
-
-
-def _row(value: Any, kind: Any) -> Any:
-    """The same, also for an array that stands for an object; None if it is not well formed."""
-    with_fields = _with_fields(kind)
-    if isinstance(value, list) and with_fields is not None:
-        value = dict(zip(_fields(with_fields), value, strict=False))
-    try:
-        return _part(value, kind)
-    except _MALFORMED:
-        return None
-
-
-def _with_fields(kind: Any) -> Any:
-    """The structure `kind`, or the one in `kind` beside None; None for any other type."""
-    kinds = get_args(kind) if get_origin(kind) is UnionType else (kind,)
-    classes = (one for one in kinds if isinstance(one, type))
-    return next((one for one in classes if is_dataclass(one) or issubclass(one, msgspec.Struct)), None)
-
-
-@cache
-def _fields(kind: Any) -> dict[str, Any]:
-    """The types of a structure's fields, in the order of an array that stands for it."""
-    return get_type_hints(kind, include_extras=True)
