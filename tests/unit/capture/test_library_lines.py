@@ -324,8 +324,9 @@ def test_silent_lines_behind_silent_lines_send_no_events_any_more(
             model(x, step == 0)
     silent = {library.line_of("blocks", text) for text in ("two = one == 3", "three = two == 4", "five = four == 6")}
     assert silent <= set(heard)
-    assert silent.isdisjoint(heard[len(heard) // 2 :])
-    assert library.line_of("blocks", "four = three == 5") in heard[len(heard) // 2 :], "a scope may be open before it"
+    last = heard[-10:]  # a machine that stalls may try a line longer
+    assert silent.isdisjoint(last)
+    assert library.line_of("blocks", "four = three == 5") in last, "a scope may be open before it"
 
 
 @pytest.mark.filterwarnings("ignore:Guards may run slower:RuntimeWarning")
