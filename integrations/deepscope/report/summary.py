@@ -46,7 +46,7 @@ def summary(
     top = list(entries_text(head, width, styles))
     found = sorted(profile.findings, key=lambda one: -one.saving_ns)
     below = [cut_end(finding_words(finding, profile), width) for finding in found[:FINDINGS]]
-    below += ["", *_commands(profile, len(found))]
+    below += [*([""] if found else []), *_commands(profile, len(found))]
     ordered = table(by).rows(profile, sort=sort if by == "line" else None)
     if rows is None:
         rows = min(max(height - 1 - len(top) - len(below) - _AROUND, FEWEST_ROWS), MOST_ROWS)
