@@ -89,7 +89,8 @@ def test_a_line_that_asks_no_value_anything_holds_no_operator() -> None:
             return b
     """)
     silent = lines_without_calls(code)
-    assert {2, 4, 5, 7, 9, 14} <= silent
+    # Python 3.10 has no jump for None: it asks the comparison for its truth.
+    assert {2, 4, 7, 9, 14} | ({5} if sys.version_info >= (3, 11) else set()) <= silent
     assert silent.isdisjoint({3, 6, 8, 10, 12})
 
 
