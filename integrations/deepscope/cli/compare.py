@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,7 +21,13 @@ SLOWER = 3
 """The exit code where `--fail-over` fails: apart from 1 (an error) and 2 (a wrong use)."""
 
 
-class Percent(click.ParamType[float]):
+if TYPE_CHECKING:
+    _FloatType = click.ParamType[float]
+else:
+    _FloatType = click.ParamType  # before click 8.2 it takes no type
+
+
+class Percent(_FloatType):
     """`5%` or `5`."""
 
     name = "percent"
