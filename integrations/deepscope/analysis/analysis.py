@@ -71,7 +71,11 @@ class Analysis:
 
 
 def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
-    """Runs the analyses over the part of the trace that a view asks for; its step must be there."""
+    """Runs the analyses over the part of the trace that a view asks for.
+
+    Raises:
+        OptionError: the trace has no such step.
+    """
     trace, calls, operators, work = attribution.trace, attribution.calls, attribution.operators, attribution.work
     training, runs = attribution.training, attribution.runs
     modules = find_modules(trace, calls)

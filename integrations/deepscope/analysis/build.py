@@ -28,7 +28,6 @@ from deepscope.analysis.tables.threads import thread_table
 from deepscope.analysis.tables.totals import resolved, totals
 from deepscope.analysis.tables.trace_info import trace_info
 from deepscope.analysis.tables.why import why_of_lines, work_causes
-from deepscope.errors import OptionError
 from deepscope.records import Detail, PartOf, Profile, SourceFile, View
 from deepscope.trace.model import Trace
 from deepscope.trace.source_lines import source_lines
@@ -45,9 +44,6 @@ def build_profile(
         OptionError: the trace has no step of this number; the message lists those that it has.
     """
     attribution = attribute(trace)
-    if step is not None and step not in attribution.training.steps.number:
-        known = ", ".join(map(str, attribution.training.steps.number.tolist()))
-        raise OptionError("step", step, f"no such step; it has {known or 'no steps'}")
     view = View(step=step, phase=phase, module=module, details=tuple(details))
     whole = analyse(attribution, View(step=step))
     analysis = analyse(attribution, view) if view.is_filtered else whole

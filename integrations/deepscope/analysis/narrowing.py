@@ -14,6 +14,7 @@ from deepscope.analysis.algebra.selection import Mask
 from deepscope.analysis.numbers.phases import PhaseTimeline, phase_of_work
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.modules import ModuleScopes
+from deepscope.errors import OptionError
 from deepscope.records import PHASES, View
 from deepscope.trace.model import Int64
 
@@ -32,16 +33,22 @@ class Narrowed(NamedTuple):
 
 
 def narrow(attribution: Attribution, modules: ModuleScopes, phases: PhaseTimeline, view: View) -> Narrowed:
-    """The part of a trace that a view asks for; its step, if it names one, must be there.
+    """The part of a trace that a view asks for.
 
     Work belongs to the phase of its launch, and to the modules that it ran below; so do operators and lines, to the
     phase by the clock of the training thread.
+
+    Raises:
+        OptionError: the trace has no step of this number; the message lists those that it has.
     """
     training = attribution.training
     if view.step is None:
         window, steps = training.window, len(training.steps)
         extent = Extent(None)
     else:
+        if view.step not in training.steps.number:
+            known = ", ".join(map(str, training.steps.number.tolist()))
+            raise OptionError("step", view.step, f"no such step; it has {known or 'no steps'}")
         window = training.steps.chosen(view.step)
         steps = len(window.start)
         extent = Extent(window)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deepscope.records import Profile
+from deepscope.records.ranges import ranges
 from deepscope.report.filters import part_words
 from deepscope.report.places import short_path
 from deepscope.report.tables import table
@@ -115,14 +116,3 @@ def _phases(profile: Profile) -> str:
         f"{printable(phase.name)} {share_text(phase.wall_ns, wall) or '0%'}"
         for phase in sorted(profile.phases, key=lambda phase: -phase.wall_ns)
     )
-
-
-def ranges(numbers: list[int]) -> str:
-    """Numbers with runs drawn together: `0-3, 7`."""
-    runs: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.ownership.attribution import attribute
-from deepscope.errors import OptionError
 from deepscope.records import View
 from deepscope.store.files import TraceFile
 from deepscope.store.runs import select
@@ -45,12 +44,7 @@ class Traces:
 
 
 def _analysis(file: TraceFile, step: int | None, partial: bool) -> Analysis:
-    attribution = attribute(read_trace(file.path, partial=partial))
-    numbers = attribution.training.steps.number
-    if step is not None and step not in numbers:
-        known = ", ".join(map(str, numbers.tolist()))
-        raise OptionError("step", step, f"no such step; it has {known or 'no steps'}")
-    return analyse(attribution, View(step=step))
+    return analyse(attribute(read_trace(file.path, partial=partial)), View(step=step))
 
 
 def rank_of(analysis: Analysis) -> int:

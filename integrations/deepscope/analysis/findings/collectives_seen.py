@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -12,6 +11,7 @@ from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.numbers.collective_calls import kind_of_collective
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64, Kind, Trace
 from deepscope.trace.names import is_collective
@@ -29,19 +29,19 @@ class Operation(IntEnum):
     ALL_TO_ALL = 4
 
 
-# `ncclDevKernel_AllReduce_Sum_f32_RING_LL`, `c10d::allreduce_`, `nccl:all_to_all`, `ncclDevKernel_SendRecv`
-_OPERATIONS = (
-    (Operation.ALL_REDUCE, re.compile(r"all_?reduce|cross_device_reduce")),
-    (Operation.REDUCE_SCATTER, re.compile(r"reduce_?scatter")),
-    (Operation.ALL_GATHER, re.compile(r"all_?gather")),
-    (Operation.ALL_TO_ALL, re.compile(r"all_?to_?all|sendrecv")),
-)
+_OPERATIONS = {
+    "all_reduce": Operation.ALL_REDUCE,
+    "reduce_scatter": Operation.REDUCE_SCATTER,
+    "all_gather": Operation.ALL_GATHER,
+    "all_to_all": Operation.ALL_TO_ALL,
+    "send_recv": Operation.ALL_TO_ALL,
+}
+"""By torch's word; NCCL moves an all-to-all by kernels that send and receive."""
 
 
 def operation_of(name: str) -> Operation:
     """What a collective of this name does."""
-    name = name.lower()
-    return next((one for one, pattern in _OPERATIONS if pattern.search(name)), Operation.OTHER)
+    return _OPERATIONS.get(kind_of_collective(name), Operation.OTHER)
 
 
 @dataclass(frozen=True, slots=True)

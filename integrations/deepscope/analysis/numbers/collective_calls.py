@@ -21,6 +21,7 @@ from deepscope.analysis.algebra.selection import Mask, named, of_kind
 from deepscope.analysis.numbers.arguments import Tensor, arguments
 from deepscope.analysis.numbers.collectives import exposed_ns
 from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.records.ranges import ranges
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64, Kind, Trace
 from deepscope.trace.names import ANNOUNCEMENT, is_collective, is_communication_span
@@ -265,13 +266,7 @@ def _ranks_text(text: str) -> str:
 def _runs(ranks: list[Any]) -> str:
     if not ranks or not all(type(rank) is int and 0 <= rank < _MOST_RANKS for rank in ranks):
         return ""
-    runs: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return ranges(ranks)
 
 
 def _group(trace: Trace, told: Group) -> Group:

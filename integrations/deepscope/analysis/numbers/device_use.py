@@ -1,6 +1,6 @@
 """How well devices are used: utilisation, multiprocessors, occupancy, tensor cores, as torch-tb-profiler defines them.
 
-torch_tb_profiler/profiler/gpu_metrics_parser.py, kernel_parser.py and tensor_core.py of version 0.4.3.
+torch_tb_profiler/profiler/gpu_metrics_parser.py and kernel_parser.py of version 0.4.3.
 """
 
 from __future__ import annotations
@@ -10,26 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Mask, distinct
+from deepscope.analysis.algebra.selection import Mask, of_kind
+from deepscope.analysis.numbers.tensor_cores import kernels_with_tensor_cores
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Events, Int64, Kind, Trace
 
-__all__ = ["MEASURES", "DeviceUse", "device_use", "on_tensor_cores", "sm_efficiency_ns"]
-
-# https://github.com/NVIDIA/PyProf/blob/fd1b2902e3306119eee40ba6b6e8b2f816920c29/pyprof/prof/tc.py#L19, and more there
-_TENSOR_CORE_WORDS = (
-    "h884", "s884", "h1688", "s1688", "hmma", "i8816", "16816", "dgrad_1x1_stride_2x2", "first_layer_wgrad_kernel",
-    "conv1x1", "conv2d_c1_k1", "direct_group", "xmma_implicit_gemm", "xmma_sparse_conv",
-    "xmma_warp_specialized_implicit_gemm", "xmma_gemm", "xmma_sparse_gemm", "c1688",
-)  # fmt: skip
+__all__ = ["MEASURES", "DeviceUse", "device_use", "sm_efficiency_ns"]
 
 MEASURES = ("utilisation", "SM efficiency", "occupancy", "tensor cores")
-
-
-def on_tensor_cores(name: str) -> bool:
-    """Whether a kernel's name is one that torch-tb-profiler takes for tensor cores'."""
-    return any(word in name for word in _TENSOR_CORE_WORDS)
 
 
 class DeviceUse(NamedTuple):
@@ -52,9 +41,7 @@ def device_use(trace: Trace, work: OwnedWork, window: Intervals, counted: Mask) 
     if not len(kernels) or not len(window.start):
         return []
     begin, end = int(window.start[0]), int(window.end[-1])
-    table = np.zeros(len(trace.strings) + 1, np.bool_)
-    for name in distinct(events.name[work.event[kernels]], len(trace.strings)):
-        table[name] = on_tensor_cores(trace.strings[name])
+    with_cores = kernels_with_tensor_cores(trace, of_kind(trace, Kind.KERNEL))
     found: list[DeviceUse] = []
     for device in distinct_values(work.device[kernels]).tolist():
         here = kernels[work.device[kernels] == device]
@@ -72,7 +59,7 @@ def device_use(trace: Trace, work: OwnedWork, window: Intervals, counted: Mask) 
         ours = here[counted[here]]
         duration = work.end_ns[ours] - work.start_ns[ours]
         if duration.sum():
-            tensor = int(duration[table[events.name[work.event[ours]]]].sum())
+            tensor = int(duration[with_cores[work.event[ours]]].sum())
             found.append(DeviceUse(device, "tensor cores", tensor, int(duration.sum())))
     return found
 
