@@ -54,6 +54,11 @@ class Extent:
         lengths = self.clipped_ns(start, end)
         return lengths if self.events is None else np.where(self.events[rows], lengths, 0)
 
+    def nested_ns(self, events: Int64, start: Int64, end: Int64, callers: Int64) -> Int64:
+        """`clipped_ns_of`, each end cut to that of its caller (a position, -1 for none): not all close in order."""
+        limit = np.where(callers < 0, end, end[callers])
+        return self.clipped_ns_of(events, start, np.minimum(end, limit))
+
     def grouped_union_ns(self, start: Int64, end: Int64, group: Int64) -> tuple[Int64, Int64]:
         """`intervals.grouped_union_ns` of what lies in it. A group may occur once for each span."""
         if self.spans is None:

@@ -88,7 +88,9 @@ def _of_runs(
 ) -> tuple[Int64, Int64, Columns, FrameworkTime]:
     """The self time of each run, Python's part, the columns of the lines, and the framework's part of Python's."""
     events = trace.events
-    within = self_values(_nested_ns(events, runs.nodes, runs.caller, extent), runs.caller)
+    within = self_values(
+        extent.nested_ns(runs.nodes, events.start_ns[runs.nodes], events.end_ns[runs.nodes], runs.caller), runs.caller
+    )
     entered = extent.begins(events, runs.nodes)
     counted = scopes.marks | of_kind(trace, Kind.OPERATOR, Kind.RUNTIME)
     entry_ns = cost_of_entry_ns(trace, scopes)
@@ -131,15 +133,8 @@ def _outside_calls_ns(
     events = trace.events
     nodes = np.flatnonzero(counted)
     callers = position_in(nodes, pick(nearest(parent, counted), parent[nodes]), len(events))
-    outside = self_values(_nested_ns(events, nodes, callers, extent), callers)
+    outside = self_values(extent.nested_ns(nodes, events.start_ns[nodes], events.end_ns[nodes], callers), callers)
     return np.asarray(outside[position_in(nodes, runs.nodes, len(events))])
-
-
-def _nested_ns(events: Events, rows: Int64, callers: Int64, extent: Extent) -> Int64:
-    """Durations within the extent, each end cut to its caller's: scopes not closed in order overlap."""
-    end = events.end_ns[rows]
-    limit = np.where(callers < 0, end, end[callers])
-    return extent.clipped_ns_of(rows, events.start_ns[rows], np.minimum(end, limit))
 
 
 def _without_line_ns(events: Events, operators: Operators, open_scope: Int64, extent: Extent) -> int:

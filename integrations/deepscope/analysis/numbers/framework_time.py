@@ -71,9 +71,7 @@ def python_of_framework(
     inner[spans.nodes] = True
     nodes = np.flatnonzero(inner)
     caller = position_in(nodes, pick(nearest(parent, inner), parent[nodes]), len(events))
-    end = events.end_ns[nodes]
-    end = np.where(caller < 0, end, np.minimum(end, end[caller]))
-    own = self_values(extent.clipped_ns(events.start_ns[nodes], end), caller)
+    own = self_values(extent.nested_ns(nodes, events.start_ns[nodes], events.end_ns[nodes], caller), caller)
     # The loop itself is what no span tells of: the first part.
     events_of = np.concatenate((hosts, spans.nodes))
     host = np.concatenate((np.arange(len(hosts)), position_in(hosts, spans.run, len(events))))
