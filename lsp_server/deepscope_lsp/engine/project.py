@@ -17,7 +17,7 @@ from deepscope_lsp.engine.files.unopened_files import UnopenedFiles
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.remembered import Remembered
 from deepscope_lsp.engine.settings import Settings
-from deepscope_lsp.engine.traces.loader import Loader
+from deepscope.store.loader import Loader
 
 __all__ = ["Project"]
 

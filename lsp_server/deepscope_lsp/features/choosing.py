@@ -12,7 +12,7 @@ from deepscope.records import Profile
 from deepscope.store.runs import Selection
 from deepscope_lsp.engine.comparison.previous_run import earlier_traces, is_same_program
 from deepscope_lsp.engine.traces.candidates import Candidates, run_of
-from deepscope_lsp.engine.traces.loader import CancelledLoadError, Loader, cached_profile
+from deepscope.store.loader import CancelledLoadError, Loader, cached_profile
 from deepscope_lsp.engine.wording.quantities import in_settings
 from deepscope_lsp.features import loading
 from deepscope_lsp.features.refreshing import refresh, tell_status
