@@ -6,11 +6,11 @@ with, so that the pages and this package cannot differ.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-__all__ = ["Answer", "CellKind", "Choice", "Column", "Fact", "Figure", "Question", "Table"]
+__all__ = ["Answer", "CellKind", "Choice", "Column", "Fact", "Figure", "Question", "Table", "encoded"]
 
 CellKind = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate"]
 """How a value is shown: times in nanoseconds, shares from 0 to 1, rates in operations or bytes a second."""
@@ -78,3 +78,13 @@ class Table(Answer):
     """Of each row the row that it is below, -1 for none, each after its parent; empty where the rows are no tree."""
     left_out: int = 0
     """Rows beyond the limit."""
+
+
+def encoded(answer: Any) -> bytes:
+    """An answer as JSON. What is no Unicode (a path's undecodable bytes) stands escaped."""
+    try:
+        return msgspec.json.encode(answer)
+    except UnicodeEncodeError:
+        import json
+
+        return json.dumps(msgspec.to_builtins(answer), separators=(",", ":")).encode()

@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from deepscope.dashboard.answer import encoded
 from deepscope.dashboard.library import Library, NotYetError
 from deepscope.dashboard.questions import QUESTIONS
 from deepscope.errors import DeepScopeError, NoTraceError, OptionError
@@ -45,7 +46,7 @@ class Application:
             return _failure(404, f"no such question: {name[:100]}")
         try:
             question = msgspec.convert(dict(query), _takes(name), strict=False)
-            reply = Reply(200, msgspec.json.encode(ask(self.library, question)))
+            reply = Reply(200, encoded(ask(self.library, question)))
         except NotYetError as error:
             reply = Reply(202, msgspec.json.encode({"progress": {"done": error.done, "total": error.total}}))
         except NoTraceError as error:

@@ -1,6 +1,6 @@
 /** The dashboard's pages: the same behind each door. */
 
-import { render } from "preact";
+import { render, type JSX } from "preact";
 import { App } from "./app/App";
 import { EmbeddedSource } from "./source/embedded";
 import { HttpSource } from "./source/http";
@@ -19,13 +19,26 @@ function sourceOf(): Source {
   return new HttpSource("./api/", new URLSearchParams(window.location.search).get("token") ?? "");
 }
 
+/** The pages, or why there are none. */
+function shown(): JSX.Element {
+  try {
+    return (
+      <SourceContext.Provider value={sourceOf()}>
+        <App />
+      </SourceContext.Provider>
+    );
+  } catch (error) {
+    return (
+      <div class="failure" role="alert">
+        <h3>This file is damaged</h3>
+        <p>{error instanceof Error ? error.message : String(error)}</p>
+      </div>
+    );
+  }
+}
+
 const root = document.getElementById("root");
 if (root !== null) {
   root.replaceChildren();
-  render(
-    <SourceContext.Provider value={sourceOf()}>
-      <App />
-    </SourceContext.Provider>,
-    root,
-  );
+  render(shown(), root);
 }

@@ -1,8 +1,9 @@
 /** Each step as a bar of its phases; a click shows that step alone. */
 
 import type { JSX } from "preact";
-import { go, useAddress, withWords } from "../app/address";
+import { choiceOf, go, useAddress, withWords } from "../app/address";
 import type { StepBar } from "../contract";
+import { useOffers } from "../source/useAnswer";
 import { duration } from "../words";
 
 interface Props {
@@ -12,6 +13,7 @@ interface Props {
 
 export function StepBars({ steps, phaseNames }: Props): JSX.Element {
   const address = useAddress();
+  const offers = useOffers();
   const most = Math.max(...steps.map(({ durationNs }) => durationNs), 1);
   const used = phaseNames.map((_, phase) => steps.some((step) => (step.phases[phase] ?? 0) > 0));
   return (
@@ -22,6 +24,7 @@ export function StepBars({ steps, phaseNames }: Props): JSX.Element {
             key={step.number}
             type="button"
             role="listitem"
+            disabled={!offers({ ...choiceOf(address), step: step.number })}
             title={`step ${step.number}: ${duration(step.durationNs)}\n${phaseNames.flatMap((name, phase) => ((step.phases[phase] ?? 0) > 0 ? [`${name} ${duration(step.phases[phase] ?? 0)}`] : [])).join("\n")}`}
             aria-label={`step ${step.number}: ${duration(step.durationNs)}`}
             onClick={() => go(withWords(address, { step: String(step.number) }))}

@@ -16,14 +16,23 @@ export class EmbeddedSource implements Source {
     this.answers = read(dictionary(anything), data, "the page's data");
   }
 
-  ask<Asked extends object, Answer>(question: Ask<Asked, Answer>, asked: Asked): Promise<Answer> {
-    const found = this.answers[`${question.name}?${queryOf(asked)}`];
-    return found === undefined
-      ? Promise.reject(new FailedError("This is not in the file; deepscope view shows it."))
-      : Promise.resolve(read(question.answer, found, question.name));
+  has(name: string, asked: object): boolean {
+    return Object.hasOwn(this.answers, keyOf(name, asked));
+  }
+
+  async ask<Asked extends object, Answer>(question: Ask<Asked, Answer>, asked: Asked): Promise<Answer> {
+    if (!this.has(question.name, asked)) {
+      throw new FailedError("This is not in the file; deepscope view shows it.");
+    }
+    return Promise.resolve(read(question.answer, this.answers[keyOf(question.name, asked)], question.name));
   }
 
   open(): void {
     // A file has no editor.
   }
+}
+
+/** As `embedding.py` names answers. */
+export function keyOf(name: string, asked: object): string {
+  return `${name}?${queryOf(asked)}`;
 }

@@ -2,7 +2,7 @@
 
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
-import type { Ask } from "../contract";
+import { questions, type Ask, type Choice } from "../contract";
 import { NotYetError, queryOf, type Source } from "./source";
 
 export type Answered<T> =
@@ -22,6 +22,12 @@ export function useSource(): Source {
     throw new Error("there is no source around this component");
   }
   return source;
+}
+
+/** Tells of a choice whether it can be shown: a file has no more than was put into it. */
+export function useOffers(): (choice: Choice) => boolean {
+  const source = useSource();
+  return (choice) => source.has?.(questions.header.name, choice) ?? true;
 }
 
 const kept = new WeakMap<Source, Map<string, Promise<unknown>>>();

@@ -1,0 +1,144 @@
+"""Answers that a file carries with it, in the place of a server: which questions, and how much of each answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+from urllib.parse import urlencode
+
+import msgspec
+
+from deepscope.dashboard.answer import Question, Table, encoded
+from deepscope.dashboard.library import Library
+from deepscope.dashboard.questions import QUESTIONS
+from deepscope.errors import DeepScopeError
+from deepscope.records import Profile
+
+__all__ = ["EMBEDDED", "Budget", "Embedded", "Queries", "embedded_answers", "key_of"]
+
+_LOG = logging.getLogger(__name__)
+
+Words = Mapping[str, Any]
+"""A question's words by their names in addresses, as the pages ask them."""
+Queries = Callable[[Profile], Iterable[Words]]
+Cut = Callable[[Any, "Budget"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much of a large profile a file has."""
+
+    rows: int
+    """Of each table, the first."""
+    nodes: int
+    """Of the flame graph, the largest."""
+    text_bytes: int
+    """Of answers of which there is one a file or a line, the dearest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """How a question gets into a file."""
+
+    queries: Queries
+    cut: Cut | None = None
+    """What makes an answer smaller, beside its tables, which all become smaller."""
+    is_bounded: bool = False
+    """Whether its answers share `Budget.text_bytes`."""
+
+
+def _once(_: Profile) -> Iterator[Words]:
+    yield {}
+
+
+EMBEDDED: dict[str, Embedded] = {
+    "runs": Embedded(_once),
+    "header": Embedded(_once),
+    "overview": Embedded(_once),
+    "findings": Embedded(_once),
+}
+"""By the question's name. What is missing here needs a server; pages that ask it say so (`needsServer`)."""
+
+
+def embedded_answers(library: Library, profile: Profile, budget: Budget) -> dict[str, msgspec.Raw]:
+    """Answers by `key_of`; a question that this profile has no answer to is left out.
+
+    Args:
+        library: what `profile` is the first choice of.
+        profile: what queries are made of.
+        budget: how much there may be.
+    """
+    found: dict[str, msgspec.Raw] = {}
+    for name, one in EMBEDDED.items():
+        left = budget.text_bytes
+        for words in one.queries(profile):
+            body = _answer(library, name, words, budget)
+            if body is None:
+                continue
+            if one.is_bounded:
+                if len(body) > left:
+                    continue
+                left -= len(body)
+            found[key_of(name, words)] = msgspec.Raw(body)
+    return found
+
+
+def key_of(name: str, words: Words) -> str:
+    """The name of an answer, as `source/embedded.ts` makes it: the query as a browser's URLSearchParams writes it."""
+    said = {key: _word(value) for key, value in sorted(words.items()) if value not in (None, "", [])}
+    return f"{name}?{urlencode(said, safe='*').replace('~', '%7E')}"
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _answer(library: Library, name: str, words: Words, budget: Budget) -> bytes | None:
+    question = msgspec.convert(dict(words), _takes(name), strict=False)
+    try:
+        answer = QUESTIONS[name](library, question)
+        for table in _tables(answer):
+            cut_table(table, budget.rows)
+        if (cut := EMBEDDED[name].cut) is not None:
+            cut(answer, budget)
+        return encoded(answer)
+    except DeepScopeError:
+        return None
+    except Exception:  # noqa: BLE001  one page less, and not no file
+        _LOG.exception("%s is left out of the file", name)
+        return None
+
+
+def _takes(name: str) -> type[Question]:
+    kind: type[Question] = get_type_hints(QUESTIONS[name])["question"]
+    return kind
+
+
+def _tables(answer: Any) -> Iterator[Table]:
+    if isinstance(answer, Table):
+        yield answer
+    elif isinstance(answer, msgspec.Struct):
+        for field in answer.__struct_fields__:
+            yield from _tables(getattr(answer, field))
+    elif isinstance(answer, (list, tuple)) and answer and isinstance(answer[0], msgspec.Struct):
+        for one in answer:
+            yield from _tables(one)
+
+
+def cut_table(table: Table, rows: int) -> None:
+    """Leaves the first rows; each of a tree stands after its parent, so they are a tree again."""
+    left_out = max(len(table.rows) - rows, 0)
+    if left_out:
+        table.rows, table.places = table.rows[:rows], table.places[:rows]
+        table.parents = table.parents[:rows]
+        used = sorted({file for file, _ in table.places if file >= 0})
+        number = {file: at for at, file in enumerate(used)}
+        table.files = [table.files[file] for file in used]
+        table.places = [[number.get(file, -1), line] for file, line in table.places]
+        table.left_out += left_out
