@@ -81,10 +81,11 @@ class Table(Answer):
 
 
 def encoded(answer: Any) -> bytes:
-    """An answer as JSON. What is no Unicode (a path's undecodable bytes) stands escaped."""
+    """An answer as JSON. What is no Unicode (a path's undecodable bytes) is U+FFFD, as browsers have it in addresses."""
     try:
         return msgspec.json.encode(answer)
     except UnicodeEncodeError:
         import json
 
-        return json.dumps(msgspec.to_builtins(answer), separators=(",", ":")).encode()
+        text = json.dumps(msgspec.to_builtins(answer), ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
