@@ -8,21 +8,24 @@ const runs = { runs: [], version: "1" };
 
 describe("answers in the page's own file", () => {
   it("are found under the question's name and words, in any order", async () => {
-    const source = new EmbeddedSource({ "runs?": runs, "header?rank=1&step=0": {} });
+    const source = new EmbeddedSource(JSON.stringify({ "runs?": runs, "header?rank=1&step=0": {} }));
     expect(await source.ask(questions.runs, {})).toEqual(runs);
     expect(source.has("header", { step: 0, rank: 1, run: "", phase: undefined })).toBe(true);
     expect(source.has("header", { step: 0 })).toBe(false);
   });
 
   it("are checked like those of a server, and what is missing says where it is", async () => {
-    const source = new EmbeddedSource({ "runs?": { runs: "none" } });
+    const source = new EmbeddedSource('{"runs?": {"runs": "none"}}');
     await expect(source.ask(questions.runs, {})).rejects.toThrow(ShapeError);
     await expect(source.ask(questions.findings, {})).rejects.toThrow("deepscope view");
-    expect(() => new EmbeddedSource([1])).toThrow(ShapeError);
+  });
+
+  it.each(["[1]", '{"runs?": {"ru', ""])("that end early or are something else say that the file is damaged (%s)", async (text) => {
+    await expect(new EmbeddedSource(text).ask(questions.runs, {})).rejects.toThrow("This file is damaged");
   });
 
   it("are not found in what every object has", () => {
-    const source = new EmbeddedSource(JSON.parse('{"__proto__": 1}') as unknown);
+    const source = new EmbeddedSource('{"__proto__": 1}');
     expect(source.has("toString", {})).toBe(false);
     expect(source.has("constructor", {})).toBe(false);
   });

@@ -81,7 +81,7 @@ class Table(Answer):
 
 
 def encoded(answer: Any) -> bytes:
-    """An answer as JSON. What is no Unicode (a path's undecodable bytes) is U+FFFD, as browsers have it in addresses."""
+    """An answer as JSON. What is no Unicode (undecodable bytes of a path) is U+FFFD, as in a browser's addresses."""
     try:
         return msgspec.json.encode(answer)
     except UnicodeEncodeError:

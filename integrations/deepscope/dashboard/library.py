@@ -84,6 +84,7 @@ class Library:
         self._looked_at = float("-inf")
         self._runs: list[FoundRun] = []
         self._profiles: Background[Request, Profile] = Background(PROFILES)
+        self._loaders: set[Loader] = set()
 
     def runs(self) -> list[FoundRun]:
         """The runs below the paths, the newest first.
@@ -141,7 +142,7 @@ class Library:
             peaks=self._peaks,
         )
         size = sum(file.size_bytes for file in selection.files)
-        return self._profiles.get(request, lambda told: Loader(request).load(told), size)
+        return self._profiles.get(request, lambda told: self._load(request, told), size)
 
     def trace_file(self, choice: Choice) -> TraceFile:
         """The one trace whose events are asked for: of the chosen rank, else of the first.
@@ -152,8 +153,22 @@ class Library:
         return self.selection(choice).files[0]
 
     def close(self) -> None:
-        """Begins nothing more."""
+        """Begins nothing more, and ends what is being read."""
         self._profiles.close()
+        with self._lock:
+            loaders = list(self._loaders)
+        for loader in loaders:
+            loader.cancel()
+
+    def _load(self, request: Request, told: Told) -> Profile:
+        loader = Loader(request)
+        with self._lock:
+            self._loaders.add(loader)
+        try:
+            return loader.load(told)
+        finally:
+            with self._lock:
+                self._loaders.discard(loader)
 
 
 K = TypeVar("K")

@@ -10,10 +10,16 @@ export class EmbeddedSource implements Source {
   readonly isServed = false;
   readonly opensCode = false;
   private readonly answers: Readonly<Record<string, unknown>>;
+  private readonly damage: string = "";
 
-  /** `data` has each answer under its question's name and words: `overview?`, `file?file=…`. */
-  constructor(data: unknown) {
-    this.answers = read(dictionary(anything), data, "the page's data");
+  /** `text` is JSON; each answer stands under its question's name and words: `overview?`, `file?file=…`. */
+  constructor(text: string) {
+    try {
+      this.answers = read(dictionary(anything), JSON.parse(text), "the page's data");
+    } catch (error) {
+      this.answers = {};
+      this.damage = `This file is damaged: ${error instanceof Error ? error.message : String(error)}`;
+    }
   }
 
   has(name: string, asked: object): boolean {
@@ -22,7 +28,7 @@ export class EmbeddedSource implements Source {
 
   async ask<Asked extends object, Answer>(question: Ask<Asked, Answer>, asked: Asked): Promise<Answer> {
     if (!this.has(question.name, asked)) {
-      throw new FailedError("This is not in the file; deepscope view shows it.");
+      throw new FailedError(this.damage === "" ? "This is not in the file; deepscope view shows it." : this.damage);
     }
     return Promise.resolve(read(question.answer, this.answers[keyOf(question.name, asked)], question.name));
   }
