@@ -57,7 +57,7 @@ class Got:
         return str(json.loads(self.body)["error"])
 
 
-def asked(port: int, path: str, headers: Mapping[str, str] = {}, method: str = "GET", host: str = "127.0.0.1") -> Got:  # noqa: B006
+def asked(port: int, path: str, headers: Mapping[str, str] = {}, method: str = "GET", host: str = "127.0.0.1") -> Got:
     connection = http.client.HTTPConnection(host, port, timeout=30)
     try:
         connection.request(method, path, headers=dict(headers))
@@ -101,9 +101,18 @@ def test_the_pages_come_without_a_token_and_with_a_policy(port: int, name: str) 
     assert "Set-Cookie" not in got.headers
 
 
-@pytest.mark.parametrize("headers", [{}, {"X-DeepScope-Token": ""}, {"X-DeepScope-Token": "the-tokeN"},
-                                     {"X-DeepScope-Token": TOKEN + "x"}, {"X-DeepScope-Token": "\u00e9"},
-                                     {"Authorization": f"Bearer {TOKEN}"}, {"Cookie": f"token={TOKEN}"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"X-DeepScope-Token": ""},
+        {"X-DeepScope-Token": "the-tokeN"},
+        {"X-DeepScope-Token": TOKEN + "x"},
+        {"X-DeepScope-Token": "\u00e9"},
+        {"Authorization": f"Bearer {TOKEN}"},
+        {"Cookie": f"token={TOKEN}"},
+    ],
+)
 def test_answers_need_the_token_in_its_header(port: int, headers: dict[str, str]) -> None:
     got = asked(port, f"/api/header?token={TOKEN}", headers)
     assert got.status == 401
@@ -120,8 +129,20 @@ def test_the_token_is_compared_in_constant_time(port: int, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("path", ["/", "/dashboard.js", "/api/header"])
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "[::2]:80",
-                                  "evil.example:127.0.0.1", "0.0.0.0", "", "[", "127.0.0.1@evil.example"])  # fmt: skip
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example:80",
+        "[::2]:80",
+        "evil.example:127.0.0.1",
+        "0.0.0.0",
+        "",
+        "[",
+        "127.0.0.1@evil.example",
+    ],
+)
 def test_a_foreign_name_for_this_machine_is_refused(port: int, path: str, host: str) -> None:
     assert asked(port, path, {**OK, "Host": host}).status == 403
 
@@ -166,9 +187,26 @@ def test_head_tells_all_but_the_body(port: int) -> None:
         assert head.headers["Content-Length"] == full.headers["Content-Length"] == str(len(full.body))
 
 
-@pytest.mark.parametrize("path", ["/../server.py", "/..%2f..%2fserver.py", "/%2e%2e/answer.py", "/bundle/NOTICES.txt",
-                                  "//etc/passwd", "/./server.py", "/dashboard.js/", "/dashboard.js%00", "/dashboard.js.map",
-                                  "/..\\server.py", "/NOTICES.txt", "/api", "/C:/Windows/win.ini", "/%ff", "/\u00fc"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../server.py",
+        "/..%2f..%2fserver.py",
+        "/%2e%2e/answer.py",
+        "/bundle/NOTICES.txt",
+        "//etc/passwd",
+        "/./server.py",
+        "/dashboard.js/",
+        "/dashboard.js%00",
+        "/dashboard.js.map",
+        "/..\\server.py",
+        "/NOTICES.txt",
+        "/api",
+        "/C:/Windows/win.ini",
+        "/%ff",
+        "/\u00fc",
+    ],
+)
 def test_nothing_else_lies_here(port: int, path: str) -> None:
     quoted = path.encode("utf-8").decode("latin-1")
     got = told(port, f"GET {quoted} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode("latin-1"))
@@ -183,8 +221,22 @@ def test_questions_that_there_are_not_are_told_so(port: int, path: str) -> None:
     assert got.startswith(b"HTTP/1.0 404 ") or b"data-door" in got
 
 
-@pytest.mark.parametrize("query", ["step=x", "step=1.5", "rank=", "nope=1", "__proto__=1", "run=gone", "phase=nope",
-                                   "step=99999999999999999999999", "stage=%00", "x" * 20_000 + "=1", "&".join(["a=1"] * 60)])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    [
+        "step=x",
+        "step=1.5",
+        "rank=",
+        "nope=1",
+        "__proto__=1",
+        "run=gone",
+        "phase=nope",
+        "step=99999999999999999999999",
+        "stage=%00",
+        "x" * 20_000 + "=1",
+        "&".join(["a=1"] * 60),
+    ],
+)
 def test_words_that_a_question_has_not_are_an_error_of_the_asker(port: int, query: str) -> None:
     got = asked(port, f"/api/header?{query}", OK)
     assert got.status == 400
@@ -192,14 +244,23 @@ def test_words_that_a_question_has_not_are_an_error_of_the_asker(port: int, quer
 
 
 BROKEN = [
-    b"", b"\r\n", b"\x00\xff\xfe\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9\r\n\r\n", b"GET / HTTP/x.y\r\n\r\n",
-    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET / HTTP/1.1\r\n: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost\r\n\r\n",
-    b"GET /" + b"a" * 70_000 + b" HTTP/1.0\r\n\r\n", b"GET / HTTP/1.0\r\nHost: localhost\r\nX: " + b"a" * 70_000 + b"\r\n\r\n",
-    b"GET / HTTP/1.0\r\n" + b"X: y\r\n" * 300 + b"\r\n", b"GET http://evil.example/ HTTP/1.0\r\nHost: localhost\r\n\r\n",
+    b"",
+    b"\r\n",
+    b"\x00\xff\xfe\r\n\r\n",
+    b"GET\r\n\r\n",
+    b"GET / HTTP/9\r\n\r\n",
+    b"GET / HTTP/x.y\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    b"GET / HTTP/1.1\r\n: x\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost\r\n\r\n",
+    b"GET /" + b"a" * 70_000 + b" HTTP/1.0\r\n\r\n",
+    b"GET / HTTP/1.0\r\nX: " + b"a" * 70_000 + b"\r\n\r\n",
+    b"GET / HTTP/1.0\r\n" + b"X: y\r\n" * 300 + b"\r\n",
+    b"GET http://evil.example/ HTTP/1.0\r\nHost: localhost\r\n\r\n",
     b"POST /api/header HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\nx",
     b"GET /api/header HTTP/1.0\r\nHost: localhost\r\nX-DeepScope-Token: \xff\xfe\r\n\r\n",
     b"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("number", range(len(BROKEN)))
