@@ -175,8 +175,9 @@ def plain(path: Path, operators: int) -> Path:
     """A trace that does not say which run it is of; its operators take a millisecond each."""
     event = {"ph": "X", "cat": "cpu_op", "name": "aten::mul", "pid": 1, "tid": 1, "dur": 1000.0}
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"traceEvents": [{**event, "ts": 1000.0 * number} for number in range(operators)]}))
-    return path
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps({"traceEvents": [{**event, "ts": 1000.0 * number} for number in range(operators)]}))
+    return part.replace(path)  # nobody sees half of it
 
 
 def test_a_run_that_comes_while_the_server_runs_is_found(tmp_path: Path) -> None:
