@@ -12,8 +12,8 @@ import msgspec
 
 __all__ = ["Answer", "CellKind", "Choice", "Column", "Fact", "Figure", "Question", "Table"]
 
-CellKind = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate"]
-"""How a value is shown: times in nanoseconds, shares from 0 to 1, rates in operations or bytes a second."""
+CellKind = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth"]
+"""How a value is shown: times in nanoseconds, shares from 0 to 1, rates in FLOP/s, bandwidths in B/s."""
 
 
 class Question(msgspec.Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
