@@ -23,7 +23,7 @@ from deepscope.store.loader import Loader, Request
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import STAGES, Selection, find_traces, select_from
 
-__all__ = ["FoundRun", "Library", "NotYetError"]
+__all__ = ["WINDOW_MARK", "FoundRun", "Library", "NotYetError"]
 
 PATIENCE_SECONDS = 0.4
 """How long a question waits for a profile that is being read before it is told how far the reading is."""

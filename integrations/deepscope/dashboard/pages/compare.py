@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -9,21 +11,20 @@ import msgspec
 from deepscope import comparison as comparing
 from deepscope.comparison.compare import Comparison
 from deepscope.comparison.differences import Difference
-from deepscope.dashboard.answer import Answer, Choice
-from deepscope.dashboard.library import Library, NotYetError
+from deepscope.dashboard.answer import Answer, Choice, Table
+from deepscope.dashboard.library import WINDOW_MARK, Library, NotYetError
+from deepscope.dashboard.pages.tables import ColumnOf, table_of
 from deepscope.dashboard.pages.words import title_of, word
 from deepscope.records import Profile
 from deepscope.report.compare import noise_words, row_name, step_words, verdict_word
 
 __all__ = [
     "Change",
-    "ChangedRow",
     "CompareQuestion",
     "Compared",
     "ComparedNumber",
     "ComparedRun",
     "ComparedTable",
-    "RowStatus",
     "RowVerdict",
     "compare",
 ]
@@ -34,9 +35,6 @@ ComparedNumber = Literal["cost", "self"]
 """What of a line is compared: what it costs the run, or its device time alone."""
 RowVerdict = Literal["slower", "faster", "within noise", "new", "gone", "unknown"]
 """What has become of a row: `unknown` where nothing tells of noise."""
-RowStatus = Literal["same", "moved", "new", "gone"]
-"""Whether a row is in both runs, and at the same place."""
-
 ROWS = 3000
 """Rows of a comparison, the largest changes beyond noise first."""
 
@@ -62,24 +60,6 @@ class Change(Answer):
     verdict: RowVerdict
 
 
-class ChangedRow(Answer):
-    """A row in both runs."""
-
-    name: str
-    """Of a line `net.py:42`."""
-    file: str
-    """Of a line as the run after has recorded it; "" for others, and for lines that are gone."""
-    line: int
-    function: str
-    source: str
-    moved_from: str
-    """Where a moved line stood before; "" for others."""
-    is_edited: bool
-    """Whether the line reads otherwise than before."""
-    status: RowStatus
-    change: Change
-
-
 class ComparedRun(Answer):
     """A side of a comparison."""
 
@@ -102,10 +82,10 @@ class Compared(Answer):
     step: Change | None
     step_words: str
     noise_words: str
-    rows: list[ChangedRow]
+    rows: Table
     """Those beyond noise first, each part by the size of its change; rows without a change are left out."""
     beyond_noise: int
-    left_out: int
+    """So many of them, the first."""
 
 
 def compare(library: Library, question: CompareQuestion) -> Compared:
@@ -122,9 +102,8 @@ def compare(library: Library, question: CompareQuestion) -> Compared:
             step=None,
             step_words="",
             noise_words="",
-            rows=[],
+            rows=Table(id="changes", title="", columns=[], rows=[], files=[], places=[]),
             beyond_noise=0,
-            left_out=0,
         )
     other = msgspec.structs.replace(mine, run=baseline)
     before, after = _both(library, other, mine)
@@ -139,18 +118,19 @@ def compare(library: Library, question: CompareQuestion) -> Compared:
         step=_change(found.step),
         step_words=word(step_words(found)),
         noise_words=word(noise_words(found), 600),
-        rows=[_row(row, found) for row in changed[:ROWS]],
-        beyond_noise=sum(not row.within_noise for row in changed),
-        left_out=max(len(changed) - ROWS, 0),
+        rows=_table(after, found, changed),
+        beyond_noise=sum(not row.within_noise for row in changed[:ROWS]),
     )
 
 
 def _one_before(library: Library, question: Choice) -> str:
     """The run that was recorded before the chosen one: of the same program if there is one."""
     chosen = library.run(question)
-    windows = [number for number in chosen.windows if chosen.window is not None and number < chosen.window]
-    if windows:
-        return f"{chosen.base}~{max(windows)}"
+    if chosen.window is not None:
+        windows = library.run(Choice(run=chosen.base)).windows
+        earlier = [number for number in windows if number < chosen.window]
+        if earlier:
+            return f"{chosen.base}{WINDOW_MARK}{max(earlier)}"
     names = [one.id for one in library.runs()]
     older = library.runs()[names.index(chosen.base) + 1 :]
     alike = [one for one in older if one.program == chosen.program]
@@ -191,20 +171,65 @@ def _change(row: Difference) -> Change:
     )
 
 
-def _row(row: Difference, of: Comparison) -> ChangedRow:
-    is_line = of.by == "line"
-    now = row.after if is_line else None
-    return ChangedRow(
-        name=word(row_name(row)),
-        file=now.record.file if now is not None else "",
-        line=now.record.line if now is not None else 0,
-        function=word(row.name) if is_line and row.place is not None else "",
-        source=word(row.text),
-        moved_from=_moved(row),
-        is_edited=row.is_edited,
-        status=row.status,
-        change=_change(row),
-    )
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A difference, and where it stands in the run after: nowhere if it is no line, or gone."""
+
+    of: Difference
+    file: str = ""
+    line: int = 0
+
+
+def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> Table:
+    is_line = found.by == "line"
+    columns = [
+        ColumnOf(
+            "name",
+            found.by,
+            "place" if is_line else "text",
+            lambda row: row_name(row.of),
+        ),
+        ColumnOf(
+            "function", "function", "text", lambda row: row.of.name if is_line and row.of.place is not None else ""
+        ),
+        ColumnOf("change_ns", "difference", "time", lambda row: row.of.change_ns, "After less before, in a step."),
+        ColumnOf(
+            "change_share",
+            "of before",
+            "share",
+            lambda row: row.of.change_ns / row.of.before_ns if row.of.before_ns else None,
+            "The difference by the time before.",
+        ),
+        ColumnOf(
+            "low_ns",
+            "at least",
+            "time",
+            lambda row: None if row.of.interval is None else row.of.interval.low_ns,
+            "The true difference lies between this and the next, with a confidence of 95 % for all rows together.",
+        ),
+        ColumnOf(
+            "high_ns",
+            "at most",
+            "time",
+            lambda row: None if row.of.interval is None else row.of.interval.high_ns,
+            "As before.",
+        ),
+        ColumnOf(
+            "before_ns", "before", "time", lambda row: None if row.of.status == "new" else row.of.before_ns, "In a step."
+        ),
+        ColumnOf(
+            "after_ns", "after", "time", lambda row: None if row.of.status == "gone" else row.of.after_ns, "In a step."
+        ),
+        ColumnOf("verdict", "verdict", "text", lambda row: verdict_word(row.of), "Beyond noise, or within it."),
+        ColumnOf("source", "source", "text", lambda row: row.of.text, "The line that ran."),
+        ColumnOf("moved", "was", "text", lambda row: _moved(row.of), "Where a moved line stood before."),
+        ColumnOf("edited", "edited", "text", lambda row: "edited" if row.of.is_edited else "", "Whether it reads anew."),
+    ]
+    rows = [
+        _Row(one, one.after.record.file, one.after.record.line) if one.after is not None else _Row(one)
+        for one in changed
+    ]
+    return table_of(after, f"changes_{found.by}", "What has changed", columns, rows, limit=ROWS)
 
 
 def _moved(row: Difference) -> str:

@@ -69,7 +69,8 @@ class Straggler(Answer):
 
     rank: int
     excess_ns: int
-    """By which its own time of a step is above the median of the others."""
+    """Where `Distributed.knows_waits`, by how much less of a step it waits in collectives than the others' median does;
+    else by how much its own time of a step is above the median of the others."""
     part: str
     """Of the step, that in which it is slower by most; "" where no part has a fifth of it."""
     part_ns: int
@@ -227,7 +228,7 @@ def _stragglers(profiles: Sequence[Profile], rows: Sequence[RankRow], names: Seq
     if len(rows) < 2:
         return []
     step = median(row.step_ns for row in rows)
-    excesses = {row.rank: _above_others(row.rank, {one.rank: one.own_ns for one in rows}) for row in rows}
+    excesses = _excesses(rows)
     late = [row for row in rows if excesses[row.rank] > STRAGGLES * step]
     by_rank = {_number(profile, place): profile for place, profile in enumerate(profiles)}
     costs = {rank: _line_costs(profile) for rank, profile in by_rank.items()} if late else {}
@@ -254,6 +255,15 @@ def _stragglers(profiles: Sequence[Profile], rows: Sequence[RankRow], names: Seq
             )
         )
     return found
+
+
+def _excesses(rows: Sequence[RankRow]) -> dict[int, int]:
+    """By how much each rank is later than the others: by who waits for whom where that is known of all."""
+    if all(row.waited_ns is not None for row in rows):
+        early = {row.rank: -(row.waited_ns or 0) for row in rows}
+    else:
+        early = {row.rank: row.own_ns for row in rows}
+    return {rank: _above_others(rank, early) for rank in early}
 
 
 def _above_others(rank: int, of_ranks: dict[int, int]) -> int:
@@ -298,10 +308,11 @@ def _sentence(rows: Sequence[RankRow], stragglers: Sequence[Straggler], names: S
     if stragglers:
         worst = stragglers[0]
         more = f", and {len(stragglers) - 1} more" if len(stragglers) > 1 else ""
-        return (
-            f"Rank {worst.rank} holds the others up{more}: without communication its step takes"
-            f" {time_text(worst.excess_ns)} longer than the others'."
-        )
+        if rows[0].waited_ns is not None:
+            why = f"in collectives they wait {time_text(worst.excess_ns)} a step more than it does"
+        else:
+            why = f"without communication its step takes {time_text(worst.excess_ns)} longer than theirs"
+        return f"Rank {worst.rank} holds the others up{more}: {why}."
     own = [row.own_ns for row in rows]
     spread = share_text(max(own) - min(own), max(own)) or "0%"
     at = names.index("communication") if "communication" in names else -1
