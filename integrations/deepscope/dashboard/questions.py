@@ -7,6 +7,7 @@ from typing import Any
 
 from deepscope.dashboard.pages.findings import findings
 from deepscope.dashboard.pages.header import header, runs
+from deepscope.dashboard.pages.operators import operators
 from deepscope.dashboard.pages.overview import overview
 
 __all__ = ["QUESTIONS"]
@@ -18,6 +19,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
         header,
         overview,
         findings,
+        operators,
     )
 }
 """By name: functions of a `Library` and a `Question`, whose annotations say what they take and answer."""

@@ -4,7 +4,7 @@
  * Made by contract.py from integrations/deepscope/dashboard; do not edit.
  */
 
-import { finite, flag, list, nullable, object, oneOf, text, type Reader } from "../shape";
+import { either, finite, flag, list, nullable, object, oneOf, text, type Reader } from "../shape";
 
 /** A question that takes `Asked`. */
 export interface Ask<Asked, Answer> {
@@ -18,9 +18,15 @@ function ask<Asked, Answer>(name: string, answer: Reader<Answer>): Ask<Asked, An
   return { name, answer };
 }
 
-/** How a value is shown: times in nanoseconds, shares from 0 to 1, rates in operations or bytes a second. */
-export const cellKind = oneOf("text", "place", "time", "bytes", "count", "share", "flops", "rate");
+/** How a value is shown: times in nanoseconds, shares from 0 to 1, rates in FLOP/s, bandwidths in B/s. */
+export const cellKind = oneOf("text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth");
 export type CellKind = ReturnType<typeof cellKind>;
+
+export const detail = oneOf("shapes", "stacks");
+export type Detail = ReturnType<typeof detail>;
+
+export const grouping = oneOf("name", "shapes", "stacks", "type");
+export type Grouping = ReturnType<typeof grouping>;
 
 export const section = oneOf("step", "span", "overlap", "idle", "device");
 export type Section = ReturnType<typeof section>;
@@ -40,6 +46,18 @@ export interface Choice {
   readonly step?: number | null;
   readonly phase?: string;
   readonly module?: string;
+}
+
+/** Which operators, and what makes a row. */
+export interface OperatorsAsked {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  readonly by?: Grouping;
 }
 
 /** A run that can be chosen. */
@@ -298,6 +316,63 @@ export const findings: Reader<Findings> = object({
   steps: finite,
 });
 
+/** A column of a table. */
+export interface Column {
+  /** The same in every version: what addresses and exports call it. */
+  readonly key: string;
+  readonly title: string;
+  readonly kind: CellKind;
+  readonly help: string;
+  /** 0 for what is always shown; where there is little room, those with the largest leave first. */
+  readonly rank: number;
+}
+export const column: Reader<Column> = object({
+  key: text,
+  title: text,
+  kind: cellKind,
+  help: text,
+  rank: finite,
+});
+
+/** Rows of cells. */
+export interface Table {
+  readonly id: string;
+  readonly title: string;
+  readonly columns: readonly Column[];
+  readonly rows: readonly (readonly (string | number | null)[])[];
+  /** Paths as recorded, which `places` counts through. */
+  readonly files: readonly string[];
+  /** Of each row the file's number and the line; `[-1, 0]` for no line. */
+  readonly places: readonly (readonly number[])[];
+  /** Of each row the row that it is below, -1 for none, each after its parent; empty where the rows are no tree. */
+  readonly parents: readonly number[];
+  /** Of each row the word by which addresses and questions name it; empty where none is asked for by itself. */
+  readonly keys: readonly string[];
+  /** Rows beyond the limit. */
+  readonly leftOut: number;
+}
+export const table: Reader<Table> = object({
+  id: text,
+  title: text,
+  columns: list(column),
+  rows: list(list(nullable(either(text, finite)))),
+  files: list(text),
+  places: list(list(finite)),
+  parents: list(finite),
+  keys: list(text),
+  leftOut: finite,
+});
+
+/** A row for each operator, each of its shapes or stacks, or each kind. */
+export interface Operators {
+  readonly by: Grouping;
+  readonly table: Table;
+}
+export const operators: Reader<Operators> = object({
+  by: grouping,
+  table: table,
+});
+
 export const questions = {
   /** Which runs can be chosen. */
   runs: ask<Question, Runs>("runs", runs),
@@ -307,4 +382,6 @@ export const questions = {
   overview: ask<Choice, Overview>("overview", overview),
   /** What could be changed. */
   findings: ask<Choice, Findings>("findings", findings),
+  /** The operators, those first in which the device works longest. */
+  operators: ask<OperatorsAsked, Operators>("operators", operators),
 };
