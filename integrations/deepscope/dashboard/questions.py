@@ -10,6 +10,7 @@ from deepscope.dashboard.pages.distributed import distributed
 from deepscope.dashboard.pages.findings import findings
 from deepscope.dashboard.pages.header import header, runs
 from deepscope.dashboard.pages.memory import memory, memory_at, memory_curve
+from deepscope.dashboard.pages.operators import operators
 from deepscope.dashboard.pages.overview import overview
 
 __all__ = ["QUESTIONS"]
@@ -26,6 +27,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
         distributed,
         findings,
         compare,
+        operators,
     )
 }
 """By name: functions of a `Library` and a `Question`, whose annotations say what they take and answer."""

@@ -30,12 +30,14 @@ export type ComparedNumber = ReturnType<typeof comparedNumber>;
 export const comparedTable = oneOf("line", "operator", "kernel", "module", "phase", "step");
 export type ComparedTable = ReturnType<typeof comparedTable>;
 
+export const detail = oneOf("shapes", "stacks");
+export type Detail = ReturnType<typeof detail>;
+
+export const grouping = oneOf("name", "shapes", "stacks", "type");
+export type Grouping = ReturnType<typeof grouping>;
+
 export const owner = oneOf("line", "module");
 export type Owner = ReturnType<typeof owner>;
-
-/** Whether a row is in both runs, and at the same place. */
-export const rowStatus = oneOf("same", "moved", "new", "gone");
-export type RowStatus = ReturnType<typeof rowStatus>;
 
 /** What has become of a row: `unknown` where nothing tells of noise. */
 export const rowVerdict = oneOf("slower", "faster", "within noise", "new", "gone", "unknown");
@@ -105,6 +107,18 @@ export interface CompareQuestion {
   readonly baseline?: string;
   readonly by?: ComparedTable;
   readonly number?: ComparedNumber;
+}
+
+/** Which operators, and what makes a row. */
+export interface OperatorsAsked {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  readonly by?: Grouping;
 }
 
 /** A run that can be chosen. */
@@ -430,12 +444,15 @@ export interface Column {
   readonly title: string;
   readonly kind: CellKind;
   readonly help: string;
+  /** 0 for what is always shown; where there is little room, those with the largest leave first. */
+  readonly rank: number;
 }
 export const column: Reader<Column> = object({
   key: text,
   title: text,
   kind: cellKind,
   help: text,
+  rank: finite,
 });
 
 /** Rows of cells. */
@@ -447,9 +464,11 @@ export interface Table {
   /** Paths as recorded, which `places` counts through. */
   readonly files: readonly string[];
   /** Of each row the file's number and the line; `[-1, 0]` for no line. */
-  readonly places: readonly readonly number[][];
+  readonly places: readonly (readonly number[])[];
   /** Of each row the row that it is below, -1 for none, each after its parent; empty where the rows are no tree. */
   readonly parents: readonly number[];
+  /** Of each row the word by which addresses and questions name it; empty where none is asked for by itself. */
+  readonly keys: readonly string[];
   /** Rows beyond the limit. */
   readonly leftOut: number;
 }
@@ -461,6 +480,7 @@ export const table: Reader<Table> = object({
   files: list(text),
   places: list(list(finite)),
   parents: list(finite),
+  keys: list(text),
   leftOut: finite,
 });
 
@@ -577,7 +597,10 @@ export const rankRow: Reader<RankRow> = object({
 /** A rank that the others wait for. */
 export interface Straggler {
   readonly rank: number;
-  /** By which its own time of a step is above the median of the others. */
+  /**
+   * Where `Distributed.knows_waits`, by how much less of a step it waits in collectives than the others' median does;
+   * else by how much its own time of a step is above the median of the others.
+   */
   readonly excessNs: number;
   /** Of the step, that in which it is slower by most; "" where no part has a fifth of it. */
   readonly part: string;
@@ -681,34 +704,6 @@ export const change: Reader<Change> = object({
   verdict: rowVerdict,
 });
 
-/** A row in both runs. */
-export interface ChangedRow {
-  /** Of a line `net.py:42`. */
-  readonly name: string;
-  /** Of a line as the run after has recorded it; "" for others, and for lines that are gone. */
-  readonly file: string;
-  readonly line: number;
-  readonly function: string;
-  readonly source: string;
-  /** Where a moved line stood before; "" for others. */
-  readonly movedFrom: string;
-  /** Whether the line reads otherwise than before. */
-  readonly isEdited: boolean;
-  readonly status: RowStatus;
-  readonly change: Change;
-}
-export const changedRow: Reader<ChangedRow> = object({
-  name: text,
-  file: text,
-  line: finite,
-  function: text,
-  source: text,
-  movedFrom: text,
-  isEdited: flag,
-  status: rowStatus,
-  change: change,
-});
-
 /** A run beside another one. */
 export interface Compared {
   /** None where there is no other run; then there are no rows. */
@@ -722,9 +717,9 @@ export interface Compared {
   readonly stepWords: string;
   readonly noiseWords: string;
   /** Those beyond noise first, each part by the size of its change; rows without a change are left out. */
-  readonly rows: readonly ChangedRow[];
+  readonly rows: Table;
+  /** So many of them, the first. */
   readonly beyondNoise: number;
-  readonly leftOut: number;
 }
 export const compared: Reader<Compared> = object({
   before: nullable(comparedRun),
@@ -735,9 +730,18 @@ export const compared: Reader<Compared> = object({
   step: nullable(change),
   stepWords: text,
   noiseWords: text,
-  rows: list(changedRow),
+  rows: table,
   beyondNoise: finite,
-  leftOut: finite,
+});
+
+/** A row for each operator, each of its shapes or stacks, or each kind. */
+export interface Operators {
+  readonly by: Grouping;
+  readonly table: Table;
+}
+export const operators: Reader<Operators> = object({
+  by: grouping,
+  table: table,
 });
 
 export const questions = {
@@ -759,4 +763,6 @@ export const questions = {
   findings: ask<Choice, Findings>("findings", findings),
   /** What became slower or faster since another run. */
   compare: ask<CompareQuestion, Compared>("compare", compared),
+  /** The operators, those first in which the device works longest. */
+  operators: ask<OperatorsAsked, Operators>("operators", operators),
 };

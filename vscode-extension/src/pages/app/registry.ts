@@ -3,6 +3,7 @@
 import type { ComponentType } from "preact";
 import type { Header } from "../contract";
 import { FindingsPage } from "../findings/FindingsPage";
+import { OperatorsPage } from "../operators/OperatorsPage";
 import { OverviewPage } from "../overview/OverviewPage";
 import type { Address } from "./address";
 
@@ -24,5 +25,6 @@ export interface Page {
 /** In the order of the navigation; the first is shown when none is chosen. */
 export const PAGES: readonly Page[] = [
   { id: "overview", title: "Overview", component: OverviewPage },
+  { id: "operators", title: "Operators", component: OperatorsPage },
   { id: "findings", title: "Findings", component: FindingsPage },
 ];
