@@ -6,7 +6,10 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import "./chart.css";
 import { incrementsWithin, placeOf, type Window } from "./chartScale";
+import { drawMarks, nameBands, shadeBands, type Band, type Mark } from "./chartDrawing";
 import { colourOf, useThemeVersion } from "./useTheme";
+
+export type { Band, Mark } from "./chartDrawing";
 
 export interface Series {
   readonly label: string;
@@ -15,22 +18,6 @@ export interface Series {
   readonly colour: string;
   readonly isFilled?: boolean;
   readonly isDashed?: boolean;
-}
-
-/** A vertical line with a word, or a dot on the first series. */
-export interface Mark {
-  readonly at: number;
-  readonly label: string;
-  readonly colour: string;
-  /** Where the dot is; none without. */
-  readonly value?: number;
-}
-
-/** A stretch of time with a word: a step. */
-export interface Band {
-  readonly begin: number;
-  readonly end: number;
-  readonly label: string;
 }
 
 interface Props {
@@ -153,7 +140,7 @@ function optionsOf(element: HTMLElement, latest: { readonly current: Props }, se
     height: latest.current.height ?? 260,
     legend: { show: false },
     padding: [14, 8, 0, 0],
-    scales: { x: { time: false, auto: false }, y: { range: (_, __, max) => [0, Math.max(max * 1.06, 1)] } },
+    scales: { x: { time: false, auto: false }, y: { range: (_, __, max) => [0, Math.max(max * 1.15, 1)] } },
     axes: [
       { ...axis, size: 26, space: 90, values: (_, splits) => splits.map((at) => latest.current.atWords(at)) },
       { ...axis, size: 62, space: 34, incrs: incrementsWithin(base), values: (_, splits) => splits.map((value) => (value === 0 ? "0" : latest.current.words(value))) },
@@ -209,68 +196,15 @@ function optionsOf(element: HTMLElement, latest: { readonly current: Props }, se
           }
         },
       ],
-      drawClear: [(plot) => drawBands(plot, latest.current.bands ?? [], colour, font)],
-      draw: [(plot) => drawMarks(plot, latest.current.marks ?? [], colour, font)],
+      drawClear: [(plot) => shadeBands(plot, latest.current.bands ?? [], colour)],
+      draw: [
+        (plot) => {
+          nameBands(plot, latest.current.bands ?? [], colour, font);
+          drawMarks(plot, latest.current.marks ?? [], colour, font);
+        },
+      ],
     },
   };
-}
-
-function drawBands({ ctx, bbox, valToPos, scales }: uPlot, bands: readonly Band[], colour: (name: string) => string, font: string): void {
-  const { min = 0, max = 1 } = scales["x"] ?? {};
-  ctx.save();
-  ctx.font = scaledFont(font);
-  ctx.textBaseline = "top";
-  let free = -Infinity;
-  for (const [place, { begin, end, label }] of bands.entries()) {
-    if (end < min || begin > max) {
-      continue;
-    }
-    const [left, right] = [Math.max(valToPos(begin, "x", true), bbox.left), Math.min(valToPos(end, "x", true), bbox.left + bbox.width)];
-    if (place % 2 === 1) {
-      ctx.fillStyle = colour("--surface");
-      ctx.fillRect(left, bbox.top, right - left, bbox.height);
-    }
-    if (left >= free && right - left > ctx.measureText(label).width + 8) {
-      ctx.fillStyle = colour("--muted");
-      ctx.fillText(label, left + 4, bbox.top + 3);
-      free = left + ctx.measureText(label).width + 12;
-    }
-  }
-  ctx.restore();
-}
-
-function drawMarks({ ctx, bbox, valToPos, scales }: uPlot, marks: readonly Mark[], colour: (name: string) => string, font: string): void {
-  const { min = 0, max = 1 } = scales["x"] ?? {};
-  const ratio = window.devicePixelRatio;
-  ctx.save();
-  ctx.font = scaledFont(font);
-  ctx.textBaseline = "bottom";
-  for (const { at, label, colour: name, value } of marks) {
-    if (at < min || at > max) {
-      continue;
-    }
-    const x = Math.round(valToPos(at, "x", true));
-    ctx.strokeStyle = ctx.fillStyle = colour(name);
-    ctx.lineWidth = ratio;
-    ctx.setLineDash([3 * ratio, 3 * ratio]);
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-    if (value !== undefined) {
-      ctx.beginPath();
-      ctx.arc(x, valToPos(value, "y", true), 3.5 * ratio, 0, 2 * Math.PI);
-      ctx.fill();
-    }
-    const isLeft = x + 6 * ratio + ctx.measureText(label).width < bbox.left + bbox.width;
-    ctx.textAlign = isLeft ? "left" : "right";
-    ctx.fillText(label, x + (isLeft ? 5 : -5) * ratio, bbox.top - 1);
-  }
-  ctx.restore();
-}
-
-function scaledFont(font: string): string {
-  return font.replace(/^(\d+)px/, (_, size) => `${Number(size) * window.devicePixelRatio}px`);
 }
 
 /** Arrows move the cursor from event to event, + and - zoom around it, Enter picks, Escape shows all. */
