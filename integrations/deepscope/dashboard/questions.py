@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from deepscope.dashboard.pages.compare import compare
+from deepscope.dashboard.pages.distributed import distributed
 from deepscope.dashboard.pages.findings import findings
 from deepscope.dashboard.pages.header import header, runs
+from deepscope.dashboard.pages.memory import memory, memory_at, memory_curve
+from deepscope.dashboard.pages.operators import operators
 from deepscope.dashboard.pages.overview import overview
 
 __all__ = ["QUESTIONS"]
@@ -17,7 +21,13 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
         runs,
         header,
         overview,
+        memory,
+        memory_at,
+        memory_curve,
+        distributed,
         findings,
+        compare,
+        operators,
     )
 }
 """By name: functions of a `Library` and a `Question`, whose annotations say what they take and answer."""

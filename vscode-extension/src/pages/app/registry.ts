@@ -2,7 +2,11 @@
 
 import type { ComponentType } from "preact";
 import type { Header } from "../contract";
+import { ComparePage } from "../compare/ComparePage";
+import { DistributedPage } from "../distributed/DistributedPage";
 import { FindingsPage } from "../findings/FindingsPage";
+import { MemoryPage } from "../memory/MemoryPage";
+import { OperatorsPage } from "../operators/OperatorsPage";
 import { OverviewPage } from "../overview/OverviewPage";
 import type { Address } from "./address";
 
@@ -24,5 +28,9 @@ export interface Page {
 /** In the order of the navigation; the first is shown when none is chosen. */
 export const PAGES: readonly Page[] = [
   { id: "overview", title: "Overview", component: OverviewPage },
+  { id: "operators", title: "Operators", component: OperatorsPage },
+  { id: "memory", title: "Memory", component: MemoryPage },
+  { id: "distributed", title: "Distributed", component: DistributedPage, isThere: ({ hasRanks }) => hasRanks },
   { id: "findings", title: "Findings", component: FindingsPage },
+  { id: "compare", title: "Compare", component: ComparePage, needsServer: true },
 ];
