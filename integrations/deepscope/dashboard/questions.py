@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from deepscope.dashboard.pages.findings import findings
+from deepscope.dashboard.pages.flame import flame
 from deepscope.dashboard.pages.header import header, runs
+from deepscope.dashboard.pages.line import line
+from deepscope.dashboard.pages.lines import file, line_list, lines
 from deepscope.dashboard.pages.overview import overview
 
 __all__ = ["QUESTIONS"]
@@ -17,6 +20,11 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
         runs,
         header,
         overview,
+        lines,
+        line_list,
+        file,
+        line,
+        flame,
         findings,
     )
 }
