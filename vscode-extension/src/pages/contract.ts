@@ -4,7 +4,7 @@
  * Made by contract.py from integrations/deepscope/dashboard; do not edit.
  */
 
-import { finite, flag, list, nullable, object, oneOf, text, type Reader } from "../shape";
+import { either, finite, flag, list, nullable, object, oneOf, text, type Reader } from "../shape";
 
 /** A question that takes `Asked`. */
 export interface Ask<Asked, Answer> {
@@ -18,8 +18,8 @@ function ask<Asked, Answer>(name: string, answer: Reader<Answer>): Ask<Asked, An
   return { name, answer };
 }
 
-/** How a value is shown: times in nanoseconds, shares from 0 to 1, rates in operations or bytes a second. */
-export const cellKind = oneOf("text", "place", "time", "bytes", "count", "share", "flops", "rate");
+/** How a value is shown: times in nanoseconds, shares from 0 to 1, rates in FLOP/s, bandwidths in B/s. */
+export const cellKind = oneOf("text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth");
 export type CellKind = ReturnType<typeof cellKind>;
 
 export const depth = oneOf("line", "module", "library", "operator", "kernel");
@@ -357,12 +357,15 @@ export interface Column {
   readonly title: string;
   readonly kind: CellKind;
   readonly help: string;
+  /** 0 for what is always shown; where there is little room, those with the largest leave first. */
+  readonly rank: number;
 }
 export const column: Reader<Column> = object({
   key: text,
   title: text,
   kind: cellKind,
   help: text,
+  rank: finite,
 });
 
 /** A file with the sums over its lines. */
@@ -421,44 +424,66 @@ export const lines: Reader<Lines> = object({
   leftOut: finite,
 });
 
-/** A line with its numbers. */
+/** Rows of cells. */
+export interface Table {
+  readonly id: string;
+  readonly title: string;
+  readonly columns: readonly Column[];
+  readonly rows: readonly (readonly (string | number | null)[])[];
+  /** Paths as recorded, which `places` counts through. */
+  readonly files: readonly string[];
+  /** Of each row the file's number and the line; `[-1, 0]` for no line. */
+  readonly places: readonly readonly number[][];
+  /** Of each row the row that it is below, -1 for none, each after its parent; empty where the rows are no tree. */
+  readonly parents: readonly number[];
+  /** Of each row the word by which addresses and questions name it; empty where none is asked for by itself. */
+  readonly keys: readonly string[];
+  /** Rows beyond the limit. */
+  readonly leftOut: number;
+}
+export const table: Reader<Table> = object({
+  id: text,
+  title: text,
+  columns: list(column),
+  rows: list(list(nullable(either(text, finite)))),
+  files: list(text),
+  places: list(list(finite)),
+  parents: list(finite),
+  keys: list(text),
+  leftOut: finite,
+});
+
+/** All lines. */
+export interface LineList {
+  /** The user's, and what is no line's: they sum to the whole. */
+  readonly lines: Table;
+  /** Recorded lines of libraries: their time is the user's lines'. */
+  readonly library: Table;
+}
+export const lineList: Reader<LineList> = object({
+  lines: table,
+  library: table,
+});
+
+/** A line of a file with its numbers; of one that runs in several functions (a comprehension's) all together. */
 export interface MeasuredLine {
-  /** In `files` of the answer. */
-  readonly file: number;
   readonly line: number;
-  readonly function: string;
-  /** The source line; "" where what ran is not known for certain, or stands beside it. */
-  readonly text: string;
+  /** The dearest first. */
+  readonly functions: readonly string[];
   readonly verdict: string;
   /** What its numbers are of, where that is not simply the line. */
   readonly notes: readonly string[];
   readonly isLibrary: boolean;
-  /** By `columns`. */
+  /** By `columns`; of totals, which overlap, the largest. */
   readonly values: readonly number[];
 }
 export const measuredLine: Reader<MeasuredLine> = object({
-  file: finite,
   line: finite,
-  function: text,
-  text: text,
+  functions: list(text),
   verdict: text,
   notes: list(text),
   isLibrary: flag,
   values: list(finite),
-});
-
-/** All lines of the user, the dearest first, then those of libraries. */
-export interface LineList {
-  readonly columns: readonly Column[];
-  readonly files: readonly LineFile[];
-  readonly rows: readonly MeasuredLine[];
-  readonly leftOut: number;
-}
-export const lineList: Reader<LineList> = object({
-  columns: list(column),
-  files: list(lineFile),
-  rows: list(measuredLine),
-  leftOut: finite,
 });
 
 /** A file's text as it ran, and its measured lines. */
@@ -711,7 +736,7 @@ export const questions = {
   overview: ask<Choice, Overview>("overview", overview),
   /** The files that lines stand in, with their sums. */
   lines: ask<Choice, Lines>("lines", lines),
-  /** All lines. */
+  /** All lines as tables. */
   line_list: ask<Choice, LineList>("line_list", lineList),
   /**
    * One file.

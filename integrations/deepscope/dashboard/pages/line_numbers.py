@@ -23,9 +23,21 @@ class LineNumber(NamedTuple):
     is_sum: bool = True
     """Whether the numbers of several lines add up; totals overlap."""
 
+    @property
+    def rank(self) -> int:
+        """As in `Column`."""
+        return _ORDER.index(self.key)
+
     def of(self, row: Numbers) -> int:
         """Its value."""
         return sum(getattr(row, field) for field in self.fields)
+
+
+_ORDER = (
+    "cost", "self", "backward", "idle", "python", "wait", "calls", "cpu", "total", "peak", "launches", "comms", "copies",
+    "workers", "flops", "allocated", "cpu_total",
+)  # fmt: skip
+"""The first one stays longest where there is little room."""
 
 
 def _all(metric: Metric) -> list[LineNumber]:
@@ -81,7 +93,9 @@ def line_numbers(profile: Profile) -> list[LineNumber]:
 
 def columns_of(numbers: Iterable[LineNumber]) -> list[Column]:
     """What they are called."""
-    return [Column(key=one.key, title=one.title, kind=one.kind, help=one.help) for one in numbers]
+    return [
+        Column(key=one.key, title=one.title, kind=one.kind, help=one.help, rank=one.rank) for one in numbers
+    ]
 
 
 def values_of(row: Numbers, profile: Profile, numbers: Iterable[LineNumber]) -> list[int]:

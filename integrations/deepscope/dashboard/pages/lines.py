@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from deepscope.dashboard.answer import Answer, Choice, Column
+from deepscope.dashboard.answer import Answer, Choice, Column, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.line_numbers import LineNumber, columns_of, line_numbers, rest_of, sums_of, values_of
+from deepscope.dashboard.pages.tables import ColumnOf, table_of
 from deepscope.dashboard.pages.words import file_name, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Line, Numbers, Profile
-from deepscope.report.framework import framework_words
+from deepscope.report.framework import framework_words, without_framework
 from deepscope.report.places import Sources
 
 __all__ = [
@@ -32,8 +33,6 @@ __all__ = [
 
 FILES = 4000
 """Files of the tree, the dearest."""
-ROWS = 5000
-"""Lines of the list, the dearest."""
 TEXT_LINES = 200_000
 """Of a file; a longer one is not shown."""
 LINE_LETTERS = 1000
@@ -82,29 +81,26 @@ class Lines(Answer):
 
 
 class MeasuredLine(Answer):
-    """A line with its numbers."""
+    """A line of a file with its numbers; of one that runs in several functions (a comprehension's) all together."""
 
-    file: int
-    """In `files` of the answer."""
     line: int
-    function: str
-    text: str
-    """The source line; "" where what ran is not known for certain, or stands beside it."""
+    functions: list[str]
+    """The dearest first."""
     verdict: str
     notes: list[str]
     """What its numbers are of, where that is not simply the line."""
     is_library: bool
     values: list[int]
-    """By `columns`."""
+    """By `columns`; of totals, which overlap, the largest."""
 
 
 class LineList(Answer):
-    """All lines of the user, the dearest first, then those of libraries."""
+    """All lines."""
 
-    columns: list[Column]
-    files: list[LineFile]
-    rows: list[MeasuredLine]
-    left_out: int
+    lines: Table
+    """The user's, and what is no line's: they sum to the whole."""
+    library: Table
+    """Recorded lines of libraries: their time is the user's lines'."""
 
 
 class FileQuestion(Choice, kw_only=True, frozen=True):
@@ -154,25 +150,53 @@ def lines(library: Library, question: Choice) -> Lines:
 
 
 def line_list(library: Library, question: Choice) -> LineList:
-    """All lines."""
+    """All lines as tables."""
     profile = library.profile(question)
     numbers = line_numbers(profile)
-    files = _files(profile, numbers)
-    sources = Sources(profile)
-    every = [
-        *((row, False) for row in _by_cost(profile.lines)),
-        *((row, True) for row in _by_total(profile.library_lines)),
-    ]
-    at = {one.file: number for number, one in reversed(list(enumerate(files)))}
+    rest = [_Named(name, row) for name, row in rest_of(profile).items()]
+    mine: list[Line | _Named] = [without_framework(line, profile) for line in profile.lines]
+    mine = sorted([*mine, *rest], key=lambda row: -row.cost_ns)
+    of_library = sorted(profile.library_lines, key=lambda line: -line.total_device_ns)
     return LineList(
-        columns=columns_of(numbers),
-        files=files,
-        rows=[
-            _row(profile, row, numbers, file=at[row.file], text=word(sources.text(row)), is_library=is_library)
-            for row, is_library in every[:ROWS]
-        ],
-        left_out=max(len(every) - ROWS, 0),
+        lines=_table(profile, "lines", "Lines", numbers, mine),
+        library=_table(profile, "library-lines", "Lines of libraries", numbers, of_library),
     )
+
+
+class _Named:
+    """What no line has, as a row of the list."""
+
+    def __init__(self, name: str, numbers: Numbers) -> None:
+        self.name = name
+        self.numbers = numbers
+
+    def __getattr__(self, field: str) -> int:
+        return int(getattr(self.numbers, field))
+
+
+def _table(
+    profile: Profile, name: str, title: str, numbers: Sequence[LineNumber], rows: Sequence[Line | _Named]
+) -> Table:
+    sources = Sources(profile)
+    root = profile.trace.project_root
+    whole = sum(row.cost_ns for row in (*profile.lines, profile.no_line))
+
+    def where(row: Line | _Named) -> str:
+        return f"{file_name(row.file, root)}:{row.line}" if isinstance(row, Line) else row.name
+
+    def text(row: Line | _Named) -> str:
+        return sources.text(row) if isinstance(row, Line) and (row.exact or row.fused) else ""
+
+    columns = [
+        ColumnOf("place", "line", "place", where),
+        *(ColumnOf(one.key, one.title, one.kind, one.of, one.help, one.rank) for one in numbers),
+        ColumnOf("verdict", "why", "text", lambda row: getattr(row, "verdict", "") if isinstance(row, Line) else ""),
+        ColumnOf("function", "function", "text", lambda row: row.function if isinstance(row, Line) else "", rank=9),
+        ColumnOf("source", "source", "text", text),
+    ]
+    if name == "lines":
+        columns.insert(2, ColumnOf("share", "share", "share", lambda row: row.cost_ns / whole if whole else 0.0))
+    return table_of(profile, name, title, columns, rows)
 
 
 def file(library: Library, question: FileQuestion) -> FileText:
@@ -189,10 +213,11 @@ def file(library: Library, question: FileQuestion) -> FileText:
         raise OptionError("file", printable(path)[:200], "this profile has no such file")
     numbers = line_numbers(profile)
     text, missing = _text(profile, path)
-    rows = [
-        *(_row(profile, line, numbers) for line in mine),
-        *(_row(profile, line, numbers, is_library=True) for line in of_library),
-    ]
+    by_number: dict[tuple[int, bool], list[Line]] = {}
+    for row in mine:
+        by_number.setdefault((row.line, False), []).append(row)
+    for row in of_library:
+        by_number.setdefault((row.line, True), []).append(row)
     return FileText(
         file=path,
         name=_name(profile, path),
@@ -200,7 +225,10 @@ def file(library: Library, question: FileQuestion) -> FileText:
         largest=_largest(profile, numbers),
         text=text,
         missing=missing,
-        rows=sorted(rows, key=lambda row: row.line),
+        rows=[
+            _measured(profile, number, by_number[number, is_library], numbers, is_library=is_library)
+            for number, is_library in sorted(by_number)
+        ],
     )
 
 
@@ -218,33 +246,22 @@ def notes_of(line: Line) -> list[str]:
     return found
 
 
-def _row(
-    profile: Profile,
-    line: Line,
-    numbers: Iterable[LineNumber],
-    *,
-    file: int = 0,
-    text: str = "",
-    is_library: bool = False,
+def _measured(
+    profile: Profile, number: int, rows: list[Line], numbers: Sequence[LineNumber], *, is_library: bool
 ) -> MeasuredLine:
+    rows = sorted(rows, key=lambda row: (-row.cost_ns, -row.total_device_ns))
+    values = [values_of(row, profile, numbers) for row in rows]
     return MeasuredLine(
-        file=file,
-        line=line.line,
-        function=word(line.function),
-        text=text,
-        verdict=line.verdict,
-        notes=notes_of(line),
+        line=number,
+        functions=[word(row.function) for row in rows],
+        verdict=rows[0].verdict,
+        notes=list(dict.fromkeys(note for row in rows for note in notes_of(row))),
         is_library=is_library,
-        values=values_of(line, profile, numbers),
+        values=[
+            sum(column) if one.is_sum else max(column)
+            for one, column in zip(numbers, zip(*values, strict=True), strict=True)
+        ],
     )
-
-
-def _by_cost(rows: Iterable[Line]) -> list[Line]:
-    return sorted(rows, key=lambda line: -line.cost_ns)
-
-
-def _by_total(rows: Iterable[Line]) -> list[Line]:
-    return sorted(rows, key=lambda line: -line.total_device_ns)
 
 
 def _files(profile: Profile, numbers: Sequence[LineNumber]) -> list[LineFile]:

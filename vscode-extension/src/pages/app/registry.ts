@@ -3,6 +3,7 @@
 import type { ComponentType } from "preact";
 import type { Header } from "../contract";
 import { FindingsPage } from "../findings/FindingsPage";
+import { LinesPage } from "../lines/LinesPage";
 import { OverviewPage } from "../overview/OverviewPage";
 import type { Address } from "./address";
 
@@ -24,5 +25,6 @@ export interface Page {
 /** In the order of the navigation; the first is shown when none is chosen. */
 export const PAGES: readonly Page[] = [
   { id: "overview", title: "Overview", component: OverviewPage },
+  { id: "lines", title: "Lines", component: LinesPage, isThere: (header) => header.hasLines },
   { id: "findings", title: "Findings", component: FindingsPage },
 ];
