@@ -217,7 +217,7 @@ def _pair(kind: shapes.Type, inside: type | None = None) -> tuple[str, str]:
             pair = name, f"(value, at) => {reader}(value, at)" if kind.cls is inside else reader
         case shapes.ListType():
             item, reader = _pair(kind.item_type, inside)
-            pair = f"readonly {f'({item})' if '|' in item else item}[]", f"list({reader})"
+            pair = f"readonly {f'({item})' if ' ' in item else item}[]", f"list({reader})"
         case shapes.DictType():
             value, reader = _pair(kind.value_type, inside)
             pair = f"Readonly<Record<string, {value}>>", f"dictionary({reader})"

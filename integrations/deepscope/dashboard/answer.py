@@ -12,8 +12,8 @@ import msgspec
 
 __all__ = ["Answer", "CellKind", "Choice", "Column", "Fact", "Figure", "Question", "Table"]
 
-CellKind = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate"]
-"""How a value is shown: times in nanoseconds, shares from 0 to 1, rates in operations or bytes a second."""
+CellKind = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth"]
+"""How a value is shown: times in nanoseconds, shares from 0 to 1, rates in FLOP/s, bandwidths in B/s."""
 
 
 class Question(msgspec.Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -61,6 +61,8 @@ class Column(Answer):
     title: str
     kind: CellKind
     help: str = ""
+    rank: int = 0
+    """0 for what is always shown; where there is little room, those with the largest leave first."""
 
 
 class Table(Answer):
@@ -76,5 +78,7 @@ class Table(Answer):
     """Of each row the file's number and the line; `[-1, 0]` for no line."""
     parents: list[int] = []
     """Of each row the row that it is below, -1 for none, each after its parent; empty where the rows are no tree."""
+    keys: list[str] = []
+    """Of each row the word by which addresses and questions name it; empty where none is asked for by itself."""
     left_out: int = 0
     """Rows beyond the limit."""

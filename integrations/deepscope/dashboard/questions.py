@@ -10,6 +10,7 @@ from deepscope.dashboard.pages.flame import flame
 from deepscope.dashboard.pages.header import header, runs
 from deepscope.dashboard.pages.line import line
 from deepscope.dashboard.pages.lines import file, line_list, lines
+from deepscope.dashboard.pages.operators import operators
 from deepscope.dashboard.pages.overview import overview
 
 __all__ = ["QUESTIONS"]
@@ -26,6 +27,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
         line,
         flame,
         findings,
+        operators,
     )
 }
 """By name: functions of a `Library` and a `Question`, whose annotations say what they take and answer."""

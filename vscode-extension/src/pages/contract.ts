@@ -25,6 +25,9 @@ export type CellKind = ReturnType<typeof cellKind>;
 export const depth = oneOf("line", "module", "library", "operator", "kernel");
 export type Depth = ReturnType<typeof depth>;
 
+export const detail = oneOf("shapes", "stacks");
+export type Detail = ReturnType<typeof detail>;
+
 /** Where a file belongs: the project, other user code, recorded lines of libraries, whose time is the user's. */
 export const fileGroup = oneOf("project", "outside", "library");
 export type FileGroup = ReturnType<typeof fileGroup>;
@@ -35,6 +38,9 @@ export type FlameDirection = ReturnType<typeof flameDirection>;
 
 export const flameMetric = oneOf("device", "backward", "cpu");
 export type FlameMetric = ReturnType<typeof flameMetric>;
+
+export const grouping = oneOf("name", "shapes", "stacks", "type");
+export type Grouping = ReturnType<typeof grouping>;
 
 export const nodeKind = oneOf("line", "module", "library", "operator", "kernel", "other");
 export type NodeKind = ReturnType<typeof nodeKind>;
@@ -104,6 +110,18 @@ export interface FlameQuestion {
   readonly direction?: FlameDirection;
   /** Another run's id, to which the difference is shown. */
   readonly baseline?: string;
+}
+
+/** Which operators, and what makes a row. */
+export interface OperatorsAsked {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  readonly by?: Grouping;
 }
 
 /** A run that can be chosen. */
@@ -433,7 +451,7 @@ export interface Table {
   /** Paths as recorded, which `places` counts through. */
   readonly files: readonly string[];
   /** Of each row the file's number and the line; `[-1, 0]` for no line. */
-  readonly places: readonly readonly number[][];
+  readonly places: readonly (readonly number[])[];
   /** Of each row the row that it is below, -1 for none, each after its parent; empty where the rows are no tree. */
   readonly parents: readonly number[];
   /** Of each row the word by which addresses and questions name it; empty where none is asked for by itself. */
@@ -727,6 +745,16 @@ export const findings: Reader<Findings> = object({
   steps: finite,
 });
 
+/** A row for each operator, each of its shapes or stacks, or each kind. */
+export interface Operators {
+  readonly by: Grouping;
+  readonly table: Table;
+}
+export const operators: Reader<Operators> = object({
+  by: grouping,
+  table: table,
+});
+
 export const questions = {
   /** Which runs can be chosen. */
   runs: ask<Question, Runs>("runs", runs),
@@ -761,4 +789,6 @@ export const questions = {
   flame: ask<FlameQuestion, Flame>("flame", flame),
   /** What could be changed. */
   findings: ask<Choice, Findings>("findings", findings),
+  /** The operators, those first in which the device works longest. */
+  operators: ask<OperatorsAsked, Operators>("operators", operators),
 };

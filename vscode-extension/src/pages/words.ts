@@ -53,6 +53,8 @@ export function words(value: string | number | null, kind: CellKind): string {
       return flops(value);
     case "rate":
       return `${flops(value)}/s`;
+    case "bandwidth":
+      return `${scaled(value, 1000, DECIMAL)}B/s`;
     case "count":
       return count(value);
     case "text":

@@ -34,8 +34,8 @@ class LineNumber(NamedTuple):
 
 
 _ORDER = (
-    "cost", "self", "backward", "idle", "python", "wait", "calls", "cpu", "total", "peak", "launches", "comms", "copies",
-    "workers", "flops", "allocated", "cpu_total",
+    "cost", "self", "backward", "idle", "python", "wait", "calls", "cpu", "total", "peak", "launches", "comms",
+    "copies", "workers", "flops", "allocated", "cpu_total",
 )  # fmt: skip
 """The first one stays longest where there is little room."""
 
@@ -93,9 +93,7 @@ def line_numbers(profile: Profile) -> list[LineNumber]:
 
 def columns_of(numbers: Iterable[LineNumber]) -> list[Column]:
     """What they are called."""
-    return [
-        Column(key=one.key, title=one.title, kind=one.kind, help=one.help, rank=one.rank) for one in numbers
-    ]
+    return [Column(key=one.key, title=one.title, kind=one.kind, help=one.help, rank=one.rank) for one in numbers]
 
 
 def values_of(row: Numbers, profile: Profile, numbers: Iterable[LineNumber]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from deepscope.dashboard.answer import CellKind, Column, Table
 from deepscope.dashboard.pages.words import file_name, word
 from deepscope.records import Profile
 
-__all__ = ["LIMIT", "ColumnOf", "table_of", "where"]
+__all__ = ["LIMIT", "ColumnOf", "key_of", "share_column", "table_of", "where"]
 
 LIMIT = 5000
 """Rows of a table, the first; the rest is counted."""
@@ -23,6 +24,13 @@ class ColumnOf(NamedTuple):
     kind: CellKind
     value: Callable[[Any], str | int | float | None]
     help: str = ""
+    rank: int = 0
+    """0 for what is always shown; where there is little room, those with the largest leave first."""
+
+
+def key_of(*names: object) -> str:
+    """An address's word for a row: short, and the same for the same names at every time."""
+    return hashlib.blake2b(repr(names).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
 
 
 def table_of(
@@ -33,6 +41,7 @@ def table_of(
     rows: Sequence[Any],
     *,
     parents: Sequence[int] = (),
+    keys: Callable[[Any], str] | None = None,
     limit: int = LIMIT,
 ) -> Table:
     """The rows as cells; a column that says nothing in any row is left out, but for the first and places."""
@@ -52,15 +61,27 @@ def table_of(
         id=name,
         title=title,
         columns=[
-            Column(key=columns[at].key, title=columns[at].title, kind=columns[at].kind, help=columns[at].help)
+            Column(
+                key=columns[at].key,
+                title=columns[at].title,
+                kind=columns[at].kind,
+                help=columns[at].help,
+                rank=columns[at].rank,
+            )
             for at in used
         ],
         rows=[[word(one) if isinstance(one := row[at], str) else one for at in used] for row in cells],
         files=list(files),
         places=places,
         parents=list(parents[:limit]),
+        keys=[] if keys is None else [keys(row) for row in shown],
         left_out=len(rows) - len(shown),
     )
+
+
+def share_column(field: str, whole: int, explained: str) -> ColumnOf:
+    """The column of a field's part of a whole; the part of nothing is none."""
+    return ColumnOf("share", "share", "share", lambda row: getattr(row, field) / whole if whole else None, explained)
 
 
 def where(profile: Profile) -> ColumnOf:

@@ -4,6 +4,7 @@ import type { ComponentType } from "preact";
 import type { Header } from "../contract";
 import { FindingsPage } from "../findings/FindingsPage";
 import { LinesPage } from "../lines/LinesPage";
+import { OperatorsPage } from "../operators/OperatorsPage";
 import { OverviewPage } from "../overview/OverviewPage";
 import type { Address } from "./address";
 
@@ -26,5 +27,6 @@ export interface Page {
 export const PAGES: readonly Page[] = [
   { id: "overview", title: "Overview", component: OverviewPage },
   { id: "lines", title: "Lines", component: LinesPage, isThere: (header) => header.hasLines },
+  { id: "operators", title: "Operators", component: OperatorsPage },
   { id: "findings", title: "Findings", component: FindingsPage },
 ];

@@ -1,0 +1,33 @@
+/** The operators, by name, shapes, stacks or kind. */
+
+import type { JSX } from "preact";
+import { choiceOf, go, withWords } from "../app/address";
+import type { PageProps } from "../app/registry";
+import { questions, type Grouping } from "../contract";
+import { Answer } from "../parts/Answered";
+import { DataTable } from "../parts/DataTable";
+import { Segments } from "../parts/Segments";
+import { useAnswer } from "../source/useAnswer";
+
+const GROUPINGS: readonly (readonly [Grouping, string])[] = [
+  ["name", "Name"],
+  ["shapes", "Shapes"],
+  ["stacks", "Stacks"],
+  ["type", "Kind"],
+];
+
+export function OperatorsPage({ address }: PageProps): JSX.Element {
+  const by = GROUPINGS.find(([one]) => one === address.words["by"])?.[0] ?? "name";
+  const found = useAnswer(questions.operators, { ...choiceOf(address), by });
+  const tools = (
+    <Segments
+      label="A row for each"
+      options={GROUPINGS}
+      value={by}
+      choose={(next) => go(withWords(address, { by: next === "name" ? "" : next, sort: "", where: "", row: "" }))}
+    />
+  );
+  return (
+    <Answer of={found}>{({ table }) => <DataTable of={table} fills tools={tools} details={(row) => <p>{row.cells[0]}</p>} />}</Answer>
+  );
+}

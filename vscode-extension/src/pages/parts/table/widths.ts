@@ -1,0 +1,30 @@
+/** How wide columns have to be for their text. */
+
+import type { Column, Table } from "../../contract";
+import { words } from "../../words";
+import { isNumber } from "./rows";
+
+const LOOKED_AT = 400;
+/** Rows whose texts count: the first ones, which are the largest. */
+const MOST = 260;
+const PADDING = 21;
+const HEAD = 34;
+/** Of a head: the padding and the mark of the order. */
+
+/** By a column's key its width in pixels. The first column and columns of text take what is left. */
+export function widthsOf(table: Table, font: string): ReadonlyMap<string, number> {
+  const context = document.createElement("canvas").getContext("2d");
+  if (context !== null) {
+    context.font = font;
+  }
+  const width = (text: string): number => context?.measureText(text).width ?? text.length * 7;
+  return new Map(table.columns.map((column, at) => [column.key, widthOf(column, at, table, width)]));
+}
+
+function widthOf(column: Column, at: number, table: Table, width: (text: string) => number): number {
+  const texts = table.rows.slice(0, LOOKED_AT).map((row) => words(row[at] ?? null, column.kind).slice(0, 80));
+  const longest = [...new Set(texts)].sort((one, other) => other.length - one.length).slice(0, 4);
+  const needed = Math.ceil(Math.max(...longest.map(width), 0)) + PADDING + (column.kind === "share" ? 30 : 0);
+  const least = Math.max(needed, Math.ceil(width(column.title)) + HEAD);
+  return at === 0 ? Math.min(Math.max(least, 200), 340) : Math.min(least, isNumber(column) ? 200 : MOST);
+}
