@@ -709,6 +709,8 @@ export interface Flame {
   readonly before: readonly number[];
   readonly wholeNs: number;
   readonly beforeNs: number;
+  /** The baseline's time on call paths that this run does not have. */
+  readonly goneNs: number;
   /** What the baseline is called. */
   readonly baseline: string;
   /** Smaller nodes, whose time their parents have. */
@@ -727,6 +729,7 @@ export const flame: Reader<Flame> = object({
   before: list(finite),
   wholeNs: finite,
   beforeNs: finite,
+  goneNs: finite,
   baseline: text,
   leftOut: finite,
   leftOutNs: finite,

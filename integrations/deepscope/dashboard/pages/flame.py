@@ -62,6 +62,8 @@ class Flame(Answer):
     """The same of the baseline, for as many steps and ranks; empty without one."""
     whole_ns: int
     before_ns: int
+    gone_ns: int
+    """The baseline's time on call paths that this run does not have."""
     baseline: str
     """What the baseline is called."""
     left_out: int
@@ -97,7 +99,8 @@ def flame(library: Library, question: FlameQuestion) -> Flame:
         before=before,
         whole_ns=sum(own[0] for own in tree.own) + tree.left_out_ns[0],
         before_ns=sum(before) + (round(tree.left_out_ns[1] * factor) if other is not None else 0),
-        baseline="" if other is None else title_of(other),
+        gone_ns=_gone(tree, before),
+        baseline="" if other is None else word(" ".join([title_of(other), other.trace.recorded_at]).strip()),
         left_out=tree.left_out,
         left_out_ns=tree.left_out_ns[0],
         note=_note(profile),
@@ -138,6 +141,15 @@ def _note(profile: Profile) -> str:
     if profile.totals.ranks > 1:
         return "Call paths are known of each rank alone; these are the lines of all ranks. Choose a rank to see more."
     return "This trace tells no call paths; these are its lines."
+
+
+def _gone(tree: FlameTree, before: list[int]) -> int:
+    """What nodes have in which, and below which, this run has nothing."""
+    mine = [own[0] for own in tree.own]
+    for number in range(len(mine) - 1, -1, -1):
+        if tree.parents[number] >= 0:
+            mine[tree.parents[number]] += mine[number]
+    return sum(time_ns for time_ns, here in zip(before, mine, strict=False) if not here)
 
 
 class _Naming:

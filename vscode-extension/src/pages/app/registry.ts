@@ -3,6 +3,7 @@
 import type { ComponentType } from "preact";
 import type { Header } from "../contract";
 import { FindingsPage } from "../findings/FindingsPage";
+import { FlamePage } from "../flame/FlamePage";
 import { LinesPage } from "../lines/LinesPage";
 import { OperatorsPage } from "../operators/OperatorsPage";
 import { OverviewPage } from "../overview/OverviewPage";
@@ -27,6 +28,7 @@ export interface Page {
 export const PAGES: readonly Page[] = [
   { id: "overview", title: "Overview", component: OverviewPage },
   { id: "lines", title: "Lines", component: LinesPage, isThere: (header) => header.hasLines },
+  { id: "flame", title: "Flame graph", component: FlamePage },
   { id: "operators", title: "Operators", component: OperatorsPage },
   { id: "findings", title: "Findings", component: FindingsPage },
 ];

@@ -7,7 +7,7 @@ import { KIND_WORDS } from "../../depthWords";
 import { Place } from "../parts/Place";
 import { useVirtual } from "../parts/table/useVirtual";
 import { count, duration, share } from "../words";
-import { belowRows, childrenOf, firstOpen, shortName, type BelowRow } from "./below";
+import { belowRows, childrenOf, firstOpen, shortName, type BelowRow } from "./opened";
 
 const ROW = 24;
 const MOST_ROWS = 22;

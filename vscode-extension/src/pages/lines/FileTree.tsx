@@ -5,7 +5,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { Column, LineFile } from "../contract";
 import { useVirtual } from "../parts/table/useVirtual";
 import { words } from "../words";
-import { fileTree, treeRows, type TreeRow } from "./fileTree";
+import { fileTree, treeRows, type TreeRow } from "./folders";
 
 const ROW = 24;
 const TITLES = { project: "", outside: "Outside the project", library: "Libraries" } as const;
@@ -72,7 +72,7 @@ export function FileTree({ files, columns, wholes, by, wanted, chosen, choose }:
       sight.show(next);
     } else if ((event.key === "Enter" || event.key === " ") && one !== undefined) {
       act(one);
-    } else if ((event.key === "ArrowLeft" || event.key === "ArrowRight") && one?.row !== undefined && one.row.file === undefined) {
+    } else if ((event.key === "ArrowLeft" || event.key === "ArrowRight") && one?.row?.file === undefined && one?.row !== undefined) {
       toggle(one.title, one.row.key, event.key === "ArrowLeft");
     } else {
       return;

@@ -28,7 +28,7 @@ export function LinePanel({ of, address, hasText }: Props): JSX.Element {
             of.place
           ) : (
             <Place file={of.file} line={of.line}>
-              {of.place}
+              {of.place.slice(of.place.lastIndexOf("/") + 1)}
             </Place>
           )}
         </h2>

@@ -122,7 +122,7 @@ function Files({ lines, address, views }: FilesProps): JSX.Element {
       <div class="panes">
         {isNarrow ? (
           <details class="files">
-            <summary>{count(lines.files.length)} files</summary>
+            <summary>{lines.files.length === 1 ? "1 file" : `${count(lines.files.length)} files`}</summary>
             {tree}
           </details>
         ) : (

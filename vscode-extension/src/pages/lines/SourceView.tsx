@@ -13,8 +13,8 @@ import { barsOf, heat } from "./shade";
 const ROW = 20;
 const HEAD = 26;
 const COLUMN = 68;
-const TEXT_WIDTH = 430;
-/** Room that is left to the text before further columns are shown. */
+/** Room that is left to the text, and to the numbers of the lines and their bars. */
+const TEXT_WIDTH = 370;
 
 interface Props {
   readonly of: FileText;
@@ -97,7 +97,14 @@ export function SourceView({ of, chosen, by, setBy, selected, select }: Props): 
             <span class="bar" role="columnheader" aria-label="Forward, backward and the rest of the cost" />
           </div>
         </div>
-        <div style={{ paddingTop: `${sight.before}px`, paddingBottom: `${sight.after}px`, minWidth: `calc(${longest + 2}ch + var(--digits) + var(--margin) + 90px)` }}>
+        <div
+          style={{
+            minHeight: `${rows.length * ROW}px`,
+            minWidth: `calc(${longest + 2}ch + var(--digits) + var(--margin) + 90px)`,
+            paddingBottom: `${sight.after}px`,
+            paddingTop: `${sight.before}px`,
+          }}
+        >
           {sight.items.map(({ index }) => {
             const row = rows[index];
             return row === undefined ? null : (
