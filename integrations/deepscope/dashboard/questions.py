@@ -8,7 +8,10 @@ from typing import Any
 from deepscope.dashboard.pages.compare import compare
 from deepscope.dashboard.pages.distributed import distributed
 from deepscope.dashboard.pages.findings import findings
+from deepscope.dashboard.pages.flame import flame
 from deepscope.dashboard.pages.header import header, runs
+from deepscope.dashboard.pages.line import line
+from deepscope.dashboard.pages.lines import file, line_list, lines
 from deepscope.dashboard.pages.memory import memory, memory_at, memory_curve
 from deepscope.dashboard.pages.operators import operators
 from deepscope.dashboard.pages.overview import overview
@@ -21,6 +24,11 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
         runs,
         header,
         overview,
+        lines,
+        line_list,
+        file,
+        line,
+        flame,
         memory,
         memory_at,
         memory_curve,

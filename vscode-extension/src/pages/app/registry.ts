@@ -5,6 +5,8 @@ import type { Header } from "../contract";
 import { ComparePage } from "../compare/ComparePage";
 import { DistributedPage } from "../distributed/DistributedPage";
 import { FindingsPage } from "../findings/FindingsPage";
+import { FlamePage } from "../flame/FlamePage";
+import { LinesPage } from "../lines/LinesPage";
 import { MemoryPage } from "../memory/MemoryPage";
 import { OperatorsPage } from "../operators/OperatorsPage";
 import { OverviewPage } from "../overview/OverviewPage";
@@ -28,6 +30,8 @@ export interface Page {
 /** In the order of the navigation; the first is shown when none is chosen. */
 export const PAGES: readonly Page[] = [
   { id: "overview", title: "Overview", component: OverviewPage },
+  { id: "lines", title: "Lines", component: LinesPage, isThere: (header) => header.hasLines },
+  { id: "flame", title: "Flame graph", component: FlamePage },
   { id: "operators", title: "Operators", component: OperatorsPage },
   { id: "memory", title: "Memory", component: MemoryPage },
   { id: "distributed", title: "Distributed", component: DistributedPage, isThere: ({ hasRanks }) => hasRanks },
