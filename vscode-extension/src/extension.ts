@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 import { registerCommands } from "./commands";
-import { Dashboard } from "./dashboard/dashboard";
+import { DashboardPanel } from "./dashboard/panel";
 import { Edits } from "./edits";
 import { FlamePanel } from "./flame/panel";
 import { Heat } from "./heat/heat";
@@ -15,6 +15,7 @@ import { callersMiddleware } from "./server/callers";
 import { LanguageServer } from "./server/languageServer";
 import { Session } from "./session";
 import { StatusItem } from "./status/statusItem";
+import { TensorBoardPanel } from "./tensorboard/panel";
 import { CallPathsView } from "./views/callPathsView";
 import { ElsewhereRows } from "./views/elsewhere";
 import { HotLinesView } from "./views/hotLinesView";
@@ -36,7 +37,8 @@ export function activate(context: vscode.ExtensionContext): void {
   const callPaths = new CallPathsView(context.workspaceState, session, requests, log);
   const runs = new RunsView(session, requests, log);
   const flame = new FlamePanel(context.extensionUri, context.workspaceState, session, requests, jumps, log);
-  const dashboard = new Dashboard(context, session, requests, log);
+  const dashboard = new DashboardPanel(context, session, requests, jumps, log);
+  const tensorboard = new TensorBoardPanel(context, session, requests, log);
   const runner = new Runner(session);
   const notices = new Notices(requests, jumps, log);
 
@@ -56,6 +58,7 @@ export function activate(context: vscode.ExtensionContext): void {
     runs,
     flame,
     dashboard,
+    tensorboard,
     runner,
     edits,
     texts,
@@ -73,10 +76,11 @@ export function activate(context: vscode.ExtensionContext): void {
       callPaths.refresh();
       void runs.refresh();
       void flame.refresh();
+      void dashboard.follow();
       void notices.follow(shown);
     }),
     heat.onEdited((edited) => status.showEdited(edited)),
-    ...registerCommands({ context, log, session, server, requests, jumps, hotLines, callPaths, runs, flame, dashboard, runner, notices }),
+    ...registerCommands({ context, log, session, server, requests, jumps, hotLines, callPaths, runs, flame, dashboard, tensorboard, runner, notices }),
   );
   void session.start();
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Lock
@@ -14,9 +14,9 @@ from deepscope.dashboard.answer import Choice
 from deepscope.errors import NoTraceError, OptionError
 from deepscope.processes import Told
 from deepscope.records import Detail, Profile
-from deepscope.store.files import TraceFile
+from deepscope.store.files import TraceFile, is_url
 from deepscope.store.loader import Loader, Request
-from deepscope.store.recognition import FoundTrace
+from deepscope.store.recognition import FoundTrace, Recognizer
 from deepscope.store.runs import STAGES, Selection, find_traces, select_from
 
 __all__ = ["FoundRun", "Library", "NotYetError"]
@@ -24,7 +24,8 @@ __all__ = ["FoundRun", "Library", "NotYetError"]
 PATIENCE_SECONDS = 0.4
 """How long a question waits for a profile that is being read before it is told how far the reading is."""
 LOOK_SECONDS = 2.0
-"""How long what was found below the paths holds."""
+REMOTE_LOOK_SECONDS = 30.0
+"""How long what was found below the paths holds; in a remote store each look costs requests."""
 PROFILES = 8
 """Kept in memory; the rest comes from the cache again."""
 READERS = 2
@@ -77,13 +78,28 @@ class Library:
     """
 
     def __init__(self, paths: Sequence[str], *, partial: bool = False, peaks: str = "") -> None:
-        self.paths = tuple(paths)
         self.partial = partial
         self._peaks = peaks
         self._lock = Lock()
-        self._looked_at = float("-inf")
-        self._runs: list[FoundRun] = []
         self._profiles: Background[Request, Profile] = Background(PROFILES)
+        self._loaders: set[Loader] = set()
+        self._recognizers: dict[str, Recognizer] = {}
+        self.show(paths)
+
+    def show(self, paths: Sequence[str], first: str = "") -> None:
+        """Shows these paths from now on.
+
+        Args:
+            paths: as for the library itself.
+            first: a trace of the run that is meant where none is chosen; else it is the newest.
+        """
+        with self._lock:
+            self.paths = tuple(paths)
+            self._first = first
+            self._look_seconds = REMOTE_LOOK_SECONDS if any(is_url(path) for path in paths) else LOOK_SECONDS
+            self._recognizers = {path: self._recognizers.get(path) or Recognizer() for path in paths}
+            self._looked_at = float("-inf")
+            self._runs: list[FoundRun] = []
 
     def runs(self) -> list[FoundRun]:
         """The runs below the paths, the newest first.
@@ -92,13 +108,13 @@ class Library:
             NoTraceError: there is none.
         """
         with self._lock:
-            if time.monotonic() - self._looked_at > LOOK_SECONDS or not self._runs:
-                self._runs = _runs_of(self.paths)
+            if time.monotonic() - self._looked_at > self._look_seconds or not self._runs:
+                self._runs = _runs_of(self._recognizers)
                 self._looked_at = time.monotonic()
             return self._runs
 
     def run(self, choice: Choice) -> FoundRun:
-        """The chosen run, else the newest.
+        """The chosen run, else the one to be shown first.
 
         Raises:
             NoTraceError: there is none.
@@ -106,7 +122,8 @@ class Library:
         """
         runs = self.runs()
         if not choice.run:
-            return runs[0]
+            first = (one for one in runs if any(trace.file.path == self._first for trace in one.traces))
+            return next(first, runs[0])
         for one in runs:
             if one.id == choice.run:
                 return one
@@ -141,7 +158,7 @@ class Library:
             peaks=self._peaks,
         )
         size = sum(file.size_bytes for file in selection.files)
-        return self._profiles.get(request, lambda told: Loader(request).load(told), size)
+        return self._profiles.get(request, lambda told: self._load(request, told), size)
 
     def trace_file(self, choice: Choice) -> TraceFile:
         """The one trace whose events are asked for: of the chosen rank, else of the first.
@@ -152,8 +169,22 @@ class Library:
         return self.selection(choice).files[0]
 
     def close(self) -> None:
-        """Begins nothing more."""
+        """Begins nothing more, and ends what is being read."""
         self._profiles.close()
+        with self._lock:
+            loaders = list(self._loaders)
+        for loader in loaders:
+            loader.cancel()
+
+    def _load(self, request: Request, told: Told) -> Profile:
+        loader = Loader(request)
+        with self._lock:
+            self._loaders.add(loader)
+        try:
+            return loader.load(told)
+        finally:
+            with self._lock:
+                self._loaders.discard(loader)
 
 
 K = TypeVar("K")
@@ -215,12 +246,12 @@ class _Job(Generic[T]):
         return self.future.result()
 
 
-def _runs_of(paths: Sequence[str]) -> list[FoundRun]:
+def _runs_of(recognizers: Mapping[str, Recognizer]) -> list[FoundRun]:
     found: dict[str, FoundTrace] = {}
     missing: NoTraceError | None = None
-    for path in paths:
+    for path, recognizer in recognizers.items():
         try:
-            found |= {one.file.path: one for one in find_traces(path)}
+            found |= {one.file.path: one for one in find_traces(path, recognizer)}
         except NoTraceError as error:
             missing = error
     if not found:
