@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { FrameLocator, Locator } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
@@ -98,6 +99,25 @@ describe("the dashboard in a panel", () => {
     await bench.goToLine(line);
     await bench.run("DeepScope: Show in Timeline");
     await expect.poll(hash).toMatch(new RegExp(`^#/timeline\\?.*line=${line}$`));
+  });
+
+  it("is led to a line from its hover, and from a box of the flame graph", async () => {
+    const { line } = hottestOf(recorded);
+    const code = readFileSync(join(project, PROGRAM), "utf8").split("\n")[line - 1]!.trim();
+    await pages().getByRole("link", { name: "Overview" }).click();
+    await bench.showTab(PROGRAM);
+    await bench.goToLine(line);
+    const hover = await bench.hover(code, "Show in Dashboard");
+    await hover.getByText("Show in Dashboard").click();
+    await expect.poll(hash).toMatch(new RegExp(`^#/lines\\?.*line=${line}$`));
+    await pages().getByRole("link", { name: "Overview" }).click();
+    await bench.run("DeepScope: Open Flame Graph");
+    const box = pages().locator(`g.frame[name*=":${line}"]`).first();
+    await box.waitFor();
+    await bench.chooseFromMenu(box, "Show in Dashboard");
+    await show();
+    await expect.poll(hash).toMatch(new RegExp(`^#/lines\\?.*line=${line}$`));
+    await bench.page.locator(".tab").filter({ hasText: "Flame Graph" }).getByRole("button", { name: /Close/ }).click();
   });
 
   it("is where it was after the window was loaded anew", async () => {

@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import type { DashboardPanel } from "./dashboard/panel";
 import type { FlamePanel } from "./flame/panel";
 import type { Jumps } from "./jumps";
+import { textPlace } from "./dashboard/links";
 import { notify } from "./notify";
 import { cursorPlace } from "./places";
 import type { Notices } from "./run/notices";
@@ -15,6 +16,7 @@ import type { LanguageServer } from "./server/languageServer";
 import type { Requests } from "./server/requests";
 import type { Session } from "./session";
 import { pickInterpreter, pickTrace } from "./pickers";
+import { readOr } from "./shape";
 import type { TensorBoardPanel } from "./tensorboard/panel";
 import type { CallPathsView } from "./views/callPathsView";
 import type { Row } from "./views/hotLinesRows";
@@ -57,7 +59,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
   };
   /** The line of a row; without a row the one that the cursor is on. */
   const lineOf = async (row: LineArgument | undefined): Promise<RecordedLine | undefined> => {
-    const place = recordedOf(row) ?? cursorPlace();
+    const place = readOr(textPlace, row) ?? recordedOf(row) ?? cursorPlace();
     return place === undefined || "file" in place ? place : recordedAt(place, requests);
   };
   /** Shows a line on a page of the dashboard. */
@@ -128,6 +130,10 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     "deepscope.openDashboardInBrowser": () => dashboard.openInBrowser(),
     "deepscope.dashboard.back": () => dashboard.step("back"),
     "deepscope.dashboard.forward": () => dashboard.step("forward"),
+    "deepscope.flame.showInDashboard": async (box: unknown) => {
+      const line = flame.lineOf(box);
+      await (line === undefined ? tellUnmeasured() : dashboard.show("lines", line));
+    },
     "deepscope.showInDashboard": (row?: LineArgument) => showOn("lines", row),
     "deepscope.showInTimeline": (row?: LineArgument) => showOn("timeline", row),
     "deepscope.openTensorBoard": () => tensorboard.open(),

@@ -2,6 +2,7 @@
 
 import * as vscode from "vscode";
 import { registerCommands } from "./commands";
+import { dashboardMiddleware } from "./dashboard/hover";
 import { DashboardPanel } from "./dashboard/panel";
 import { Edits } from "./edits";
 import { FlamePanel } from "./flame/panel";
@@ -24,7 +25,10 @@ import { RunsView } from "./views/runsView";
 export function activate(context: vscode.ExtensionContext): void {
   const log = vscode.window.createOutputChannel("DeepScope", { log: true });
   const interpreters = new Interpreters(context, log);
-  const server: LanguageServer = new LanguageServer(log, callersMiddleware(() => server.requests, () => jumps));
+  const server: LanguageServer = new LanguageServer(log, {
+    ...callersMiddleware(() => server.requests, () => jumps),
+    ...dashboardMiddleware,
+  });
   const { requests } = server;
   const texts = new RecordedTexts(requests);
   const jumps: Jumps = new Jumps(requests, texts);

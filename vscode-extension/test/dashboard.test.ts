@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { commandLink, textPlace } from "../src/dashboard/links";
 import { fromPages, keptState, toPages } from "../src/dashboard/messages";
 import { addressIn, reasonOf } from "../src/dashboard/server";
 import type { Ask } from "../src/pages/contract";
@@ -74,14 +75,14 @@ describe("answers by way of the extension", () => {
 
   it("are told apart from what else the extension says, and from strangers' messages", () => {
     const { told, extension } = asked();
-    for (const message of [{ type: "changed", isOther: true }, { type: "go", hash: "#/lines" }]) {
+    for (const message of [{ type: "start", hash: "" }, { type: "changed", isOther: true }, { type: "go", hash: "#/lines" }]) {
       expect(readOr(toPages, message)).toEqual(message);
       extension.receive(message);
     }
     extension.receive({ type: "go", hash: "https://example.org" });
     extension.receive({ type: "answer", id: 9, status: 200, body: "{}" });
     extension.receive("go");
-    expect(told).toEqual([{ type: "changed", isOther: true }, { type: "go", hash: "#/lines" }]);
+    expect(told).toEqual([{ type: "start", hash: "" }, { type: "changed", isOther: true }, { type: "go", hash: "#/lines" }]);
   });
 
   it("open a line with the file as it was recorded, and none without a name", () => {
@@ -110,6 +111,17 @@ describe("the way back in a panel", () => {
     trail.visit("b?step=1");
     trail.amend("b?step=2");
     expect([trail.step(-1), trail.step(1)]).toEqual(["a", "b?step=2"]);
+  });
+});
+
+describe("a link in a hover", () => {
+  it("carries a place of any name, and ends where it ends", () => {
+    const place = { uri: "file:///p/a)(b%20[x].py", line: 3 };
+    const link = commandLink("Show", "deepscope.showInDashboard", place);
+    const found = /^\[Show\]\(command:deepscope\.showInDashboard\?([^()[\]\s]*)\)$/.exec(link)?.[1] ?? "";
+    expect(JSON.parse(decodeURIComponent(found))).toEqual([place]);
+    expect(readOr(textPlace, place)).toEqual(place);
+    expect(readOr(textPlace, { line: { file: "/p/a.py", line: 3 } })).toBeUndefined();
   });
 });
 

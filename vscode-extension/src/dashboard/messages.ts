@@ -12,6 +12,7 @@ const file = matching(/^[^\0]{1,100000}$/, "a file's name");
 
 /** From the pages to the extension. */
 export const fromPages = union({
+  ready: object({ type: literal("ready") }),
   ask: object({ type: literal("ask"), id: natural, name: question, query }),
   open: object({ type: literal("open"), file, line: natural }),
   at: object({ type: literal("at"), hash }),
@@ -22,6 +23,8 @@ export type FromPages = ReturnType<typeof fromPages>;
 export const toPages = union({
   /** `body` is JSON. */
   answer: object({ type: literal("answer"), id: natural, status: natural, body: text }),
+  /** The answer to `ready`. */
+  start: object({ type: literal("start"), hash }),
   go: object({ type: literal("go"), hash }),
   /** There are other traces than before; with `isOther` the editor shows another run. */
   changed: object({ type: literal("changed"), isOther: flag }),

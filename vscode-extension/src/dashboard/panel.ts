@@ -16,6 +16,9 @@ import { GoneError, ViewServer, type Reply, type Shown } from "./server";
 
 const VIEW = "deepscope.dashboard";
 const ATTEMPTS = 4;
+/** Where the pages were, for the next window. */
+const KEPT = "deepscope.dashboard.address";
+const KEEPING_MS = 300;
 
 export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSerializer {
   private panel: vscode.WebviewPanel | undefined;
@@ -27,8 +30,10 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
   private editorShows = "";
   /** Where the pages are. */
   private hash = "";
+  private isReady = false;
   /** Then the server outlives its panel. */
   private isInBrowser = false;
+  private keeping: NodeJS.Timeout | undefined;
   private readonly crashes = new CrashPolicy();
   private readonly registration = vscode.window.registerWebviewPanelSerializer(VIEW, this);
 
@@ -55,8 +60,10 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
       return; // its pages ask
     }
     this.panel.reveal();
-    if (to !== undefined) {
+    if (to !== undefined && this.isReady) {
       this.post({ type: "go", hash: to });
+    } else if (to !== undefined) {
+      this.hash = to;
     }
     if (this.started === undefined) {
       this.post({ type: "changed", isOther: false }); // what failed is asked again
@@ -89,7 +96,9 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
     if (!vscode.workspace.isTrusted || this.panel !== undefined) {
       panel.dispose();
     } else {
-      this.take(panel, readOr(keptState, state)?.hash ?? "");
+      // The editor writes the panel's own state now and then; this one is always the last.
+      const last = readOr(keptState, this.context.workspaceState.get(KEPT)) ?? readOr(keptState, state);
+      this.take(panel, last?.hash ?? "");
     }
     return Promise.resolve();
   }
@@ -193,7 +202,7 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
   }
 
   private take(panel: vscode.WebviewPanel, hash: string): void {
-    [this.panel, this.hash] = [panel, hash];
+    [this.panel, this.hash, this.isReady] = [panel, hash, false];
     const { webview } = panel;
     const assets = vscode.Uri.joinPath(this.context.extensionUri, "dist", "webviews");
     panel.iconPath = vscode.Uri.joinPath(this.context.extensionUri, "media", "activity.svg");
@@ -217,7 +226,7 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
         script: webview.asWebviewUri(vscode.Uri.joinPath(assets, "pages.js")).toString(),
         style: webview.asWebviewUri(vscode.Uri.joinPath(assets, "pages.css")).toString(),
         body: '<div id="root"></div>',
-        data: { door: "panel", hash },
+        data: { door: "panel" },
       },
       randomBytes(16).toString("hex"),
     );
@@ -225,8 +234,14 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
 
   private async receive(message: FromPages): Promise<void> {
     switch (message.type) {
+      case "ready":
+        this.isReady = true;
+        this.post({ type: "start", hash: this.hash });
+        break;
       case "at":
         this.hash = message.hash;
+        clearTimeout(this.keeping);
+        this.keeping = setTimeout(() => void this.context.workspaceState.update(KEPT, { hash: this.hash }), KEEPING_MS);
         break;
       case "open":
         this.log.info(`dashboard: ${message.file}:${message.line}`);

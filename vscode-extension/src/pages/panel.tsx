@@ -4,8 +4,6 @@ import { draw } from "./app/start";
 import { Newer } from "./panel/Newer";
 import { Trail } from "./panel/trail";
 import { Extension, PanelSource } from "./source/panel";
-import { keptState } from "../dashboard/messages";
-import { readOr } from "../shape";
 import { go, parsed } from "./app/address";
 import "./panel/panel.css";
 
@@ -15,6 +13,9 @@ const extension = new Extension(
   (message) => vscode.postMessage(message),
   (message) => {
     switch (message.type) {
+      case "start":
+        begin(message.hash);
+        break;
       case "go":
         go(message.hash);
         break;
@@ -31,10 +32,15 @@ const extension = new Extension(
   },
 );
 
-const start = readOr(keptState, vscode.getState())?.hash ?? document.body.dataset["hash"] ?? "";
-window.history.replaceState(null, "", start === "" ? "#/" : start);
-const trail = new Trail(window.location.hash);
+let trail = new Trail("");
 let isNewer = false;
+
+/** Draws the pages where the reader left them. */
+function begin(hash: string): void {
+  window.history.replaceState(null, "", hash === "" ? "#/" : hash);
+  trail = new Trail(window.location.hash);
+  drawAnew();
+}
 
 /** Asks all anew. While a run is chosen in the pages a bar leads to the one that the editor shows, if that is another. */
 function drawAnew(isOther = false): void {
@@ -77,5 +83,4 @@ document.getElementById("root")?.addEventListener("click", (event) => {
   }
 });
 
-drawAnew();
-extension.say({ type: "at", hash: window.location.hash });
+extension.say({ type: "ready" });
