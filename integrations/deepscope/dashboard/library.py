@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Lock
@@ -18,9 +18,9 @@ from deepscope.dashboard.memory.reading import ReadingRequest, read_moments
 from deepscope.errors import NoTraceError, OptionError
 from deepscope.processes import Told
 from deepscope.records import Detail, Profile
-from deepscope.store.files import TraceFile
+from deepscope.store.files import TraceFile, is_url
 from deepscope.store.loader import Loader, Request
-from deepscope.store.recognition import FoundTrace
+from deepscope.store.recognition import FoundTrace, Recognizer
 from deepscope.store.runs import STAGES, Selection, find_traces, select_from
 
 __all__ = ["WINDOW_MARK", "FoundRun", "Library", "NotYetError"]
@@ -30,7 +30,8 @@ PATIENCE_SECONDS = 0.4
 WINDOW_MARK = "~"
 """In a choice, between a run's id and the number of one of its windows; without, it is the newest."""
 LOOK_SECONDS = 2.0
-"""How long what was found below the paths holds."""
+REMOTE_LOOK_SECONDS = 30.0
+"""How long what was found below the paths holds; in a remote store each look costs requests."""
 PROFILES = 8
 """Kept in memory; the rest comes from the cache again."""
 MOMENTS = 2
@@ -113,16 +114,30 @@ class Library:
     """
 
     def __init__(self, paths: Sequence[str], *, partial: bool = False, peaks: str = "") -> None:
-        self.paths = tuple(paths)
         self.partial = partial
         self._peaks = peaks
         self._lock = Lock()
-        self._looked_at = float("-inf")
-        self._runs: list[FoundRun] = []
         self._profiles: Background[Request, Profile] = Background(PROFILES)
         self._loaders: set[Loader] = set()
         self._ranks: Background[Request, list[Profile]] = Background(RUNS)
         self._moments: Background[tuple[ReadingRequest, TraceFile], Moments] = Background(MOMENTS)
+        self._recognizers: dict[str, Recognizer] = {}
+        self.show(paths)
+
+    def show(self, paths: Sequence[str], first: str = "") -> None:
+        """Shows these paths from now on.
+
+        Args:
+            paths: as for the library itself.
+            first: a trace of the run that is meant where none is chosen; else it is the newest.
+        """
+        with self._lock:
+            self.paths = tuple(paths)
+            self._first = first
+            self._look_seconds = REMOTE_LOOK_SECONDS if any(is_url(path) for path in paths) else LOOK_SECONDS
+            self._recognizers = {path: self._recognizers.get(path) or Recognizer() for path in paths}
+            self._looked_at = float("-inf")
+            self._runs: list[FoundRun] = []
 
     def runs(self) -> list[FoundRun]:
         """The runs below the paths, the newest first.
@@ -131,13 +146,13 @@ class Library:
             NoTraceError: there is none.
         """
         with self._lock:
-            if time.monotonic() - self._looked_at > LOOK_SECONDS or not self._runs:
-                self._runs = _runs_of(self.paths)
+            if time.monotonic() - self._looked_at > self._look_seconds or not self._runs:
+                self._runs = _runs_of(self._recognizers)
                 self._looked_at = time.monotonic()
             return self._runs
 
     def run(self, choice: Choice) -> FoundRun:
-        """The chosen run, else the newest.
+        """The chosen run, else the one to be shown first.
 
         Raises:
             NoTraceError: there is none.
@@ -145,7 +160,8 @@ class Library:
         """
         runs = self.runs()
         if not choice.run:
-            return runs[0]
+            first = (one for one in runs if any(trace.file.path == self._first for trace in one.traces))
+            return next(first, runs[0])
         name, mark, window = choice.run.partition(WINDOW_MARK)
         for one in runs:
             if one.id == name:
@@ -326,12 +342,12 @@ class _Job(Generic[T]):
         return self.future.result()
 
 
-def _runs_of(paths: Sequence[str]) -> list[FoundRun]:
+def _runs_of(recognizers: Mapping[str, Recognizer]) -> list[FoundRun]:
     found: dict[str, FoundTrace] = {}
     missing: NoTraceError | None = None
-    for path in paths:
+    for path, recognizer in recognizers.items():
         try:
-            found |= {one.file.path: one for one in find_traces(path)}
+            found |= {one.file.path: one for one in find_traces(path, recognizer)}
         except NoTraceError as error:
             missing = error
     if not found:

@@ -252,7 +252,7 @@ export class Workbench {
     return message;
   }
 
-  /** TensorBoard's page in the dashboard. */
+  /** TensorBoard's page in its panel. */
   tensorboard(): FrameLocator {
     return this.webview().frameLocator("#board");
   }

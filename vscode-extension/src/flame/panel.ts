@@ -10,7 +10,7 @@ import { DEPTHS, keptDepth } from "../depths";
 import { readOr } from "../shape";
 import { page } from "../page";
 import { drawnTree, frameLabels, framesOf } from "./drawn";
-import { fromPage, type FromPage, type ToPage } from "./messages";
+import { boxOfMenu, fromPage, type FromPage, type ToPage } from "./messages";
 
 const BODY = `<header>
 <label>Metric <select id="metric"></select></label>
@@ -115,6 +115,13 @@ export class FlamePanel implements vscode.Disposable {
       this.graph = now;
       this.post({ type: "labels", labels: frameLabels(now) });
     }
+  }
+
+  /** The line of the box whose menu was opened (`webviews/flame.ts` names its frame). */
+  lineOf(box: unknown): RecordedLine | undefined {
+    const frame = readOr(boxOfMenu, box)?.frame;
+    const line = frame === undefined ? undefined : this.graph?.frames[frame];
+    return line === undefined ? undefined : { file: line.file, line: line.line };
   }
 
   dispose(): void {
