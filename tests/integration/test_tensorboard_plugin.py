@@ -78,7 +78,9 @@ def board(installed: Path, runs: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 def got(address: str, **headers: str) -> tuple[dict[str, str], bytes]:
-    with urlopen(Request(address, headers={name.replace("_", "-"): value for name, value in headers.items()})) as answer:
+    with urlopen(
+        Request(address, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    ) as answer:
         return dict(answer.headers), answer.read()
 
 

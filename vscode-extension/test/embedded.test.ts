@@ -12,6 +12,7 @@ describe("answers in the page's own file", () => {
     expect(await source.ask(questions.runs, {})).toEqual(runs);
     expect(source.has("header", { step: 0, rank: 1, run: "", phase: undefined })).toBe(true);
     expect(source.has("header", { step: 0 })).toBe(false);
+    expect(await new EmbeddedSource(JSON.stringify({ a: runs, "runs?": "a" })).ask(questions.runs, {})).toEqual(runs);
   });
 
   it("are checked like those of a server, and what is missing says where it is", async () => {

@@ -12,13 +12,19 @@ import msgspec
 
 from deepscope.dashboard.answer import Question, Table, encoded
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.pages.flame import Flame
+from deepscope.dashboard.pages.line import LineDetails
 from deepscope.dashboard.questions import QUESTIONS
 from deepscope.errors import DeepScopeError
 from deepscope.records import Profile
+from deepscope.report.flame import FlameTree, largest
 
 __all__ = ["EMBEDDED", "Budget", "Embedded", "Queries", "embedded_answers", "key_of"]
 
 _LOG = logging.getLogger(__name__)
+
+NODES_OF_A_LINE = 40
+"""A line has so much fewer nodes below it than the flame graph has."""
 
 Words = Mapping[str, Any]
 """A question's words by their names in addresses, as the pages ask them."""
@@ -53,11 +59,85 @@ def _once(_: Profile) -> Iterator[Words]:
     yield {}
 
 
+def _files(profile: Profile) -> Iterator[Words]:
+    costs: dict[str, int] = {}
+    for line in (*profile.lines, *profile.library_lines):
+        costs[line.file] = costs.get(line.file, 0) + line.cost_ns
+    for file in sorted(costs, key=lambda file: -costs[file]):
+        yield {"file": file}
+
+
+def _lines(profile: Profile) -> Iterator[Words]:
+    """Each line; of one that runs in several functions each of these, too."""
+    yield {"file": "", "line": 0}
+    functions: dict[tuple[str, int], list[str]] = {}
+    for line in sorted((*profile.lines, *profile.library_lines), key=lambda line: -line.cost_ns):
+        functions.setdefault((line.file, line.line), []).append(line.function)
+    for (file, number), names in functions.items():
+        yield {"file": file, "line": number}
+        if len(names) > 1:
+            yield from ({"file": file, "line": number, "function": name} for name in names)
+
+
+def _flames(_: Profile) -> Iterator[Words]:
+    for depth, direction, metric in (
+        ("kernel", "down", ""),
+        ("kernel", "down", "device"),
+        ("kernel", "up", ""),
+        ("line", "down", ""),
+        ("kernel", "down", "backward"),
+        ("kernel", "down", "cpu"),
+    ):
+        yield {"depth": depth, "direction": direction, "metric": metric}
+
+
+def cut_flame(flame: Flame, budget: Budget) -> None:
+    """Leaves the largest nodes; the time of the others goes to their parents."""
+    tree = FlameTree(
+        frames=list(flame.shown),
+        parents=flame.parents,
+        own=[(own,) for own in flame.own],
+        left_out=flame.left_out,
+        left_out_ns=(flame.left_out_ns,),
+    )
+    cut = largest(tree, budget.nodes)
+    frames: dict[Any, int] = {}
+    flame.shown = [frames.setdefault(frame, len(frames)) for frame in cut.frames]
+    flame.frames = [flame.frames[frame] for frame in frames]
+    flame.parents, flame.own = cut.parents, [own for (own,) in cut.own]
+    flame.left_out, flame.left_out_ns = cut.left_out, cut.left_out_ns[0]
+
+
+def cut_below(line: LineDetails, budget: Budget) -> None:
+    """Leaves the largest nodes below a line; none has more than its parent, so they are a tree again."""
+    limit = max(budget.nodes // NODES_OF_A_LINE, 1)
+    order = sorted(range(len(line.below)), key=lambda number: (-line.below[number].total_ns, number))
+    kept = sorted(order[:limit])
+    at = {number: place for place, number in enumerate(kept)}
+    line.below_left_out += len(line.below) - len(kept)
+    below = [line.below[number] for number in kept]
+    for node in below:
+        node.parent = at.get(node.parent, -1)
+    line.below = below
+
+
+def _by(*words: str) -> Queries:
+    return lambda _: ({"by": word} for word in words)
+
+
 EMBEDDED: dict[str, Embedded] = {
     "runs": Embedded(_once),
     "header": Embedded(_once),
     "overview": Embedded(_once),
     "findings": Embedded(_once),
+    "lines": Embedded(_once),
+    "line_list": Embedded(_once),
+    "operators": Embedded(_by("name", "type")),
+    "memory": Embedded(_once),
+    "distributed": Embedded(_once),
+    "flame": Embedded(_flames, cut_flame),
+    "file": Embedded(_files, is_bounded=True),
+    "line": Embedded(_lines, cut_below, is_bounded=True),
 }
 """By the question's name. What is missing here needs a server; pages that ask it say so (`needsServer`)."""
 
@@ -65,12 +145,15 @@ EMBEDDED: dict[str, Embedded] = {
 def embedded_answers(library: Library, profile: Profile, budget: Budget) -> dict[str, msgspec.Raw]:
     """Answers by `key_of`; a question that this profile has no answer to is left out.
 
+    An answer that is the same as another one is that one's name.
+
     Args:
         library: what `profile` is the first choice of.
         profile: what queries are made of.
         budget: how much there may be.
     """
     found: dict[str, msgspec.Raw] = {}
+    seen: dict[bytes, str] = {}
     for name, one in EMBEDDED.items():
         left = budget.text_bytes
         for words in one.queries(profile):
@@ -81,14 +164,21 @@ def embedded_answers(library: Library, profile: Profile, budget: Budget) -> dict
                 if len(body) > left:
                     continue
                 left -= len(body)
-            found[key_of(name, words)] = msgspec.Raw(body)
+            first = seen.setdefault(body, key_of(name, words))
+            found[key_of(name, words)] = msgspec.Raw(
+                body if first == key_of(name, words) else msgspec.json.encode(first)
+            )
     return found
 
 
 def key_of(name: str, words: Words) -> str:
     """The name of an answer, as `source/embedded.ts` makes it: the query as a browser's URLSearchParams writes it."""
-    said = {key: _word(value) for key, value in sorted(words.items()) if value not in (None, "", [])}
+    said = {key: _word(value) for key, value in sorted(_said(words).items())}
     return f"{name}?{urlencode(said, safe='*').replace('~', '%7E')}"
+
+
+def _said(words: Words) -> Words:
+    return {key: value for key, value in words.items() if value not in (None, "", [])}
 
 
 def _word(value: Any) -> str:
@@ -100,7 +190,7 @@ def _word(value: Any) -> str:
 
 
 def _answer(library: Library, name: str, words: Words, budget: Budget) -> bytes | None:
-    question = msgspec.convert(dict(words), _takes(name), strict=False)
+    question = msgspec.convert(_said(words), _takes(name), strict=False)
     try:
         answer = QUESTIONS[name](library, question)
         for table in _tables(answer):

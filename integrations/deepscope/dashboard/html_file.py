@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from html import escape
 
 import msgspec
@@ -37,9 +38,10 @@ _NOT_PLAIN = re.compile(r"[<>&\x7f-\U0010ffff]")
 class OneProfile(Library):
     """A library of one profile, which is there already; no run, rank or step of it can be chosen."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, ranks: Sequence[Profile] = ()) -> None:
         super().__init__(())
         self._profile = profile
+        self._each_rank = list(ranks) or [profile]
 
     def runs(self) -> list[FoundRun]:
         """None: there is nothing to choose from."""
@@ -65,14 +67,26 @@ class OneProfile(Library):
         Raises:
             OptionError: another one is asked for.
         """
-        if choice != type(choice)() or details:
+        chosen = [choice.run, choice.rank, choice.stage, choice.step, choice.phase, choice.module]
+        if details or chosen != ["", None, None, None, "", ""]:
             raise OptionError("run", choice.run, "a file has one profile")
         return self._profile
 
+    def ranks(self, choice: Choice) -> list[Profile]:
+        """Each rank's own profile."""
+        del choice
+        return self._each_rank
 
-def html_file(profile: Profile, limit_bytes: int = LIMIT_BYTES) -> str:
-    """The file's text, in ASCII."""
-    library = OneProfile(profile)
+
+def html_file(profile: Profile, ranks: Sequence[Profile] = (), limit_bytes: int = LIMIT_BYTES) -> str:
+    """The file's text, in ASCII.
+
+    Args:
+        profile: what is shown.
+        ranks: of several ranks each one's own.
+        limit_bytes: larger only where the least is.
+    """
+    library = OneProfile(profile, ranks)
     try:
         for budget in _BUDGETS:
             text = _text(title_of(profile), embedded_answers(library, profile, budget))

@@ -215,7 +215,10 @@ def _figures(profile: Profile) -> list[Figure]:
             help="The peak by what the device has.",
         ),
         Figure(
-            label="reserved", value=max(reserved, 0), kind="bytes", help="The most that the allocator held of the device."
+            label="reserved",
+            value=max(reserved, 0),
+            kind="bytes",
+            help="The most that the allocator held of the device.",
         ),
         Figure(
             label="peaks of all",

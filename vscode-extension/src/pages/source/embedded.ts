@@ -12,7 +12,7 @@ export class EmbeddedSource implements Source {
   private readonly answers: Readonly<Record<string, unknown>>;
   private readonly damage: string = "";
 
-  /** `text` is JSON; each answer stands under its question's name and words: `overview?`, `file?file=…`. */
+  /** `text` is JSON; each answer, or the name of the one that it is, stands under its question's name and words: `overview?`, `file?file=…`. */
   constructor(text: string) {
     try {
       this.answers = read(dictionary(anything), JSON.parse(text), "the page's data");
@@ -30,7 +30,8 @@ export class EmbeddedSource implements Source {
     if (!this.has(question.name, asked)) {
       throw new FailedError(this.damage === "" ? "This is not in the file; deepscope view shows it." : this.damage);
     }
-    return Promise.resolve(read(question.answer, this.answers[keyOf(question.name, asked)], question.name));
+    const found = this.answers[keyOf(question.name, asked)];
+    return Promise.resolve(read(question.answer, typeof found === "string" ? this.answers[found] : found, question.name));
   }
 
   open(): void {
