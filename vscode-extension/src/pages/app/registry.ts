@@ -3,8 +3,11 @@
 import type { ComponentType } from "preact";
 import type { Header } from "../contract";
 import { FindingsPage } from "../findings/FindingsPage";
+import { KernelsPage } from "../kernels/KernelsPage";
+import { ModulesPage } from "../modules/ModulesPage";
 import { OperatorsPage } from "../operators/OperatorsPage";
 import { OverviewPage } from "../overview/OverviewPage";
+import { StepsPage } from "../steps/StepsPage";
 import type { Address } from "./address";
 
 export interface PageProps {
@@ -26,5 +29,8 @@ export interface Page {
 export const PAGES: readonly Page[] = [
   { id: "overview", title: "Overview", component: OverviewPage },
   { id: "operators", title: "Operators", component: OperatorsPage },
+  { id: "kernels", title: "Kernels", component: KernelsPage, isThere: ({ isDevice }) => isDevice },
+  { id: "modules", title: "Modules", component: ModulesPage, isThere: ({ hasModules }) => hasModules },
+  { id: "steps", title: "Steps", component: StepsPage },
   { id: "findings", title: "Findings", component: FindingsPage },
 ];
