@@ -8,8 +8,11 @@ import { FindingsPage } from "../findings/FindingsPage";
 import { FlamePage } from "../flame/FlamePage";
 import { LinesPage } from "../lines/LinesPage";
 import { MemoryPage } from "../memory/MemoryPage";
+import { KernelsPage } from "../kernels/KernelsPage";
+import { ModulesPage } from "../modules/ModulesPage";
 import { OperatorsPage } from "../operators/OperatorsPage";
 import { OverviewPage } from "../overview/OverviewPage";
+import { StepsPage } from "../steps/StepsPage";
 import type { Address } from "./address";
 
 export interface PageProps {
@@ -33,8 +36,11 @@ export const PAGES: readonly Page[] = [
   { id: "lines", title: "Lines", component: LinesPage, isThere: (header) => header.hasLines },
   { id: "flame", title: "Flame graph", component: FlamePage },
   { id: "operators", title: "Operators", component: OperatorsPage },
+  { id: "kernels", title: "Kernels", component: KernelsPage, isThere: ({ isDevice }) => isDevice },
+  { id: "modules", title: "Modules", component: ModulesPage, isThere: ({ hasModules }) => hasModules },
   { id: "memory", title: "Memory", component: MemoryPage },
   { id: "distributed", title: "Distributed", component: DistributedPage, isThere: ({ hasRanks }) => hasRanks },
+  { id: "steps", title: "Steps", component: StepsPage },
   { id: "findings", title: "Findings", component: FindingsPage },
   { id: "compare", title: "Compare", component: ComparePage, needsServer: true },
 ];
