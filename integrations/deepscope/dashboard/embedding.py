@@ -13,7 +13,10 @@ import msgspec
 from deepscope.dashboard.answer import Question, Table, encoded
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.flame import Flame
+from deepscope.dashboard.pages.kernels import kernel_key
 from deepscope.dashboard.pages.line import LineDetails
+from deepscope.dashboard.pages.modules import Modules
+from deepscope.dashboard.pages.operators import operator_key, operator_rows
 from deepscope.dashboard.questions import QUESTIONS
 from deepscope.errors import DeepScopeError
 from deepscope.records import Profile
@@ -84,7 +87,9 @@ def _flames(_: Profile) -> Iterator[Words]:
         ("kernel", "down", ""),
         ("kernel", "down", "device"),
         ("kernel", "up", ""),
+        ("kernel", "up", "device"),
         ("line", "down", ""),
+        ("line", "down", "device"),
         ("kernel", "down", "backward"),
         ("kernel", "down", "cpu"),
     ):
@@ -108,6 +113,11 @@ def cut_flame(flame: Flame, budget: Budget) -> None:
     flame.left_out, flame.left_out_ns = cut.left_out, cut.left_out_ns[0]
 
 
+def cut_modules(modules: Modules, _: Budget) -> None:
+    """Leaves paths for the rows that are left."""
+    modules.paths = modules.paths[: len(modules.table.rows)]
+
+
 def cut_below(line: LineDetails, budget: Budget) -> None:
     """Leaves the largest nodes below a line; none has more than its parent, so they are a tree again."""
     limit = max(budget.nodes // NODES_OF_A_LINE, 1)
@@ -121,8 +131,19 @@ def cut_below(line: LineDetails, budget: Budget) -> None:
     line.below = below
 
 
-def _by(*words: str) -> Queries:
-    return lambda _: ({"by": word} for word in words)
+def _finding_pages(profile: Profile) -> Iterator[Words]:
+    for code in dict.fromkeys(finding.code for finding in profile.findings):
+        yield {"code": code}
+
+
+def _operators(profile: Profile) -> Iterator[Words]:
+    for row in operator_rows(profile, "name"):
+        yield {"by": "name", "key": operator_key(row)}
+
+
+def _kernels(profile: Profile) -> Iterator[Words]:
+    for row in profile.kernels:
+        yield {"key": kernel_key(row)}
 
 
 EMBEDDED: dict[str, Embedded] = {
@@ -132,12 +153,18 @@ EMBEDDED: dict[str, Embedded] = {
     "findings": Embedded(_once),
     "lines": Embedded(_once),
     "line_list": Embedded(_once),
-    "operators": Embedded(_by("name", "type")),
+    "operators": Embedded(lambda _: ({"by": "name"},)),
+    "kernels": Embedded(_once),
+    "modules": Embedded(lambda _: ({"folded": True}, {"folded": False}), cut_modules),
     "memory": Embedded(_once),
     "distributed": Embedded(_once),
+    "steps": Embedded(_once),
+    "finding_page": Embedded(_finding_pages),
     "flame": Embedded(_flames, cut_flame),
     "file": Embedded(_files, is_bounded=True),
     "line": Embedded(_lines, cut_below, is_bounded=True),
+    "operator": Embedded(_operators, is_bounded=True),
+    "kernel": Embedded(_kernels, is_bounded=True),
 }
 """By the question's name. What is missing here needs a server; pages that ask it say so (`needsServer`)."""
 
@@ -226,7 +253,7 @@ def cut_table(table: Table, rows: int) -> None:
     left_out = max(len(table.rows) - rows, 0)
     if left_out:
         table.rows, table.places = table.rows[:rows], table.places[:rows]
-        table.parents = table.parents[:rows]
+        table.parents, table.keys = table.parents[:rows], table.keys[:rows]
         used = sorted({file for file, _ in table.places if file >= 0})
         number = {file: at for at, file in enumerate(used)}
         table.files = [table.files[file] for file in used]

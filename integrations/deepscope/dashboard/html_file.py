@@ -26,9 +26,9 @@ __all__ = ["LIMIT_BYTES", "OneProfile", "html_file"]
 
 LIMIT_BYTES = 2_000_000
 _BUDGETS = (
-    Budget(rows=1000, nodes=8000, text_bytes=600_000),
-    Budget(rows=300, nodes=3000, text_bytes=300_000),
-    Budget(rows=100, nodes=1000, text_bytes=100_000),
+    Budget(rows=1000, nodes=8000, text_bytes=300_000),
+    Budget(rows=300, nodes=3000, text_bytes=150_000),
+    Budget(rows=100, nodes=1000, text_bytes=50_000),
     Budget(rows=30, nodes=300, text_bytes=0),
 )
 """The first with which the file is small enough is taken; the last is always."""

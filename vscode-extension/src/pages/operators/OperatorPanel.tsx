@@ -8,7 +8,7 @@ import { NamedTimes, OwnerLines, TimeBars } from "../parts/Lists";
 import { Place } from "../parts/Place";
 import { RowFacts } from "../parts/RowFacts";
 import type { TableRow } from "../parts/table/rows";
-import { useAnswer } from "../source/useAnswer";
+import { useAnswer, useSource } from "../source/useAnswer";
 import { count, duration } from "../words";
 import "../parts/parts.css";
 
@@ -30,6 +30,7 @@ export function OperatorPanel({ of, row, asked }: Props): JSX.Element {
 }
 
 function Details({ of, label, asked }: { readonly of: OperatorDetails; readonly label: string; readonly asked: OperatorAsked }): JSX.Element {
+  const { isServed } = useSource();
   return (
     <>
       {of.name !== label && <code class="own">{of.name}</code>}
@@ -67,7 +68,7 @@ function Details({ of, label, asked }: { readonly of: OperatorDetails; readonly 
       <OwnerLines title="Lines that run it" of={of.lines} />
       <NamedTimes title="Kernels below it" page="kernels" of={of.kernels} />
       <NamedTimes title="Operators of this kind" page="operators" of={of.operators} />
-      {asked.by === "name" && (
+      {isServed && asked.by === "name" && (
         <>
           <Variants title="Its shapes" asked={{ ...asked, by: "shapes" }} column="in_shapes" />
           <Variants title="Its stacks" asked={{ ...asked, by: "stacks" }} column="stack" />

@@ -24,10 +24,16 @@ export function useSource(): Source {
   return source;
 }
 
-/** Tells of a choice whether it can be shown: a file has no more than was put into it. */
-export function useOffers(): (choice: Choice) => boolean {
+/** Tells of a question whether it is answered here: a file has no more than was put into it. */
+export function useHas(): <Asked extends object, T>(question: Ask<Asked, T>, asked: Asked) => boolean {
   const source = useSource();
-  return (choice) => source.has?.(questions.header.name, choice) ?? true;
+  return (question, asked) => source.has?.(question.name, asked) ?? true;
+}
+
+/** Tells of a choice whether it can be shown. */
+export function useOffers(): (choice: Choice) => boolean {
+  const has = useHas();
+  return (choice) => has(questions.header, choice);
 }
 
 const kept = new WeakMap<Source, Map<string, Promise<unknown>>>();
