@@ -32,6 +32,7 @@ _BUDGETS = (
     Budget(rows=30, nodes=300, text_bytes=0),
 )
 """The first with which the file is small enough is taken; the last is always."""
+_NOT_ASCII = re.compile(r"[\x80-\U0010ffff]")
 _NOT_PLAIN = re.compile(r"[<>&\x7f-\U0010ffff]")
 
 
@@ -120,8 +121,9 @@ def _text(title: str, answers: dict[str, msgspec.Raw]) -> str:
 
 
 def _within(name: str) -> str:
-    """A file of the bundle; nothing in it may end the element that it is put into."""
+    """A file of the bundle, in ASCII; nothing in it may end the element that it is put into."""
     text = asset(name).decode("utf-8").strip()
+    text = _NOT_ASCII.sub(_escaped if name.endswith(".js") else _escaped_in_css, text)
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("</style", "<\\/style")
 
 
@@ -132,6 +134,10 @@ def _hash(text: str) -> str:
 def _embedded(answers: dict[str, msgspec.Raw]) -> str:
     """JSON in ASCII without a letter that HTML reads: in it, `<` stands in strings alone."""
     return _NOT_PLAIN.sub(_escaped, msgspec.json.encode(answers).decode("utf-8"))
+
+
+def _escaped_in_css(found: re.Match[str]) -> str:
+    return f"\\{ord(found[0]):x} "
 
 
 def _escaped(found: re.Match[str]) -> str:
