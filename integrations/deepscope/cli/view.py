@@ -14,6 +14,7 @@ import click
 
 from deepscope.cli.options import FOLDERS
 from deepscope.errors import DeepScopeError
+from deepscope.processes import end_all
 from deepscope.printable import printable
 
 __all__ = ["view"]
@@ -90,6 +91,7 @@ def view(
     finally:
         server.server_close()
         library.close()
+        end_all()
 
 
 def _is_loopback(host: str) -> bool:
