@@ -5,6 +5,7 @@ from __future__ import annotations
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.findings import (
     anomaly_detection,
+    changing_shapes,
     data_loader,
     device_sync,
     exposed_collectives,
@@ -57,6 +58,7 @@ RULES = (
     graph_breaks.RULE,
     worker_restarts.RULE,
     anomaly_detection.RULE,
+    changing_shapes.RULE,
     kept_activations.RULE,
     stale_gradients.RULE,
 )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from deepscope.trace.format.settings import LoaderSettings, Settings
 from deepscope.trace.model import Trace
 
-__all__ = ["has_faster_products", "is_fused", "keeps_workers", "loader_workers", "pins_memory", "product_type"]
+__all__ = ["has_faster_products", "is_fused", "keeps_workers", "loader_workers", "pins_memory", "product_type", "tries_algorithms"]
 
 _NOTHING = Settings()
 
@@ -46,6 +46,11 @@ def has_faster_products(trace: Trace) -> bool:
 def product_type(trace: Trace) -> str:
     """The type that autocast gives to products, "" where it is not on."""
     return _of(trace).autocast
+
+
+def tries_algorithms(trace: Trace) -> bool | None:
+    """Whether convolutions try out which algorithm is the fastest (`cudnn.benchmark`); None where it is not known."""
+    return _of(trace).cudnn_benchmark
 
 
 def is_fused(trace: Trace) -> bool:

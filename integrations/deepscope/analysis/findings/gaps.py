@@ -46,16 +46,19 @@ class Gaps:
 
 
 def find_gaps(
-    work: OwnedWork, phases: PhaseTimeline, within: Intervals, waits: CausedWaits, recording: RecordingCost
+    work: OwnedWork, phases: PhaseTimeline, within: Intervals, waits: CausedWaits, recording: RecordingCost, *, searching: Intervals
 ) -> Gaps:
-    """The idle time within a window by cause; `waits` are those of the training thread."""
+    """The idle time within a window by cause; `waits` are those of the training thread.
+
+    What is idle while convolutions try out algorithms (`searching`) is theirs and in none of these.
+    """
     is_data = phases.phase == PHASES.index("data")
     data = union(phases.spans.start[is_data], phases.spans.end[is_data])
     lines = recording.lines
     loader, rest = [], []
     synced, copied, checked, launch = np.zeros((4, lines + 1), np.int64)
     for device, working in work.busy.items():
-        free = working.complement(within)
+        free = working.complement(searching.complement(within) if len(searching.start) else within)
         loader.append(free.intersection(data))
         pieces = data.complement(free) if len(data.start) else free
         taken, line, cause = _explained_by_waits(pieces, waits)

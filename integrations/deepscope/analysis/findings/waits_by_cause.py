@@ -34,6 +34,8 @@ class WaitCause(IntEnum):
     OTHER = 6
     CHECK = 7
     """Autograd's engine looks for NaN: anomaly detection is on."""
+    SEARCH = 8
+    """A convolution tries out algorithms: `cudnn.benchmark` is on."""
 
 
 _BY_OPERATOR = {
@@ -72,7 +74,7 @@ class CausedWaits:
 
 
 def caused_waits(
-    trace: Trace, operators: Operators, work: Work, waits: Int64, location: Int64, *, checks: Int64
+    trace: Trace, operators: Operators, work: Work, waits: Int64, location: Int64, *, checks: Int64, searches: Int64
 ) -> CausedWaits:
     """One thread's waits (events) with their causes.
 
@@ -83,6 +85,7 @@ def caused_waits(
         waits: the events in which the thread waits.
         location: the line that owns each event, shape (n,).
         checks: the operators (events) by which autograd's engine looks for NaN.
+        searches: the convolutions (events) that try out algorithms.
     """
     events = trace.events
     found = _outermost(events.start_ns[waits], events.end_ns[waits], waits)
@@ -91,11 +94,12 @@ def caused_waits(
         inward = _copies_inward(trace, operators, work)
         of_copy = np.where(np.isin(copy, inward), WaitCause.COPY_IN, WaitCause.COPY_OUT)
         cause = np.where((cause == WaitCause.OTHER) & (copy >= 0), of_copy, cause)
-    if len(checks):
-        is_check = np.zeros(len(operators.nodes), np.bool_)
-        is_check[operators.around[checks]] = True
-        around = nearest_to(pick(operators.around, found), operators.caller, is_check)
-        cause = np.where(around >= 0, WaitCause.CHECK, cause)
+    for inside, meant in ((checks, WaitCause.CHECK), (searches, WaitCause.SEARCH)):
+        if len(inside):
+            chosen = np.zeros(len(operators.nodes), np.bool_)
+            chosen[operators.around[inside]] = True
+            around = nearest_to(pick(operators.around, found), operators.caller, chosen)
+            cause = np.where(around >= 0, meant, cause)
     return CausedWaits(events.start_ns[found], events.end_ns[found], location[found], cause)
 
 
