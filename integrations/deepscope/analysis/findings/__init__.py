@@ -6,6 +6,7 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.findings import (
     anomaly_detection,
     changing_shapes,
+    clipping,
     data_loader,
     device_sync,
     exposed_collectives,
@@ -59,6 +60,7 @@ RULES = (
     worker_restarts.RULE,
     anomaly_detection.RULE,
     changing_shapes.RULE,
+    clipping.RULE,
     kept_activations.RULE,
     stale_gradients.RULE,
 )

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from deepscope.trace.format.settings import LoaderSettings, Settings
 from deepscope.trace.model import Trace
 
-__all__ = ["has_faster_products", "is_fused", "keeps_workers", "loader_workers", "pins_memory", "product_type", "tries_algorithms"]
+__all__ = [
+    "has_faster_products",
+    "is_fused",
+    "keeps_workers",
+    "loader_workers",
+    "pins_memory",
+    "product_type",
+    "tries_algorithms",
+]
 
 _NOTHING = Settings()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -36,6 +37,8 @@ class WaitCause(IntEnum):
     """Autograd's engine looks for NaN: anomaly detection is on."""
     SEARCH = 8
     """A convolution tries out algorithms: `cudnn.benchmark` is on."""
+    CLIPPING = 9
+    """The norm of the gradients is read as they are clipped."""
 
 
 _BY_OPERATOR = {
@@ -74,7 +77,14 @@ class CausedWaits:
 
 
 def caused_waits(
-    trace: Trace, operators: Operators, work: Work, waits: Int64, location: Int64, *, checks: Int64, searches: Int64
+    trace: Trace,
+    operators: Operators,
+    work: Work,
+    waits: Int64,
+    location: Int64,
+    *,
+    parent: Int64,
+    within: Mapping[WaitCause, Int64],
 ) -> CausedWaits:
     """One thread's waits (events) with their causes.
 
@@ -84,8 +94,8 @@ def caused_waits(
         work: its work.
         waits: the events in which the thread waits.
         location: the line that owns each event, shape (n,).
-        checks: the operators (events) by which autograd's engine looks for NaN.
-        searches: the convolutions (events) that try out algorithms.
+        parent: the event that encloses each one on its thread, shape (n,).
+        within: causes, and the events in which waits have them; in those of `CLIPPING` only waits for a value do.
     """
     events = trace.events
     found = _outermost(events.start_ns[waits], events.end_ns[waits], waits)
@@ -94,12 +104,12 @@ def caused_waits(
         inward = _copies_inward(trace, operators, work)
         of_copy = np.where(np.isin(copy, inward), WaitCause.COPY_IN, WaitCause.COPY_OUT)
         cause = np.where((cause == WaitCause.OTHER) & (copy >= 0), of_copy, cause)
-    for inside, meant in ((checks, WaitCause.CHECK), (searches, WaitCause.SEARCH)):
-        if len(inside):
-            chosen = np.zeros(len(operators.nodes), np.bool_)
-            chosen[operators.around[inside]] = True
-            around = nearest_to(pick(operators.around, found), operators.caller, chosen)
-            cause = np.where(around >= 0, meant, cause)
+    for meant, around in within.items():
+        if len(around):
+            chosen = np.zeros(len(events), np.bool_)
+            chosen[around] = True
+            has = nearest_to(found, parent, chosen) >= 0
+            cause = np.where(has & ((meant != WaitCause.CLIPPING) | (cause == WaitCause.VALUE)), meant, cause)
     return CausedWaits(events.start_ns[found], events.end_ns[found], location[found], cause)
 
 
