@@ -21,6 +21,7 @@ from deepscope.analysis.findings import (
     recomputation,
     reduced_each_pass,
     repeated_casts,
+    sanity_check,
     slow_steps,
     small_collectives,
     stale_gradients,
@@ -61,6 +62,7 @@ RULES = (
     anomaly_detection.RULE,
     changing_shapes.RULE,
     clipping.RULE,
+    sanity_check.RULE,
     kept_activations.RULE,
     stale_gradients.RULE,
 )

@@ -14,10 +14,13 @@ __all__ = [
     "loader_workers",
     "pins_memory",
     "product_type",
+    "sanity_check",
     "tries_algorithms",
 ]
 
 _NOTHING = Settings()
+_FAR = 1 << 53
+"""Greater numbers are none that a recorder told."""
 
 
 def _of(trace: Trace) -> Settings:
@@ -54,6 +57,16 @@ def has_faster_products(trace: Trace) -> bool:
 def product_type(trace: Trace) -> str:
     """The type that autocast gives to products, "" where it is not on."""
     return _of(trace).autocast
+
+
+def sanity_check(trace: Trace) -> tuple[int, int]:
+    """How long Lightning's sanity check took before this run of fit, in ns, and how many batches the run is to have.
+
+    0 each where it is not known.
+    """
+    told = (_of(trace).trainer.get(name) for name in ("sanity_check_ns", "planned_batches"))
+    check_ns, batches = (one if type(one) is int and 0 < one < _FAR else 0 for one in told)
+    return check_ns, batches
 
 
 def tries_algorithms(trace: Trace) -> bool | None:
