@@ -8,6 +8,7 @@ from deepscope.trace.format.settings import LoaderSettings, Settings
 from deepscope.trace.model import Trace
 
 __all__ = [
+    "frameworks",
     "has_faster_products",
     "is_fused",
     "keeps_workers",
@@ -47,6 +48,12 @@ def pins_memory(trace: Trace) -> bool:
     """Whether all data loaders give out batches in pinned memory."""
     loaders = _loaders(trace)
     return bool(loaders) and all(loader.pin_memory for loader in loaders)
+
+
+def frameworks(trace: Trace) -> list[str]:
+    """The objects that train in the process, by library and class: `lightning.Trainer`, `transformers.Trainer`, …"""
+    settings = _of(trace)
+    return (["lightning.Trainer"] if settings.trainer else []) + settings.frameworks
 
 
 def has_faster_products(trace: Trace) -> bool:

@@ -52,7 +52,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         yield RULE.finding(
             facts,
             location=place,
-            message="convolutions meet new shapes step after step and try out algorithms for each, while all else waits",
+            message="convolutions meet new shapes step after step and try out algorithms for each, and all else waits",
             evidence=evidence,
             saving_ns=int(spent[line]),
             remedy=_REMEDY.format(option=_LIGHTNING if "lightning" in facts.trace.header.versions else ""),

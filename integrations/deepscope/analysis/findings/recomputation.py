@@ -10,6 +10,7 @@ from deepscope.analysis.algebra.ancestry import nearest_to, position_in
 from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.findings.calls_below import cost_ns, marked, topmost
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.library_options import in_modules
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
@@ -29,10 +30,11 @@ def _find(facts: Facts) -> Iterator[Finding]:
     spent = by_line(location, facts.lines, cost_ns(facts, again) + _before_ns(facts, again))
     calls = by_line(location, facts.lines)
     for line in np.flatnonzero(spent >= max(WORTH * facts.wall_ns, 1)).tolist():
+        module, option = in_modules(facts, RULE.code, again[location == (line if line < facts.lines else -1)])
         yield RULE.finding(
             facts,
             location=line if line < facts.lines else -1,
-            message="activations are computed again in the backward pass, which costs time and saves memory",
+            message="activations are computed again in the backward pass, which costs time and saves memory" + module,
             evidence={
                 "recomputed_ns": int(spent[line]),
                 "recomputations": int(calls[line]),
@@ -40,7 +42,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             },
             saving_ns=int(spent[line]),
             remedy="If memory allows, checkpoint fewer blocks or none, or keep what is dear to compute "
-            "(`torch.utils.checkpoint.create_selective_checkpoint_contexts`).",
+            "(`torch.utils.checkpoint.create_selective_checkpoint_contexts`)." + option,
         )
 
 
