@@ -16,10 +16,11 @@ def recomputed(python_module: str) -> TraceBuilder:
     """A step of 1,000 µs: a block of 200 µs on line 5, which the backward pass runs again."""
     builder = TraceBuilder().step(1, 0, 1000 * US).line(FILE, 5, "main", 0, 400 * US)
     builder.line(FILE, 6, "main", 400 * US, 600 * US)
+    builder.module("Block", "h.3", 90 * US, 220 * US, python_module=python_module)
     builder.op("autograd::engine::evaluate_function: CheckpointBackward", 500 * US, 400 * US, sequence=1, fwd_thread=1)
     builder.op("CheckpointBackward", 501 * US, 398 * US, sequence=1, fwd_thread=1)
     for row, start in enumerate((100, 600)):
-        builder.module("Block", "h.3", start * US, 200 * US, python_module=python_module)
+        builder.module("Layer", "h.3.mlp", start * US, 200 * US, python_module=python_module)
         builder.op("aten::tanh", (start + 10) * US, 180 * US, sequence=2 + row, tid=MAIN)
     return builder
 
@@ -39,7 +40,9 @@ def test_what_a_librarys_modules_compute_again_is_an_option_of_that_library(find
     assert option in found.remedy.text
 
 
-@pytest.mark.parametrize("python_module", ["", "mine.blocks", "transformers_of_mine.blocks", "torchvision.models.resnet"])
+@pytest.mark.parametrize(
+    "python_module", ["", "mine.blocks", "transformers_of_mine.blocks", "torchvision.models.resnet"]
+)
 def test_other_modules_have_no_option(findings_of, python_module):
     (found,) = findings_of(recomputed(python_module), "DS008")
     assert "module" not in found.message
