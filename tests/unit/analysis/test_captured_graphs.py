@@ -1,9 +1,9 @@
 """Kernels of replayed CUDA graphs at the lines of their capture, worked out by hand.
 
 There is no trace of a capture among the test data: these stand in for one. Their form is that of
-`torch/cuda/_graph_annotations.py` and `_annotate_cuda_graph_trace.py` in torch 2.13: each replayed kernel bears the id of
-its node as `graph node id`, the executable graph's number in the upper 32 bits; 0 outside of graphs, as in the shared
-trace ao-ref_ep_moe_fwd. tests/gpu/test_streams.py records a real one.
+`torch/cuda/_graph_annotations.py` and `_annotate_cuda_graph_trace.py` in torch 2.13: each replayed kernel bears the id
+of its node as `graph node id`, the executable graph's number in the upper 32 bits; 0 outside of graphs, as in the
+shared trace ao-ref_ep_moe_fwd. tests/gpu/test_streams.py records a real one.
 """
 
 from __future__ import annotations

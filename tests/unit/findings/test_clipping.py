@@ -26,8 +26,8 @@ def steps(
 ) -> TraceBuilder:
     """Four steps of 1,000 µs: a kernel until 700 µs launched on line 2; on line 3 gradients are clipped from 100 µs on.
 
-    That waits until 720 µs for a value that was copied until 710 µs; the next kernel starts at 1,010 µs. With `loops` so
-    many norms are launched from 740 µs on, each kernel 4 µs long and 6 µs after the one before.
+    That waits until 720 µs for a value that was copied until 710 µs; the next kernel starts at 1,010 µs. With `loops`
+    so many norms are launched from 740 µs on, each kernel 4 µs long and 6 µs after the one before.
     """
     builder = TraceBuilder(**more)
     for number in range(4):
