@@ -1,15 +1,17 @@
-"""Writes `src/server/contract.ts`: the server's commands with what they take and answer, as TypeScript.
+"""Writes the contracts in TypeScript: what commands and questions take and what they are answered with.
 
-    python contract.py            writes it
-    python contract.py --check    says by its exit code whether it is up to date
+    python contract.py            writes them
+    python contract.py --check    says by its exit code whether they are up to date
 
-The source is the server of this very tree: the annotations of its commands, and the structs that these name.
+`src/server/contract.ts` is of the language server, `src/pages/contract.ts` of the dashboard. The source is this very
+tree: the annotations of the server's commands and of the dashboard's questions, and the structs that these name.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -23,12 +25,14 @@ from msgspec import inspect as shapes
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / folder) for folder in ("lsp_server", "integrations")]
 
+from deepscope.dashboard.questions import QUESTIONS  # noqa: E402
 from deepscope_lsp import answers  # noqa: E402
 from deepscope_lsp.features.commands import COMMANDS  # noqa: E402
 from deepscope_lsp.features.names import STATUS  # noqa: E402
 
-TARGET = HERE / "src" / "server" / "contract.ts"
-HEAD = """\
+SERVER = HERE / "src" / "server" / "contract.ts"
+PAGES = HERE / "src" / "pages" / "contract.ts"
+SERVER_HEAD = """\
 /**
  * What the language server takes and answers: types, and readers that check answers at run time.
  *
@@ -50,27 +54,49 @@ function command<Argument, Answer>(name: string, answer: Reader<Answer>): Comman
   return { name, answer };
 }
 """
+PAGES_HEAD = """\
+/**
+ * What the dashboard's pages ask and are answered: types, and readers that check answers at run time.
+ *
+ * Made by contract.py from integrations/deepscope/dashboard; do not edit.
+ */
+
+import { IMPORTED } from "../shape";
+
+/** A question that takes `Asked`. */
+export interface Ask<Asked, Answer> {
+  readonly name: string;
+  readonly answer: Reader<Answer>;
+  /** Never there: it stands for the type. */
+  readonly asked?: Asked;
+}
+
+function ask<Asked, Answer>(name: string, answer: Reader<Answer>): Ask<Asked, Answer> {
+  return { name, answer };
+}
+"""
 
 
 def main() -> int:
-    """Writes or checks the file; answers the exit code."""
-    text = contract()
-    if "--check" not in sys.argv[1:]:
-        TARGET.write_text(text, encoding="utf-8")
-    elif TARGET.read_text(encoding="utf-8") != text:
-        sys.stderr.write(f"{TARGET} is not what the server answers; run: python {Path(__file__).name}\n")
-        return 1
-    return 0
+    """Writes or checks the files; answers the exit code."""
+    status = 0
+    for target, text in {SERVER: contract(), PAGES: pages_contract()}.items():
+        if "--check" not in sys.argv[1:]:
+            target.write_text(text, encoding="utf-8")
+        elif target.read_text(encoding="utf-8") != text:
+            sys.stderr.write(f"{target} is not what is answered; run: python {Path(__file__).name}\n")
+            status = 1
+    return status
 
 
 def contract() -> str:
-    """The file's text."""
+    """The text of the language server's."""
     hints = {name: get_type_hints(run) for name, run in COMMANDS.items()}
     arguments = _named(_structs(hint["argument"] for hint in hints.values()))
     results = _named(_structs([answers.Status, *(hint["return"] for hint in hints.values())]))
     parts = [
-        HEAD,
-        *map(_words, WORDS.values()),
+        SERVER_HEAD,
+        *(_words(name, answers) for name in vars(answers) if name in WORDS.values()),
         *(_interface(one, is_argument=True) for one in arguments),
         *(_interface(one) + _reader(one) for one in results),
         f'/** The notification of a changed status. */\nexport const STATUS_NOTIFICATION = "{STATUS}";\n',
@@ -79,6 +105,38 @@ def contract() -> str:
         + "};\n",
     ]
     return "\n".join(parts)
+
+
+def pages_contract() -> str:
+    """The text of the dashboard's pages'."""
+    hints = {name: get_type_hints(ask) for name, ask in QUESTIONS.items()}
+    asked = _named(_structs(hint["question"] for hint in hints.values()))
+    results = _named(_structs(hint["return"] for hint in hints.values()))
+    homes = {sys.modules[one.cls.__module__] for one in [*asked, *results]}
+    used = {
+        name: home
+        for home in sorted(homes, key=lambda home: home.__name__)
+        for name, value in vars(home).items()
+        if get_origin(value) is Literal
+    }
+    for name, home in used.items():
+        WORDS[frozenset(get_args(getattr(home, name)))] = name
+    body = [
+        *(_words(name, home) for name, home in sorted(used.items())),
+        *(_interface(one, is_argument=True) for one in asked),
+        *(_interface(one) + _reader(one) for one in results),
+        "export const questions = {\n"
+        + "".join(
+            _comment(inspect.getdoc(QUESTIONS[name]) or "", "  ")
+            + f"  {name}: ask<{hint['question'].__name__}, {_type(answer := shapes.type_info(hint['return']))}>"
+            + f'("{name}", {_read(answer)}),\n'
+            for name, hint in hints.items()
+        )
+        + "};\n",
+    ]
+    text = "\n".join(body)
+    readers = [name for name in READERS if re.search(rf"\b{name}\(|\b{name}\b[,)]", text)]
+    return PAGES_HEAD.replace("IMPORTED", ", ".join([*readers, "text", "type Reader"])) + "\n" + text
 
 
 def _structs(types: Iterable[Any]) -> Iterator[shapes.StructType]:
@@ -107,9 +165,9 @@ def _named(structs: Iterable[shapes.StructType]) -> list[shapes.StructType]:
     return list({one.cls.__name__: one for one in structs}.values())
 
 
-def _words(name: str) -> str:
-    listed = ", ".join(f'"{value}"' for value in get_args(getattr(answers, name)))
-    doc = _comment(_field_docs(answers).get(name, ""))
+def _words(name: str, home: Any) -> str:
+    listed = ", ".join(f'"{value}"' for value in get_args(getattr(home, name)))
+    doc = _comment(_field_docs(home).get(name, ""))
     reader = _lower(name)
     return f"{doc}export const {reader} = oneOf({listed});\nexport type {name} = ReturnType<typeof {reader}>;\n"
 
@@ -121,7 +179,10 @@ def _interface(struct: shapes.StructType, *, is_argument: bool = False) -> str:
         + f"  readonly {field.encode_name}{'?' if is_argument and not field.required else ''}: {_type(field.type)};\n"
         for field in struct.fields
     ]
-    return f"{_comment(inspect.getdoc(struct.cls) or '')}export interface {struct.cls.__name__} {{\n{''.join(rows)}}}\n"
+    doc = _comment(inspect.getdoc(struct.cls) or "")
+    if not rows:
+        return f"{doc}export type {struct.cls.__name__} = Readonly<Record<string, never>>;\n"
+    return f"{doc}export interface {struct.cls.__name__} {{\n{''.join(rows)}}}\n"
 
 
 def _reader(struct: shapes.StructType) -> str:
@@ -214,6 +275,8 @@ def _lower(name: str) -> str:
     return name[:1].lower() + name[1:]
 
 
+READERS = ("dictionary", "either", "finite", "flag", "list", "natural", "nothing", "nullable", "object", "oneOf")
+"""Of `src/shape.ts`."""
 PLAIN: dict[type, tuple[str, str]] = {
     shapes.StrType: ("string", "text"),
     shapes.IntType: ("number", "finite"),

@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { build, context } from "esbuild";
+import { buildPages } from "./pages.mjs";
 import { buildReport } from "./report.mjs";
 import { notices } from "./notices.mjs";
 
@@ -55,6 +56,7 @@ if (process.argv.includes("--watch")) {
   }
 } else {
   await buildReport();
+  await buildPages();
   const results = await Promise.all(bundles.map((bundle) => build(bundle)));
   mkdirSync("dist", { recursive: true });
   writeFileSync("dist/ThirdPartyNotices.txt", notices(results.map(({ metafile }) => metafile)));

@@ -22,6 +22,7 @@ COMMANDS = {
     "run": Entry("deepscope.cli.run:run", "Run a program, record some of its steps and show its hot lines."),
     "report": Entry("deepscope.cli.report:report", "Show the lines of code that cost the device time."),
     "top": Entry("deepscope.cli.top:top", "Show the slowest operators, by name or by type."),
+    "view": Entry("deepscope.cli.view:view", "Show runs in a browser: lines, timeline, flame graph, memory, findings."),
     "export": Entry(
         "deepscope.cli.export:export", "Write a profile for other tools: tables, call paths, a timeline, a page."
     ),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
-from deepscope_lsp.engine.traces.loader import CancelledLoadError, Loader, Request, cached_profile
+from deepscope.store.loader import CancelledLoadError, Loader, Request, cached_profile
 from lsp_profiles import record
 
 

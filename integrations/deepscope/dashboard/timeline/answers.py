@@ -51,12 +51,12 @@ class Track(Answer):
     id: int
     kind: TrackKind
     title: str
-    device: int = -1
-    """Of a stream; -1 for others."""
     rows: int
     """How deep its slices nest."""
     slices: int
     """In all."""
+    device: int = -1
+    """Of a stream; -1 for others."""
     is_training: bool = False
     """Whether it is the thread that trains."""
 
@@ -102,8 +102,8 @@ class Place(Answer):
 class TrackWindow(Answer):
     """The slices of one track in a window, in order of row and start.
 
-    What is too small to be seen is joined with its neighbours in its row into one slice, which says how many it stands for;
-    nothing is left out. Lists of one length.
+    What is too small to be seen is joined with its neighbours in its row into one slice, which says how many it stands
+    for; nothing is left out. Lists of one length.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""The process in which a trace is read for the server: `python -m deepscope_lsp.engine.traces.loader_process`."""
+"""The process in which a trace is read for a server: `python -m deepscope.store.loader_process`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import Told, serve
 from deepscope.store.load import load_profile, load_selection
-from deepscope_lsp.engine.traces.loader import Request
+from deepscope.store.loader import Request
 
 __all__: list[str] = []
 
@@ -22,6 +22,9 @@ def _load(body: bytes, told: Told) -> bytes:
     try:
         profile = load(
             step=request.step,
+            phase=request.phase,
+            module=request.module,
+            details=request.details,
             rank=request.rank,
             stage=request.stage,
             partial=request.partial,

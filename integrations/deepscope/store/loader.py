@@ -1,7 +1,7 @@
 """A profile from the cache at once, or made in a process of its own.
 
 Reading a large trace takes hundreds of megabytes and holds the interpreter for seconds; in a process of its own neither
-reaches the server, running out of memory does not end it, and cancelling is ending the process.
+reaches a server, running out of memory does not end it, and cancelling is ending the process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Told
-from deepscope.records import Profile, View
+from deepscope.records import Detail, Profile, View
 from deepscope.store import cache
 from deepscope.store.load import judged
 from deepscope.store.runs import Selection, select
@@ -27,10 +27,18 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     selection: Selection | None = None
     step: int | None = None
+    phase: str = ""
+    module: str = ""
+    details: tuple[Detail, ...] = ()
     rank: int | None = None
     stage: str | None = None
     partial: bool = False
     peaks: str = ""
+
+    @property
+    def view(self) -> View:
+        """The part of the traces that is asked for."""
+        return View(step=self.step, phase=self.phase, module=self.module, details=self.details)
 
 
 class CancelledLoadError(DeepScopeError):
@@ -46,7 +54,7 @@ def cached_profile(request: Request) -> Profile | None:
     selection = request.selection or select(request.path, rank=request.rank, stage=request.stage)
     kept = []
     for file in selection.files:
-        profile = cache.load(file, View(step=request.step), partial=request.partial)
+        profile = cache.load(file, request.view, partial=request.partial)
         if profile is None:
             return None
         kept.append(profile)
@@ -95,7 +103,7 @@ class Loader:
         with self._lock:
             if self._is_cancelled:
                 raise self._cancelled()
-            process = HelperProcess.start("deepscope_lsp.engine.traces.loader_process", is_quiet=True)
+            process = HelperProcess.start("deepscope.store.loader_process", is_quiet=True)
             if process is None:
                 raise TraceError(f"{self.request.path}: no process could be started to read it")
             self._process = process

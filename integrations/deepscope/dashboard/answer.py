@@ -1,0 +1,80 @@
+"""What questions and answers are made of: structs that JSON has in camel case.
+
+`vscode-extension/contract.py` makes TypeScript of every struct that a question (`questions.py`) takes or is answered
+with, so that the pages and this package cannot differ.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+__all__ = ["Answer", "CellKind", "Choice", "Column", "Fact", "Figure", "Question", "Table"]
+
+CellKind = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate"]
+"""How a value is shown: times in nanoseconds, shares from 0 to 1, rates in operations or bytes a second."""
+
+
+class Question(msgspec.Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What a page asks; each field is a word of the query."""
+
+
+class Answer(msgspec.Struct, kw_only=True, rename="camel"):
+    """An answer, or a part of one."""
+
+
+class Choice(Question, kw_only=True, frozen=True):
+    """Which profile: all else is its training stage, all ranks merged, all steps."""
+
+    run: str = ""
+    """As `Run.id` has it; "" for the newest."""
+    rank: int | None = None
+    stage: str | None = None
+    step: int | None = None
+    phase: str = ""
+    module: str = ""
+
+
+class Fact(Answer):
+    """One thing that is known."""
+
+    label: str
+    value: str
+
+
+class Figure(Answer):
+    """A number with its name."""
+
+    label: str
+    value: int | float
+    kind: CellKind
+    help: str = ""
+    """What it means, in a sentence."""
+
+
+class Column(Answer):
+    """A column of a table."""
+
+    key: str
+    """The same in every version: what addresses and exports call it."""
+    title: str
+    kind: CellKind
+    help: str = ""
+
+
+class Table(Answer):
+    """Rows of cells."""
+
+    id: str
+    title: str
+    columns: list[Column]
+    rows: list[list[str | int | float | None]]
+    files: list[str]
+    """Paths as recorded, which `places` counts through."""
+    places: list[list[int]]
+    """Of each row the file's number and the line; `[-1, 0]` for no line."""
+    parents: list[int] = []
+    """Of each row the row that it is below, -1 for none, each after its parent; empty where the rows are no tree."""
+    left_out: int = 0
+    """Rows beyond the limit."""

@@ -1,0 +1,71 @@
+"""From a question's address to its answer: the same behind every door."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, get_type_hints
+
+import msgspec
+
+from deepscope.dashboard.library import Library, NotYetError
+from deepscope.dashboard.questions import QUESTIONS
+from deepscope.errors import DeepScopeError, NoTraceError, OptionError
+
+__all__ = ["Application", "Reply"]
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What goes back: a status of HTTP and JSON."""
+
+    status: int
+    body: bytes
+
+
+class Application:
+    """Answers questions about what a library has.
+
+    An answer has status 200. While a trace is being read the status is 202 and the body `{"progress": {"done": …,
+    "total": …}}`, in bytes. A failure has the status 400 (of the question), 404 (nothing of that name, no trace), 422
+    (of the trace) or 500, and the body `{"error": "…"}`.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+
+    def answer(self, name: str, query: Mapping[str, str]) -> Reply:
+        """Answers the question `name` with the words of its query."""
+        ask = QUESTIONS.get(name)
+        if ask is None:
+            return _failure(404, f"no such question: {name[:100]}")
+        try:
+            question = msgspec.convert(dict(query), _takes(name), strict=False)
+            reply = Reply(200, msgspec.json.encode(ask(self.library, question)))
+        except NotYetError as error:
+            reply = Reply(202, msgspec.json.encode({"progress": {"done": error.done, "total": error.total}}))
+        except NoTraceError as error:
+            reply = _failure(404, str(error))
+        except (OptionError, msgspec.ValidationError) as error:
+            reply = _failure(400, str(error))
+        except (DeepScopeError, MemoryError) as error:
+            reply = _failure(422, str(error) or "not enough memory")
+        except Exception as error:  # noqa: BLE001  the door stays open whatever a trace does to one page
+            _LOG.exception("%s could not be answered", name)
+            reply = _failure(500, f"{type(error).__name__}: {error}")
+        return reply
+
+
+@cache
+def _takes(name: str) -> Any:
+    return get_type_hints(QUESTIONS[name])["question"]
+
+
+def _failure(status: int, message: str) -> Reply:
+    from deepscope.printable import printable
+
+    return Reply(status, msgspec.json.encode({"error": printable(message)[:2000]}))

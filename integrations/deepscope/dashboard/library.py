@@ -1,0 +1,238 @@
+"""What the dashboard can show: the runs below its paths, and their profiles, read in the background."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+from deepscope.dashboard.answer import Choice
+from deepscope.errors import NoTraceError, OptionError
+from deepscope.processes import Told
+from deepscope.records import Detail, Profile
+from deepscope.store.files import TraceFile
+from deepscope.store.loader import Loader, Request
+from deepscope.store.recognition import FoundTrace
+from deepscope.store.runs import STAGES, Selection, find_traces, select_from
+
+__all__ = ["FoundRun", "Library", "NotYetError"]
+
+PATIENCE_SECONDS = 0.4
+"""How long a question waits for a profile that is being read before it is told how far the reading is."""
+LOOK_SECONDS = 2.0
+"""How long what was found below the paths holds."""
+PROFILES = 8
+"""Kept in memory; the rest comes from the cache again."""
+READERS = 2
+"""Reading at the same time."""
+
+T = TypeVar("T")
+
+
+class NotYetError(Exception):
+    """The answer needs a trace that is still being read."""
+
+    def __init__(self, done: int, total: int) -> None:
+        super().__init__(done, total)
+        self.done = done
+        self.total = total
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRun:
+    """The traces of one run."""
+
+    id: str
+    traces: tuple[FoundTrace, ...]
+    """The newest first."""
+
+    @property
+    def newest(self) -> FoundTrace:
+        """Its newest trace, which tells when it was."""
+        return self.traces[0]
+
+    @property
+    def stages(self) -> list[str]:
+        """Recorded stages, the one first that is shown when none is asked for."""
+        found = {one.identity.stage for one in self.traces}
+        return [name for name in STAGES if name in found] + sorted(found - set(STAGES))
+
+    @property
+    def ranks(self) -> list[int]:
+        """Ranks that its traces name."""
+        return sorted({one.identity.rank for one in self.traces if one.identity.rank is not None})
+
+
+class Library:
+    """Runs and profiles, for many questions at a time.
+
+    Args:
+        paths: traces, folders or fsspec URLs.
+        partial: of a trace that ends early, read what is whole.
+        peaks: as `load_profile` takes them.
+    """
+
+    def __init__(self, paths: Sequence[str], *, partial: bool = False, peaks: str = "") -> None:
+        self.paths = tuple(paths)
+        self.partial = partial
+        self._peaks = peaks
+        self._lock = Lock()
+        self._looked_at = float("-inf")
+        self._runs: list[FoundRun] = []
+        self._profiles: Background[Request, Profile] = Background(PROFILES)
+
+    def runs(self) -> list[FoundRun]:
+        """The runs below the paths, the newest first.
+
+        Raises:
+            NoTraceError: there is none.
+        """
+        with self._lock:
+            if time.monotonic() - self._looked_at > LOOK_SECONDS or not self._runs:
+                self._runs = _runs_of(self.paths)
+                self._looked_at = time.monotonic()
+            return self._runs
+
+    def run(self, choice: Choice) -> FoundRun:
+        """The chosen run, else the newest.
+
+        Raises:
+            NoTraceError: there is none.
+            OptionError: it is gone.
+        """
+        runs = self.runs()
+        if not choice.run:
+            return runs[0]
+        for one in runs:
+            if one.id == choice.run:
+                return one
+        raise OptionError("run", choice.run, "no such run is here any more")
+
+    def selection(self, choice: Choice) -> Selection:
+        """The traces that are shown as one.
+
+        Raises:
+            NoTraceError, OptionError: as `run`; or the run has no such rank or stage.
+        """
+        return select_from(self.run(choice).traces, rank=choice.rank, stage=choice.stage)
+
+    def profile(self, choice: Choice, details: tuple[Detail, ...] = ()) -> Profile:
+        """The profile of what was chosen.
+
+        Raises:
+            NotYetError: a trace is still being read; ask again.
+            TraceError, OptionError: as `load_profile`.
+        """
+        selection = self.selection(choice)
+        request = Request(
+            path=selection.files[0].path,
+            selection=selection,
+            step=choice.step,
+            phase=choice.phase,
+            module=choice.module,
+            details=details,
+            rank=choice.rank,
+            stage=choice.stage,
+            partial=self.partial,
+            peaks=self._peaks,
+        )
+        size = sum(file.size_bytes for file in selection.files)
+        return self._profiles.get(request, lambda told: Loader(request).load(told), size)
+
+    def trace_file(self, choice: Choice) -> TraceFile:
+        """The one trace whose events are asked for: of the chosen rank, else of the first.
+
+        Raises:
+            NoTraceError, OptionError: as `selection`.
+        """
+        return self.selection(choice).files[0]
+
+    def close(self) -> None:
+        """Begins nothing more."""
+        self._profiles.close()
+
+
+K = TypeVar("K")
+
+
+class Background(Generic[K, T]):
+    """Results that take long, made by threads, each once; the last few are kept."""
+
+    def __init__(self, kept: int) -> None:
+        self._kept = kept
+        self._lock = Lock()
+        self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="deepscope-read")
+        self._jobs: OrderedDict[K, _Job[T]] = OrderedDict()
+
+    def get(self, key: K, make: Callable[[Told], T], size: int) -> T:
+        """The result; made now where it is not there.
+
+        Raises:
+            NotYetError: it is being made.
+            Exception: what making it raised; the next question tries again.
+        """
+        with self._lock:
+            job = self._jobs.get(key)
+            if job is None:
+                job = self._jobs[key] = _Job(size)
+                job.future = self._threads.submit(make, job.told)
+            self._jobs.move_to_end(key)
+            for old in [name for name, one in self._jobs.items() if one.is_done][: -self._kept or None]:
+                del self._jobs[old]
+        try:
+            return job.result()
+        except NotYetError:
+            raise
+        except BaseException:
+            with self._lock:
+                self._jobs.pop(key, None)
+            raise
+
+    def close(self) -> None:
+        """Begins nothing more; what runs ends by itself."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class _Job(Generic[T]):
+    def __init__(self, size: int) -> None:
+        self._progress = (0, size)
+        self.future: Future[T] = Future()
+
+    @property
+    def is_done(self) -> bool:
+        return self.future.done()
+
+    def told(self, done: int, total: int) -> None:
+        self._progress = (done, total)
+
+    def result(self) -> T:
+        if not wait([self.future], timeout=PATIENCE_SECONDS).done:
+            raise NotYetError(*self._progress)
+        return self.future.result()
+
+
+def _runs_of(paths: Sequence[str]) -> list[FoundRun]:
+    found: dict[str, FoundTrace] = {}
+    missing: NoTraceError | None = None
+    for path in paths:
+        try:
+            found |= {one.file.path: one for one in find_traces(path)}
+        except NoTraceError as error:
+            missing = error
+    if not found:
+        raise missing or NoTraceError("no trace is here")
+    groups: dict[Any, list[FoundTrace]] = {}
+    for one in sorted(found.values(), key=lambda one: one.newest_first):
+        groups.setdefault(one.run, []).append(one)
+    return [FoundRun(_name(key), tuple(traces)) for key, traces in groups.items()]
+
+
+def _name(key: Any) -> str:
+    """An address's word for a run: short, and the same for the same run at every time."""
+    import hashlib
+
+    return hashlib.blake2b(f"{key.folder}\0{key.word}".encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()

@@ -1,0 +1,82 @@
+"""The findings page: advice, its evidence, and where."""
+
+from __future__ import annotations
+
+from deepscope.dashboard.answer import Answer, Choice, Figure
+from deepscope.dashboard.library import Library
+from deepscope.dashboard.pages.words import file_name, word
+from deepscope.printable import printable
+from deepscope.records import Finding, Profile, Severity
+
+__all__ = ["Findings", "ShownFinding", "findings", "shown_finding"]
+
+_LONGEST = 2000
+"""Letters of a message."""
+
+
+class ShownFinding(Answer):
+    """One piece of advice."""
+
+    code: str
+    title: str
+    severity: Severity
+    file: str
+    """As recorded; "" where no line is known."""
+    line: int
+    place: str
+    """`net.py:42`; "" where no line is known."""
+    function: str
+    message: str
+    remedy: str
+    saving_ns: int
+    """The most wall time that can be saved, over all steps."""
+    saving_share: float
+    """Of the wall time."""
+    evidence: list[Figure]
+
+
+class Findings(Answer):
+    """All advice, the largest saving first."""
+
+    findings: list[ShownFinding]
+    wall_ns: int
+    steps: int
+
+
+def findings(library: Library, question: Choice) -> Findings:
+    """What could be changed."""
+    profile = library.profile(question)
+    return Findings(
+        findings=[shown_finding(profile, one) for one in profile.findings],
+        wall_ns=profile.totals.wall_ns,
+        steps=profile.totals.steps,
+    )
+
+
+def shown_finding(profile: Profile, one: Finding) -> ShownFinding:
+    """A finding as pages show it."""
+    wall = profile.totals.wall_ns
+    return ShownFinding(
+        code=word(one.code),
+        title=word(one.title),
+        severity=one.severity,
+        file=one.file,
+        line=one.line,
+        place=f"{file_name(one.file, profile.trace.project_root)}:{one.line}" if one.file else "",
+        function=word(one.function),
+        message=printable(one.message)[:_LONGEST],
+        remedy=printable(one.remedy.text)[:_LONGEST],
+        saving_ns=one.saving_ns,
+        saving_share=one.saving_ns / wall if wall else 0.0,
+        evidence=[figure for name, value in one.evidence.items() if (figure := _figure(name, value)) is not None],
+    )
+
+
+def _figure(name: str, value: float | str) -> Figure | None:
+    """A figure with its unit, which ends its name; words are in the message."""
+    if isinstance(value, str):
+        return None
+    for ending, kind, factor in (("_ns", "time", 1), ("_us", "time", 1000), ("_bytes", "bytes", 1)):
+        if name.endswith(ending):
+            return Figure(label=word(name.removesuffix(ending).replace("_", " ")), value=value * factor, kind=kind)  # type: ignore[arg-type]
+    return Figure(label=word(name.replace("_", " ")), value=value, kind="count")

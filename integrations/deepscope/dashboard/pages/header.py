@@ -1,0 +1,159 @@
+"""What every page needs: which runs there are, and what is chosen of one."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+
+from deepscope.dashboard.answer import Answer, Choice, Fact, Question
+from deepscope.dashboard.library import FoundRun, Library
+from deepscope.dashboard.pages.words import title_of, word
+from deepscope.records import Profile
+from deepscope.records.ranges import ranges
+
+__all__ = ["Header", "Run", "Runs", "header", "runs"]
+
+
+class Run(Answer):
+    """A run that can be chosen."""
+
+    id: str
+    title: str
+    folder: str
+    recorded_at: str
+    """ISO 8601 in UTC."""
+    ranks: list[int]
+    """That its traces name; empty for a single process."""
+    stages: list[str]
+    """The one first that is shown when none is chosen."""
+    traces: int
+    size_bytes: int
+    """Of its traces."""
+
+
+class Runs(Answer):
+    """The runs that there are, the newest first."""
+
+    runs: list[Run]
+    version: str
+    """Of DeepScope."""
+
+
+def runs(library: Library, question: Question) -> Runs:
+    """Which runs can be chosen."""
+    del question
+    return Runs(runs=[_run(one) for one in library.runs()], version=_version())
+
+
+def _run(found: FoundRun) -> Run:
+    newest = found.newest
+    folder, name = newest.file.folder, newest.file.name
+    return Run(
+        id=found.id,
+        title=word(next((one.identity.program for one in found.traces if one.identity.program), "") or name),
+        folder=word(folder),
+        recorded_at=datetime.fromtimestamp(newest.time_ns / 1e9, timezone.utc).isoformat(timespec="seconds"),
+        ranks=found.ranks,
+        stages=found.stages,
+        traces=len(found.traces),
+        size_bytes=sum(one.file.size_bytes for one in found.traces),
+    )
+
+
+def _version() -> str:
+    try:
+        return version("deepscope")
+    except PackageNotFoundError:  # run from its sources
+        return ""
+
+
+class Header(Answer):
+    """What is shown, in the words that stand above every page."""
+
+    run: str
+    """`Run.id`."""
+    title: str
+    is_device: bool
+    """Whether devices worked; else times of work are operators' own times on the CPU."""
+    device: str
+    stage: str
+    rank: int | None
+    """The chosen one; None for all of them merged."""
+    ranks: list[int]
+    """In this profile."""
+    step: int | None
+    steps: list[int]
+    """That can be chosen."""
+    facts: list[Fact]
+    """Where this was recorded."""
+    notes: list[str]
+    """What a reader should know before the numbers: warnings, what is missing."""
+    has_lines: bool
+    has_memory: bool
+    has_collectives: bool
+    has_modules: bool
+
+
+def header(library: Library, question: Choice) -> Header:
+    """What is shown."""
+    profile = library.profile(question)
+    info = profile.trace
+    return Header(
+        run=library.run(question).id,
+        title=title_of(profile),
+        is_device=profile.metric == "device",
+        device=word(info.device or ("CPU" if profile.metric == "cpu_self" else "unnamed device")),
+        stage=word(info.stage),
+        rank=question.rank,
+        ranks=info.ranks,
+        step=profile.step,
+        steps=[step.number for step in library.profile(_whole(question)).steps]
+        if question.step is not None
+        else [step.number for step in profile.steps],
+        facts=_facts(profile),
+        notes=_notes(profile),
+        has_lines=bool(profile.lines),
+        has_memory=bool(profile.memory.devices),
+        has_collectives=bool(profile.collectives),
+        has_modules=bool(profile.modules),
+    )
+
+
+def _whole(question: Choice) -> Choice:
+    return Choice(run=question.run, rank=question.rank, stage=question.stage)
+
+
+def _facts(profile: Profile) -> list[Fact]:
+    info = profile.trace
+    found = {
+        "Trace": info.path if len(info.paths) < 2 else f"{info.path} and {len(info.paths) - 1} more",
+        "Recorded": info.recorded_at,
+        "Host": info.hostname,
+        "Device": f"{info.device_count} x {info.device}" if info.device_count > 1 else info.device,
+        "Ranks": f"{ranges(info.ranks)} of {info.world_size}" if info.world_size > 1 and info.ranks else "",
+        "Stage": info.stage,
+        "Also recorded": ", ".join(info.also_recorded),
+        "Python": info.python,
+        "torch": info.torch,
+        "Lightning": info.lightning,
+        "DeepScope": info.deepscope,
+        "Commit": f"{info.git_commit[:12]}{' and changes' if info.git_dirty else ''}",
+        "Lines from": {
+            "scopes": "DeepScope's scopes",
+            "call_stack": "call stacks",
+            "frames": "torch's frames",
+            "none": "",
+        }[info.line_source],
+    }
+    return [Fact(label=label, value=word(value)) for label, value in found.items() if value]
+
+
+def _notes(profile: Profile) -> list[str]:
+    found = [word(warning, 1000) for warning in profile.trace.warnings]
+    if profile.metric != "device":
+        found.insert(0, "No device worked in this trace: times of work are operators' own times on the CPU.")
+    if profile.trace.truncated:
+        found.insert(0, "The trace ends early; what was whole has been read.")
+    if not profile.lines:
+        found.insert(0, "The trace names no lines of code: operators and kernels tell most.")
+    return found

@@ -1,0 +1,222 @@
+"""The first page: how long a step is, what it is made of, and the lines and findings that matter."""
+
+from __future__ import annotations
+
+from deepscope.dashboard.answer import Answer, Choice, Figure
+from deepscope.dashboard.library import Library
+from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
+from deepscope.dashboard.pages.words import file_name, word
+from deepscope.records import PHASES, Line, Profile
+from deepscope.records.overview import Section
+from deepscope.report.places import Sources
+
+__all__ = ["HotLine", "Overview", "Part", "Split", "StepBar", "overview"]
+
+LINES = 5
+FINDINGS = 3
+STEPS = 2000
+"""Bars of steps."""
+
+
+class Part(Answer):
+    """A time that is a part of another."""
+
+    name: str
+    time_ns: int
+    share: float
+
+
+class Split(Answer):
+    """A whole and its parts; where `is_partition`, the parts are all of it."""
+
+    section: Section
+    device: str
+    """Of the section `device`."""
+    title: str
+    help: str
+    whole_ns: int
+    parts: list[Part]
+    is_partition: bool
+
+
+class StepBar(Answer):
+    """One step."""
+
+    number: int
+    duration_ns: int
+    busy_ns: int
+    idle_ns: int
+    phases: list[int]
+    """Times in the order of `Overview.phase_names`; what they leave of the duration is in no phase."""
+
+
+class HotLine(Answer):
+    """A line with what it costs."""
+
+    file: str
+    """As recorded; "" for what ran on no line."""
+    line: int
+    place: str
+    function: str
+    source: str
+    cost_ns: int
+    """Self time and the device's idle time that it is blamed for."""
+    share: float
+    """Of what all lines cost, and what ran on none."""
+    self_ns: int
+    backward_ns: int
+    idle_ns: int
+    verdict: str
+    """What holds it back, in a word; "" where that is not known."""
+
+
+class Overview(Answer):
+    """What a stranger should see first."""
+
+    sentence: str
+    """What the run spends its time on, in words."""
+    figures: list[Figure]
+    splits: list[Split]
+    phase_names: list[str]
+    steps: list[StepBar]
+    lines: list[HotLine]
+    findings: list[ShownFinding]
+    more_findings: int
+
+
+def overview(library: Library, question: Choice) -> Overview:
+    """How long a step is, what it is made of, which lines and findings matter."""
+    profile = library.profile(question)
+    lines = _lines(profile)
+    return Overview(
+        sentence=_sentence(profile, lines),
+        figures=_figures(profile),
+        splits=_splits(profile),
+        phase_names=list(PHASES),
+        steps=[
+            StepBar(
+                number=step.number,
+                duration_ns=step.duration_ns,
+                busy_ns=step.busy_ns,
+                idle_ns=step.idle_ns,
+                phases=[step.phases.get(name, 0) for name in PHASES],
+            )
+            for step in profile.steps[:STEPS]
+        ],
+        lines=lines,
+        findings=[shown_finding(profile, one) for one in profile.findings[:FINDINGS]],
+        more_findings=max(len(profile.findings) - FINDINGS, 0),
+    )
+
+
+def _lines(profile: Profile) -> list[HotLine]:
+    whole = sum(line.cost_ns for line in profile.lines) + profile.no_line.cost_ns
+    sources = Sources(profile)
+    dearest = sorted(profile.lines, key=lambda line: -line.cost_ns)[:LINES]
+    return [_hot_line(profile, line, whole, sources) for line in dearest if line.cost_ns > 0]
+
+
+def _hot_line(profile: Profile, line: Line, whole: int, sources: Sources) -> HotLine:
+    return HotLine(
+        file=line.file,
+        line=line.line,
+        place=f"{file_name(line.file, profile.trace.project_root)}:{line.line}",
+        function=word(line.function),
+        source=word(sources.text(line)),
+        cost_ns=line.cost_ns,
+        share=line.cost_ns / whole if whole else 0.0,
+        self_ns=line.self_device_ns,
+        backward_ns=line.backward_device_ns,
+        idle_ns=line.idle_ns,
+        verdict=line.verdict,
+    )
+
+
+def _sentence(profile: Profile, lines: list[HotLine]) -> str:
+    from deepscope.report.wording import share_text, time_text
+
+    totals = profile.totals
+    steps = max(totals.steps, 1) * max(totals.ranks, 1)
+    words = [
+        f"A step takes {time_text(totals.wall_ns / steps)}"
+        if totals.steps
+        else f"{time_text(totals.wall_ns / steps)} were recorded"
+    ]
+    if profile.metric == "device" and totals.busy_ns + totals.idle_ns:
+        busy = share_text(totals.busy_ns, totals.busy_ns + totals.idle_ns) or "0%"
+        words.append(f"the device works {busy} of it")
+    if lines:
+        words.append(f"{lines[0].place} costs most, {share_text(lines[0].share, 1) or '0%'}")
+    return f"{'; '.join(words)}."
+
+
+def _figures(profile: Profile) -> list[Figure]:
+    totals = profile.totals
+    each = " a step" if totals.steps else ""
+    steps = max(totals.steps, 1) * max(totals.ranks, 1)
+    is_device = profile.metric == "device"
+    whole = totals.busy_ns + totals.idle_ns if is_device else totals.wall_ns
+    found = [
+        Figure(
+            label=f"time{each}", value=totals.wall_ns / steps, kind="time", help="Wall time, by the recorded steps."
+        ),
+        Figure(
+            label="device busy" if is_device else "operators busy",
+            value=totals.busy_ns / whole if whole else 0,
+            kind="share",
+            help="How much of the time at least one stream works."
+            if is_device
+            else "How much of the time operators run.",
+        ),
+        Figure(
+            label=f"device idle{each}",
+            value=totals.idle_ns / steps,
+            kind="time",
+            help="When no stream of a device works.",
+        ),
+        Figure(
+            label=f"waiting{each}",
+            value=totals.wait_ns / steps,
+            kind="time",
+            help="CPU time in calls that wait for the device.",
+        ),
+        Figure(label=f"kernels{each}", value=totals.launches / steps, kind="count", help="Kernels that were launched."),
+        Figure(label=f"operators{each}", value=totals.operators / steps, kind="count", help="Operators that ran."),
+        Figure(label="peak memory", value=totals.peak_bytes, kind="bytes", help="The most that was allocated at once."),
+        Figure(label="steps", value=totals.steps, kind="count", help="That were recorded."),
+    ]
+    return [one for one in found if one.value]
+
+
+_TITLES: dict[Section, tuple[str, str]] = {
+    "step": ("Where the steps' time goes", "Each instant once: device work before what runs on the CPU."),
+    "span": ("From the first to the last device work", "Computation, other device work, and neither."),
+    "overlap": ("Collectives beside computation", "The part of collectives' time in which something is computed, too."),
+    "idle": (
+        "Why streams idle",
+        "Host: the kernel was launched late. Kernel: a short gap between kernels. Other: all else.",
+    ),
+    "device": ("How the device is used", "Shares of the steps' time."),
+}
+
+
+def _splits(profile: Profile) -> list[Split]:
+    found: dict[tuple[Section, str], Split] = {}
+    for row in profile.overview:
+        title, explained = _TITLES[row.section]
+        split = found.setdefault(
+            (row.section, row.device),
+            Split(
+                section=row.section,
+                device=word(row.device),
+                title=title,
+                help=explained,
+                whole_ns=row.whole_ns,
+                parts=[],
+                is_partition=row.section in {"step", "span", "idle"},
+            ),
+        )
+        split.parts.append(
+            Part(name=word(row.name), time_ns=row.time_ns, share=row.time_ns / row.whole_ns if row.whole_ns else 0.0)
+        )
+    return [one for one in found.values() if one.whole_ns > 0]

@@ -1,0 +1,23 @@
+"""Every question that the pages can ask: its name, what it takes, what answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from deepscope.dashboard.pages.findings import findings
+from deepscope.dashboard.pages.header import header, runs
+from deepscope.dashboard.pages.overview import overview
+
+__all__ = ["QUESTIONS"]
+
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    one.__name__: one
+    for one in (
+        runs,
+        header,
+        overview,
+        findings,
+    )
+}
+"""By name: functions of a `Library` and a `Question`, whose annotations say what they take and answer."""

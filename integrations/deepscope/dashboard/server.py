@@ -1,0 +1,165 @@
+"""The dashboard's own door: a server on this machine's loopback, for whoever has its token.
+
+What is served is read-only. A page of another origin cannot ask it: the token stands in no cookie, the name in `Host`
+must be this machine's (a foreign name that resolves to the loopback is refused), and so must `Origin`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hmac
+import logging
+import socket
+from collections.abc import Callable, Iterable
+from functools import cache
+from http import HTTPStatus
+from importlib.resources import files
+from socketserver import ThreadingMixIn
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from deepscope.dashboard.application import Application
+
+__all__ = ["ASSETS", "POLICY", "Pages", "asset", "serve"]
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+TOKEN_HEADER = "HTTP_X_DEEPSCOPE_TOKEN"  # noqa: S105  its name
+ASSETS = {
+    "": ("index.html", "text/html; charset=utf-8"),
+    "index.html": ("index.html", "text/html; charset=utf-8"),
+    "dashboard.js": ("dashboard.js", "text/javascript; charset=utf-8"),
+    "dashboard.css": ("dashboard.css", "text/css; charset=utf-8"),
+}
+"""What the pages are made of, by the last part of their address: the same for everybody, so without a token."""
+WORTH_PACKING_BYTES = 2_000
+
+_Start = Callable[[str, list[tuple[str, str]]], Any]
+
+
+@cache
+def asset(name: str) -> bytes:
+    """A file of the bundle."""
+    return (files("deepscope.dashboard") / "bundle" / name).read_bytes()
+
+
+class Pages:
+    """The pages and their questions as a WSGI application.
+
+    Args:
+        application: what answers.
+        token: what `X-DeepScope-Token` must say; "" asks for none, where another door has checked already.
+        hosts: names that `Host` may have; empty for any.
+        policy: the pages' content security policy.
+    """
+
+    def __init__(
+        self, application: Application, *, token: str = "", hosts: Iterable[str] = (), policy: str = POLICY
+    ) -> None:
+        self._application = application
+        self._token = token
+        self._hosts = frozenset(hosts)
+        self._policy = policy
+
+    def __call__(self, environ: dict[str, Any], start: _Start) -> list[bytes]:
+        status, kind, body = self._respond(environ)
+        headers = [
+            ("Content-Type", kind),
+            ("Content-Security-Policy", self._policy),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Referrer-Policy", "no-referrer"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Cross-Origin-Opener-Policy", "same-origin"),
+            ("Cache-Control", "no-store"),
+        ]
+        if len(body) > WORTH_PACKING_BYTES and "gzip" in environ.get("HTTP_ACCEPT_ENCODING", ""):
+            body = gzip.compress(body, compresslevel=1, mtime=0)
+            headers.append(("Content-Encoding", "gzip"))
+        headers.append(("Content-Length", str(len(body))))
+        start(f"{status.value} {status.phrase}", headers)
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+    def _respond(self, environ: dict[str, Any]) -> tuple[HTTPStatus, str, bytes]:
+        refusal = self._refusal(environ)
+        if refusal:
+            return HTTPStatus.FORBIDDEN, "text/plain; charset=utf-8", refusal.encode()
+        if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
+            return HTTPStatus.METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", b"this server only shows"
+        path = environ.get("PATH_INFO", "/")
+        folder, _, name = path.rpartition("/")
+        if folder.endswith("/api"):
+            if self._token and not hmac.compare_digest(environ.get(TOKEN_HEADER, "").encode(), self._token.encode()):
+                return HTTPStatus.UNAUTHORIZED, "application/json", b'{"error":"the token in the address is wrong"}'
+            query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True, max_num_fields=50))
+            reply = self._application.answer(name, query)
+            return HTTPStatus(reply.status), "application/json", reply.body
+        if folder == "" and name in ASSETS:
+            file, kind = ASSETS[name]
+            return HTTPStatus.OK, kind, asset(file)
+        return HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"nothing is here"
+
+    def _refusal(self, environ: dict[str, Any]) -> str:
+        """Why a request is not answered; "" where it is."""
+        host = environ.get("HTTP_HOST", "")
+        if self._hosts and _hostname(f"//{host}") not in self._hosts:
+            return "this name is not this server's"
+        origin = environ.get("HTTP_ORIGIN", "")
+        if origin and urlsplit(origin).netloc != host:
+            return "other origins are not answered"
+        if environ.get("HTTP_SEC_FETCH_SITE", "same-origin") not in {"same-origin", "none"} and (
+            environ.get("PATH_INFO", "/") not in {"/", "/index.html"}
+        ):
+            return "other sites are not answered"
+        return ""
+
+
+def _hostname(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def server_bind(self) -> None:
+        """Without the reverse look-up of the host's name, which takes seconds where there is no name server."""
+        self.allow_reuse_address = True
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+        self.setup_environ()
+
+
+class _ServerOfSix(_Server):
+    address_family = socket.AF_INET6
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = 60
+    protocol_version = "HTTP/1.0"
+
+    def address_string(self) -> str:
+        return str(self.client_address[0])
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the base's name
+        del format, args
+        # Without the query, in which a token may stand.
+        logging.getLogger(__name__).debug("%s %s", self.command, self.path.partition("?")[0])
+
+
+def serve(pages: Pages, host: str, port: int) -> WSGIServer:
+    """A server that listens; `serve_forever` answers.
+
+    Raises:
+        OSError: the port is taken, or the address is none of this machine's.
+    """
+    kind = _ServerOfSix if ":" in host else _Server
+    server = kind((host, port), _Handler)
+    server.set_app(pages)
+    return server

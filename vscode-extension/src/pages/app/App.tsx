@@ -1,0 +1,111 @@
+/** The frame around every page: what is shown, where to go, what is chosen. */
+
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { questions, type Header } from "../contract";
+import { Answer } from "../parts/Answered";
+import { useAnswer, useSource } from "../source/useAnswer";
+import { choiceOf, linkTo, useAddress, type Address } from "./address";
+import { Boundary } from "./Boundary";
+import { Pickers } from "./Pickers";
+import { PAGES, type Page } from "./registry";
+import { ThemeButton } from "./ThemeButton";
+
+export function App(): JSX.Element {
+  const address = useAddress();
+  const header = useAnswer(questions.header, choiceOf(address), true);
+  const answer = header.state === "ready" ? header.answer : undefined;
+  useEffect(() => {
+    document.title = answer === undefined ? "DeepScope" : `${answer.title} · DeepScope`;
+  }, [answer]);
+  return (
+    <div class="app">
+      <a class="skip" href="#main" onClick={skipped}>
+        Skip to the page
+      </a>
+      <TopBar header={answer} address={address} />
+      <Answer of={header}>{(shown) => <Body header={shown} address={address} />}</Answer>
+    </div>
+  );
+}
+
+function skipped(event: Event): void {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+function TopBar({ header, address }: { readonly header: Header | undefined; readonly address: Address }): JSX.Element {
+  return (
+    <header class="topbar">
+      <a class="brand" href={linkTo(address, "overview")}>
+        <Mark />
+        <span>DeepScope</span>
+      </a>
+      {header !== undefined && <Pickers header={header} address={address} />}
+      <span class="grow" />
+      {header !== undefined && <span class="device muted">{header.device}</span>}
+      <ThemeButton />
+    </header>
+  );
+}
+
+/** The mark: a beam through three lines, the hot one lit. */
+function Mark(): JSX.Element {
+  return (
+    <svg class="mark" viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">
+      <rect x="1" y="3" width="12" height="3" rx="1.5" />
+      <rect class="lit" x="1" y="8.5" width="18" height="3" rx="1.5" />
+      <rect x="1" y="14" width="8" height="3" rx="1.5" />
+    </svg>
+  );
+}
+
+function Body({ header, address }: { readonly header: Header; readonly address: Address }): JSX.Element {
+  const { isServed } = useSource();
+  const pages = PAGES.filter((page) => (page.isThere?.(header) ?? true) && (isServed || page.needsServer !== true));
+  const chosen = pages.find((page) => page.id === address.page) ?? pages[0];
+  return (
+    <div class="body">
+      <Navigation pages={pages} chosen={chosen} address={address} />
+      {chosen !== undefined && <Shown page={chosen} header={header} address={address} />}
+    </div>
+  );
+}
+
+interface NavigationProps {
+  readonly pages: readonly Page[];
+  readonly chosen: Page | undefined;
+  readonly address: Address;
+}
+
+function Navigation({ pages, chosen, address }: NavigationProps): JSX.Element {
+  return (
+    <nav class="pages" aria-label="Pages">
+      {pages.map((page) => (
+        <a key={page.id} href={linkTo(address, page.id)} {...(page === chosen ? { "aria-current": "page" as const } : {})}>
+          {page.title}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function Shown({ page, header, address }: { readonly page: Page; readonly header: Header; readonly address: Address }): JSX.Element {
+  const main = useRef<HTMLElement>(null);
+  useEffect(() => main.current?.scrollTo(0, 0), [page.id]);
+  const { component: Component } = page;
+  return (
+    <main id="main" class={`page page-${page.id}`} tabIndex={-1} ref={main}>
+      <h1>{page.title}</h1>
+      {page.id === "overview" &&
+        header.notes.map((note) => (
+          <p class="note" key={note}>
+            {note}
+          </p>
+        ))}
+      <Boundary key={page.id}>
+        <Component address={address} header={header} />
+      </Boundary>
+    </main>
+  );
+}

@@ -1,0 +1,78 @@
+/** The state of the pages in the address: `#/lines?run=…&file=…&line=12`. Back and forward are the browser's own. */
+
+import { useEffect, useState } from "preact/hooks";
+import type { Choice } from "../contract";
+
+export interface Address {
+  readonly page: string;
+  readonly words: Readonly<Record<string, string>>;
+}
+
+/** What stays when another page is opened. */
+const CHOICE = ["run", "rank", "stage", "step", "phase", "module", "baseline"];
+
+export function parsed(hash: string): Address {
+  const [page = "", query = ""] = hash.replace(/^#?\/?/, "").split("?");
+  return { page: decoded(page), words: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+function decoded(word: string): string {
+  try {
+    return decodeURIComponent(word);
+  } catch {
+    return word;
+  }
+}
+
+export function written({ page, words }: Address): string {
+  const query = new URLSearchParams(Object.entries(words).filter(([, value]) => value !== "")).toString();
+  return `#/${encodeURIComponent(page)}${query === "" ? "" : `?${query}`}`;
+}
+
+/** The address of another page for the same choice. */
+export function linkTo(from: Address, page: string, words: Readonly<Record<string, string>> = {}): string {
+  const chosen = Object.fromEntries(CHOICE.flatMap((name) => (from.words[name] === undefined ? [] : [[name, from.words[name]]])));
+  return written({ page, words: { ...chosen, ...words } });
+}
+
+/** The address of this page with some words changed; "" takes one away. */
+export function withWords(from: Address, words: Readonly<Record<string, string>>): string {
+  return written({ page: from.page, words: { ...from.words, ...words } });
+}
+
+/** Goes to an address. `isNew` false: the step is none that one would want to go back to. */
+export function go(hash: string, isNew = true): void {
+  if (isNew) {
+    window.location.hash = hash;
+  } else {
+    window.history.replaceState(null, "", hash);
+    window.dispatchEvent(new HashChangeEvent("hashchange"));
+  }
+}
+
+/** The address, and each one that follows. */
+export function useAddress(): Address {
+  const [address, setAddress] = useState(() => parsed(window.location.hash));
+  useEffect(() => {
+    const changed = (): void => setAddress(parsed(window.location.hash));
+    window.addEventListener("hashchange", changed);
+    return () => window.removeEventListener("hashchange", changed);
+  }, []);
+  return address;
+}
+
+/** Which profile the address chooses. */
+export function choiceOf({ words }: Address): Choice {
+  return {
+    ...(words["run"] === undefined ? {} : { run: words["run"] }),
+    ...(words["stage"] === undefined ? {} : { stage: words["stage"] }),
+    ...whole("rank", words["rank"]),
+    ...whole("step", words["step"]),
+    ...(words["phase"] === undefined ? {} : { phase: words["phase"] }),
+    ...(words["module"] === undefined ? {} : { module: words["module"] }),
+  };
+}
+
+function whole(name: "rank" | "step", word: string | undefined): Readonly<Record<string, number>> {
+  return word !== undefined && /^-?\d{1,15}$/.test(word) ? { [name]: Number(word) } : {};
+}

@@ -1,0 +1,28 @@
+/** The pages that there are. */
+
+import type { ComponentType } from "preact";
+import type { Header } from "../contract";
+import { FindingsPage } from "../findings/FindingsPage";
+import { OverviewPage } from "../overview/OverviewPage";
+import type { Address } from "./address";
+
+export interface PageProps {
+  readonly address: Address;
+  readonly header: Header;
+}
+
+export interface Page {
+  readonly id: string;
+  readonly title: string;
+  readonly component: ComponentType<PageProps>;
+  /** Whether it has something to show; always, where not given. */
+  readonly isThere?: (header: Header) => boolean;
+  /** Whether it asks what only a server answers. */
+  readonly needsServer?: boolean;
+}
+
+/** In the order of the navigation; the first is shown when none is chosen. */
+export const PAGES: readonly Page[] = [
+  { id: "overview", title: "Overview", component: OverviewPage },
+  { id: "findings", title: "Findings", component: FindingsPage },
+];

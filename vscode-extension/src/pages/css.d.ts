@@ -1,0 +1,2 @@
+/** Styles are gathered by esbuild. */
+declare module "*.css";

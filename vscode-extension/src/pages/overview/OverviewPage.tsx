@@ -1,0 +1,94 @@
+/** The first page: how long a step is, what it is made of, which lines and findings matter. */
+
+import type { JSX } from "preact";
+import { choiceOf, linkTo, type Address } from "../app/address";
+import type { PageProps } from "../app/registry";
+import { questions, type HotLine, type Overview } from "../contract";
+import { FindingCard } from "../findings/FindingCard";
+import { Answer } from "../parts/Answered";
+import { Facts, Figures } from "../parts/Figures";
+import { Place } from "../parts/Place";
+import { useAnswer } from "../source/useAnswer";
+import { duration, share } from "../words";
+import { SplitBar } from "./SplitBar";
+import { StepBars } from "./StepBars";
+
+export function OverviewPage({ address, header }: PageProps): JSX.Element {
+  const found = useAnswer(questions.overview, choiceOf(address));
+  return (
+    <Answer of={found}>
+      {(answer) => (
+        <>
+          <p class="lead">{answer.sentence}</p>
+          <Figures of={answer.figures} />
+          <div class="columns">
+            <section>
+              <h2>The lines that cost most</h2>
+              <HotLines lines={answer.lines} />
+              {answer.lines.length > 0 && <a href={linkTo(address, "lines")}>All lines</a>}
+            </section>
+            <section>
+              <h2>What to change</h2>
+              <Advice of={answer} address={address} />
+            </section>
+          </div>
+          {answer.steps.length > 1 && (
+            <section>
+              <h2>Steps</h2>
+              <StepBars steps={answer.steps} phaseNames={answer.phaseNames} />
+            </section>
+          )}
+          {answer.splits.map((split) => (
+            <section key={`${split.section} ${split.device}`}>
+              <SplitBar split={split} />
+            </section>
+          ))}
+          <section>
+            <h2>Where this was recorded</h2>
+            <Facts of={header.facts} />
+          </section>
+        </>
+      )}
+    </Answer>
+  );
+}
+
+function HotLines({ lines }: { readonly lines: readonly HotLine[] }): JSX.Element {
+  if (lines.length === 0) {
+    return <p class="muted">No line of code is known to have cost time.</p>;
+  }
+  return (
+    <ol class="hotlines">
+      {lines.map((line) => (
+        <li key={`${line.file}:${line.line}`}>
+          <div class="row">
+            <Place file={line.file} line={line.line}>
+              {line.place}
+            </Place>
+            <span class="muted">{line.function}</span>
+            <span class="grow" />
+            {line.verdict !== "" && <span class="chip">{line.verdict}</span>}
+            <span class="number">{duration(line.costNs)}</span>
+            <span class="number strong">{share(line.share)}</span>
+          </div>
+          <code>{line.source}</code>
+          <meter min={0} max={1} value={line.share} aria-label="Share of the cost" />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Advice({ of, address }: { readonly of: Overview; readonly address: Address }): JSX.Element {
+  if (of.findings.length === 0) {
+    return <p class="muted">Nothing was found that would pay to change.</p>;
+  }
+  return (
+    <div class="stack">
+      {of.findings.map((one) => (
+        <FindingCard key={`${one.code} ${one.file}:${one.line}`} of={one} isShort />
+      ))}
+      {of.moreFindings > 0 && <a href={linkTo(address, "findings")}>{of.moreFindings} more</a>}
+    </div>
+  );
+}

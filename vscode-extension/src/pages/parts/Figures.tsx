@@ -1,0 +1,31 @@
+/** Numbers with their names. */
+
+import type { JSX } from "preact";
+import type { Fact, Figure } from "../contract";
+import { words } from "../words";
+
+export function Figures({ of }: { readonly of: readonly Figure[] }): JSX.Element {
+  return (
+    <dl class="figures">
+      {of.map(({ label, value, kind, help }) => (
+        <div key={label} title={help}>
+          <dt>{label}</dt>
+          <dd>{words(value, kind)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+export function Facts({ of }: { readonly of: readonly Fact[] }): JSX.Element {
+  return (
+    <dl class="facts">
+      {of.map(({ label, value }) => (
+        <div key={label}>
+          <dt>{label}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,31 @@
+/** A line of code that can be gone to: in the editor where there is one, else in the pages. */
+
+import type { ComponentChildren, JSX } from "preact";
+import { linkTo, useAddress } from "../app/address";
+import { useSource } from "../source/useAnswer";
+
+interface Props {
+  readonly file: string;
+  readonly line: number;
+  readonly class?: string;
+  readonly children: ComponentChildren;
+}
+
+export function Place({ file, line, class: style = "", children }: Props): JSX.Element {
+  const source = useSource();
+  const address = useAddress();
+  if (file === "") {
+    return <span class={`place ${style}`}>{children}</span>;
+  }
+  const opened = (event: Event): void => {
+    if (source.opensCode) {
+      event.preventDefault();
+      source.open({ file, line });
+    }
+  };
+  return (
+    <a class={`place ${style}`} href={linkTo(address, "lines", { file, line: String(line) })} title={`${file}:${line}`} onClick={opened}>
+      {children}
+    </a>
+  );
+}

@@ -1,0 +1,96 @@
+/** Answers for components: asked once, asked again while a trace is being read, kept while the page is open. */
+
+import { createContext } from "preact";
+import { useContext, useEffect, useState } from "preact/hooks";
+import type { Ask } from "../contract";
+import { NotYetError, queryOf, type Source } from "./source";
+
+export type Answered<T> =
+  | { readonly state: "waiting"; readonly done: number; readonly total: number }
+  | { readonly state: "failed"; readonly message: string }
+  | { readonly state: "ready"; readonly answer: T };
+
+const AGAIN_MS = 150;
+const KEPT = 60;
+
+export const SourceContext = createContext<Source | undefined>(undefined);
+
+/** Where this page's answers come from. */
+export function useSource(): Source {
+  const source = useContext(SourceContext);
+  if (source === undefined) {
+    throw new Error("there is no source around this component");
+  }
+  return source;
+}
+
+const kept = new WeakMap<Source, Map<string, Promise<unknown>>>();
+
+/** Asks until the answer is there; the same question is asked once. */
+export function asking<Asked extends object, T>(
+  source: Source,
+  question: Ask<Asked, T>,
+  asked: Asked,
+  told: (done: number, total: number) => void = () => undefined,
+): Promise<T> {
+  const known = kept.get(source) ?? new Map<string, Promise<unknown>>();
+  kept.set(source, known);
+  const key = `${question.name}?${queryOf(asked)}`;
+  const before = known.get(key);
+  known.delete(key);
+  const answer = (before as Promise<T> | undefined) ?? patiently(source, question, asked, told);
+  known.set(key, answer);
+  answer.catch(() => known.delete(key));
+  const [oldest] = known.keys();
+  if (known.size > KEPT && oldest !== undefined) {
+    known.delete(oldest);
+  }
+  return answer;
+}
+
+async function patiently<Asked extends object, T>(
+  source: Source,
+  question: Ask<Asked, T>,
+  asked: Asked,
+  told: (done: number, total: number) => void,
+): Promise<T> {
+  for (;;) {
+    try {
+      return await source.ask(question, asked);
+    } catch (error) {
+      if (!(error instanceof NotYetError)) {
+        throw error;
+      }
+      told(error.done, error.total);
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    }
+  }
+}
+
+/** The answer to a question, as far as it is there. While another one comes, the last one stays if `keepsLast`. */
+export function useAnswer<Asked extends object, T>(question: Ask<Asked, T>, asked: Asked, keepsLast = false): Answered<T> {
+  const source = useSource();
+  const key = queryOf(asked);
+  const [state, setState] = useState<Answered<T>>({ state: "waiting", done: 0, total: 0 });
+  useEffect(() => {
+    let isWanted = true;
+    const set = (next: Answered<T>): void => {
+      if (isWanted) {
+        setState(next);
+      }
+    };
+    const wait = (done: number, total: number): void => set({ state: "waiting", done, total });
+    if (!keepsLast) {
+      wait(0, 0);
+    }
+    asking(source, question, asked, wait).then(
+      (answer) => set({ state: "ready", answer }),
+      (error: unknown) => set({ state: "failed", message: error instanceof Error ? error.message : String(error) }),
+    );
+    return () => {
+      isWanted = false;
+    };
+    // `key` stands for `asked`.
+  }, [source, question, key]);
+  return state;
+}

@@ -1,0 +1,62 @@
+/** Values in words: three digits and a unit, in the same way as the terminal and the editor. */
+
+import { duration, share } from "../flame/sums";
+import type { CellKind } from "./contract";
+
+export { duration, share };
+
+const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+const DECIMAL = ["", "k", "M", "G", "T", "P", "E"];
+
+/** `1.50 MiB`. */
+export function bytes(size: number): string {
+  return scaled(size, 1024, BINARY);
+}
+
+/** `312 GFLOP`. */
+export function flops(count: number): string {
+  return `${scaled(count, 1000, DECIMAL)}FLOP`;
+}
+
+function scaled(given: number, base: number, units: readonly string[]): string {
+  let [value, at] = [Math.abs(given), 0];
+  while (value >= base - 0.5 && at < units.length - 1) {
+    [value, at] = [value / base, at + 1];
+  }
+  const digits = at === 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return given === 0 ? "0" : `${given < 0 ? "-" : ""}${value.toFixed(digits)} ${units[at] ?? ""}`;
+}
+
+/** A count: whole, or with as many decimals as say something. */
+export function count(value: number): string {
+  return value.toLocaleString("en", { maximumFractionDigits: Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2 });
+}
+
+/** A time that may be negative. */
+export function time(ns: number): string {
+  return ns < 0 ? `-${duration(-ns)}` : duration(ns);
+}
+
+/** A value of a kind. */
+export function words(value: string | number | null, kind: CellKind): string {
+  if (value === null || typeof value === "string") {
+    return value ?? "";
+  }
+  switch (kind) {
+    case "time":
+      return time(value);
+    case "bytes":
+      return bytes(value);
+    case "share":
+      return share(value);
+    case "flops":
+      return flops(value);
+    case "rate":
+      return `${flops(value)}/s`;
+    case "count":
+      return count(value);
+    case "text":
+    case "place":
+      return String(value);
+  }
+}
