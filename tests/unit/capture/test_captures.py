@@ -172,6 +172,14 @@ def test_where_the_driver_cannot_tell_nothing_is_told(cuda: Runtime, monkeypatch
     assert (cuda.calls, captures.captured_graphs()) == (0, [])
 
 
+def test_older_bindings_are_no_matter_to_warn_of(cuda: Runtime, monkeypatch, caplog):
+    monkeypatch.delattr(Runtime, "cudaGraphNodeGetToolsId")
+    monkeypatch.setattr(annotations, "_tools_id_available", None)
+    with held():
+        outer(cuda)
+    assert (cuda.calls, captures.captured_graphs(), caplog.records) == (0, [], [])
+
+
 def test_hooks_are_gone_behind_the_capture_and_the_hold(cuda: Runtime):
     kind: Any = torch.cuda.graphs.graph
     methods = kind.__enter__, kind.__exit__

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from deepscope.analysis.build import build_profile
+from deepscope.analysis.findings.convolution_searches import convolution_searches
+from deepscope.analysis.ownership.calls import nest
+from deepscope.trace.read import read_trace
+from recorded_traces import needs_shared_traces, shared_paths
 from trace_builder import TraceBuilder
 
 FILE = "/home/me/model.py"
@@ -106,3 +112,25 @@ def test_a_single_step_has_its_own_figures(findings_of):
     builder = steps()
     (found,) = findings_of(builder, "DS023", step=1)
     assert found.evidence["searching_ns"] == 502 * US
+
+
+@needs_shared_traces
+@pytest.mark.shared_traces
+def test_in_a_recorded_first_step_every_measurement_lies_in_a_search_and_that_is_no_finding():
+    (path,) = (one for one in shared_paths() if one.name.startswith("kineto-resnet50_autograd_api"))
+    trace = read_trace(path)
+    events, names = trace.events, np.array(trace.strings)[trace.events.name]
+    found = convolution_searches(trace, nest(trace).parent)
+    # A residual network of 50 layers has 53 convolutions, each of which searches forward and backward.
+    assert sorted(set(names[found])) == ["aten::conv2d", "aten::cudnn_convolution_backward"]
+    assert np.count_nonzero(names[found] == "aten::conv2d") <= 53
+    measured = np.flatnonzero(names == "cudaEventElapsedTime")
+    inside = (events.start_ns[found] <= events.start_ns[measured][:, None]) & (
+        events.start_ns[measured][:, None] < events.end_ns[found]
+    )
+    inside &= events.thread[found] == events.thread[measured][:, None]
+    assert len(measured) == 357
+    assert inside.any(axis=1).all()
+    codes = {one.code for one in build_profile(trace).findings}
+    assert "DS023" not in codes
+    assert "DS001" not in codes, "what waits here searches"

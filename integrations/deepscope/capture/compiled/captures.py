@@ -63,7 +63,7 @@ class Capture:
     def begin(self, base: FrameType) -> None:
         """The capture has begun in the frame `base`."""
         with suppress(Exception):
-            if self._annotations._is_tools_id_unavailable():
+            if not _tells_nodes(self._annotations):
                 return
             self._was_enabled = self._annotations._annotations_enabled
             self._pending = len(self._annotations._pending_scopes)
@@ -108,6 +108,12 @@ class Capture:
         if pending and pending[-1][0] is self._name:
             for node in pending.pop()[1]:
                 self._nodes.setdefault(node & 0xFFFFFFFF, self._stack)
+
+
+def _tells_nodes(annotations: Any) -> bool:
+    """Whether `cuda.bindings` and the driver tell nodes; torch itself would warn of older bindings."""
+    has_call = hasattr(getattr(annotations, "_cuda_runtime", None), "cudaGraphNodeGetToolsId")
+    return has_call and not annotations._is_tools_id_unavailable()
 
 
 class CaptureHold:
