@@ -86,10 +86,12 @@ def _matches(columns: Columns, found: Int64, from_ns: float, limit: int) -> Matc
     ahead = start >= from_ns
     told: list[Int64] = []
     room = min(limit, MOST_FOUND)
-    for rows in (np.flatnonzero(ahead), np.flatnonzero(~ahead)):
+    for side in (ahead, ~ahead):
+        rows = np.flatnonzero(side)
         if room and len(rows):
-            first = rows if len(rows) <= room else rows[np.argpartition(start[rows], room - 1)[:room]]
-            told.append(first[np.lexsort((found[first], start[first]))])
+            if len(rows) > room:
+                rows = rows[start[rows] <= np.partition(start[rows], room - 1)[room - 1]]
+            told.append(rows[np.lexsort((found[rows], start[rows]))[:room]])
             room -= len(told[-1])
     chosen = found[np.concatenate(told)] if told else found[:0]
     return Matches(
