@@ -53,7 +53,7 @@ def rows_of(start: Int64, end: Int64, group: Ints, rank: Ints, *, side_by_side: 
 
 
 def _wasteful(nesting: Nesting, level: Int64, allowed: Int64) -> Mask:
-    """Above which slices (of `nesting.order`) more rows are free than allowed; `level` are depths; all of shape (k,)."""
+    """Above which slices (of `nesting.order`) more rows are free than allowed; `level` are depths; shape (k,)."""
     k = len(nesting.order)
     outlasts = (nesting.parent >= 0) & (nesting.end > pick(nesting.end, nesting.parent))
     found = np.zeros(k, np.bool_)

@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from deepscope.dashboard.timeline.answers import Matches
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Columns
-from deepscope.dashboard.timeline.names import shown_name, whole_name
+from deepscope.dashboard.timeline.names import shown
 from deepscope.dashboard.timeline.places import found_slices
 from deepscope.errors import OptionError
+from deepscope.printable import printable
 from deepscope.trace.model import Int64
 
 __all__ = ["MOST_FOUND", "NameIndex", "at_line", "search"]
@@ -24,19 +25,24 @@ Mask = npt.NDArray[np.bool_]
 
 
 class NameIndex:
-    """The names of a timeline as they are searched: in lower case, as shown and as recorded."""
+    """The names of a timeline as they are looked for: as shown and as recorded."""
 
     def __init__(self, columns: Columns) -> None:
         labels = columns.labels
-        self._texts: list[str] = []
-        for label in range(len(labels.kind)):
-            shown, whole = shown_name(labels, label).casefold(), whole_name(labels, label).casefold()
-            self._texts.append(whole if shown in whole else f"{shown}\n{whole}")
+        self._whole = [printable(text) for text in labels.recorded]
+        self._shown = [shown(title, text) for title, text in zip(labels.titles, labels.recorded, strict=True)]
+        lower = zip(map(str.casefold, self._shown), map(str.casefold, self._whole), strict=True)
+        self._lower = [whole if shown in whole else f"{shown}\n{whole}" for shown, whole in lower]
 
     def holding(self, text: str) -> Mask:
         """Which labels hold a text, whatever its case; shape (labels,)."""
         wanted = text.casefold()
-        return np.fromiter((wanted in one for one in self._texts), np.bool_, len(self._texts))
+        return np.fromiter((wanted in one for one in self._lower), np.bool_, len(self._lower))
+
+    def bearing(self, name: str) -> Mask:
+        """Which labels are this name, as shown or as recorded; shape (labels,)."""
+        same = (name in pair for pair in zip(self._shown, self._whole, strict=True))
+        return np.fromiter(same, np.bool_, len(self._whole))
 
 
 def search(
