@@ -72,9 +72,9 @@ def main() -> None:
     options = parse_options()
     settings = {"trace": options.trace.name, "repeats": options.repeats, "windows": options.windows}
     result = Result("timeline", describe_machine(), describe_python(sys.executable), settings, [], {}, {})
-    opened = gzip.open(options.trace) if options.trace.suffix == ".gz" else options.trace.open("rb")
-    with opened as stream:
-        events = len(re.findall(rb'"ph": ?"X"', stream.read()))
+    content = options.trace.read_bytes()
+    text = gzip.decompress(content) if options.trace.suffix == ".gz" else content
+    events = len(re.findall(rb'"ph": ?"X"', text))
     columns: list[list[str]] = [["", *_SHOWN.values(), "peak while it is made, MB", "kept, MB"]]
     with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-") as name:
         for wanted in map(int, options.events.split(",")):
