@@ -78,7 +78,9 @@ def board(installed: Path, runs: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 def got(address: str, **headers: str) -> tuple[dict[str, str], bytes]:
-    with urlopen(Request(address, headers={name.replace("_", "-"): value for name, value in headers.items()})) as answer:
+    with urlopen(
+        Request(address, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    ) as answer:
         return dict(answer.headers), answer.read()
 
 
@@ -140,7 +142,7 @@ def test_it_only_shows_and_answers_no_other_site(board: str) -> None:
         Request(f"{board}{PLUGIN}api/nothing"),
         Request(f"{board}{PLUGIN}api/../../../../etc/passwd"),
     ):
-        with pytest.raises(HTTPError, match="40[345]"):
+        with pytest.raises(HTTPError, match=r"40[345]"):
             urlopen(request)
 
 

@@ -13,6 +13,8 @@ const KEPT_LINES = 20;
 export interface Shown {
   readonly paths: readonly string[];
   readonly first: string;
+  /** Names of the editor's proxy, under which a browser reaches the server. */
+  readonly hosts: readonly string[];
 }
 
 export interface Reply {
