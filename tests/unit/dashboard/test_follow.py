@@ -62,6 +62,12 @@ def test_the_run_that_the_editor_shows_is_meant_where_none_is_chosen(two: tuple[
     assert newest_of(library) == two[1]
 
 
+def test_traces_of_a_store_are_shown_like_files(two: tuple[str, str]) -> None:
+    library = Library(())
+    follow_line(line(*(f"local://{path}" for path in two), first=f"local://{two[0]}"), library, PAGES)
+    assert [len(library.runs()), newest_of(library)] == [2, f"local://{two[0]}"]
+
+
 @pytest.mark.parametrize("said", [b"", b"\n", b"[]", b'{"paths": 5}', b'{"first": ""}', b"\xff\xfe", b'{"paths": [1]}'])
 def test_a_line_of_another_shape_changes_nothing(two: tuple[str, str], said: bytes) -> None:
     library = Library((two[0],))

@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
-import { besideOf } from "../flame/panel";
+import { besideOf, tabIcon } from "../flame/panel";
 import type { Jumps } from "../jumps";
 import { notify } from "../notify";
 import { page } from "../page";
@@ -209,7 +209,7 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
     [this.panel, this.hash, this.isReady] = [panel, hash, false];
     const { webview } = panel;
     const assets = vscode.Uri.joinPath(this.context.extensionUri, "dist", "webviews");
-    panel.iconPath = vscode.Uri.joinPath(this.context.extensionUri, "media", "activity.svg");
+    panel.iconPath = tabIcon(this.context.extensionUri);
     webview.options = { enableScripts: true, localResourceRoots: [assets] };
     webview.onDidReceiveMessage((given: unknown) => {
       const message = readOr(fromPages, given);
