@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any, Generic, TypeVar
 
 from deepscope.dashboard.answer import Choice
-from deepscope.errors import NoTraceError, OptionError
+from deepscope.errors import DeepScopeError, NoTraceError, OptionError
 from deepscope.processes import Told
 from deepscope.records import Detail, Profile
 from deepscope.store.files import TraceFile, is_url
@@ -248,12 +248,12 @@ class _Job(Generic[T]):
 
 def _runs_of(recognizers: Mapping[str, Recognizer]) -> list[FoundRun]:
     found: dict[str, FoundTrace] = {}
-    missing: NoTraceError | None = None
+    missing: DeepScopeError | None = None
     for path, recognizer in recognizers.items():
         try:
             found |= {one.file.path: one for one in find_traces(path, recognizer)}
-        except NoTraceError as error:
-            missing = error
+        except DeepScopeError as error:  # the others are shown all the same
+            missing = missing or error
     if not found:
         raise missing or NoTraceError("no trace is here")
     groups: dict[Any, list[FoundTrace]] = {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +68,17 @@ def test_traces_of_a_store_are_shown_like_files(two: tuple[str, str]) -> None:
     library = Library(())
     follow_line(line(*(f"local://{path}" for path in two), first=f"local://{two[0]}"), library, PAGES)
     assert [len(library.runs()), newest_of(library)] == [2, f"local://{two[0]}"]
+
+
+def test_a_path_that_cannot_be_read_hides_no_other(two: tuple[str, str], tmp_path: Path) -> None:
+    library = Library(())
+    gone, pipe = str(tmp_path / "gone.json"), str(tmp_path / "pipe.pt.trace.json")
+    os.mkfifo(pipe)
+    follow_line(line(gone, pipe, two[0], "nothing-of-that-kind://x/y.json"), library, PAGES)
+    assert newest_of(library) == two[0]
+    follow_line(line(gone, pipe), library, PAGES)
+    with pytest.raises(NoTraceError, match=re.escape(gone)):
+        library.runs()
 
 
 @pytest.mark.parametrize("said", [b"", b"\n", b"[]", b'{"paths": 5}', b'{"first": ""}', b"\xff\xfe", b'{"paths": [1]}'])

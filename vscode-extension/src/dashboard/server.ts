@@ -139,6 +139,9 @@ export function reasonOf(said: readonly string[], python: string, code: number |
   if (/No such (command|option)/i.test(all)) {
     return `DeepScope in ${python} is too old for the dashboard; run: ${python} -m pip install --upgrade deepscope`;
   }
+  if (/No module named '?deepscope\b/.test(all)) {
+    return `DeepScope is not installed in ${python}; run: ${python} -m pip install deepscope`;
+  }
   const last = said.findLast((line) => line.trim() !== "")?.replace(/^Error: /, "");
   return last ?? `deepscope view ended with ${code === null ? "a signal" : `exit code ${code}`}`;
 }
