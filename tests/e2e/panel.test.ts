@@ -133,6 +133,7 @@ describe("the dashboard in a panel", () => {
     await pages().getByRole("link", { name: "Findings" }).click();
     await pages().getByRole("heading", { name: "Findings", level: 1 }).waitFor();
     await bench.page.reload();
+    await show(); // the editor remembers which tab was in front a little behind the time
     await pages().getByRole("heading", { name: "Findings", level: 1 }).waitFor();
     await expect.poll(hash).toMatch(/^#\/findings/);
     await expect.poll(() => servers().length).toBe(1); // that of the window before is gone
