@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { googleReached, googleSilent, isGooglesHere } from "./support/charts";
 import { listening } from "./support/listening";
-import { PROGRAM, traces } from "./support/recorded";
+import { hottestOf, PROGRAM, report, traces } from "./support/recorded";
 import { Workbench } from "./support/workbench";
 
 describe("TensorBoard in a panel", () => {
@@ -67,6 +67,21 @@ describe("TensorBoard in a panel", () => {
     }
   });
 
+  it("has DeepScope's own tab, whose lines open in the editor", async () => {
+    await showBoard();
+    const chosen = (name: RegExp): Promise<void> => bench.tensorboard().getByRole("tab", { name }).click();
+    await chosen(/^deepscope$/i);
+    const hottest = hottestOf(report(traces(inject("project")).at(-1)!));
+    const place = bench.tab().locator(".hotlines .place").first();
+    await place.waitFor();
+    expect(await place.textContent()).toBe(`${PROGRAM}:${hottest.line}`);
+    await bench.screenshot("tensorboard-tab");
+    await place.click();
+    await bench.atLine(hottest.line);
+    await showBoard();
+    await chosen(/pytorch_profiler/i);
+  });
+
   it("opens the first line of a file, which is line 0 there, and a relative path through the server's mapping", async () => {
     await bench.showTab(PROGRAM);
     await bench.goToLine(3);
@@ -124,7 +139,7 @@ describe("TensorBoard in a panel", () => {
       const forget = await network(context);
       const page = await context.newPage();
       await page.goto(address ?? "");
-      const profiler = page.frameLocator("iframe");
+      const profiler = page.frameLocator('iframe[src*="name=pytorch_profiler"]');
       await profiler.getByText("Step Time Breakdown").waitFor();
       await expect.poll(() => profiler.locator("body").evaluate(isGooglesHere)).toBe(isGoogles);
       await expect.poll(() => profiler.locator("svg[role=img]").count()).toBe(isGoogles ? 0 : 2);

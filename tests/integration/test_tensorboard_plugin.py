@@ -142,7 +142,7 @@ def test_it_only_shows_and_answers_no_other_site(board: str) -> None:
         Request(f"{board}{PLUGIN}api/nothing"),
         Request(f"{board}{PLUGIN}api/../../../../etc/passwd"),
     ):
-        with pytest.raises(HTTPError, match="40[345]"):
+        with pytest.raises(HTTPError, match=r"40[345]"):
             urlopen(request)
 
 

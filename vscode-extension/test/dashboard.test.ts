@@ -136,6 +136,7 @@ describe("the server's own words", () => {
   it("tell why it did not start, with what helps", () => {
     expect(reasonOf(["Usage: deepscope", "Error: No such command 'view'."], "/e/python", 2)).toMatch("run: /e/python -m pip install --upgrade deepscope");
     expect(reasonOf(["Error: No such option: --follow-stdin"], "/e/python", 2)).toMatch("pip install --upgrade");
+    expect(reasonOf(["/e/python: No module named deepscope"], "/e/python", 1)).toMatch("run: /e/python -m pip install deepscope");
     expect(reasonOf(["Error: peaks: no such type", ""], "/e/python", 2)).toBe("peaks: no such type");
     expect(reasonOf([], "/e/python", 3)).toBe("deepscope view ended with exit code 3");
     expect(reasonOf([], "/e/python", null)).toBe("deepscope view ended with a signal");

@@ -52,14 +52,15 @@ def view(
 
     given_peaks(peaks)  # what cannot be read is told at once
     library = Library(paths or (() if follow_stdin else (newest_folder(FOLDERS),)), partial=partial, peaks=peaks)
-    if follow_stdin:
-        follow_line(library, sys.stdin.buffer.readline())
-    else:
+    if not follow_stdin:
         library.runs()
     token = secrets.token_urlsafe(24)
     hosts = {*LOOPBACK, host} if _is_loopback(host) else set()
+    pages = Pages(Application(library), token=token, hosts=hosts)
+    if follow_stdin:
+        follow_line(sys.stdin.buffer.readline(), library, pages)
     try:
-        server = serve(Pages(Application(library), token=token, hosts=hosts), host, port)
+        server = serve(pages, host, port)
     except OSError as error:
         hint = "; try --port 0" if error.errno in {errno.EADDRINUSE, errno.EACCES} else ""
         raise DeepScopeError(f"{printable(_url(host, port))}: {error.strerror or error}{hint}") from error
@@ -81,7 +82,7 @@ def view(
     sys.stdout.flush()
     if follow_stdin:
         told = {"shown": lambda: click.echo("shown"), "ended": server.shutdown}
-        threading.Thread(target=follow, args=(sys.stdin.buffer, library), kwargs=told, daemon=True).start()
+        threading.Thread(target=follow, args=(sys.stdin.buffer, library, pages), kwargs=told, daemon=True).start()
     if not no_browser:
         threading.Thread(target=_open, args=(address,), daemon=True).start()
     try:

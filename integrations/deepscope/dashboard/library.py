@@ -15,7 +15,7 @@ import msgspec
 from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.memory.moments import Moments
 from deepscope.dashboard.memory.reading import ReadingRequest, read_moments
-from deepscope.errors import NoTraceError, OptionError
+from deepscope.errors import DeepScopeError, NoTraceError, OptionError
 from deepscope.processes import Told
 from deepscope.records import Detail, Profile
 from deepscope.store.files import TraceFile, is_url
@@ -346,12 +346,12 @@ class _Job(Generic[T]):
 
 def _runs_of(recognizers: Mapping[str, Recognizer]) -> list[FoundRun]:
     found: dict[str, FoundTrace] = {}
-    missing: NoTraceError | None = None
+    missing: DeepScopeError | None = None
     for path, recognizer in recognizers.items():
         try:
             found |= {one.file.path: one for one in find_traces(path, recognizer)}
-        except NoTraceError as error:
-            missing = error
+        except DeepScopeError as error:  # the others are shown all the same
+            missing = missing or error
     if not found:
         raise missing or NoTraceError("no trace is here")
     groups: dict[Any, list[FoundTrace]] = {}

@@ -81,6 +81,11 @@ class Pages:
         self._policy = policy
         self._door = door
 
+    def admit(self, hosts: Iterable[str]) -> None:
+        """From now on answers under these names, too, where names are checked."""
+        if self._hosts:
+            self._hosts |= frozenset(hosts)
+
     def __call__(self, environ: dict[str, Any], start: _Start) -> list[bytes]:
         status, kind, body = self._respond(environ)
         headers = [

@@ -259,7 +259,12 @@ export class Workbench {
 
   /** The page of torch-tb-profiler in it. */
   profiler(): FrameLocator {
-    return this.tensorboard().frameLocator("iframe");
+    return this.tensorboard().frameLocator('iframe[src*="name=pytorch_profiler"]');
+  }
+
+  /** DeepScope's own tab in it. */
+  tab(): FrameLocator {
+    return this.tensorboard().frameLocator('iframe[src*="name=deepscope"]');
   }
 
   /** The page inside the webview of the active editor tab. */

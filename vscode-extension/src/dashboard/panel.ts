@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
-import { besideOf } from "../flame/panel";
+import { besideOf, tabIcon } from "../flame/panel";
 import type { Jumps } from "../jumps";
 import { notify } from "../notify";
 import { page } from "../page";
@@ -24,7 +24,7 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
   private panel: vscode.WebviewPanel | undefined;
   private server: Promise<ViewServer> | undefined;
   private started: ViewServer | undefined;
-  private shown: Shown = { paths: [], first: "" };
+  private shown: Shown = { paths: [], first: "", hosts: [] };
   /** Traces that were asked for, until the editor shows others. */
   private asked: readonly string[] = [];
   private editorShows = "";
@@ -33,6 +33,7 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
   private isReady = false;
   /** Then the server outlives its panel. */
   private isInBrowser = false;
+  private readonly hosts = new Set<string>();
   private keeping: NodeJS.Timeout | undefined;
   private readonly crashes = new CrashPolicy();
   private readonly registration = vscode.window.registerWebviewPanelSerializer(VIEW, this);
@@ -81,9 +82,12 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
       return;
     }
     await this.session.settled();
-    const address = await (await this.running()).address;
+    const server = await this.running();
+    const uri = await vscode.env.asExternalUri(vscode.Uri.parse((await server.address).href));
     this.isInBrowser = true;
-    const uri = await vscode.env.asExternalUri(vscode.Uri.parse(address.href));
+    this.hosts.add(new URL(uri.toString(true)).hostname);
+    this.shown = { ...this.shown, hosts: [...this.hosts] };
+    await server.show(this.shown);
     await vscode.env.openExternal(uri.with({ fragment: this.panel === undefined ? "" : this.hash.slice(1) }));
   }
 
@@ -138,7 +142,7 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
       this.editorShows = here[0] ?? "";
     }
     const known = (await this.requests.listRuns().catch(() => [])).flatMap(({ traces }) => traces.map(({ path }) => path));
-    return { paths: [...new Set([...this.asked, ...here, ...known])].sort(), first: this.asked[0] ?? here[0] ?? "" };
+    return { paths: [...new Set([...this.asked, ...here, ...known])].sort(), first: this.asked[0] ?? here[0] ?? "", hosts: [...this.hosts] };
   }
 
   private running(): Promise<ViewServer> {
@@ -205,7 +209,7 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
     [this.panel, this.hash, this.isReady] = [panel, hash, false];
     const { webview } = panel;
     const assets = vscode.Uri.joinPath(this.context.extensionUri, "dist", "webviews");
-    panel.iconPath = vscode.Uri.joinPath(this.context.extensionUri, "media", "activity.svg");
+    panel.iconPath = tabIcon(this.context.extensionUri);
     webview.options = { enableScripts: true, localResourceRoots: [assets] };
     webview.onDidReceiveMessage((given: unknown) => {
       const message = readOr(fromPages, given);

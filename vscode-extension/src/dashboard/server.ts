@@ -13,6 +13,8 @@ const KEPT_LINES = 20;
 export interface Shown {
   readonly paths: readonly string[];
   readonly first: string;
+  /** Names of the editor's proxy, under which a browser reaches the server. */
+  readonly hosts: readonly string[];
 }
 
 export interface Reply {
@@ -136,6 +138,9 @@ export function reasonOf(said: readonly string[], python: string, code: number |
   const all = said.join("\n");
   if (/No such (command|option)/i.test(all)) {
     return `DeepScope in ${python} is too old for the dashboard; run: ${python} -m pip install --upgrade deepscope`;
+  }
+  if (/No module named '?deepscope\b/.test(all)) {
+    return `DeepScope is not installed in ${python}; run: ${python} -m pip install deepscope`;
   }
   const last = said.findLast((line) => line.trim() !== "")?.replace(/^Error: /, "");
   return last ?? `deepscope view ended with ${code === null ? "a signal" : `exit code ${code}`}`;

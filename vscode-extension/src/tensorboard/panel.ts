@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import * as path from "node:path";
 import * as vscode from "vscode";
-import { besideOf } from "../flame/panel";
+import { besideOf, tabIcon } from "../flame/panel";
 import { notify } from "../notify";
 import { page } from "../page";
 import { CrashPolicy } from "../server/crashes";
@@ -152,7 +152,7 @@ export class TensorBoardPanel implements vscode.Disposable {
       { viewColumn: vscode.ViewColumn.Active, preserveFocus: true },
       { enableScripts: true, localResourceRoots: [this.assets], retainContextWhenHidden: true },
     );
-    panel.iconPath = vscode.Uri.joinPath(this.context.extensionUri, "media", "activity.svg");
+    panel.iconPath = tabIcon(this.context.extensionUri);
     panel.webview.onDidReceiveMessage((given: unknown) => {
       const message = readOr(fromPage, given);
       if (message !== undefined) {
