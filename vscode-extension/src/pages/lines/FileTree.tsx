@@ -72,7 +72,7 @@ export function FileTree({ files, columns, wholes, by, wanted, chosen, choose }:
       sight.show(next);
     } else if ((event.key === "Enter" || event.key === " ") && one !== undefined) {
       act(one);
-    } else if ((event.key === "ArrowLeft" || event.key === "ArrowRight") && one?.row?.file === undefined && one?.row !== undefined) {
+    } else if ((event.key === "ArrowLeft" || event.key === "ArrowRight") && one?.row?.isFolder === true) {
       toggle(one.title, one.row.key, event.key === "ArrowLeft");
     } else {
       return;
