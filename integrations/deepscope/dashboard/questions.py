@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from deepscope.dashboard.pages.findings import findings
+from deepscope.dashboard.pages.findings import finding_page, findings
 from deepscope.dashboard.pages.flame import flame
 from deepscope.dashboard.pages.header import header, runs
+from deepscope.dashboard.pages.kernels import kernel, kernels
 from deepscope.dashboard.pages.line import line
 from deepscope.dashboard.pages.lines import file, line_list, lines
+from deepscope.dashboard.pages.modules import modules
+from deepscope.dashboard.pages.operator_details import operator, operator_variants
 from deepscope.dashboard.pages.operators import operators
 from deepscope.dashboard.pages.overview import overview
+from deepscope.dashboard.pages.steps import steps
 
 __all__ = ["QUESTIONS"]
 
@@ -27,7 +31,14 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
         line,
         flame,
         findings,
+        finding_page,
         operators,
+        operator,
+        operator_variants,
+        kernels,
+        kernel,
+        modules,
+        steps,
     )
 }
 """By name: functions of a `Library` and a `Question`, whose annotations say what they take and answer."""

@@ -20,7 +20,7 @@ from deepscope.report.below import Node, below, fold_alike, lines_of
 from deepscope.report.places import Sources, place_name
 from deepscope.report.why_words import no_word, why_words
 
-__all__ = ["BelowNode", "Cause", "FusedLine", "LineDetails", "LineQuestion", "NodeKind", "line"]
+__all__ = ["BelowNode", "LineCause", "FusedLine", "LineDetails", "LineQuestion", "NodeKind", "line"]
 
 NODES = 5000
 """Of the tree below a line, the largest."""
@@ -40,7 +40,7 @@ class LineQuestion(Choice, kw_only=True, frozen=True):
     """Whether modules that differ in a number alone become one: `layers.*`."""
 
 
-class Cause(Answer):
+class LineCause(Answer):
     """A part of a line's cost."""
 
     name: str
@@ -96,7 +96,7 @@ class LineDetails(Answer):
     verdict: str
     why: str
     """What the verdict rests on, or why there is none."""
-    causes: list[Cause]
+    causes: list[LineCause]
     """They sum to the cost."""
     cost_ns: int
     fused_with: list[FusedLine]
@@ -283,7 +283,7 @@ _ON_CPU = _ON_DEVICE | {
 }
 
 
-def _causes(profile: Profile, row: Line) -> list[Cause]:
+def _causes(profile: Profile, row: Line) -> list[LineCause]:
     names = _ON_DEVICE if profile.metric == "device" else _ON_CPU
     times = dict.fromkeys(names, 0)
     for rate in row.why.rates:
@@ -293,7 +293,7 @@ def _causes(profile: Profile, row: Line) -> list[Cause]:
             times[field] = getattr(row.why, field)
     whole = sum(times.values())
     return [
-        Cause(name=names[key][0], help=names[key][1], time_ns=time_ns, share=time_ns / whole)
+        LineCause(name=names[key][0], help=names[key][1], time_ns=time_ns, share=time_ns / whole)
         for key, time_ns in sorted(times.items(), key=lambda item: -item[1])
         if time_ns
     ]

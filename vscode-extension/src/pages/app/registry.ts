@@ -5,8 +5,11 @@ import type { Header } from "../contract";
 import { FindingsPage } from "../findings/FindingsPage";
 import { FlamePage } from "../flame/FlamePage";
 import { LinesPage } from "../lines/LinesPage";
+import { KernelsPage } from "../kernels/KernelsPage";
+import { ModulesPage } from "../modules/ModulesPage";
 import { OperatorsPage } from "../operators/OperatorsPage";
 import { OverviewPage } from "../overview/OverviewPage";
+import { StepsPage } from "../steps/StepsPage";
 import type { Address } from "./address";
 
 export interface PageProps {
@@ -30,5 +33,8 @@ export const PAGES: readonly Page[] = [
   { id: "lines", title: "Lines", component: LinesPage, isThere: (header) => header.hasLines },
   { id: "flame", title: "Flame graph", component: FlamePage },
   { id: "operators", title: "Operators", component: OperatorsPage },
+  { id: "kernels", title: "Kernels", component: KernelsPage, isThere: ({ isDevice }) => isDevice },
+  { id: "modules", title: "Modules", component: ModulesPage, isThere: ({ hasModules }) => hasModules },
+  { id: "steps", title: "Steps", component: StepsPage },
   { id: "findings", title: "Findings", component: FindingsPage },
 ];

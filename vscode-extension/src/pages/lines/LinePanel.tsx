@@ -3,7 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { go, linkTo, withWords, type Address } from "../app/address";
-import type { CallPath, Cause, LineDetails } from "../contract";
+import type { CallPath, LineCause, LineDetails } from "../contract";
 import { FindingCard } from "../findings/FindingCard";
 import { Place } from "../parts/Place";
 import { useSource } from "../source/useAnswer";
@@ -186,7 +186,7 @@ function Why({ of }: { readonly of: LineDetails }): JSX.Element | null {
   );
 }
 
-function Causes({ of }: { readonly of: readonly Cause[] }): JSX.Element {
+function Causes({ of }: { readonly of: readonly LineCause[] }): JSX.Element {
   return (
     <>
       <div class="causes" aria-hidden>
