@@ -20,7 +20,7 @@ from deepscope.report.below import Node, below, fold_alike, lines_of
 from deepscope.report.places import Sources, place_name
 from deepscope.report.why_words import no_word, why_words
 
-__all__ = ["BelowNode", "LineCause", "FusedLine", "LineDetails", "LineQuestion", "NodeKind", "line"]
+__all__ = ["BelowNode", "FusedLine", "LineCause", "LineDetails", "LineQuestion", "NodeKind", "line"]
 
 NODES = 5000
 """Of the tree below a line, the largest."""
