@@ -171,10 +171,10 @@ def test_memory_that_a_line_holds_at_the_peak_is_told_by_what_held_it() -> None:
     assert [(one.label, one.value) for one in found.held] == [("activations", 4 << 30)]
 
 
-def test_merged_ranks_say_why_there_is_no_tree() -> None:
+def test_without_call_paths_it_is_said_why_there_is_no_tree() -> None:
     profile = built_profiles.training()
-    profile.call_tree, profile.totals.ranks = [], 2
-    assert "choose one" in details_of(profile, MODEL, 42).note
+    profile.call_tree = []
+    assert "no call paths" in details_of(profile, MODEL, 42).note
 
 
 def test_names_of_strangers_are_safe_to_show() -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 from deepscope.analysis.verdict import Reason, limit_of
 from deepscope.dashboard.answer import Answer, Choice, Figure
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.callers import CallPath, CallPaths, call_paths
+from deepscope.dashboard.pages.callers import CallPath, call_paths
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
 from deepscope.dashboard.pages.line_numbers import line_numbers, values_of
 from deepscope.dashboard.pages.lines import notes_of
@@ -168,7 +168,7 @@ def _of_line(profile: Profile, place: int, here: list[Line], fold: bool) -> Line
         callers_left_out=paths.left_out,
         below=found,
         below_left_out=left_out,
-        note=_unknown(profile, paths),
+        note="" if profile.call_tree else "This trace tells no call paths.",
     )
 
 
@@ -198,16 +198,8 @@ def _no_line(profile: Profile, question: LineQuestion) -> LineDetails:
         callers_left_out=paths.left_out,
         below=found,
         below_left_out=left_out,
-        note=_unknown(profile, paths),
+        note="" if profile.call_tree else "This trace tells no call paths.",
     )
-
-
-def _unknown(profile: Profile, paths: CallPaths) -> str:
-    if profile.call_tree or paths.paths:
-        return ""
-    if profile.totals.ranks > 1:
-        return "Call paths and what is below a line are known of each rank alone: choose one."
-    return "This trace tells no call paths."
 
 
 def _figures(profile: Profile, row: Numbers) -> list[Figure]:

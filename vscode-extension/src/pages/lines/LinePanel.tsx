@@ -28,7 +28,7 @@ export function LinePanel({ of, address, hasText }: Props): JSX.Element {
             of.place
           ) : (
             <Place file={of.file} line={of.line}>
-              {of.place.slice(of.place.lastIndexOf("/") + 1)}
+              {lastPart(of.place)}
             </Place>
           )}
         </h2>
@@ -111,6 +111,11 @@ export function LinePanel({ of, address, hasText }: Props): JSX.Element {
       )}
     </>
   );
+}
+
+/** A place without its folders, which the title and the tree beside it have. */
+function lastPart(place: string): string {
+  return place.slice(place.lastIndexOf("/") + 1);
 }
 
 function Part({ title, tools, children }: { readonly title: string; readonly tools?: ComponentChildren; readonly children: ComponentChildren }): JSX.Element {
@@ -216,7 +221,7 @@ function Callers({ paths, leftOut }: { readonly paths: readonly CallPath[]; read
             {frames.map((frame, place) => (
               <span key={place}>
                 <Place file={frame.file} line={frame.line}>
-                  {frame.place}
+                  {lastPart(frame.place)}
                 </Place>
                 {place < frames.length - 1 && <span class="muted"> › </span>}
               </span>
