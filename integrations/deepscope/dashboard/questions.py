@@ -8,6 +8,15 @@ from typing import Any
 from deepscope.dashboard.pages.findings import findings
 from deepscope.dashboard.pages.header import header, runs
 from deepscope.dashboard.pages.overview import overview
+from deepscope.dashboard.timeline.questions import (
+    timeline,
+    timeline_durations,
+    timeline_line,
+    timeline_search,
+    timeline_selection,
+    timeline_slice,
+    timeline_window,
+)
 
 __all__ = ["QUESTIONS"]
 
@@ -18,6 +27,13 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
         header,
         overview,
         findings,
+        timeline,
+        timeline_window,
+        timeline_slice,
+        timeline_selection,
+        timeline_search,
+        timeline_line,
+        timeline_durations,
     )
 }
 """By name: functions of a `Library` and a `Question`, whose annotations say what they take and answer."""
