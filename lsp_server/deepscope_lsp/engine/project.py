@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from deepscope.records import Profile
 from deepscope.remap import LineMap
 from deepscope.store.files import TraceFile
+from deepscope.store.loader import Loader
 from deepscope.store.recognition import Recognizer
 from deepscope_lsp.answers import Status
 from deepscope_lsp.engine.comparison.baseline import Baseline
@@ -17,7 +18,6 @@ from deepscope_lsp.engine.files.unopened_files import UnopenedFiles
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.remembered import Remembered
 from deepscope_lsp.engine.settings import Settings
-from deepscope.store.loader import Loader
 
 __all__ = ["Project"]
 

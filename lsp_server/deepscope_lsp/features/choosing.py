@@ -9,10 +9,10 @@ from lsprotocol import types
 
 from deepscope.errors import DeepScopeError, OptionError, TraceError
 from deepscope.records import Profile
+from deepscope.store.loader import CancelledLoadError, Loader, cached_profile
 from deepscope.store.runs import Selection
 from deepscope_lsp.engine.comparison.previous_run import earlier_traces, is_same_program
 from deepscope_lsp.engine.traces.candidates import Candidates, run_of
-from deepscope.store.loader import CancelledLoadError, Loader, cached_profile
 from deepscope_lsp.engine.wording.quantities import in_settings
 from deepscope_lsp.features import loading
 from deepscope_lsp.features.refreshing import refresh, tell_status

@@ -12,6 +12,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from deepscope.errors import DeepScopeError, NoTraceError
 from deepscope.store.files import is_url
+from deepscope.store.loader import Loader
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import Selection
 from deepscope_lsp.answers import (
@@ -59,7 +60,6 @@ from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.traces.candidates import run_of
 from deepscope_lsp.engine.traces.discovery import find_traces, resolve_places
-from deepscope.store.loader import Loader
 from deepscope_lsp.engine.wording.findings import finding_words
 from deepscope_lsp.engine.wording.quantities import in_settings
 from deepscope_lsp.features import loading, questions

@@ -11,8 +11,8 @@ from lsprotocol import types
 
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.records import Profile
-from deepscope.store.runs import Selection
 from deepscope.store.loader import CancelledLoadError, Loader, Request, cached_profile
+from deepscope.store.runs import Selection
 from deepscope_lsp.engine.wording.quantities import in_message, size
 from deepscope_lsp.features import questions
 from deepscope_lsp.features.refreshing import refresh, tell_status

@@ -13,10 +13,10 @@ from lsprotocol import types
 
 from deepscope.errors import DeepScopeError, NoTraceError, TraceError
 from deepscope.records import Profile
+from deepscope.store.loader import CancelledLoadError
 from deepscope.store.runs import Selection
 from deepscope_lsp.answers import State
 from deepscope_lsp.engine.traces.discovery import lies_below
-from deepscope.store.loader import CancelledLoadError
 from deepscope_lsp.features import loading
 from deepscope_lsp.features.choosing import find_newest, find_previous, read_picked, read_previous, tell_error
 from deepscope_lsp.features.refreshing import tell_status
