@@ -464,7 +464,7 @@ export interface Timeline {
   readonly endNs: number;
   /** Nanoseconds since the epoch, in digits: more than JavaScript's numbers hold. */
   readonly beginEpochNs: string;
-  /** In the order in which they are shown: the steps, the training thread, the streams, other threads. */
+  /** In order: the steps, the training thread, the streams, other threads. */
   readonly tracks: readonly Track[];
   readonly counters: readonly Counter[];
   /** What `TrackWindow.kind` counts through. */

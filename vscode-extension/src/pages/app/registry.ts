@@ -4,6 +4,7 @@ import type { ComponentType } from "preact";
 import type { Header } from "../contract";
 import { FindingsPage } from "../findings/FindingsPage";
 import { OverviewPage } from "../overview/OverviewPage";
+import { TimelinePage } from "../timeline/TimelinePage";
 import type { Address } from "./address";
 
 export interface PageProps {
@@ -24,5 +25,6 @@ export interface Page {
 /** In the order of the navigation; the first is shown when none is chosen. */
 export const PAGES: readonly Page[] = [
   { id: "overview", title: "Overview", component: OverviewPage },
+  { id: "timeline", title: "Timeline", component: TimelinePage, needsServer: true },
   { id: "findings", title: "Findings", component: FindingsPage },
 ];

@@ -37,13 +37,13 @@ export function Perfetto({ close, trace }: Props & { readonly trace: string }): 
     <Dialog title="Open in Perfetto" close={close}>
       <p>Make a file for Perfetto, with a track for your lines, and open it there:</p>
       <pre>
-        <code>deepscope export {quoted(trace)} --to perfetto -o timeline.json.gz</code>
+        <code>deepscope export {quoted(trace)} --to perfetto -o timeline.json</code>
       </pre>
       <p>
         <a href="https://ui.perfetto.dev" target="_blank" rel="noopener noreferrer">
           ui.perfetto.dev
         </a>{" "}
-        reads it in your browser: “Open trace file”, or drop it there. These pages send nothing themselves.
+        reads it in your browser: “Open trace file”, or drop it there. The trace itself opens there, too. These pages send nothing themselves.
       </p>
     </Dialog>
   );

@@ -27,28 +27,36 @@ function drawChart(context: CanvasRenderingContext2D, scene: Scene, lane: Counte
     if (tile.at.length === 0 || right <= left) {
       continue;
     }
-    const area = new Path2D();
     const edge = new Path2D();
-    let [x, y, isBegun] = [left, bottom, false];
-    area.moveTo(left, bottom);
+    const area = new Path2D();
+    let [first, y] = [-1, bottom];
     for (const [index, at] of tile.at.entries()) {
-      const next = Math.min(Math.max((at - view.begin) * scale, left), right);
-      // What lies before the piece only sets the value that it begins with.
-      if (next > x || !isBegun) {
-        area.lineTo(next, y);
-        (isBegun ? edge.lineTo : edge.moveTo).call(edge, next, y);
-        isBegun = true;
+      if (at >= end) {
+        break;
       }
-      x = next;
-      y = bottom - Math.max(tile.value[index] ?? 0, 0) * high;
-      area.lineTo(x, y);
-      edge.lineTo(x, y);
+      const x = Math.min(Math.max((at - view.begin) * scale, left), right);
+      const next = bottom - Math.max(tile.value[index] ?? 0, 0) * high;
+      if (first < 0 || x === first) {
+        // What lies before the piece only says with which value it begins.
+        first = x;
+        edge.moveTo(x, next);
+        area.moveTo(x, bottom);
+      } else {
+        edge.lineTo(x, y);
+        area.lineTo(x, y);
+      }
+      edge.lineTo(x, next);
+      area.lineTo(x, next);
+      y = next;
       if (x >= right) {
         break;
       }
     }
-    area.lineTo(right, y);
+    if (first < 0) {
+      continue;
+    }
     edge.lineTo(right, y);
+    area.lineTo(right, y);
     area.lineTo(right, bottom);
     context.fillStyle = tone;
     context.globalAlpha = 0.22;

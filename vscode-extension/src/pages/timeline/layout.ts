@@ -47,7 +47,10 @@ export function trackKey(track: Track): string {
   return `t${track.id}`;
 }
 
-/** All lanes in their order: counters stand behind the streams, before the other threads. */
+/**
+ * All lanes in their order: the steps, the streams, counters, then the threads, which are deep; so what devices do is
+ * seen at once.
+ */
 export function lanesOf(of: Timeline, choices: Choices): readonly Lane[] {
   const isShown = (title: string): boolean => title.toLowerCase().includes(choices.filter.trim().toLowerCase());
   const others = of.tracks.filter(isOther);
@@ -70,15 +73,16 @@ export function lanesOf(of: Timeline, choices: Choices): readonly Lane[] {
     lanes.push({ type: "counter", counter, key, title: counter.title, isOpen, y, height: head + height, head });
     y += head + height + GAP;
   };
-  of.tracks.filter((track) => !isOther(track) && isShown(track.title)).forEach(add);
+  of.tracks.filter((track) => track.kind !== "thread" && isShown(track.title)).forEach(add);
   of.counters.filter((counter) => isShown(counter.title)).forEach(addCounter);
+  of.tracks.filter((track) => track.isTraining && isShown(track.title)).forEach(add);
   others.filter((track) => isShown(track.title)).forEach(add);
   return lanes;
 }
 
 /** A thread that does not train. */
-function isOther(track: Track): boolean {
-  return track.kind === "thread" && !track.isTraining;
+function isOther({ kind, isTraining }: Track): boolean {
+  return kind === "thread" && !isTraining;
 }
 
 export function heightOf(lanes: readonly Lane[]): number {

@@ -109,12 +109,18 @@ export class Loader {
         done();
         if (!this.isEnded) {
           this.keep(window, level, index);
+          this.failed("");
           this.came();
         }
       },
       (error: unknown) => {
         // It counts as under way for some time, so that a server that is gone is not asked at each frame.
-        window.setTimeout(() => (done(), this.isEnded || this.came()), AGAIN_MS);
+        setTimeout(() => {
+          done();
+          if (!this.isEnded) {
+            this.came();
+          }
+        }, AGAIN_MS);
         if (!this.isEnded) {
           this.failed(error instanceof Error ? error.message : String(error));
         }

@@ -85,13 +85,13 @@ export class Motion {
   private carry(key: Held, seconds: number, place: number): void {
     switch (key) {
       case "in":
-        return this.zoom(2 ** (-ZOOM_RATE * seconds), place);
+        { this.zoom(2 ** (-ZOOM_RATE * seconds), place); return; }
       case "out":
-        return this.zoom(2 ** (ZOOM_RATE * seconds), place);
+        { this.zoom(2 ** (ZOOM_RATE * seconds), place); return; }
       case "left":
-        return this.pan(-PAN_RATE * seconds);
+        { this.pan(-PAN_RATE * seconds); return; }
       case "right":
-        return this.pan(PAN_RATE * seconds);
+        { this.pan(PAN_RATE * seconds); return; }
     }
   }
 }

@@ -41,8 +41,6 @@ export interface Told {
   /** The view came to rest. */
   settled(view: View): void;
   failed(message: string): void;
-  /** The view or what is there of it changed. */
-  drawn(): void;
 }
 
 const NOTHING: Shown = {
@@ -68,9 +66,10 @@ export class Stage {
   private frame = 0;
   private isStale = true;
   private hovered: Hit | undefined;
-  private pointer: number | undefined;
+  private pointerX: number | undefined;
   /** While one is being drawn with the pointer. */
   private marking: View | undefined;
+  private settledAt: View | undefined;
   private readonly strip = document.createElement("canvas");
   private stripOf: readonly unknown[] = [];
   private readonly ends: (() => void)[] = [];
@@ -104,6 +103,15 @@ export class Stage {
     return Math.max(this.of.endNs, 1);
   }
 
+  /** Where the pointer is, as a part of the width; the middle where it is elsewhere. */
+  get pointerPlace(): number {
+    return this.pointerX === undefined ? 0.5 : this.pointerX / this.width;
+  }
+
+  scroll(by: number): void {
+    this.at.scroller.scrollTop += by;
+  }
+
   get top(): number {
     return this.at.scroller.scrollTop;
   }
@@ -125,7 +133,7 @@ export class Stage {
 
   /** The pointer is at a place of the drawn part; undefined when it left. */
   point(x: number | undefined, y = 0): Hit | undefined {
-    this.pointer = x === undefined ? undefined : toNs(x, this.motion.view, this.width);
+    this.pointerX = x;
     this.hovered = x === undefined ? undefined : hitAt(this.scene(), x, y + this.top);
     this.request();
     return this.hovered;
@@ -165,7 +173,7 @@ export class Stage {
   private draw(now: number): void {
     this.frame = 0;
     const before = this.motion.view;
-    const isMoving = this.motion.advance(now, this.width);
+    const isMoving = this.motion.advance(now, this.width, this.pointerPlace);
     if (this.motion.view !== before) {
       this.isStale = true;
     }
@@ -178,7 +186,6 @@ export class Stage {
         drawTracks(context, scene);
         drawCharts(context, scene);
       }
-      this.told.drawn();
     }
     this.drawAbove(scene);
     if (isMoving) {
@@ -188,8 +195,6 @@ export class Stage {
       this.told.settled(this.motion.view);
     }
   }
-
-  private settledAt: View | undefined;
 
   private want(scene: Scene): void {
     // Where a motion leads is brought, not what it passes through.
@@ -207,7 +212,7 @@ export class Stage {
       found: this.shown.found,
       links: this.shown.links,
       stretch: this.marking ?? this.shown.stretch,
-      pointer: this.pointer,
+      pointer: this.pointerX === undefined ? undefined : toNs(this.pointerX, scene.view, this.width),
     };
     const [above, ruler, overview] = [this.at.marks, this.at.ruler, this.at.overview].map((canvas) => canvas.getContext("2d"));
     if (above != null && ruler != null && overview != null) {
