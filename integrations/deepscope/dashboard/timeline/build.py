@@ -133,14 +133,16 @@ def _lay_out(trace: Trace, placement: Placement, phases: _Phases) -> _Layout:
     layer = np.concatenate((events.kind == Kind.DEVICE_SPAN, np.ones(len(phases.phase), np.bool_)))
     group = track * 2 + layer
     rank = np.concatenate((events.kind, np.zeros(len(phases.phase), events.kind.dtype)))
-    row, parent = rows_of(start, end, group, rank)
+    on_device = (rank >= Kind.KERNEL) & (rank <= Kind.DEVICE_SPAN)
+    row, parent = rows_of(start, end, group, rank, side_by_side=on_device)
     depth = np.zeros(2 * len(placement.tracks), np.int64)
     np.maximum.at(depth, group, row + 1)
     row += np.where(layer, depth[2 * track], 0)
     if placement.shared:
         rows = np.flatnonzero(np.isin(track, placement.shared))
         of_thread = events.thread[rows].astype(np.int64) * 2 + layer[rows]
-        parent[rows] = pick(rows, rows_of(start[rows], end[rows], of_thread, rank[rows])[1])
+        own = rows_of(start[rows], end[rows], of_thread, rank[rows], side_by_side=on_device[rows])
+        parent[rows] = pick(rows, own[1])
     depth = depth.reshape(-1, 2).sum(axis=1)
     track_lane = np.concatenate(([0], np.cumsum(depth)))
     lane = track_lane[track] + row

@@ -6,8 +6,9 @@ import numpy as np
 
 from deepscope.dashboard.timeline.answers import Durations
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Columns
-from deepscope.dashboard.timeline.names import shown_name, whole_name
+from deepscope.dashboard.timeline.names import cut, whole_name
 from deepscope.dashboard.timeline.places import found_slices
+from deepscope.dashboard.timeline.search import NameIndex
 from deepscope.errors import OptionError
 
 __all__ = ["BINS", "durations_of"]
@@ -16,7 +17,7 @@ BINS = 40
 _LONGEST = 10
 
 
-def durations_of(columns: Columns, name: str, kind: str) -> Durations:
+def durations_of(columns: Columns, names: NameIndex, name: str, kind: str) -> Durations:
     """The durations of the slices of a kind that bear a name, as it is shown or as it was recorded.
 
     Percentiles are those of the nearest rank. Slices of no duration stand in the first bin.
@@ -27,20 +28,17 @@ def durations_of(columns: Columns, name: str, kind: str) -> Durations:
     if kind not in KIND_NUMBER:
         raise OptionError("kind", kind, f"no such kind; there are: {', '.join(KINDS)}")
     labels, slices = columns.labels, columns.slices
-    of_kind = np.flatnonzero(labels.kind == KIND_NUMBER[kind]).tolist()
-    named = [one for one in of_kind if name in {shown_name(labels, one), whole_name(labels, one)}]
-    wanted = np.zeros(len(labels.kind), np.bool_)
-    wanted[named] = True
-    found = np.flatnonzero(wanted[slices.label]) if named else np.zeros(0, np.int64)
+    wanted = (labels.kind == KIND_NUMBER[kind]) & names.bearing(name)
+    found = np.flatnonzero(wanted[slices.label]) if wanted.any() else np.zeros(0, np.int64)
     if not len(found):
-        raise OptionError("name", name, f"no {kind} is called so")
+        raise OptionError("name", cut(name), f"no {kind} is called so")
     length = slices.end[found] - slices.start[found]
     ordered = np.sort(length)
     longest = np.lexsort((found, -length))[:_LONGEST]
     edges = _edges(int(ordered[0]), int(ordered[-1]))
     counts, _ = np.histogram(np.maximum(length, 1), edges)
     return Durations(
-        name=whole_name(labels, named[0]),
+        name=whole_name(labels, int(np.argmax(wanted))),
         kind=KINDS[KIND_NUMBER[kind]],
         count=len(found),
         least_ns=int(ordered[0]),

@@ -64,7 +64,7 @@ class TimelineIndex:
 
     def durations(self, name: str, kind: str) -> Durations:
         """How long the slices of a kind are that bear a name."""
-        return durations_of(self.columns, name, kind)
+        return durations_of(self.columns, self._names, name, kind)
 
     @cached_property
     def _names(self) -> NameIndex:

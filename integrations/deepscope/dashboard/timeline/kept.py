@@ -22,7 +22,7 @@ from deepscope.dashboard.timeline.columns import Columns
 from deepscope.store.cache import cache_folder, code_fingerprint, digest, prune, write_whole
 from deepscope.store.files import TraceFile
 
-__all__ = ["LIMIT_BYTES", "load", "save"]
+__all__ = ["LIMIT_BYTES", "can_keep", "load", "save"]
 
 LIMIT_BYTES = 2 << 30
 """Timelines beyond this are removed, those unused for longest first."""
@@ -89,6 +89,15 @@ def _mapped(content: memoryview, begin: int, one: _Array) -> npt.NDArray[Any]:
     count = int(np.prod(one.shape, dtype=np.int64))
     flat = np.frombuffer(content, np.dtype(one.type), count, begin + one.offset) if count else np.zeros(0, one.type)
     return flat.reshape(one.shape)
+
+
+def can_keep() -> bool:
+    """Whether the cache folder can be written to."""
+    with suppress(OSError, RuntimeError):
+        folder = cache_folder() / "timelines"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.access(folder, os.W_OK | os.X_OK)
+    return False
 
 
 def save(file: TraceFile, columns: Columns, *, partial: bool) -> None:

@@ -17,7 +17,7 @@ from deepscope.trace.arrays import distinct_places
 from deepscope.trace.format.span_names import STEP_PREFIX
 from deepscope.trace.model import Int64, Kind, Scope, Trace
 
-__all__ = ["LONGEST", "cut", "kinds_of", "labels_of", "line_title", "shown_name", "whole_name"]
+__all__ = ["LONGEST", "cut", "kinds_of", "labels_of", "line_title", "shown", "shown_name", "whole_name"]
 
 LONGEST = 160
 """Letters of a name that windows and lists show."""
@@ -109,8 +109,13 @@ def line_title(file: str, line: int, function: str, root: str) -> str:
 
 
 def shown_name(labels: Labels, label: int) -> str:
-    """What windows and lists show of a label, safe to print and not too long."""
-    return cut(printable(labels.titles[label] or readable(labels.recorded[label])))
+    """What windows and lists show of a label."""
+    return shown(labels.titles[label], labels.recorded[label])
+
+
+def shown(title: str, recorded: str) -> str:
+    """A title, or a recorded name where there is none, safe to print and not too long."""
+    return cut(printable(title or readable(recorded)))
 
 
 def whole_name(labels: Labels, label: int) -> str:

@@ -6,7 +6,7 @@ import heapq
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import depth
+from deepscope.analysis.algebra.ancestry import depth, nearest
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.dashboard.timeline.columns import MOST_ROWS
 from deepscope.trace.arrays import pick
@@ -15,41 +15,54 @@ from deepscope.trace.model import Int64
 
 __all__ = ["rows_of"]
 
-_LARGEST_WASTE = 2
-"""So many rows may be free above a slice before the rows around it are given out one by one."""
+_LARGEST_WASTE = 16
+"""So many rows may be free above a slice before the rows around it are given out one by one. Annotations outlast the
+calls that they begin in, and their content stands well below them."""
+_CLIMB = 256
+"""So far outward the beginning of a chain is looked for; beyond, all that lies in the outermost slice is one."""
 
 
-def rows_of(start: Int64, end: Int64, group: Ints, rank: Ints) -> tuple[Int64, Int64]:
+def rows_of(start: Int64, end: Int64, group: Ints, rank: Ints, *, side_by_side: Mask) -> tuple[Int64, Int64]:
     """The row of each slice within its group, and the slice that it lies in, -1 for none; both of shape (n,).
 
     By depth no two slices of a row overlap, whatever outlasts what it began in: all that is open when a slice starts
     lies above it. Where slices overlap in chains without end, depth grows though little is open. There the rows are
     given out in order of time instead, each slice having the first that is free.
+
+    Args:
+        start: of each slice.
+        end: of each slice.
+        group: slices of different groups have nothing to do with each other.
+        rank: of slices that start and end together the lower one encloses the other.
+        side_by_side: which slices do not call each other where they overlap, so that no row is wasted on them.
     """
     nesting = Nesting.of(start, end, group, rank)
     parent = nesting.parents_of(start, end, group)
     row = depth(parent)
-    wasteful = _wasteful(nesting, row[nesting.order])
-    if wasteful.any():
-        # The outermost slice of each slice leads to those that lie with it.
-        top = np.zeros(len(start), np.bool_)
-        top[nesting.order[wasteful]] = True
-        empty = np.flatnonzero((end <= start) & (parent >= 0))
-        top[empty] = top[parent[empty]]
-        chosen = np.flatnonzero(top)
-        order = chosen[np.lexsort((end[chosen] <= start[chosen], -end[chosen], start[chosen], group[chosen]))]
-        row[order] = _first_free(start[order].tolist(), end[order].tolist(), group[order].tolist())
+    allowed = np.where(side_by_side, 0, _LARGEST_WASTE)
+    wasteful = nesting.order[_wasteful(nesting, row[nesting.order], allowed[nesting.order])]
+    if len(wasteful):
+        top = _outermost_of_chains(start, end, parent, wasteful)
+        chosen = np.flatnonzero(top >= 0)
+        place = np.full(len(start), len(start))  # what has no length follows what begins with it
+        place[nesting.order] = np.arange(len(nesting.order))
+        order = chosen[np.lexsort((place[chosen], start[chosen], top[chosen]))]
+        free = _first_free(start[order].tolist(), end[order].tolist(), top[order].tolist())
+        row[order] = row[top[order]] + np.array(free, np.int64)
     return np.minimum(row, MOST_ROWS - 1), parent
 
 
-def _wasteful(nesting: Nesting, level: Int64) -> Mask:
-    """Which slices (of `nesting.order`) lie below a common outermost slice with one that wastes rows; shape (k,)."""
+def _wasteful(nesting: Nesting, level: Int64, allowed: Int64) -> Mask:
+    """Above which slices (of `nesting.order`) more rows are free than allowed; `level` are depths; shape (k,)."""
     k = len(nesting.order)
     outlasts = (nesting.parent >= 0) & (nesting.end > pick(nesting.end, nesting.parent))
+    found = np.zeros(k, np.bool_)
     if not outlasts.any():
-        return np.zeros(k, np.bool_)
+        return found
     component = np.cumsum(nesting.parent < 0) - 1
-    rows = np.flatnonzero(np.isin(component, component[outlasts]))
+    affected = np.zeros(int(component[-1]) + 1, np.bool_)
+    affected[component[outlasts]] = True
+    rows = np.flatnonzero(affected[component])
     member = component[rows]
     begins = np.searchsorted(member, member)
     # One axis serves all components when each has a stretch of it to itself.
@@ -57,8 +70,31 @@ def _wasteful(nesting: Nesting, level: Int64) -> Mask:
     key = np.concatenate((member, member)) * (2 * len(rows) + 1) + instant.reshape(-1)
     closed = np.searchsorted(np.sort(key[len(rows) :]), key[: len(rows)], side="right") - begins
     is_open = np.arange(len(rows)) - begins - closed
-    waste = level[rows] - is_open
-    return np.asarray(np.isin(component, member[waste > _LARGEST_WASTE]))
+    found[rows] = level[rows] - is_open > allowed[rows]
+    return found
+
+
+def _outermost_of_chains(start: Int64, end: Int64, parent: Int64, chosen: Int64) -> Int64:
+    """The first slice of the chain that each slice is in or below, -1 for none; shape (n,).
+
+    A chain begins with the outermost slice that had ended by the start of a `chosen` one in it.
+    """
+    first, rows, at = chosen.copy(), np.arange(len(chosen)), parent[chosen]
+    for _ in range(_CLIMB):
+        on = at >= 0
+        rows, at = rows[on], at[on]
+        if not len(rows):
+            break
+        ended = end[at] <= start[chosen[rows]]
+        first[rows[ended]] = at[ended]
+        at = parent[at]
+    is_first = np.zeros(len(start), np.bool_)
+    is_first[first] = True
+    if len(rows):
+        is_first[nearest(parent, parent < 0)[chosen[rows]]] = True
+    marked = np.flatnonzero(is_first)
+    is_first[marked[pick(nearest(parent, is_first), parent[marked]) >= 0]] = False
+    return nearest(parent, is_first)
 
 
 def _first_free(starts: list[int], ends: list[int], groups: list[int]) -> list[int]:

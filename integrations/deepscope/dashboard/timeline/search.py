@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from deepscope.dashboard.timeline.answers import Matches
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Columns
-from deepscope.dashboard.timeline.names import shown_name, whole_name
+from deepscope.dashboard.timeline.names import shown
 from deepscope.dashboard.timeline.places import found_slices
 from deepscope.errors import OptionError
+from deepscope.printable import printable
 from deepscope.trace.model import Int64
 
 __all__ = ["MOST_FOUND", "NameIndex", "at_line", "search"]
@@ -24,19 +25,24 @@ Mask = npt.NDArray[np.bool_]
 
 
 class NameIndex:
-    """The names of a timeline as they are searched: in lower case, as shown and as recorded."""
+    """The names of a timeline as they are looked for: as shown and as recorded."""
 
     def __init__(self, columns: Columns) -> None:
         labels = columns.labels
-        self._texts: list[str] = []
-        for label in range(len(labels.kind)):
-            shown, whole = shown_name(labels, label).casefold(), whole_name(labels, label).casefold()
-            self._texts.append(whole if shown in whole else f"{shown}\n{whole}")
+        self._whole = [printable(text) for text in labels.recorded]
+        self._shown = [shown(title, text) for title, text in zip(labels.titles, labels.recorded, strict=True)]
+        lower = zip(map(str.casefold, self._shown), map(str.casefold, self._whole), strict=True)
+        self._lower = [whole if shown in whole else f"{shown}\n{whole}" for shown, whole in lower]
 
     def holding(self, text: str) -> Mask:
         """Which labels hold a text, whatever its case; shape (labels,)."""
         wanted = text.casefold()
-        return np.fromiter((wanted in one for one in self._texts), np.bool_, len(self._texts))
+        return np.fromiter((wanted in one for one in self._lower), np.bool_, len(self._lower))
+
+    def bearing(self, name: str) -> Mask:
+        """Which labels are this name, as shown or as recorded; shape (labels,)."""
+        same = (name in pair for pair in zip(self._shown, self._whole, strict=True))
+        return np.fromiter(same, np.bool_, len(self._whole))
 
 
 def search(
@@ -86,10 +92,12 @@ def _matches(columns: Columns, found: Int64, from_ns: float, limit: int) -> Matc
     ahead = start >= from_ns
     told: list[Int64] = []
     room = min(limit, MOST_FOUND)
-    for rows in (np.flatnonzero(ahead), np.flatnonzero(~ahead)):
+    for side in (ahead, ~ahead):
+        rows = np.flatnonzero(side)
         if room and len(rows):
-            first = rows if len(rows) <= room else rows[np.argpartition(start[rows], room - 1)[:room]]
-            told.append(first[np.lexsort((found[first], start[first]))])
+            if len(rows) > room:
+                rows = rows[start[rows] <= np.partition(start[rows], room - 1)[room - 1]]
+            told.append(rows[np.lexsort((found[rows], start[rows]))[:room]])
             room -= len(told[-1])
     chosen = found[np.concatenate(told)] if told else found[:0]
     return Matches(

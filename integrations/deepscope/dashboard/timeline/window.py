@@ -22,7 +22,7 @@ __all__ = ["MOST_PIXELS", "MOST_SLICES", "window_of"]
 
 MOST_PIXELS = 4096
 """A wider window is answered as one of this width."""
-MOST_SLICES = 4_500
+MOST_SLICES = 5_000
 """Where more would be shown, more of them are joined."""
 _WIDTH = 2
 """Pixels: what is narrower is joined with its neighbours."""

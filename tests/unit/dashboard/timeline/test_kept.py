@@ -11,7 +11,7 @@ import pytest
 from deepscope.dashboard.timeline import kept, opening
 from deepscope.dashboard.timeline.index import TimelineIndex
 from deepscope.dashboard.timeline.opening import open_timeline
-from deepscope.errors import NoTraceError
+from deepscope.errors import NotATraceError, NoTraceError
 from deepscope.store.cache import cache_folder
 from deepscope.store.files import single_file
 from random_traces import random_trace
@@ -121,3 +121,34 @@ def test_progress_ends_with_the_whole(trace: Path) -> None:
     for _ in range(2):
         open_timeline(trace, progress=lambda done, whole: told.append((done, whole)))
         assert told[-1] == (trace.stat().st_size, trace.stat().st_size)
+
+
+def test_a_large_trace_is_read_in_a_process_of_its_own(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = answers(open_timeline(trace, cache=False))
+    monkeypatch.setattr(opening, "APART_BYTES", 0)
+    monkeypatch.setattr(opening, "make_timeline", None)  # not here
+    told: list[tuple[int, int]] = []
+    assert answers(open_timeline(trace, progress=lambda done, whole: told.append((done, whole)))) == expected
+    assert told[-1] == (trace.stat().st_size, trace.stat().st_size)
+
+
+def test_what_is_no_trace_is_told_by_another_process_as_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "none.pt.trace.json"
+    path.write_text("not a trace")
+    told = []
+    for apart in (1 << 40, 0):
+        monkeypatch.setattr(opening, "APART_BYTES", apart)
+        with pytest.raises(NotATraceError) as raised:
+            open_timeline(path)
+        told.append(str(raised.value))
+    assert told[0] == told[1]
+
+
+def test_without_a_cache_or_a_process_it_is_made_here(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = answers(open_timeline(trace, cache=False))
+    monkeypatch.setattr(opening, "APART_BYTES", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(opening.HelperProcess, "start", lambda *_, **__: None)
+        assert answers(open_timeline(trace)) == expected
+    monkeypatch.setenv("DEEPSCOPE_CACHE_DIR", str(trace / "below a file"))
+    assert answers(open_timeline(trace)) == expected

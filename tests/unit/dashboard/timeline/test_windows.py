@@ -197,6 +197,6 @@ def test_the_number_of_slices_is_bounded_by_a_coarser_resolution(timeline_of: Op
     index = timeline_of(builder)
     window = index.window(0, 1_200_000, 4_000)
     shown = sum(len(track.start) for track in window.tracks)
-    assert shown <= 4_500
+    assert shown <= 5_000
     assert sum(sum(track.count) for track in window.tracks) == 12_000
     assert set(KINDS) >= {"operator"}
