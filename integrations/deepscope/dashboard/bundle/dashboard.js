@@ -1,3 +1,4066 @@
-"use strict";(()=>{var Ze,P,Sn,Vo,le,xn,Tn,Mn,Et,Ue,He,An,$t,Rt,Pt,Cn,qe={},Ge=[],zo=/acit|ex(?:s|g|n|p|$)|rph|grid|ows|mnc|ntw|ine[ch]|zoo|^ord|itera/i,Qe=Array.isArray;function oe(e,t){for(var n in t)e[n]=t[n];return e}function Lt(e){e&&e.parentNode&&e.parentNode.removeChild(e)}function Ko(e,t,n){var r,o,i,a={};for(i in t)i=="key"?r=t[i]:i=="ref"?o=t[i]:a[i]=t[i];if(arguments.length>2&&(a.children=arguments.length>3?Ze.call(arguments,2):n),typeof e=="function"&&e.defaultProps!=null)for(i in e.defaultProps)a[i]===void 0&&(a[i]=e.defaultProps[i]);return je(e,a,r,o,null)}function je(e,t,n,r,o){var i={type:e,props:t,key:n,ref:r,__k:null,__:null,__b:0,__e:null,__c:null,constructor:void 0,__v:o??++Sn,__i:-1,__u:0};return o==null&&P.vnode!=null&&P.vnode(i),i}function V(e){return e.children}function xe(e,t){this.props=e,this.context=t}function ye(e,t){if(t==null)return e.__?ye(e.__,e.__i+1):null;for(var n;t<e.__k.length;t++)if((n=e.__k[t])!=null&&n.__e!=null)return n.__e;return typeof e.type=="function"?ye(e):null}function Jo(e){if(e.__P&&e.__d){var t=e.__v,n=t.__e,r=[],o=[],i=oe({},t);i.__v=t.__v+1,P.vnode&&P.vnode(i),Ot(e.__P,i,t,e.__n,e.__P.namespaceURI,32&t.__u?[n]:null,r,n??ye(t),!!(32&t.__u),o),i.__v=t.__v,i.__.__k[i.__i]=i,$n(r,i,o),t.__e=t.__=null,i.__e!=n&&En(i)}}function En(e){if((e=e.__)!=null&&e.__c!=null)return e.__e=e.__c.base=null,e.__k.some(function(t){if(t!=null&&t.__e!=null)return e.__e=e.__c.base=t.__e}),En(e)}function Nt(e){(!e.__d&&(e.__d=!0)&&le.push(e)&&!Ye.__r++||xn!=P.debounceRendering)&&((xn=P.debounceRendering)||Tn)(Ye)}function Ye(){try{for(var e,t=1;le.length;)le.length>t&&le.sort(Mn),e=le.shift(),t=le.length,Jo(e)}finally{le.length=Ye.__r=0}}function Rn(e,t,n,r,o,i,a,l,c,d,p){var h,u,y,f,g,b,w=r&&r.__k||Ge,v=t.length;for(c=Bo(n,t,w,c,v),h=0;h<v;h++)(y=n.__k[h])!=null&&(u=y.__i!=-1&&w[y.__i]||qe,y.__i=h,b=Ot(e,y,u,o,i,a,l,c,d,p),f=y.__e,y.ref&&u.ref!=y.ref&&(u.ref&&Ht(u.ref,null,y),p.push(y.ref,y.__c||f,y)),g==null&&f!=null&&(g=f),4&y.__u?(c=Pn(y,c,e),u.__e&&(u.__e=null)):typeof y.type=="function"&&b!==void 0?c=b:f&&(c=f.nextSibling),y.__u&=-7);return n.__e=g,c}function Bo(e,t,n,r,o){var i,a,l,c,d,p=n.length,h=p,u=0;for(e.__k=new Array(o),i=0;i<o;i++)(a=t[i])!=null&&typeof a!="boolean"&&typeof a!="function"?(typeof a=="string"||typeof a=="number"||typeof a=="bigint"||a.constructor==String?a=e.__k[i]=je(null,a,null,null,null):Qe(a)?a=e.__k[i]=je(V,{children:a},null,null,null):a.constructor===void 0&&a.__b>0?a=e.__k[i]=je(a.type,a.props,a.key,a.ref?a.ref:null,a.__v):e.__k[i]=a,c=i+u,a.__=e,a.__b=e.__b+1,l=null,(d=a.__i=Uo(a,n,c,h))!=-1&&(h--,(l=n[d])&&(l.__u|=2)),l==null||l.__v==null?(d==-1&&(o>p?u--:o<p&&u++),typeof a.type!="function"&&(a.__u|=4)):d!=c&&(d==c-1?u--:d==c+1?u++:(d>c?u--:u++,a.__u|=4))):e.__k[i]=null;if(h)for(i=0;i<p;i++)(l=n[i])!=null&&(2&l.__u)==0&&(l.__e==r&&(r=ye(l)),On(l,l));return r}function Pn(e,t,n){var r,o;if(typeof e.type=="function"){for(r=e.__k,o=0;r&&o<r.length;o++)r[o]&&(r[o].__=e,t=Pn(r[o],t,n));return t}e.__e!=t&&(t&&e.type&&!t.parentNode&&(t=ye(e)),t=n.insertBefore(e.__e,t||null));do t=t&&t.nextSibling;while(t!=null&&t.nodeType==8);return t}function Uo(e,t,n,r){var o,i,a,l=e.key,c=e.type,d=t[n],p=d!=null&&(2&d.__u)==0;if(d===null&&l==null||p&&l==d.key&&c==d.type)return n;if(r>(p?1:0)){for(o=n-1,i=n+1;o>=0||i<t.length;)if((d=t[a=o>=0?o--:i++])!=null&&(2&d.__u)==0&&l==d.key&&c==d.type)return a}return-1}function _n(e,t,n){t[0]=="-"?e.setProperty(t,n??""):e[t]=n==null?"":typeof n!="number"||zo.test(t)?n:n+"px"}function Be(e,t,n,r,o){var i,a;e:if(t=="style")if(typeof n=="string")e.style.cssText=n;else{if(typeof r=="string"&&(e.style.cssText=r=""),r)for(t in r)n&&t in n||_n(e.style,t,"");if(n)for(t in n)r&&n[t]==r[t]||_n(e.style,t,n[t])}else if(t[0]=="o"&&t[1]=="n")i=t!=(t=t.replace(An,"$1")),a=t.toLowerCase(),t=a in e||t=="onFocusOut"||t=="onFocusIn"?a.slice(2):t.slice(2),e.l||(e.l={}),e.l[t+i]=n,n?r?n[He]=r[He]:(n[He]=$t,e.addEventListener(t,i?Pt:Rt,i)):e.removeEventListener(t,i?Pt:Rt,i);else{if(o=="http://www.w3.org/2000/svg")t=t.replace(/xlink(H|:h)/,"h").replace(/sName$/,"s");else if(t!="width"&&t!="height"&&t!="href"&&t!="list"&&t!="form"&&t!="tabIndex"&&t!="download"&&t!="rowSpan"&&t!="colSpan"&&t!="role"&&t!="popover"&&t in e)try{e[t]=n??"";break e}catch{}typeof n=="function"||(n==null||n===!1&&t[4]!="-"?e.removeAttribute(t):e.setAttribute(t,t=="popover"&&n==1?"":n))}}function kn(e){return function(t){if(this.l){var n=this.l[t.type+e];if(t[Ue]==null)t[Ue]=$t++;else if(t[Ue]<n[He])return;return n(P.event?P.event(t):t)}}}function Ot(e,t,n,r,o,i,a,l,c,d){var p,h,u,y,f,g,b,w,v,S,C,L,A,M,N,q,E=t.type;if(t.constructor!==void 0)return null;128&n.__u&&(c=!!(32&n.__u),i=[l=t.__e=n.__e]),(p=P.__b)&&p(t);e:if(typeof E=="function"){h=a.length;try{if(v=t.props,S=E.prototype&&E.prototype.render,C=(p=E.contextType)&&r[p.__c],L=p?C?C.props.value:p.__:r,n.__c?w=(u=t.__c=n.__c).__=u.__E:(S?t.__c=u=new E(v,L):(t.__c=u=new xe(v,L),u.constructor=E,u.render=qo),C&&C.sub(u),u.state||(u.state={}),u.__n=r,y=u.__d=!0,u.__h=[],u._sb=[]),S&&u.__s==null&&(u.__s=u.state),S&&E.getDerivedStateFromProps!=null&&(u.__s==u.state&&(u.__s=oe({},u.__s)),oe(u.__s,E.getDerivedStateFromProps(v,u.__s))),f=u.props,g=u.state,u.__v=t,y)S&&E.getDerivedStateFromProps==null&&u.componentWillMount!=null&&u.componentWillMount(),S&&u.componentDidMount!=null&&u.__h.push(u.componentDidMount);else{if(S&&E.getDerivedStateFromProps==null&&v!==f&&u.componentWillReceiveProps!=null&&u.componentWillReceiveProps(v,L),t.__v==n.__v||!u.__e&&u.shouldComponentUpdate!=null&&u.shouldComponentUpdate(v,u.__s,L)===!1){t.__v!=n.__v&&(u.props=v,u.state=u.__s,u.__d=!1),t.__e=n.__e,t.__k=n.__k,t.__k.some(function(z){z&&(z.__=t)}),Ge.push.apply(u.__h,u._sb),u._sb=[],u.__h.length&&a.push(u),l=ye(n);break e}u.componentWillUpdate!=null&&u.componentWillUpdate(v,u.__s,L),S&&u.componentDidUpdate!=null&&u.__h.push(function(){u.componentDidUpdate(f,g,b)})}if(u.context=L,u.props=v,u.__P=e,u.__e=!1,A=P.__r,M=0,S)u.state=u.__s,u.__d=!1,A&&A(t),p=u.render(u.props,u.state,u.context),Ge.push.apply(u.__h,u._sb),u._sb=[];else do u.__d=!1,A&&A(t),p=u.render(u.props,u.state,u.context),u.state=u.__s;while(u.__d&&++M<25);u.state=u.__s,u.getChildContext!=null&&(r=oe(oe({},r),u.getChildContext())),S&&!y&&u.getSnapshotBeforeUpdate!=null&&(b=u.getSnapshotBeforeUpdate(f,g)),N=p!=null&&p.type===V&&p.key==null?Ln(p.props.children):p,l=Rn(e,Qe(N)?N:[N],t,n,r,o,i,a,l,c,d),u.base=t.__e,t.__u&=-161,u.__h.length&&a.push(u),w&&(u.__E=u.__=null)}catch(z){if(a.length=h,t.__v=null,c||i!=null){if(z.then){for(t.__u|=c?160:128;l&&l.nodeType==8&&l.nextSibling;)l=l.nextSibling;i!=null&&(i[i.indexOf(l)]=null),t.__e=l}else if(i!=null)for(q=i.length;q--;)Lt(i[q])}else t.__e=n.__e;t.__k==null&&(t.__k=n.__k||[]),z.then||Nn(t),P.__e(z,t,n)}}else i==null&&t.__v==n.__v?(t.__k=n.__k,t.__e=n.__e):l=t.__e=jo(n.__e,t,n,r,o,i,a,c,d);return(p=P.diffed)&&p(t),128&t.__u?void 0:l}function Nn(e){e&&(e.__c&&(e.__c.__e=!0),e.__k&&e.__k.some(Nn))}function $n(e,t,n){for(var r=0;r<n.length;r++)Ht(n[r],n[++r],n[++r]);P.__c&&P.__c(t,e),e.some(function(o){try{e=o.__h,o.__h=[],e.some(function(i){i.call(o)})}catch(i){P.__e(i,o.__v)}})}function Ln(e){return typeof e!="object"||e==null||e.__b>0?e:Qe(e)?e.map(Ln):e.constructor!==void 0?null:oe({},e)}function jo(e,t,n,r,o,i,a,l,c){var d,p,h,u,y,f,g,b=n.props||qe,w=t.props,v=t.type;if(v=="svg"?o="http://www.w3.org/2000/svg":v=="math"?o="http://www.w3.org/1998/Math/MathML":o||(o="http://www.w3.org/1999/xhtml"),i!=null){for(d=0;d<i.length;d++)if((y=i[d])&&"setAttribute"in y==!!v&&(v?y.localName==v:y.nodeType==3)){e=y,i[d]=null;break}}if(e==null){if(v==null)return document.createTextNode(w);e=document.createElementNS(o,v,w.is&&w),l&&(P.__m&&P.__m(t,i),l=!1),i=null}if(v==null)b===w||l&&e.data==w||(e.data=w);else{if(i=v=="textarea"&&w.defaultValue!=null?null:i&&Ze.call(e.childNodes),!l&&i!=null)for(b={},d=0;d<e.attributes.length;d++)b[(y=e.attributes[d]).name]=y.value;for(d in b)y=b[d],d=="dangerouslySetInnerHTML"?h=y:d=="children"||d in w||d=="value"&&"defaultValue"in w||d=="checked"&&"defaultChecked"in w||Be(e,d,null,y,o);for(d in w)y=w[d],d=="children"?u=y:d=="dangerouslySetInnerHTML"?p=y:d=="value"?f=y:d=="checked"?g=y:l&&typeof y!="function"||b[d]===y||Be(e,d,y,b[d],o);if(p)l||h&&(p.__html==h.__html||p.__html==e.innerHTML)||(e.innerHTML=p.__html),t.__k=[];else if(h&&(e.innerHTML=""),Rn(t.type=="template"?e.content:e,Qe(u)?u:[u],t,n,r,v=="foreignObject"?"http://www.w3.org/1999/xhtml":o,i,a,i?i[0]:n.__k&&ye(n,0),l,c),i!=null)for(d=i.length;d--;)Lt(i[d]);l&&v!="textarea"||(d="value",v=="progress"&&f==null?e.removeAttribute("value"):f!=null&&(f!==e[d]||v=="progress"&&!f||v=="option"&&f!=b[d])&&Be(e,d,f,b[d],o),d="checked",g!=null&&g!=e[d]&&Be(e,d,g,b[d],o))}return e}function Ht(e,t,n){try{if(typeof e=="function"){var r=typeof e.__u=="function";r&&e.__u(),r&&t==null||(e.__u=e(t))}else e.current=t}catch(o){P.__e(o,n)}}function On(e,t,n){var r,o;if(P.unmount&&P.unmount(e),(r=e.ref)&&(r.current&&r.current!=e.__e||Ht(r,null,t)),(r=e.__c)!=null){if(r.componentWillUnmount)try{r.componentWillUnmount()}catch(i){P.__e(i,t)}r.base=r.__P=r.__n=null}if(r=e.__k)for(o=0;o<r.length;o++)r[o]&&On(r[o],t,n||typeof e.type!="function");n||Lt(e.__e),e.__c=e.__=e.__e=void 0}function qo(e,t,n){return this.constructor(e,n)}function Hn(e,t,n){var r,o,i,a;t==document&&(t=document.documentElement),P.__&&P.__(e,t),o=(r=typeof n=="function")?null:n&&n.__k||t.__k,i=[],a=[],Ot(t,e=(!r&&n||t).__k=Ko(V,null,[e]),o||qe,qe,t.namespaceURI,!r&&n?[n]:o?null:t.firstChild?Ze.call(t.childNodes):null,i,!r&&n?n:o?o.__e:t.firstChild,r,a),$n(i,e,a),e.props.children=null}function Dn(e){function t(n){var r,o;return this.getChildContext||(r=new Set,(o={})[t.__c]=this,this.getChildContext=function(){return o},this.componentWillUnmount=function(){r=null},this.shouldComponentUpdate=function(i){this.props.value!=i.value&&r.forEach(function(a){a.__e=!0,Nt(a)})},this.sub=function(i){r.add(i);var a=i.componentWillUnmount;i.componentWillUnmount=function(){r&&r.delete(i),a&&a.call(i)}}),n.children}return t.__c="__cC"+Cn++,t.__=e,t.Provider=t.__l=(t.Consumer=function(n,r){return n.children(r)}).contextType=t,t}Ze=Ge.slice,P={__e:function(e,t,n,r){for(var o,i,a;t=t.__;)if((o=t.__c)&&!o.__)try{if((i=o.constructor)&&i.getDerivedStateFromError!=null&&(o.setState(i.getDerivedStateFromError(e)),a=o.__d),o.componentDidCatch!=null&&(o.componentDidCatch(e,r||{}),a=o.__d),a)return o.__E=o}catch(l){e=l}throw e}},Sn=0,Vo=function(e){return e!=null&&e.constructor===void 0},xe.prototype.setState=function(e,t){var n;n=this.__s!=null&&this.__s!=this.state?this.__s:this.__s=oe({},this.state),typeof e=="function"&&(e=e(oe({},n),this.props)),e&&oe(n,e),e!=null&&this.__v&&(t&&this._sb.push(t),Nt(this))},xe.prototype.forceUpdate=function(e){this.__v&&(this.__e=!0,e&&this.__h.push(e),Nt(this))},xe.prototype.render=V,le=[],Tn=typeof Promise=="function"?Promise.prototype.then.bind(Promise.resolve()):setTimeout,Mn=function(e,t){return e.__v.__b-t.__v.__b},Ye.__r=0,Et=Math.random().toString(8),Ue="__d"+Et,He="__a"+Et,An=/(PointerCapture)$|Capture$/i,$t=0,Rt=kn(!1),Pt=kn(!0),Cn=0;var ge,D,Dt,Fn,tt=0,Bn=[],W=P,Wn=W.__b,In=W.__r,Xn=W.diffed,Vn=W.__c,zn=W.unmount,Kn=W.__;function De(e,t){W.__h&&W.__h(D,e,tt||t),tt=0;var n=D.__H||(D.__H={__:[],__h:[]});return e>=n.__.length&&n.__.push({}),n.__[e]}function O(e){return tt=1,Go(qn,e)}function Go(e,t,n){var r=De(ge++,2);if(r.t=e,!r.__c&&(r.__=[n?n(t):qn(void 0,t),function(l){var c=r.__N?r.__N[0]:r.__[0],d=r.t(c,l);c!==d&&(r.__N=[d,r.__[1]],r.__c.setState({}))}],r.__c=D,!D.__f)){var o=function(l,c,d){if(!r.__c.__H)return!0;var p=!1,h=r.__c.props!==l;if(r.__c.__H.__.some(function(y){if(y.__N){p=!0;var f=y.__[0];y.__=y.__N,y.__N=void 0,f!==y.__[0]&&(h=!0)}}),i){var u=i.call(this,l,c,d);return p?u||h:u}return!p||h};D.__f=!0;var i=D.shouldComponentUpdate,a=D.componentWillUpdate;D.componentWillUpdate=function(l,c,d){if(this.__e){var p=i;i=void 0,o(l,c,d),i=p}a&&a.call(this,l,c,d)},D.shouldComponentUpdate=o}return r.__N||r.__}function H(e,t){var n=De(ge++,3);!W.__s&&Wt(n.__H,t)&&(n.__=e,n.u=t,D.__H.__h.push(n))}function Un(e,t){var n=De(ge++,4);!W.__s&&Wt(n.__H,t)&&(n.__=e,n.u=t,D.__h.push(n))}function I(e){return tt=5,G(function(){return{current:e}},[])}function G(e,t){var n=De(ge++,7);return Wt(n.__H,t)&&(n.__=e(),n.__H=t,n.__h=e),n.__}function jn(e){var t=D.context[e.__c],n=De(ge++,9);return n.c=e,t?(n.__==null&&(n.__=!0,t.sub(D)),t.props.value):e.__}function Yo(){for(var e;e=Bn.shift();){var t=e.__H;if(e.__P&&t)try{t.__h.some(et),t.__h.some(Ft),t.__h=[]}catch(n){t.__h=[],W.__e(n,e.__v)}}}W.__b=function(e){D=null,Wn&&Wn(e)},W.__=function(e,t){e&&t.__k&&t.__k.__m&&(e.__m=t.__k.__m),Kn&&Kn(e,t)},W.__r=function(e){In&&In(e),ge=0;var t=(D=e.__c).__H;t&&(Dt===D?(t.__h=[],D.__h=[],t.__.some(function(n){n.__N&&(n.__=n.__N),n.u=n.__N=void 0})):(t.__h.some(et),t.__h.some(Ft),t.__h=[],ge=0)),Dt=D},W.diffed=function(e){Xn&&Xn(e);var t=e.__c;t&&t.__H&&(t.__H.__h.length&&(Bn.push(t)!==1&&Fn===W.requestAnimationFrame||((Fn=W.requestAnimationFrame)||Zo)(Yo)),t.__H.__.some(function(n){n.u&&(n.__H=n.u,n.u=void 0)})),Dt=D=null},W.__c=function(e,t){t.some(function(n){try{n.__h.some(et),n.__h=n.__h.filter(function(r){return!r.__||Ft(r)})}catch(r){t.some(function(o){o.__h&&(o.__h=[])}),t=[],W.__e(r,n.__v)}}),Vn&&Vn(e,t)},W.unmount=function(e){zn&&zn(e);var t,n=e.__c;n&&n.__H&&(n.__H.__.some(function(r){try{et(r)}catch(o){t=o}}),n.__H=void 0,t&&W.__e(t,n.__v))};var Jn=typeof requestAnimationFrame=="function";function Zo(e){var t,n=function(){clearTimeout(r),Jn&&cancelAnimationFrame(t),setTimeout(e)},r=setTimeout(n,35);Jn&&(t=requestAnimationFrame(n))}function et(e){var t=D,n=e.__c;typeof n=="function"&&(e.__c=void 0,n()),D=t}function Ft(e){var t=D;e.__c=e.__(),D=t}function Wt(e,t){return!e||e.length!==t.length||t.some(function(n,r){return n!==e[r]})}function qn(e,t){return typeof t=="function"?t(e):t}var nt=class extends Error{};function _e(e,t,n){return e(t,n)}function Gn(e,t){try{return e(t,"value")}catch(n){if(n instanceof nt)return;throw n}}var k=(e,t)=>typeof e=="string"?e:ke(t,"a string",e),m=(e,t)=>typeof e=="number"&&Number.isFinite(e)?e:ke(t,"a number",e);var de=(e,t)=>typeof e=="boolean"?e:ke(t,"true or false",e);function It(e){return(t,n)=>t==null?null:e(t,n)}function _(e){return(t,n)=>Array.isArray(t)?e===m&&t.every(Number.isFinite)?t:t.map((r,o)=>e(r,`${n}[${o}]`)):ke(n,"a list",t)}function ce(...e){return(t,n)=>e.find(r=>r===t)??ke(n,e.map(r=>`"${r}"`).join(" or "),t)}function R(e){return(t,n)=>{let r=Zn(t,n),o=Object.entries(e).map(([i,a])=>[i,a(r[i],`${n}.${i}`)]);return Object.fromEntries(o)}}function Yn(e){return(t,n)=>Object.fromEntries(Object.entries(Zn(t,n)).map(([r,o])=>[r,e(o,`${n}.${r}`)]))}function Zn(e,t){return typeof e=="object"&&e!==null&&!Array.isArray(e)?e:ke(t,"an object",e)}function ke(e,t,n){let r=JSON.stringify(n);throw new nt(`${e} should be ${t} and is ${(r??String(n)).slice(0,80)}`)}function Y(e,t){return{name:e,answer:t}}var Qo=ce("text","place","time","bytes","count","share","flops","rate"),ei=ce("launch","backward","wait"),ti=ce("step","span","overlap","idle","device"),ni=ce("warning","info","hint"),rt=ce("step","phase","annotation","frame","line","library","module","operator","runtime","kernel","copy","collective","span","other"),ri=ce("steps","thread","stream"),oi=ce("bytes","percent","count"),ii=R({id:k,title:k,folder:k,recordedAt:k,ranks:_(m),stages:_(k),traces:m,sizeBytes:m}),si=R({runs:_(ii),version:k}),er=R({label:k,value:k}),ai=R({run:k,title:k,isDevice:de,device:k,stage:k,rank:It(m),ranks:_(m),step:It(m),steps:_(m),facts:_(er),notes:_(k),hasLines:de,hasMemory:de,hasCollectives:de,hasModules:de}),tr=R({label:k,value:m,kind:Qo,help:k}),li=R({name:k,timeNs:m,share:m}),di=R({section:ti,device:k,title:k,help:k,wholeNs:m,parts:_(li),isPartition:de}),ci=R({number:m,durationNs:m,busyNs:m,idleNs:m,phases:_(m)}),ui=R({file:k,line:m,place:k,function:k,source:k,costNs:m,share:m,selfNs:m,backwardNs:m,idleNs:m,verdict:k}),nr=R({code:k,title:k,severity:ni,file:k,line:m,place:k,function:k,message:k,remedy:k,savingNs:m,savingShare:m,evidence:_(tr)}),pi=R({sentence:k,figures:_(tr),splits:_(di),phaseNames:_(k),steps:_(ci),lines:_(ui),findings:_(nr),moreFindings:m}),mi=R({findings:_(nr),wallNs:m,steps:m}),fi=R({id:m,kind:ri,title:k,rows:m,slices:m,device:m,isTraining:de}),hi=R({id:m,title:k,unit:oi,largest:m,device:m}),yi=R({file:k,line:m,function:k,title:k}),gi=R({endNs:m,beginEpochNs:k,tracks:_(fi),counters:_(hi),kinds:_(rt),places:_(yi),slices:m}),bi=R({id:m,start:_(m),end:_(m),row:_(m),name:_(m),kind:_(m),place:_(m),slice:_(m),count:_(m),busy:_(m)}),wi=R({id:m,at:_(m),value:_(m)}),vi=R({beginNs:m,endNs:m,resolutionNs:m,tracks:_(bi),counters:_(wi),names:_(k)}),xi=R({kind:ei,fromSlice:m,fromTrack:m,fromRow:m,fromNs:m,toSlice:m,toTrack:m,toRow:m,toNs:m,title:k}),_i=R({slice:m,track:m,row:m,name:k,kind:rt,startNs:m,endNs:m,selfNs:m,place:m,stack:_(m),module:k,facts:_(er),links:_(xi)}),ki=R({track:m,busyNs:m}),Xt=R({name:k,kind:rt,place:m,timeNs:m,count:m}),Si=R({counter:m,first:m,last:m,least:m,largest:m,mean:m}),Ti=R({beginNs:m,endNs:m,busy:_(ki),idleNs:_(m),devices:_(m),lines:_(Xt),kernels:_(Xt),operators:_(Xt),counters:_(Si)}),rr=R({slice:m,track:m,row:m,startNs:m,endNs:m,name:k}),Qn=R({count:m,timeNs:m,found:_(rr)}),Mi=R({name:k,kind:rt,count:m,leastNs:m,medianNs:m,p95Ns:m,largestNs:m,totalNs:m,edgesNs:_(m),counts:_(m),longest:_(rr)}),X={runs:Y("runs",si),header:Y("header",ai),overview:Y("overview",pi),findings:Y("findings",mi),timeline:Y("timeline",gi),timeline_window:Y("timeline_window",vi),timeline_slice:Y("timeline_slice",_i),timeline_selection:Y("timeline_selection",Ti),timeline_search:Y("timeline_search",Qn),timeline_line:Y("timeline_line",Qn),timeline_durations:Y("timeline_durations",Mi)};var Ai=[[1e9,"s"],[1e6,"ms"],[1e3,"\xB5s"],[1,"ns"]];function T(e){let[t,n]=Ai.find(([a])=>e>=a*.9995)??[1,"ns"],r=e/t,i=Number.isInteger(r)&&r<1e3||r>=99.95?0:r>=9.995?1:2;return e===0?"0":`${r.toFixed(i)} ${n}`}function B(e){let t=100*e;return t===0?"0 %":t<.05?"<0.1 %":`${t.toFixed(t>=9.95?0:1)} %`}var Ci=["B","KiB","MiB","GiB","TiB","PiB"],Ei=["","k","M","G","T","P","E"];function Se(e){return ir(e,1024,Ci)}function or(e){return`${ir(e,1e3,Ei)}FLOP`}function ir(e,t,n){let[r,o]=[Math.abs(e),0];for(;r>=t-.5&&o<n.length-1;)[r,o]=[r/t,o+1];let i=o===0||r>=99.95?0:r>=9.995?1:2;return e===0?"0":`${e<0?"-":""}${r.toFixed(i)} ${n[o]??""}`}function F(e){return e.toLocaleString("en",{maximumFractionDigits:Math.abs(e)>=100?0:Math.abs(e)>=10?1:2})}function Ri(e){return e<0?`-${T(-e)}`:T(e)}function ot(e,t){if(e===null||typeof e=="string")return e??"";switch(t){case"time":return Ri(e);case"bytes":return Se(e);case"share":return B(e);case"flops":return or(e);case"rate":return`${or(e)}/s`;case"count":return F(e);case"text":case"place":return String(e)}}var Pi=0;function s(e,t,n,r,o,i){t||(t={});var a,l,c=t;if("ref"in c)for(l in c={},t)l=="ref"?a=t[l]:c[l]=t[l];var d={type:e,props:c,key:n,ref:a,__k:null,__:null,__b:0,__e:null,__c:null,constructor:void 0,__v:--Pi,__i:-1,__u:0,__source:o,__self:i};if(typeof e=="function"&&(a=e.defaultProps))for(l in a)c[l]===void 0&&(c[l]=a[l]);return P.vnode&&P.vnode(d),d}function Z({of:e,children:t}){switch(e.state){case"waiting":return s(Ni,{done:e.done,total:e.total});case"failed":return s("div",{class:"failure",role:"alert",children:[s("h3",{children:"This cannot be shown"}),s("p",{children:e.message})]});case"ready":return s(V,{children:t(e.answer)})}}function Ni({done:e,total:t}){return t===0?s("div",{class:"waiting quiet",role:"status","aria-label":"Loading"}):s("div",{class:"waiting",role:"status",children:[s("p",{children:["Reading the trace: ",Se(Math.min(e,t))," of ",Se(t)]}),s("progress",{max:t,value:Math.min(e,t)}),s("p",{class:"muted",children:"It is read once; the next time it opens at once."})]})}var Te=class extends Error{constructor(n,r){super("the trace is still being read");this.done=n;this.total=r}done;total},be=class extends Error{};function Q(e){let t=new URLSearchParams;for(let[n,r]of Object.entries(e))r!=null&&r!==""&&t.set(n,typeof r=="object"?r.join(","):String(r));return t.sort(),t.toString()}var $i=150,Li=60,Vt=Dn(void 0);function ee(){let e=jn(Vt);if(e===void 0)throw new Error("there is no source around this component");return e}var sr=new WeakMap;function Fe(e,t,n,r=()=>{}){let o=sr.get(e)??new Map;sr.set(e,o);let i=`${t.name}?${Q(n)}`,a=o.get(i);o.delete(i);let l=a??zt(e,t,n,r);o.set(i,l),l.catch(()=>o.delete(i));let[c]=o.keys();return o.size>Li&&c!==void 0&&o.delete(c),l}async function zt(e,t,n,r=()=>{}){for(;;)try{return await e.ask(t,n)}catch(o){if(!(o instanceof Te))throw o;r(o.done,o.total),await new Promise(i=>setTimeout(i,$i))}}function ne(e,t,n=!1){let r=ee(),o=Q(t),[i,a]=O({state:"waiting",done:0,total:0});return H(()=>{let l=!0,c=p=>{l&&a(p)},d=(p,h)=>c({state:"waiting",done:p,total:h});return n||d(0,0),Fe(r,e,t,d).then(p=>c({state:"ready",answer:p}),p=>c({state:"failed",message:p instanceof Error?p.message:String(p)})),()=>{l=!1}},[r,e,o]),i}var Oi=["run","rank","stage","step","phase","module","baseline"];function it(e){let[t="",n=""]=e.replace(/^#?\/?/,"").split("?");return{page:Hi(t),words:Object.fromEntries(new URLSearchParams(n))}}function Hi(e){try{return decodeURIComponent(e)}catch{return e}}function lr({page:e,words:t}){let n=new URLSearchParams(Object.entries(t).filter(([,r])=>r!=="")).toString();return`#/${encodeURIComponent(e)}${n===""?"":`?${n}`}`}function ue(e,t,n={}){let r=Object.fromEntries(Oi.flatMap(o=>e.words[o]===void 0?[]:[[o,e.words[o]]]));return lr({page:t,words:{...r,...n}})}function Me(e,t){return lr({page:e.page,words:{...e.words,...t}})}function Ae(e,t=!0){t?window.location.hash=e:(window.history.replaceState(null,"",e),window.dispatchEvent(new HashChangeEvent("hashchange")))}function Ce(){let[e,t]=O(()=>it(window.location.hash));return H(()=>{let n=()=>t(it(window.location.hash));return window.addEventListener("hashchange",n),()=>window.removeEventListener("hashchange",n)},[]),e}function Ee({words:e}){return{...e.run===void 0?{}:{run:e.run},...e.stage===void 0?{}:{stage:e.stage},...ar("rank",e.rank),...ar("step",e.step),...e.phase===void 0?{}:{phase:e.phase},...e.module===void 0?{}:{module:e.module}}}function ar(e,t){return t!==void 0&&/^-?\d{1,15}$/.test(t)?{[e]:Number(t)}:{}}var st=class extends xe{state={message:void 0};componentDidCatch(t){this.setState({message:t instanceof Error?t.message:String(t)})}render(){let{message:t}=this.state;return t===void 0?this.props.children:s("div",{class:"failure",role:"alert",children:[s("h3",{children:"This page failed"}),s("p",{children:t})]})}};function dr({header:e,address:t}){let n=ne(X.runs,{},!0),r=n.state==="ready"?n.answer.runs:[],o=r.find(({id:a})=>a===e.run),i=a=>Ae(Me(t,a));return s("div",{class:"pickers",children:[r.length>1?s(at,{label:"Run",value:e.run,options:r.map(a=>[a.id,Di(a)]),choose:a=>i({run:a,rank:"",stage:"",step:"",phase:"",module:""})}):s("strong",{class:"title",children:e.title}),o!==void 0&&o.stages.length>1&&s(at,{label:"Stage",value:t.words.stage??o.stages[0]??"",options:o.stages.map(a=>[a,a===""?"(none)":a]),choose:a=>i({stage:a,step:""})}),o!==void 0&&o.ranks.length>1&&s(at,{label:"Rank",value:t.words.rank??"",options:[["",`all ${o.ranks.length} ranks`],...o.ranks.map(a=>[String(a),`rank ${a}`])],choose:a=>i({rank:a,step:""})}),e.steps.length>1&&s(at,{label:"Step",value:t.words.step??"",options:[["",`all ${e.steps.length} steps`],...e.steps.map(a=>[String(a),`step ${a}`])],choose:a=>i({step:a})})]})}function Di(e){let t=new Date(e.recordedAt),n=Number.isNaN(t.getTime())?"":` \xB7 ${t.toLocaleString([],{dateStyle:"medium",timeStyle:"short"})}`;return`${e.title}${n}`}function at({label:e,value:t,options:n,choose:r}){return s("select",{"aria-label":e,title:e,value:t,onChange:o=>r(o.currentTarget.value),children:n.map(([o,i])=>s("option",{value:o,children:i},o))})}function ie({file:e,line:t,class:n="",children:r}){let o=ee(),i=Ce();if(e==="")return s("span",{class:`place ${n}`,children:r});let a=l=>{o.opensCode&&(l.preventDefault(),o.open({file:e,line:t}))};return s("a",{class:`place ${n}`,href:ue(i,"lines",{file:e,line:String(t)}),title:`${e}:${t}`,onClick:a,children:r})}function lt({of:e,isShort:t=!1}){return s("article",{class:`finding ${e.severity}`,children:[s("header",{children:[s("h3",{children:[s("span",{class:"code",children:e.code})," ",e.title]}),e.savingNs>0&&s("span",{class:"saving",title:"The most that could be saved, of the wall time",children:["up to ",B(e.savingShare)]})]}),e.place!==""&&s("p",{children:[s(ie,{file:e.file,line:e.line,children:e.place}),e.function!==""&&s("span",{class:"muted",children:[" in ",e.function]})]}),s("p",{children:e.message}),s("p",{class:"remedy",children:e.remedy}),!t&&e.evidence.length>0&&s("dl",{class:"evidence",children:[e.savingNs>0&&s("div",{children:[s("dt",{children:"could save"}),s("dd",{children:T(e.savingNs)})]}),e.evidence.map(({label:n,value:r,kind:o})=>s("div",{children:[s("dt",{children:n}),s("dd",{children:ot(r,o)})]},n))]})]})}function cr({address:e}){let t=ne(X.findings,Ee(e));return s(Z,{of:t,children:({findings:n})=>n.length===0?s("p",{class:"muted",children:"Nothing was found that would pay to change."}):s("div",{class:"stack",children:n.map(r=>s(lt,{of:r},`${r.code} ${r.file}:${r.line}`))})})}function ur({of:e}){return s("dl",{class:"figures",children:e.map(({label:t,value:n,kind:r,help:o})=>s("div",{title:o,children:[s("dt",{children:t}),s("dd",{children:ot(n,r)})]},t))})}function dt({of:e}){return s("dl",{class:"facts",children:e.map(({label:t,value:n})=>s("div",{children:[s("dt",{children:t}),s("dd",{children:n})]},t))})}function pr({split:e}){let t=e.parts.filter(({timeNs:r})=>r>0),n=e.device===""?e.title:`${e.title}: ${e.device}`;return s("figure",{class:"split",children:[s("figcaption",{children:[s("h2",{children:n}),s("span",{class:"muted",children:e.help})]}),e.isPartition&&s("div",{class:"bar",role:"img","aria-label":t.map(r=>`${r.name} ${B(r.share)}`).join(", "),children:t.map(r=>s("span",{class:`tone${e.parts.indexOf(r)}`,style:{flexGrow:r.share},title:`${r.name}: ${T(r.timeNs)}`},r.name))}),s("ul",{class:"legend",children:t.map(r=>s("li",{children:[e.isPartition&&s("span",{class:`swatch tone${e.parts.indexOf(r)}`}),r.name," ",s("strong",{children:B(r.share)})," ",s("span",{class:"muted",children:T(r.timeNs)})]},r.name))})]})}function mr({steps:e,phaseNames:t}){let n=Ce(),r=Math.max(...e.map(({durationNs:i})=>i),1),o=t.map((i,a)=>e.some(l=>(l.phases[a]??0)>0));return s("figure",{class:"steps",children:[s("div",{class:"bars",role:"list",children:e.map(i=>s("button",{type:"button",role:"listitem",title:`step ${i.number}: ${T(i.durationNs)}
-${t.flatMap((a,l)=>(i.phases[l]??0)>0?[`${a} ${T(i.phases[l]??0)}`]:[]).join(`
-`)}`,"aria-label":`step ${i.number}: ${T(i.durationNs)}`,onClick:()=>Ae(Me(n,{step:String(i.number)})),children:[s("span",{class:"time",children:e.length<=24?T(i.durationNs):""}),s("span",{class:"stackbar",style:{height:`${100*i.durationNs/r}%`},children:i.phases.map((a,l)=>a>0?s("span",{class:`phase${l}`,style:{flexGrow:a}},l):null)}),s("span",{class:"label",children:e.length<=40?i.number:""})]},i.number))}),s("ul",{class:"legend",children:t.map((i,a)=>o[a]===!0?s("li",{children:[s("span",{class:`swatch phase${a}`}),i]},i):null)})]})}function fr({address:e,header:t}){let n=ne(X.overview,Ee(e));return s(Z,{of:n,children:r=>s(V,{children:[s("p",{class:"lead",children:r.sentence}),s(ur,{of:r.figures}),s("div",{class:"columns",children:[s("section",{children:[s("h2",{children:"The lines that cost most"}),s(Fi,{lines:r.lines}),r.lines.length>0&&s("a",{href:ue(e,"lines"),children:"All lines"})]}),s("section",{children:[s("h2",{children:"What to change"}),s(Wi,{of:r,address:e})]})]}),r.steps.length>1&&s("section",{children:[s("h2",{children:"Steps"}),s(mr,{steps:r.steps,phaseNames:r.phaseNames})]}),r.splits.map(o=>s("section",{children:s(pr,{split:o})},`${o.section} ${o.device}`)),s("section",{children:[s("h2",{children:"Where this was recorded"}),s(dt,{of:t.facts})]})]})})}function Fi({lines:e}){return e.length===0?s("p",{class:"muted",children:"No line of code is known to have cost time."}):s("ol",{class:"hotlines",children:e.map(t=>s("li",{children:[s("div",{class:"row",children:[s(ie,{file:t.file,line:t.line,children:t.place}),s("span",{class:"muted",children:t.function}),s("span",{class:"grow"}),t.verdict!==""&&s("span",{class:"chip",children:t.verdict}),s("span",{class:"number",children:T(t.costNs)}),s("span",{class:"number strong",children:B(t.share)})]}),s("code",{children:t.source}),s("meter",{min:0,max:1,value:t.share,"aria-label":"Share of the cost"})]},`${t.file}:${t.line}`))})}function Wi({of:e,address:t}){return e.findings.length===0?s("p",{class:"muted",children:"Nothing was found that would pay to change."}):s("div",{class:"stack",children:[e.findings.map(n=>s(lt,{of:n,isShort:!0},`${n.code} ${n.file}:${n.line}`)),e.moreFindings>0&&s("a",{href:ue(t,"findings"),children:[e.moreFindings," more"]})]})}var Kt=[{keys:["w","+","="],words:"zoom in",action:{type:"hold",key:"in"}},{keys:["s","-"],words:"zoom out",action:{type:"hold",key:"out"}},{keys:["a","ArrowLeft"],words:"move left",action:{type:"hold",key:"left"}},{keys:["d","ArrowRight"],words:"move right",action:{type:"hold",key:"right"}},{keys:["ArrowUp"],words:"scroll up",action:{type:"scroll",by:-60}},{keys:["ArrowDown"],words:"scroll down",action:{type:"scroll",by:60}},{keys:["0"],words:"show the whole",action:{type:"whole"}},{keys:["f"],words:"fit the chosen slice",action:{type:"fit"}},{keys:["m"],words:"mark the chosen slice's time",action:{type:"mark"}},{keys:["."],words:"next slice in its row",action:{type:"beside",direction:"next"}},{keys:[","],words:"previous slice in its row",action:{type:"beside",direction:"previous"}},{keys:["["],words:"the slice around it",action:{type:"beside",direction:"above"}},{keys:["]"],words:"the first slice in it",action:{type:"beside",direction:"below"}},{keys:["/"],words:"search",action:{type:"search"}},{keys:["n"],words:"next found",action:{type:"next"}},{keys:["p"],words:"previous found",action:{type:"previous"}},{keys:["?"],words:"these keys",action:{type:"help"}},{keys:["Escape"],words:"close, unmark, choose nothing",action:{type:"close"}}];function Jt(e){if((e.ctrlKey||e.metaKey)&&e.key.toLowerCase()==="f")return{type:"search"};let t=e.target instanceof HTMLElement&&e.target.closest("input, select, textarea, [contenteditable]")!==null;if(!(e.ctrlKey||e.metaKey||e.altKey||t&&e.key!=="Escape"))return Kt.find(({keys:n})=>n.includes(e.key.length===1?e.key.toLowerCase():e.key))?.action}function hr(e){return{ArrowLeft:"\u2190",ArrowRight:"\u2192",ArrowUp:"\u2191",ArrowDown:"\u2193",Escape:"Esc"}[e]??e}function yr({close:e}){return s(br,{title:"Keys",close:e,children:[s("dl",{class:"keys",children:Kt.map(({keys:t,words:n})=>s("div",{children:[s("dt",{children:t.map(r=>s("kbd",{children:hr(r)},r))}),s("dd",{children:n})]},n))}),s("p",{class:"muted",children:"The wheel zooms where the pointer is; with shift, or sideways, it moves. Drag moves; shift and drag marks a stretch of time. A double click fits a slice."})]})}function gr({close:e,trace:t}){return s(br,{title:"Open in Perfetto",close:e,children:[s("p",{children:"Make a file for Perfetto, with a track for your lines, and open it there:"}),s("pre",{children:s("code",{children:["deepscope export ",Ii(t)," --to perfetto -o timeline.json"]})}),s("p",{children:[s("a",{href:"https://ui.perfetto.dev",target:"_blank",rel:"noopener noreferrer",children:"ui.perfetto.dev"})," ","reads it in your browser: \u201COpen trace file\u201D, or drop it there. The trace itself opens there, too. These pages send nothing themselves."]})]})}function Ii(e){return/^[\w./:@%+=-]+$/.test(e)?e:`'${e.replaceAll("'","'\\''")}'`}function br({title:e,close:t,children:n}){let r=I(null);return H(()=>r.current?.showModal(),[]),s("dialog",{ref:r,class:"over","aria-label":e,onClose:t,onClick:o=>o.target===r.current&&t(),children:[s("header",{children:[s("h2",{children:e}),s("button",{type:"button",class:"plain","aria-label":"Close",onClick:t,children:"\xD7"})]}),n]})}var ct=[[1e9,"s",9],[1e6,"ms",6],[1e3,"\xB5s",3],[1,"ns",0]];function wr(e,t,n=110){let r=Xi((e.end-e.begin)/Math.max(t,1)*n),o=Math.ceil(e.begin/r)*r,i=Math.max(Math.floor((e.end-o)/r)+1,0);return Array.from({length:i},(a,l)=>{let c=Math.round(o+l*r);return{ns:c,label:Vi(c,r)}})}function Xi(e){let t=10**Math.floor(Math.log10(Math.max(e,1)));return([1,2,5].find(n=>n*t>=e*(1-1e-12))??10)*t}function Vi(e,t){if(e===0)return"0";let[n,r,o]=ct.find(([a])=>Math.abs(e)>=a)??ct[3],i=Math.min(Math.max(Math.ceil(Math.log10(n/t)-1e-9),0),o);return`${vr(e,n,i)} ${r}`}function U(e){let t=Math.round(e),[n,r,o]=ct.find(([i])=>Math.abs(t)>=i)??ct[3];return`${vr(t,n,o)} ${r}`}function vr(e,t,n){let[r,o]=[Math.abs(e),e<0?"-":""],i=String(r%t).padStart(String(t).length-1,"0"),a=t===1?"":i.slice(0,n).replace(/(\d{3})(?=\d)/g,"$1\u2009");return`${o}${Math.floor(r/t)}${a===""?"":`.${a}`}`}var zi=46,Ki=5;function xr({of:e,length:t,chosen:n,show:r}){let o=Math.max(...e.counts,1),i=e.counts.findIndex((l,c)=>t>=(e.edgesNs[c]??0)&&t<=(e.edgesNs[c+1]??0)),a=`${F(e.count)} of this name, ${T(e.totalNs)} in all; median ${T(e.medianNs)}, 95 % within ${T(e.p95Ns)}`;return s(V,{children:[s("h3",{children:[F(e.count)," of this name \xB7 ",T(e.totalNs)]}),e.count>1&&s(V,{children:[s("div",{class:"bins",role:"img","aria-label":a,children:e.counts.map((l,c)=>s("span",{class:c===i?"own":"",title:`${T(e.edgesNs[c]??0)} to ${T(e.edgesNs[c+1]??0)}: ${F(l)}`,style:{height:`${l===0?0:Math.max(l/o*zi,2)}px`}},c))}),s("p",{class:"scale muted",children:[s("span",{children:T(e.leastNs)}),s("span",{children:["median ",T(e.medianNs)," \xB7 p95 ",T(e.p95Ns)]}),s("span",{children:T(e.largestNs)})]}),s("ol",{class:"longest","aria-label":"The longest",children:e.longest.slice(0,Ki).map(l=>s("li",{children:[s("button",{type:"button",class:"link","aria-current":l.slice===n,onClick:()=>r(l),children:T(l.endNs-l.startNs)})," ",s("span",{class:"muted",children:["at ",U(l.startNs)]})]},l.slice))})]})]})}function pe(e,t){let n=ee(),r=t===void 0?"":`${Q(t)}&`,[o,i]=O();return H(()=>{if(t===void 0){i(void 0);return}let a=!0,l=c=>{a&&i({key:r,answered:c})};return Fe(n,e,t).then(c=>l({state:"ready",answer:c}),c=>l({state:"failed",message:c instanceof Error?c.message:String(c)})),()=>{a=!1}},[n,e,r]),t===void 0?void 0:o?.answered}var Bt=12;function _r({of:e,choice:t,details:n,jump:r,show:o,fit:i,seek:a}){let l=pe(X.timeline_durations,{...t,name:n.name,kind:n.kind}),c=n.endNs-n.startNs,d=e.tracks.find(({id:p})=>p===n.track);return s("div",{class:"details",children:[s("section",{children:[s("h2",{class:"name",children:[s("span",{class:"chip",children:n.kind})," ",n.name]}),s("dl",{class:"times",children:[s("div",{children:[s("dt",{children:"Duration"}),s("dd",{title:U(c),children:T(c)})]}),n.selfNs!==c&&s("div",{children:[s("dt",{children:"Itself"}),s("dd",{title:U(n.selfNs),children:T(n.selfNs)})]}),s("div",{children:[s("dt",{children:"Start"}),s("dd",{children:U(n.startNs)})]}),s("div",{children:[s("dt",{children:"Track"}),s("dd",{children:d?.title??""})]})]}),s("p",{class:"buttons",children:[s("button",{type:"button",title:"Fit (f)",onClick:i,children:"Fit"}),s("button",{type:"button",title:"Show all of this name",onClick:()=>a(n.name),children:"Find all"})]}),s(Ji,{of:e,details:n})]}),s("section",{children:[n.module!==""&&s("p",{children:[s("span",{class:"muted",children:"Module"})," ",s("code",{children:n.module})]}),n.facts.length>0&&s(dt,{of:n.facts}),s(Ui,{of:n,jump:r})]}),s("section",{children:l?.state==="ready"&&s(xr,{of:l.answer,length:c,chosen:n.slice,show:o})})]})}function Ji({of:e,details:t}){let n=e.places[t.place],r=t.stack.flatMap(i=>e.places[i]??[]);if(n===void 0&&r.length===0)return null;let o=r.filter((i,a)=>a>0||i!==n);return s("ol",{class:"linestack","aria-label":"Lines, the innermost first",children:[n!==void 0&&s("li",{class:"strong",children:s(ie,{file:n.file,line:n.line,children:n.title})}),o.slice(0,Bt).map((i,a)=>s("li",{children:s(ie,{file:i.file,line:i.line,children:i.title})},`${a} ${i.title}`)),o.length>Bt&&s("li",{class:"muted",children:["and ",F(o.length-Bt)," more"]})]})}var Bi={launch:["launches","launched by"],backward:["its backward","backward of"],wait:["waited for by","waits for"]},Ut=20;function Ui({of:e,jump:t}){return e.links.length===0?null:s("ul",{class:"links",children:[e.links.slice(0,Ut).map(n=>{let r=n.fromSlice===e.slice,o=r?n.toSlice:n.fromSlice,i=n.toNs-n.fromNs;return s("li",{children:[s("span",{class:"muted",children:Bi[n.kind][r?0:1]})," ",s("button",{type:"button",class:"link",onClick:()=>t(o),children:n.title})," ",i>0&&s("span",{class:"muted",children:[T(i)," ",r?"later":"before"]})]},`${n.kind} ${n.fromSlice} ${n.toSlice}`)}),e.links.length>Ut&&s("li",{class:"muted",children:["and ",F(e.links.length-Ut)," more"]})]})}var jt={step:["--tone7",.4],phase:["--tone7",.6],annotation:["--tone6",.6],frame:["--tone7",.22],line:["--tone1",.78],library:["--tone7",.34],module:["--tone3",.6],operator:["--tone0",.62],runtime:["--tone4",.55],kernel:["--tone2",.72],copy:["--tone5",.72],collective:["--tone3",.9],span:["--tone7",.45],other:["--tone7",.3]},kr={data:"--tone1",forward:"--tone0",backward:"--tone2",optimizer:"--tone3"},We=7,re=3,ji=.1,Ie=Object.keys(jt),qt=Ie.length*re,qi=qt+We*re;function pt(e,t,n,r,o){if(e==="phase"){let i=Object.keys(kr).findIndex(a=>t.toLowerCase().includes(a));return i<0?Ie.indexOf(e)*re:qi+i}return o==="kind"||e!=="kernel"&&e!=="copy"?Ie.indexOf(e)*re+n%re:o==="line"?r<0?Ie.indexOf("other")*re:qt+r*5%We*re+Math.floor(r/We)%re:qt+n%(We*re)}function Re(e){let t=getComputedStyle(e),n=Gi(),r=d=>n(t.getPropertyValue(d).trim()),o=r("--background"),i=(d,p)=>Array.from({length:re},(h,u)=>ut(d,o,Math.max(p-u*ji,.1))),a=[...Ie.flatMap(d=>i(r(jt[d][0]),jt[d][1])),...Array.from({length:We},(d,p)=>i(r(`--tone${p}`),.74)).flat(),...Object.values(kr).map(d=>ut(r(d),o,.6))],l=ut(r("--muted"),o,.13),c=t.getPropertyValue("--heat").trim();return{background:j(o),surface:j(r("--surface")),border:j(r("--border")),strong:j(r("--border-strong")),text:j(r("--text")),muted:j(r("--muted")),accent:j(r("--accent")),accentSoft:j(r("--accent-soft")),marker:j(r("--marker")),heat:j(n(`rgb(${c})`)),font:getComputedStyle(document.body).fontFamily,charts:[0,2,3,1,5,4].map(d=>j(r(`--tone${d}`))),fills:a.map(j),words:a.map(d=>Yi(d)>.2?"#14171c":"#ffffff"),dim:j(l),dimWords:j(ut(r("--muted"),o,.7))}}function Gi(){let e=document.createElement("canvas").getContext("2d");return t=>{if(e===null)return[128,128,128];e.fillStyle="#808080",e.fillStyle=t;let n=e.fillStyle,r=/^#(..)(..)(..)$/.exec(n)?.slice(1).map(l=>parseInt(l,16)),[o=128,i=128,a=128]=r??(n.match(/[\d.]+/g)??[]).map(Number);return[o,i,a]}}function ut(e,t,n){let r=o=>Math.round(e[o]*n+t[o]*(1-n));return[r(0),r(1),r(2)]}function j([e,t,n]){return`rgb(${e} ${t} ${n})`}function Yi(e){let[t,n,r]=e.map(o=>o<=10?o/3294:((o/255+.055)/1.055)**2.4);return .2126*t+.7152*n+.0722*r}function mt(e){let t=new MutationObserver(e);for(let r of[document.documentElement,document.body])t.observe(r,{attributes:!0,attributeFilter:["class","style","data-theme","data-vscode-theme-id"]});let n=window.matchMedia("(prefers-color-scheme: dark)");return n.addEventListener("change",e),()=>{t.disconnect(),n.removeEventListener("change",e)}}var Sr={line:"your lines",library:"library lines",frame:"Python frames",module:"modules",operator:"operators",runtime:"runtime calls",kernel:"kernels",copy:"copies",collective:"collectives"};function Tr({of:e}){let[t,n]=O(()=>Re(document.documentElement));H(()=>mt(()=>n(Re(document.documentElement))),[]);let r=e.kinds.filter(o=>Sr[o]!==void 0);return s("ul",{class:"legend",children:r.map(o=>s("li",{children:[s("span",{class:"swatch",style:{background:t.fills[pt(o,"",0,-1,"kind")]??""}}),Sr[o]]},o))})}function Pe(e,t){switch(t){case"bytes":return Se(e);case"percent":return`${F(e)} %`;case"count":return F(e)}}var Yt=14;function Ar({of:e,sums:t,fit:n,clear:r,seek:o}){let i=t.endNs-t.beginNs,a=t.lines.reduce((c,d)=>c+d.timeNs,0),l=t.devices.length>0;return s("div",{class:"stretch",children:[s("header",{children:[s("h2",{title:`${U(t.beginNs)} to ${U(t.endNs)}`,children:["In these ",T(i),":"]}),s("span",{children:[T(a)," ",l?"device work":"operators\u2019 own time",t.devices.map((c,d)=>s("span",{class:"muted",children:[" ","\xB7 device ",c," idle ",T(t.idleNs[d]??0)," (",B((t.idleNs[d]??0)/Math.max(i,1)),")"]},c))]}),s("span",{class:"grow"}),s("button",{type:"button",onClick:n,children:"Fit"}),s("button",{type:"button",title:"Unmark (Esc)",onClick:r,children:"Unmark"})]}),s("div",{class:"sums",children:[s(Gt,{title:l?"Lines \xB7 device":"Lines \xB7 operators",of:t.lines,whole:a,cell:c=>{let d=e.places[c.place];return d===void 0?s("span",{class:"muted",children:"no line"}):s(ie,{file:d.file,line:d.line,children:d.title})}}),t.kernels.length>0&&s(Gt,{title:"Kernels and copies",of:t.kernels,whole:a,cell:c=>s(Mr,{of:c,seek:o})}),s(Gt,{title:"Operators \xB7 own time",of:t.operators,whole:t.operators.reduce((c,d)=>c+d.timeNs,0),cell:c=>s(Mr,{of:c,seek:o})}),s("section",{children:[s(Zi,{of:e,busy:t.busy,length:i}),t.counters.length>0&&s(Qi,{of:e.counters,changes:t.counters})]})]})]})}function Gt({title:e,of:t,whole:n,cell:r}){let o=t.slice(Yt);return s("section",{children:[s("h3",{children:e}),t.length===0&&s("p",{class:"muted",children:"none"}),s("table",{children:s("tbody",{children:[t.slice(0,Yt).map(i=>s("tr",{title:`${i.name}: ${U(i.timeNs)}, ${F(i.count)} times`,children:[s("td",{class:"what",children:r(i)}),s("td",{class:"number",children:T(i.timeNs)}),s("td",{class:"number muted",children:B(n>0?i.timeNs/n:0)}),s("td",{class:"number muted",children:["\xD7",F(i.count)]})]},`${i.kind} ${i.place} ${i.name}`)),o.length>0&&s("tr",{class:"muted",children:[s("td",{class:"what",children:[F(o.length)," more"]}),s("td",{class:"number",children:T(o.reduce((i,a)=>i+a.timeNs,0))}),s("td",{colSpan:2})]})]})})]})}function Mr({of:e,seek:t}){return e.name==="(others)"?s("span",{class:"muted",children:e.name}):s("button",{type:"button",class:"link",onClick:()=>t(e.name),children:e.name})}function Zi({of:e,busy:t,length:n}){let r=t.filter(({busyNs:o,track:i})=>o>0&&e.tracks[i]?.kind!=="steps");return s(V,{children:[s("h3",{children:"Busy"}),s("table",{children:s("tbody",{children:r.slice(0,Yt).map(({track:o,busyNs:i})=>s("tr",{children:[s("td",{class:"what",children:e.tracks.find(({id:a})=>a===o)?.title??""}),s("td",{class:"number",children:T(i)}),s("td",{class:"number muted",children:B(i/Math.max(n,1))})]},o))})})]})}function Qi({of:e,changes:t}){return s(V,{children:[s("h3",{children:"Counters"}),s("table",{children:s("tbody",{children:t.map(n=>{let r=e.find(({id:i})=>i===n.counter),o=i=>Pe(i,r?.unit??"count");return s("tr",{title:`least ${o(n.least)}, mean ${o(n.mean)}`,children:[s("td",{class:"what",children:r?.title??""}),s("td",{class:"number",children:[o(n.first)," \u2192 ",o(n.last)]}),s("td",{class:"number muted",children:["at most ",o(n.largest)]})]},n.counter)})})})]})}function Cr(e){let{of:t,choice:n,ranks:r,details:o,sums:i}=e;return i!==void 0?s("div",{class:"panel","aria-label":"The marked stretch",role:"region",children:s(Z,{of:i,children:a=>s(Ar,{of:t,sums:a,fit:e.fitStretch,clear:e.unmark,seek:e.seek})})}):o!==void 0?s("div",{class:"panel","aria-label":"The chosen slice",role:"region",children:s(Z,{of:o,children:a=>s(_r,{of:t,choice:n,details:a,jump:e.jump,show:e.show,fit:e.fitSlice,seek:e.seek})})}):s("div",{class:"panel quiet",children:[s(Tr,{of:t}),s("p",{class:"muted",children:[r.length>1&&`Rank ${r[0]??0} of ${r.length} is shown; choose another one above. `,F(t.slices)," slices. Click one for all that is known of it; shift and drag sums up a stretch of time."]})]})}function es(e){return`t${e.id}`}function ft(e,t){let n=d=>d.toLowerCase().includes(t.filter.trim().toLowerCase()),r=e.tracks.filter(Er),o=[],i=0,a=t.hasHeads?17:0,l=d=>{let p=es(d),u=(!Er(d)||r.length<=2)!==t.turned.has(p),y=Math.max(d.rows,1),f=u||y===1?y*18:22;o.push({type:"track",track:d,key:p,title:d.title,isOpen:u,y:i,height:a+f,head:a,rowHeight:f/y}),i+=a+f+5},c=(d,p)=>{let h=`c${d.id}`,u=p<3!==t.turned.has(h),y=u?40:12;o.push({type:"counter",counter:d,key:h,title:d.title,isOpen:u,y:i,height:a+y,head:a}),i+=a+y+5};return e.tracks.filter(d=>d.kind!=="thread"&&n(d.title)).forEach(l),e.counters.filter(d=>n(d.title)).forEach(c),e.tracks.filter(d=>d.isTraining&&n(d.title)).forEach(l),r.filter(d=>n(d.title)).forEach(l),o}function Er({kind:e,isTraining:t}){return e==="thread"&&!t}function Rr(e){let t=e.at(-1);return t===void 0?0:t.y+t.height+5}function Ne(e,t,n){return e.filter(r=>r.y+r.height>t&&r.y<n)}function Pr(e,t){return e.find(n=>t>=n.y&&t<n.y+n.height)}function Nr(e,t){let n=Math.floor((t-e.y-e.head)/e.rowHeight);return n<e.track.rows?n:-1}function Zt(e){let t=e.tracks.filter(o=>o.kind==="stream").slice(0,8),n=e.tracks.filter(o=>o.isTraining);return[...n.length>0?n:e.tracks.filter(o=>o.kind==="thread").slice(0,1),...t]}function $r(e,t,n){let r=t.row.reduce((i,a)=>Math.max(i,a+1),0),o=new Int32Array(r+1);for(let i of t.row)o[i+1]=(o[i+1]??0)+1;for(let i=0;i<r;i++)o[i+1]=(o[i+1]??0)+(o[i]??0);return{begin:e.beginNs,end:e.endNs,rows:o,start:Float64Array.from(t.start),stop:Float64Array.from(t.end),name:Int32Array.from(t.name,i=>n[i]??0),kind:Uint8Array.from(t.kind),place:Int32Array.from(t.place),slice:Int32Array.from(t.slice),count:Int32Array.from(t.count),busy:Float64Array.from(t.busy)}}function Lr(e,t){return{begin:e.beginNs,end:e.endNs,at:t.at,value:t.value}}function Or(e,t){return e.names.map(n=>t.number(n))}function Xe(e,t,n){let[r,o]=[e.rows[t]??0,e.rows[t+1]??0];for(;r<o;){let i=r+o>>1;(e.stop[i]??0)<=n?r=i+1:o=i}return r}function Hr(e,t,n,r){let o=e.rows[t+1]??0,[i,a]=[-1,r];for(let l=Xe(e,t,n-r);l<o&&(e.start[l]??0)<=n+r;l++){let c=Math.max((e.start[l]??0)-n,n-(e.stop[l]??0),0);(c<a||i<0&&c<=a)&&([i,a]=[l,c])}return i}function Dr({at:e,value:t},n){let[r,o]=[0,e.length];for(;r<o;){let i=r+o>>1;(e[i]??0)<=n?r=i+1:o=i}return t[r-1]}function $({begin:e,end:t}){return t-e}function te({begin:e,end:t},n){let r=Math.min(Math.max(t-e,40),Math.max(n,40)),o=Math.min(Math.max(e,0),Math.max(n-r,0));return{begin:o,end:o+r}}function Qt(e,t,n,r){let o=Math.min(Math.max($(e)*t,40),Math.max(r,40)),i=(n-e.begin)/$(e);return te({begin:n-i*o,end:n+(1-i)*o},r)}function Ve(e,t,n){return te({begin:e.begin+t,end:e.end+t},n)}function $e(e,t,n){let r=Math.max((t-e)*.08,10);return te({begin:e-r,end:t+r},n)}function Fr(e,t,n,r){if(t>=e.begin&&n<=e.end&&n-t>$(e)/400)return e;if(n-t>$(e)*.8||n-t<$(e)/400){let i=(n-t)*3;return te({begin:t-i,end:n+i},r)}let o=(t+n)/2;return te({begin:o-$(e)/2,end:o+$(e)/2},r)}function Wr(e,t,n){return{begin:e.begin+(t.begin-e.begin)*n,end:e.end+(t.end-e.end)*n}}function Ir(e,t,n){let r=$(t)/n/4;return Math.abs(e.begin-t.begin)<r&&Math.abs(e.end-t.end)<r}function K(e,t,n){return(e-t.begin)/$(t)*n}function me(e,t,n){return t.begin+e/n*$(t)}var zr=26,ts=12,Kr=11,Xr=4,en=-1;function Jr(e,t){let{palette:n,ratio:r,width:o,height:i,top:a}=t;e.globalAlpha=1,e.fillStyle=n.background,e.fillRect(0,0,o*r,i*r),e.font=`${Kr*r}px ${n.font}`,e.textBaseline="alphabetic";for(let l of Ne(t.lanes,a,a+i))e.fillStyle=n.border,e.fillRect(0,Math.round((l.y+l.height+2-a)*r),o*r,1),l.type==="track"&&ns(e,t,l,t.tiles(l.track.id))}function ns(e,t,n,r){let{ratio:o,top:i,height:a}=t,l=[],c=-1/0;for(let d=0;d<n.track.rows;d++){let p=(n.y+n.head+d*n.rowHeight-i)*o,h=p+n.rowHeight*o;if(h<0||p>a*o||Math.round(p)===c)continue;c=Math.round(p);let u=n.rowHeight>6?o:0,y=Math.max(Math.round(h-u)-c,1);l.length=0;for(let b of r)rs(e,t,b,d,c,y,n.rowHeight>=ts?l:void 0);let f=Math.round(c+y/2+Kr*o*.36),g="";for(let b of l)b.fill!==g&&(g=b.fill,e.fillStyle=g),e.fillText(b.text,b.x,f)}}function rs(e,t,n,r,o,i,a){let{view:l,ratio:c,palette:d}=t,{tile:p}=n,h=t.width*c,u=h/$(l),y=Math.max(Math.round((n.begin-l.begin)*u),0),f=Math.min(Math.round((n.end-l.begin)*u),h),g=p.rows[r+1]??0,b=tn(p,t),[w,v,S]=[y,-2,1];for(let C=Xe(p,r,Math.max(n.begin,l.begin));C<g;C++){let L=Math.round(((p.start[C]??0)-l.begin)*u);if(L>=f)break;let A=Math.max(Math.round(((p.stop[C]??0)-l.begin)*u),L+1),M=Math.max(L,w),N=Math.min(A,f);if(N<=M)continue;w=N;let q=is(p,C,t)?en:b[C]??0;q!==v&&(v=q,e.fillStyle=q===en?d.dim:d.fills[q]??d.dim);let E=(p.count[C]??1)>1?ss(p,C):1;E!==S&&(S=E,e.globalAlpha=E),e.fillRect(M,o,N-M>3*c&&N===A?N-M-c:N-M,i),a!==void 0&&A-L>=zr*c&&p.count[C]===1&&os(t,p,C,q,Math.max(L,0),Math.min(A,h),y,f,a)}S!==1&&(e.globalAlpha=1)}function os(e,t,n,r,o,i,a,l,c){let{ratio:d,palette:p}=e;if(o<a||o>=l||i-o<zr*d)return;let h=e.labels.fitted(e.names.texts[t.name[n]??0]??"",(i-o)/d-2*Xr);h!==""&&c.push({text:h,x:o+Xr*d,fill:r===en?p.dimWords:p.words[r]??p.text})}function is(e,t,{sought:n,names:r}){return n===void 0?!1:n.places===void 0?!r.isFound(e.name[t]??0):!n.places.has(e.place[t]??-1)}function ss(e,t){let n=Math.max((e.stop[t]??0)-(e.start[t]??0),1);return .4+.15*Math.round(Math.min((e.busy[t]??0)/n,1)*4)}var Vr=new WeakMap;function tn(e,{colouring:t,names:n,of:r}){let o=Vr.get(e);if(o?.colouring===t)return o.numbers;let i=Uint16Array.from(e.name,(a,l)=>pt(r.kinds[e.kind[l]??0]??"other",n.texts[a]??"",n.hashes[a]??0,e.place[l]??-1,t));return Vr.set(e,{colouring:t,numbers:i}),i}var fe=44,Br=3,as=4;function Ur(e,t,n,r,o){let{palette:i,ratio:a,of:l}=t;e.setTransform(1,0,0,1,0,0),e.fillStyle=i.surface,e.fillRect(0,0,n*a,fe*a);let c=n*a/Math.max(l.endNs,1),d=r.filter(y=>y.kind==="stream").length,p=(fe-2*Br)*a,h=d===0?0:Math.min(p/2,d*12*a),u=Br*a;for(let y of r){let f=y.kind==="stream"?h/d:p-h;ls(e,t,y,o(y.id),u,f-(f>4*a?a:0),c),u+=f}}function ls(e,t,n,r,o,i,a){let l=Math.max(i/Math.max(n.rows,1),1),c=-1;for(let d=0;d<n.rows;d++){let p=Math.round(o+d*i/n.rows);if(p!==c){c=p;for(let{tile:h}of r){let u=tn(h,t),y=-1;for(let f=h.rows[d]??0;f<(h.rows[d+1]??0);f++){let g=Math.max(Math.round((h.start[f]??0)*a),y),b=Math.max(Math.round((h.stop[f]??0)*a),g+1);b>y&&(e.fillStyle=t.palette.fills[u[f]??0]??t.palette.muted,e.fillRect(g,p,b-g,Math.max(Math.round(l),1)),y=b)}}}}}function jr(e,{palette:t,ratio:n},r,o,i,a){e.setTransform(n,0,0,n,0,0),e.fillStyle=t.heat;let l=-1;for(let{start:p}of a){let h=Math.round(p/Math.max(o,1)*i);h!==l&&(e.fillRect(h,0,1,5),l=h)}let[c,d]=nn(r,o,i);e.fillStyle=t.background,e.globalAlpha=.62,e.fillRect(0,0,c,fe),e.fillRect(d,0,i-d,fe),e.globalAlpha=1,e.strokeStyle=t.accent,e.lineWidth=1,e.strokeRect(Math.round(c)+.5,.5,Math.max(Math.round(d-c)-1,1),fe-1)}function nn(e,t,n){let r={begin:0,end:Math.max(t,1)},[o,i]=[K(e.begin,r,n),K(e.end,r,n)],a=Math.max(as-(i-o),0)/2;return[o-a,i+a]}var rn=4,Yr=.0022,ds=.011,cs=18,us=400;function Zr(e,t,n,r){let o=new Map,i,a=f=>{let g=n.getBoundingClientRect();return[f.clientX-g.left,f.clientY-g.top]},l=(f,g)=>{let[b,w]=[f,g].map(v=>Math.round(Math.min(Math.max(me(v,e.motion.view,e.width),0),e.whole)));return{begin:Math.min(b,w),end:Math.max(b,w)}},c=f=>{let[g]=a(f);if(g<0&&!f.ctrlKey||f.altKey)return;f.preventDefault();let b=f.deltaMode===1?cs:f.deltaMode===2?us:1,[w,v]=[f.deltaX*b,f.deltaY*b];if(!f.ctrlKey&&!f.metaKey&&(f.shiftKey||Math.abs(w)>Math.abs(v)))e.motion.pan((w===0?v:w)/e.width,!0);else{let S=f.ctrlKey&&Math.abs(v)<50?ds:Yr;e.motion.zoom(Math.exp(Math.min(Math.max(v*S,-1),1)),Math.min(Math.max(g/e.width,0),1))}r.hovered(void 0,0,0)},d=f=>{let[g,b]=a(f);if(f.button!==0||g<0||g>e.width||f.target.closest("button")!==null)return;t.setPointerCapture(f.pointerId);let w=f.shiftKey||r.marksByDrag()?"mark":"pan";o.set(f.pointerId,{x:g,y:b,beginX:g,beginY:b,mode:w,isMoved:!1}),i=o.size===2?qr([...o.values()]):void 0},p=f=>{let[g,b]=a(f),w=o.get(f.pointerId);if(w===void 0){let C=g>=0&&g<=e.width&&b>=0&&b<=e.height;r.hovered(e.point(C?g:void 0,b),g,b);return}let[v,S]=[g-w.x,b-w.y];if([w.x,w.y]=[g,b],i!==void 0&&o.size===2){let C=qr([...o.values()]);e.motion.zoom(i.apart/Math.max(C.apart,1),C.middle/e.width),e.motion.pan((i.middle-C.middle)/e.width,!0),i=C,o.forEach(L=>L.isMoved=!0);return}w.isMoved||=Math.abs(g-w.beginX)>rn||Math.abs(b-w.beginY)>rn,w.isMoved&&(w.mode==="mark"?e.mark(l(w.beginX,g)):(e.motion.pan(-v/e.width,!0),t.scrollTop-=S),e.point(void 0),r.hovered(void 0,0,0))},h=f=>{let g=o.get(f.pointerId);o.delete(f.pointerId),i=void 0,g===void 0||f.type==="pointercancel"?e.mark(void 0):g.isMoved?g.mode==="mark"&&(e.mark(void 0),r.marked(l(g.beginX,g.x))):r.clicked(e.point(g.x,g.y))};return eo(t,{wheel:c,pointerdown:d,pointermove:p,pointerup:h,pointercancel:h,pointerleave:()=>r.hovered(e.point(void 0),0,0),dblclick:f=>{let[g,b]=a(f),w=g<0?void 0:e.point(g,b);w!==void 0&&r.fitted(w)}})}function qr(e){let[t,n]=e;return{apart:Math.abs((t?.x??0)-(n?.x??0)),middle:((t?.x??0)+(n?.x??0))/2}}var Gr=5;function Qr(e,t){let n,r=d=>Math.min(Math.max(d.clientX-t.getBoundingClientRect().left,0),e.width),o=d=>d/e.width*e.whole,i=d=>{if(d.button!==0)return;t.setPointerCapture(d.pointerId);let[p,{goal:h}]=[r(d),e.motion],[u,y]=nn(h,e.whole,e.width),f=$(h)>e.whole*.999,g=(b,w)=>e.motion.go({begin:Math.min(b,w),end:Math.max(b,w)},!0);if(!f&&Math.abs(p-u)<Gr)n=b=>g(o(b),h.end);else if(!f&&Math.abs(p-y)<Gr)n=b=>g(h.begin,o(b));else if(!f&&p>u&&p<y)n=b=>g(h.begin+o(b-p),h.end+o(b-p));else{let b=$(h)/2;n=w=>Math.abs(w-p)>rn?g(o(p),o(w)):f||g(o(p)-b,o(p)+b),n(p)}},a=d=>n?.(r(d)),l=()=>n=void 0;return eo(t,{pointerdown:i,pointermove:a,pointerup:l,pointercancel:l,wheel:d=>{d.preventDefault();let p=(o(d.clientX-t.getBoundingClientRect().left)-e.motion.view.begin)/$(e.motion.view);e.motion.zoom(Math.exp(Math.min(Math.max(d.deltaY*Yr,-1),1)),Math.min(Math.max(p,0),1))}})}function eo(e,t){let n=Object.entries(t);return n.forEach(([r,o])=>e.addEventListener(r,o,{passive:!1})),()=>n.forEach(([r,o])=>e.removeEventListener(r,o))}function to(e,t){let{ratio:n,top:r,height:o}=t;e.setTransform(n,0,0,n,0,0);for(let i of Ne(t.lanes,r,r+o))i.type==="counter"&&ps(e,t,i);e.setTransform(1,0,0,1,0,0)}function ps(e,t,n){let{view:r,width:o,palette:i,top:a}=t,l=o/$(r),c=n.y+n.height-a,d=(n.height-n.head-2)/Math.max(n.counter.largest,1e-9),p=i.charts[n.counter.id%i.charts.length]??i.accent;for(let{tile:h,begin:u,end:y}of t.charts(n.counter.id)){let f=Math.max((u-r.begin)*l,0),g=Math.min((y-r.begin)*l,o);if(h.at.length===0||g<=f)continue;let b=new Path2D,w=new Path2D,[v,S]=[-1,c];for(let[C,L]of h.at.entries()){if(L>=y)break;let A=Math.min(Math.max((L-r.begin)*l,f),g),M=c-Math.max(h.value[C]??0,0)*d;if(v<0||A===v?(v=A,b.moveTo(A,M),w.moveTo(A,c)):(b.lineTo(A,S),w.lineTo(A,S)),b.lineTo(A,M),w.lineTo(A,M),S=M,A>=g)break}v<0||(b.lineTo(g,S),w.lineTo(g,S),w.lineTo(g,c),e.fillStyle=p,e.globalAlpha=.22,e.fill(w),e.globalAlpha=.9,e.strokeStyle=p,e.lineWidth=1,e.stroke(b),e.globalAlpha=1)}}function no(e,t,n){let{ratio:r,width:o,height:i,palette:a}=t;e.setTransform(r,0,0,r,0,0),e.clearRect(0,0,o,i),n.stretch!==void 0&&ms(e,t,K(n.stretch.begin,t.view,o),K(n.stretch.end,t.view,o));let l=new Map(t.lanes.flatMap(c=>c.type==="track"?[[c.track.id,c]]:[]));for(let c of n.found)on(e,t,l,c,a.heat,1);n.hovered!==void 0&&on(e,t,l,n.hovered,a.text,1);for(let c of n.links)fs(e,t,l,c);if(n.chosen!==void 0&&on(e,t,l,n.chosen,a.text,2),n.pointer!==void 0){let c=Math.round(K(n.pointer,t.view,o));e.fillStyle=a.strong,e.fillRect(c,0,1,i),hs(e,t,n.pointer,c)}}function ms(e,{height:t,width:n,palette:r},o,i){e.fillStyle=r.accent,e.globalAlpha=.1,e.fillRect(o,0,i-o,t),e.globalAlpha=.05,e.fillStyle=r.text,e.fillRect(0,0,Math.max(o,0),t),e.fillRect(i,0,Math.max(n-i,0),t),e.globalAlpha=1,e.fillStyle=r.accent,e.fillRect(Math.round(o)-1,0,1,t),e.fillRect(Math.round(i),0,1,t)}function on(e,t,n,r,o,i){let a=n.get(r.track);if(a===void 0)return;let{view:l,width:c,top:d,height:p}=t,[h,u]=[Math.max(K(r.start,l,c),-4),Math.min(K(r.end,l,c),c+4)],y=sn(a,r.row)-d;if(u<0||h>c||y>p||y+a.rowHeight<0)return;e.strokeStyle=o,e.lineWidth=i;let f=i/2;e.strokeRect(Math.round(h)+f,Math.round(y)+f,Math.max(Math.round(u-h)-i-1,1),Math.max(a.rowHeight-1-i,1))}function sn(e,t){return e.y+e.head+t*e.rowHeight}function fs(e,t,n,r){let[o,i]=[n.get(r.fromTrack),n.get(r.toTrack)];if(o===void 0||i===void 0)return;let{view:a,width:l,top:c,palette:d}=t,p=20*l,h=Math.min(Math.max(K(r.fromNs,a,l),-p),p),u=Math.min(Math.max(K(r.toNs,a,l),-p),p),y=sn(o,r.fromRow)+o.rowHeight/2-c,f=sn(i,r.toRow)+i.rowHeight/2-c,g=Math.min(Math.max(Math.abs(u-h)/2,24),160);e.strokeStyle=d.heat,e.fillStyle=d.heat,e.lineWidth=1.5,e.beginPath(),e.moveTo(h,y),e.bezierCurveTo(h+g,y,u-g,f,u-5,f),e.stroke(),e.beginPath(),e.moveTo(u,f),e.lineTo(u-7,f-4),e.lineTo(u-7,f+4),e.fill(),e.beginPath(),e.arc(h,y,2.5,0,2*Math.PI),e.fill()}function hs(e,t,n,r){let{palette:o,top:i,width:a}=t;e.font=`11px ${o.font}`,e.textBaseline="middle";for(let l of t.lanes){let c=ys(t,l,n);if(l.type!=="counter"||!l.isOpen||c===void 0)continue;let d=Pe(c,l.counter.unit),p=e.measureText(d).width+8,h=r+6+p>a?r-6-p:r+6,u=l.y+l.head+3-i;e.fillStyle=o.surface,e.fillRect(h,u,p,16),e.fillStyle=o.text,e.fillText(d,h+4,u+8.5)}}function ys(e,t,n){if(t.type!=="counter")return;let r=e.charts(t.counter.id).find(({begin:o,end:i})=>n>=o&&n<i);return r===void 0?void 0:Dr(r.tile,n)}var se=24;function oo(e,t,n,r,o,i){if(e.setTransform(o,0,0,o,0,0),e.fillStyle=t.background,e.fillRect(0,0,r,se),e.font=`11px ${t.font}`,e.textBaseline="middle",i.stretch!==void 0){let[a,l]=[K(i.stretch.begin,n,r),K(i.stretch.end,n,r)];e.fillStyle=t.accentSoft,e.fillRect(a,0,l-a,se)}for(let{ns:a,label:l}of wr(n,r)){let c=Math.round(K(a,n,r));e.fillStyle=t.strong,e.fillRect(c,se-7,1,7),e.fillStyle=t.muted,e.fillText(l,c+4,se/2)}if(i.stretch!==void 0){let a=K((i.stretch.begin+i.stretch.end)/2,n,r);ro(e,t,T(i.stretch.end-i.stretch.begin),a,r,t.accentSoft)}i.pointer!==void 0&&ro(e,t,U(i.pointer),K(i.pointer,n,r),r,t.surface)}function ro(e,t,n,r,o,i){let a=e.measureText(n).width+12,l=Math.min(Math.max(r-a/2,0),o-a);e.fillStyle=i,e.fillRect(l,2,a,se-4),e.strokeStyle=t.strong,e.lineWidth=1,e.strokeRect(Math.round(l)+.5,2.5,Math.round(a)-1,se-5),e.fillStyle=t.text,e.fillText(n,l+6,se/2)}var an=512,io=44;function Le(e,t){return Math.min(Math.max(Math.floor(Math.log2($(e)/Math.max(t,1))),0),io)}function we(e){return an*2**e}function ln(e,t,n){let r=we(t),o=Math.max(Math.ceil(n/r),1);return[Math.min(Math.max(Math.floor(e.begin/r),0),o-1),Math.min(Math.max(Math.ceil(e.end/r),1),o)]}var gs=14,bs=3;function dn(e,t,n,r){let[o,i]=ln(e,t,n),a=[];for(let l=o;l<i;l++)ws(t,l,r,a);return a}function ws(e,t,n,r){let[o,i]=[t*we(e),(t+1)*we(e)];for(let a=0;a<=gs&&e+a<=io;a++){let l=n(e+a,Math.floor(t/2**a));if(l!==void 0){r.push({tile:l,begin:o,end:i});return}}so(e,t,n,r,bs)}function so(e,t,n,r,o){if(e===0||o===0)return;let i=we(e-1);for(let a of[2*t,2*t+1]){let l=n(e-1,a);l===void 0?so(e-1,a,n,r,o-1):r.push({tile:l,begin:a*i,end:(a+1)*i})}}var vs=3;function ao(e,t,n){let r=Pr(e.lanes,n);if(r?.type!=="track")return;let o=Nr(r,n),i=me(t,e.view,e.width),a=e.tiles(r.track.id).find(({begin:c,end:d})=>i>=c&&i<d);if(o<0||a===void 0)return;let l=Hr(a.tile,o,i,vs*$(e.view)/e.width);return l<0?void 0:un(r,a.tile,o,l)}function un(e,t,n,r){return{track:e.track.id,row:n,start:t.start[r]??0,end:t.stop[r]??0,name:t.name[r]??0,kind:t.kind[r]??0,place:t.place[r]??-1,slice:t.slice[r]??-1,count:t.count[r]??1,busy:t.busy[r]??0}}function lo(e,t,n){let r=e.lanes.find(l=>l.type==="track"&&l.track.id===t.track);if(r===void 0)return;let o=e.tiles(r.track.id),i=n==="above"?t.row-1:n==="below"?t.row+1:t.row,a=o.flatMap(({tile:l})=>xs(r,l,i));switch(n){case"next":return cn(a.filter(({start:l})=>l>=t.end),l=>l.start-t.end);case"previous":return cn(a.filter(({end:l})=>l<=t.start),l=>t.start-l.end);case"above":return a.find(({start:l,end:c})=>l<=t.start&&c>=t.end);case"below":return cn(a.filter(({start:l,end:c})=>l>=t.start&&c<=t.end),l=>l.start)}}function xs(e,t,n){if(n<0||n+1>=t.rows.length)return[];let[r,o]=[t.rows[n]??0,t.rows[n+1]??0];return Array.from({length:o-r},(i,a)=>un(e,t,n,r+a)).filter(({slice:i})=>i>=0)}function cn(e,t){return e.reduce((n,r)=>n===void 0||t(r)<t(n)?r:n,void 0)}function co(e){let t=(e.view.begin+e.view.end)/2;for(let n of e.lanes)if(n.type==="track"&&n.isOpen&&n.track.kind!=="steps")for(let{tile:r}of e.tiles(n.track.id)){let o=Xe(r,0,t);if(o<(r.rows[1]??0)&&(r.slice[o]??-1)>=0)return un(n,r,0,o)}}var ht=class{constructor(t){this.measure=t}measure;widths=new Map;whole=new Map;fitted(t,n){if(this.width(t)<=n)return t;let r=n-this.of("\u2026"),o="";for(let i of t){if(r-=this.of(i),r<0)break;o+=i}return o.length<2?"":`${o.trimEnd()}\u2026`}width(t){let n=this.whole.get(t);if(n===void 0){n=0;for(let r of t.length>400?t.slice(0,400):t)n+=this.of(r);this.whole.set(t,n)}return n}of(t){let n=this.widths.get(t);return n===void 0&&(n=this.measure(t),this.widths.set(t,n)),n}};function yt(e,t){return e*2**45+t}var ze=class{constructor(t,n){this.most=t;this.sizeOf=n}most;sizeOf;tracks=new Map;size=0;clock=0;get(t,n,r){let o=this.tracks.get(t)?.get(yt(n,r));if(o!==void 0)return o.seen=this.clock,o.tile}has(t,n,r){return this.tracks.get(t)?.has(yt(n,r))===!0}set(t,n,r,o){let i=this.tracks.get(t)??new Map;this.tracks.set(t,i),this.size-=i.get(yt(n,r))?.size??0;let a=1+this.sizeOf(o);i.set(yt(n,r),{tile:o,size:a,seen:this.clock}),this.size+=a,this.size>this.most&&this.shrink()}tick(){this.clock++}shrink(){let t=[...this.tracks.values()].flatMap(n=>[...n].map(([r,o])=>({tiles:n,key:r,kept:o})));t.sort((n,r)=>n.kept.seen-r.kept.seen);for(let{tiles:n,key:r,kept:o}of t){if(this.size<=this.most*.75||o.seen===this.clock)return;n.delete(r),this.size-=o.size}}};var gt=class{texts=[];hashes=[];numbers=new Map;wanted="";found=[];number(t){let n=this.numbers.get(t);return n===void 0&&(n=this.texts.length,this.numbers.set(t,n),this.texts.push(t),this.hashes.push(_s(t))),n}look(t){t.toLowerCase()!==this.wanted&&(this.wanted=t.toLowerCase(),this.found=[])}isFound(t){return this.found[t]??=(this.texts[t]??"").toLowerCase().includes(this.wanted)}};function _s(e){let t=2166136261;for(let n of e.replace(/\d+/g,"").slice(0,200))t=Math.imul(t^(n.codePointAt(0)??0),16777619)>>>0;return t}var ks=3,Ss=1,Ts=15e5,Ms=1e6,uo=64,As=4e3,bt=class{constructor(t,n,r,o,i){this.whole=t;this.counterIds=n;this.ask=r;this.came=o;this.failed=i}whole;counterIds;ask;came;failed;names=new gt;tiles=new ze(Ts,t=>t.start.length);counters=new ze(Ms,t=>t.at.length);underWay=new Set;isEnded=!1;wishes=[];ahead=[];want(t,n,r,o){this.tiles.tick(),this.counters.tick();let i=Le(t,n);this.wishes=[...this.missing(t,i,r),...this.missing(o[0],Le(o[0],o[1]),o[2])],this.ahead=this.wishes.length>0?[]:this.next(t,i,r),this.pump()}end(){this.isEnded=!0}get isIdle(){return this.wishes.length===0&&this.underWay.size===0}next(t,n,r){let o=(t.begin+t.end)/2;return[[Ve(t,$(t)*.6,this.whole),n],[Ve(t,-$(t)*.6,this.whole),n],[Qt(t,.5,o,this.whole),Math.max(n-1,0)],[Qt(t,2,o,this.whole),n+1]].flatMap(([a,l])=>this.missing(a,l,r))}missing(t,n,r){let[o,i]=ln(t,n,this.whole),a=[],l=(o+i-1)/2,c=Array.from({length:i-o},(d,p)=>o+p);for(let d of c.sort((p,h)=>Math.abs(p-l)-Math.abs(h-l))){let p=r.filter(u=>!this.tiles.has(u,n,d)&&!this.underWay.has(`${n}/${d}/${u}`)),h=this.counterIds.some(u=>!this.counters.has(u,n,d))&&!this.underWay.has(`${n}/${d}/`);for(let u=0;u<p.length||u===0&&h;u+=uo)a.push({level:n,index:d,tracks:p.slice(u,u+uo)})}return a}pump(){let t=new Set([...this.underWay].map(n=>n.slice(0,n.lastIndexOf("/")))).size;for(let n=ks-t;n>0&&this.wishes.length>0;n--)this.start(this.wishes.shift());for(let n=Ss-t;n>0&&this.wishes.length===0&&this.ahead.length>0;n--)this.start(this.ahead.shift())}start(t){if(t===void 0)return;let{level:n,index:r,tracks:o}=t,i=[...o.map(c=>`${n}/${r}/${c}`),`${n}/${r}/`],a=()=>i.forEach(c=>this.underWay.delete(c));i.forEach(c=>this.underWay.add(c));let l=r*we(n);this.ask(l,l+we(n),an,o).then(c=>{a(),this.isEnded||(this.keep(c,n,r),this.failed(""),this.came())},c=>{setTimeout(()=>{a(),this.isEnded||this.came()},As),this.isEnded||this.failed(c instanceof Error?c.message:String(c))})}keep(t,n,r){let o=Or(t,this.names);for(let i of t.tracks)this.tiles.set(i.id,n,r,$r(t,i,o));for(let i of t.counters)this.counters.set(i.id,n,r,Lr(t,i))}};var Cs=55,Es=220,mo=.9,fo=3,Rs=50,wt=class{constructor(t,n,r){this.whole=n;this.moved=r;this.view=te(t,n),this.goal=this.view}whole;moved;view;goal;last;held=new Map;reduced=window.matchMedia("(prefers-reduced-motion: reduce)");go(t,n=!1){this.goal=te(t,this.whole),(n||this.reduced.matches)&&(this.view=this.goal),this.moved()}zoom(t,n){let r=me(n,this.view,1),o=Math.min(Math.max($(this.goal)*t,40),Math.max(this.whole,40));this.go({begin:r-n*o,end:r+(1-n)*o})}pan(t,n=!1){this.go(Ve(this.goal,t*$(this.goal),this.whole),n)}hold(t){this.held.has(t)||(this.held.set(t,performance.now()),this.moved())}release(t){t===void 0?this.held.clear():this.held.delete(t)}advance(t,n,r=.5){let o=this.last===void 0?16:Math.min(t-this.last,Rs);for(let[a,l]of this.held)t-l>Es&&this.carry(a,o/1e3,r);if(this.view!==this.goal){let a=this.reduced.matches||Ir(this.view,this.goal,n);this.view=a?this.goal:Wr(this.view,this.goal,1-Math.exp(-o/Cs))}let i=this.view!==this.goal||this.held.size>0;return this.last=i?t:void 0,i}carry(t,n,r){switch(t){case"in":{this.zoom(2**(-fo*n),r);return}case"out":{this.zoom(2**(fo*n),r);return}case"left":{this.pan(-mo*n);return}case"right":{this.pan(mo*n);return}}}};var Ps={choices:{turned:new Set,filter:"",hasHeads:!1},colouring:"kind",sought:void 0,chosen:void 0,links:[],found:[],stretch:void 0},vt=class{constructor(t,n,r,o,i){this.of=t;this.at=n;this.told=o;this.motion=new wt(i,Math.max(t.endNs,1),()=>this.request());let a=t.counters.map(({id:p})=>p);this.loader=new bt(this.whole,a,r,()=>this.redraw(),p=>o.failed(p)),this.palette=Re(document.documentElement),this.labels=this.newLabels();let l=new ResizeObserver(()=>this.resize());l.observe(n.scroller);let c=()=>this.redraw();n.scroller.addEventListener("scroll",c,{passive:!0});let d=()=>{this.palette=Re(document.documentElement),this.stripOf=[],this.redraw()};this.ends.push(mt(d),()=>l.disconnect(),()=>n.scroller.removeEventListener("scroll",c)),this.resize()}of;at;told;motion;loader;lanes=[];shown=Ps;width=1;height=1;palette;labels;ratio=1;frame=0;isStale=!0;hovered;pointerX;marking;settledAt;strip=document.createElement("canvas");stripOf=[];ends=[];get whole(){return Math.max(this.of.endNs,1)}get pointerPlace(){return this.pointerX===void 0?.5:this.pointerX/this.width}scroll(t){this.at.scroller.scrollTop+=t}get top(){return this.at.scroller.scrollTop}end(){cancelAnimationFrame(this.frame),this.loader.end(),this.ends.forEach(t=>t())}show(t){(t.choices!==this.shown.choices||this.lanes.length===0)&&(this.lanes=ft(this.of,t.choices)),this.loader.names.look(t.sought?.text??""),this.shown=t,this.redraw()}point(t,n=0){return this.pointerX=t,this.hovered=t===void 0?void 0:ao(this.scene(),t,n+this.top),this.request(),this.hovered}mark(t){this.marking=t,this.request()}beside(t,n){return t===void 0?co(this.scene()):lo(this.scene(),t,n)}reveal({track:t,row:n}){let r=this.lanes.find(o=>o.type==="track"&&o.track.id===t);if(r?.type==="track"){let o=r.y+r.head+n*r.rowHeight;(o<this.top+4||o+r.rowHeight>this.top+this.height-4)&&(this.at.scroller.scrollTop=o-this.height/3)}}redraw(){this.isStale=!0,this.request()}request(){this.frame===0&&(this.frame=requestAnimationFrame(t=>this.draw(t)))}draw(t){this.frame=0;let n=this.motion.view,r=this.motion.advance(t,this.width,this.pointerPlace);this.motion.view!==n&&(this.isStale=!0);let o=this.scene();if(this.isStale){this.isStale=!1,this.want(o);let i=this.at.base.getContext("2d",{alpha:!1});i!==null&&(Jr(i,o),to(i,o))}this.drawAbove(o),r?this.request():this.motion.view!==this.settledAt&&(this.settledAt=this.motion.view,this.told.settled(this.motion.view))}want(t){let n=this.motion.goal,o=Ne(t.lanes,t.top-200,t.top+t.height+200).flatMap(a=>a.type==="track"&&a.track.slices>0?[a.track.id]:[]),i={begin:0,end:this.whole};this.loader.want(n,this.width,o,[i,this.width,Zt(this.of).map(({id:a})=>a)])}drawAbove(t){let n={hovered:this.hovered,chosen:this.shown.chosen,found:this.shown.found,links:this.shown.links,stretch:this.marking??this.shown.stretch,pointer:this.pointerX===void 0?void 0:me(this.pointerX,t.view,this.width)},[r,o,i]=[this.at.marks,this.at.ruler,this.at.overview].map(a=>a.getContext("2d"));r!=null&&o!=null&&i!=null&&(no(r,t,n),oo(o,this.palette,t.view,this.width,this.ratio,n),this.drawStrip(t),i.setTransform(1,0,0,1,0,0),i.drawImage(this.strip,0,0),jr(i,t,t.view,this.whole,this.width,n.found))}drawStrip(t){let n=Zt(this.of),r={begin:0,end:this.whole},o=new Map(n.map(({id:l})=>[l,this.pieces(l,r)])),i=[this.palette,t.colouring,this.width,...[...o.values()].flatMap(l=>l.map(({tile:c})=>c))];if(i.length===this.stripOf.length&&i.every((l,c)=>l===this.stripOf[c]))return;this.stripOf=i;let a=this.strip.getContext("2d",{alpha:!1});a!==null&&Ur(a,t,this.width,n,l=>o.get(l)??[])}scene(){let t=this.motion.view,n=Le(t,this.width),{counters:r}=this.loader;return{of:this.of,view:t,width:this.width,height:this.height,ratio:this.ratio,top:this.top,lanes:this.lanes,palette:this.palette,colouring:this.shown.colouring,names:this.loader.names,labels:this.labels,sought:this.shown.sought,tiles:o=>this.pieces(o,t),charts:o=>dn(t,n,this.whole,(i,a)=>r.get(o,i,a))}}pieces(t,n){let{tiles:r}=this.loader;return dn(n,Le(n,this.width),this.whole,(o,i)=>r.get(t,o,i))}newLabels(){let t=document.createElement("canvas").getContext("2d");return t!==null&&(t.font=`11px ${this.palette.font}`),new ht(n=>t?.measureText(n).width??7)}resize(){let{base:t,marks:n,ruler:r,overview:o}=this.at;this.ratio=window.devicePixelRatio,this.width=Math.max(t.clientWidth,1),this.height=Math.max(t.clientHeight,1);let i=[[t,this.height],[n,this.height],[r,se],[o,fe],[this.strip,fe]];for(let[a,l]of i)a.width=Math.round(this.width*this.ratio),a.height=Math.round(l*this.ratio);this.stripOf=[],this.redraw()}};function ho({lanes:e,turn:t}){return s("div",{class:"tall",style:{height:`${Rr(e)}px`},children:e.map(n=>s("div",{class:`lanetitle ${n.head>0?"above":""}`,style:{top:`${n.y}px`,height:`${n.head>0?n.head:n.height}px`},children:[Ns(n)?s("button",{type:"button","aria-expanded":n.isOpen,title:`${n.title} \xB7 ${pn(n)}`,onClick:()=>t(n.key),children:[s($s,{}),s("span",{children:n.title})]}):s("span",{class:"fixed",title:`${n.title} \xB7 ${pn(n)}`,children:s("span",{children:n.title})}),n.height>=36&&n.head===0&&s("small",{children:pn(n)})]},n.key))})}function Ns(e){return e.type==="counter"||e.track.rows>1}function pn(e){if(e.type==="counter")return`up to ${Pe(e.counter.largest,e.counter.unit)}`;let{slices:t,isTraining:n}=e.track;return`${n?"trains \xB7 ":""}${F(t)} ${t===1?"slice":"slices"}`}function $s(){return s("svg",{viewBox:"0 0 8 8",width:"8",height:"8","aria-hidden":"true",children:s("path",{d:"M2 1l4 3-4 3z"})})}var Oe=14;function yo({at:{hit:e,x:t,y:n},of:r,names:o}){let i=I(null);Un(()=>{let p=i.current,h=p?.offsetParent;if(p!=null&&h!=null){let u=t+Oe+p.offsetWidth>h.clientWidth?t-Oe-p.offsetWidth:t+Oe,y=n+Oe+p.offsetHeight>h.clientHeight?n-Oe-p.offsetHeight:n+Oe;p.style.transform=`translate(${Math.max(u,2)}px, ${Math.max(y,2)}px)`}});let a=e.end-e.start,l=r.places[e.place],c=r.kinds[e.kind]??"other",d=e.count>1;return s("div",{class:"tip",ref:i,role:"tooltip",children:[s("strong",{children:o.texts[e.name]??""}),s("span",{children:[T(a),s("span",{class:"muted",children:d?` \xB7 ${F(e.count)} slices, ${B(e.busy/Math.max(a,1))} covered; zoom in to part them`:` \xB7 ${c}`})]}),l!==void 0&&s("span",{class:"muted",children:l.title})]})}var Ls=640;function go(e){let{of:t,choice:n,shown:r,turned:o,filter:i}=e,a=ee(),l={area:I(null),base:I(null),marks:I(null),ruler:I(null),overview:I(null)},[c,d]=O(!1),[p,h]=O(),[u,y]=O(""),f=I(void 0),g=I(e);g.current=e;let b=G(()=>({turned:o,filter:i,hasHeads:c}),[o,i,c]),w=G(()=>ft(t,b),[t,b]);return H(()=>{let[v,S,C,L,A]=[l.area,l.base,l.marks,l.ruler,l.overview].map(E=>E.current);if(v==null||S==null||C==null||L==null||A==null)return;let M=new vt(t,{scroller:v,base:S,marks:C,ruler:L,overview:A},(E,z,ve,ae)=>zt(a,X.timeline_window,{...n,begin:E,end:z,pixels:ve,tracks:ae.length===0?"none":ae.join(",")}),{settled:E=>g.current.settled(E),failed:y},e.view);f.current=M,e.made(M);let N=new ResizeObserver(()=>d(v.clientWidth<Ls));N.observe(v);let q=[Zr(M,v,S,{hovered:(E,z,ve)=>h(E===void 0?void 0:{hit:E,x:z+S.offsetLeft,y:ve+S.offsetTop}),clicked:E=>g.current.clicked(E),fitted:({start:E,end:z})=>M.motion.go($e(E,z,M.whole)),marked:E=>g.current.marked(E),marksByDrag:()=>g.current.isMarking}),Qr(M,A),()=>N.disconnect(),()=>M.end()];return()=>{e.made(void 0),q.forEach(E=>E())}},[t,a]),H(()=>f.current?.show({...r,choices:b}),[b,...Object.values(r)]),s("div",{class:`stage ${c?"narrow":""} ${e.isMarking?"marking":""}`,children:[s("canvas",{class:"overview",ref:l.overview,role:"img","aria-label":"The whole timeline; drag to choose what is seen"}),s("canvas",{class:"ruler",ref:l.ruler,"aria-hidden":"true"}),s("div",{class:"viewport",children:[s("canvas",{class:"base",ref:l.base,"aria-hidden":"true"}),s("canvas",{class:"base",ref:l.marks,"aria-hidden":"true"}),s("div",{class:"lanes",ref:l.area,tabIndex:0,role:"application","aria-label":"Timeline","aria-description":"Zoom with w and s, move with a and d, choose slices with full stop and comma; press ? for all keys.",children:s(ho,{lanes:w,turn:e.turn})}),p!==void 0&&f.current!==void 0&&s(yo,{at:p,of:t,names:f.current.loader.names}),u!==""&&s("p",{class:"problem",role:"alert",children:u})]}),s("p",{class:"unseen",role:"status",children:e.describe})]})}function bo(e){return s("div",{class:"tools",role:"toolbar","aria-label":"Timeline",children:[s(Hs,{...e}),s("span",{class:"group",children:[s("button",{type:"button",title:"Zoom in (w)","aria-label":"Zoom in",onClick:()=>e.zoom(.5),children:"+"}),s("button",{type:"button",title:"Zoom out (s)","aria-label":"Zoom out",onClick:()=>e.zoom(2),children:"\u2212"}),s("button",{type:"button",title:"Show the whole (0)",onClick:e.whole,children:"All"})]}),s("button",{type:"button","aria-pressed":e.isMarking,title:"Drag marks a stretch of time (or: hold shift and drag)",onClick:()=>e.setMarking(!e.isMarking),children:"Mark"}),s("label",{class:"field",children:[s("span",{children:"Kernels by"}),s("select",{value:e.colouring,onChange:t=>e.colour(t.currentTarget.value),children:[s("option",{value:"kind",children:"kind"}),s("option",{value:"line",children:"line"}),s("option",{value:"name",children:"name"})]})]}),s("input",{class:"filter",type:"search",placeholder:"Filter tracks","aria-label":"Filter tracks by their titles",value:e.filter,onInput:t=>e.setFilter(t.currentTarget.value)}),s("span",{class:"grow"}),s("button",{type:"button",class:"plain",onClick:e.perfetto,children:"Perfetto\u2026"}),s("button",{type:"button",class:"plain",title:"Keys (?)","aria-label":"Keys",onClick:e.help,children:"?"})]})}var Os=180;function Hs({finder:e,find:t,seek:n,step:r}){let[o,i]=O(t),a=I(0);H(()=>i(t),[t]);let l=p=>{i(p),window.clearTimeout(a.current),a.current=window.setTimeout(()=>n(p),Os)},c=p=>{p.key==="Enter"&&(p.preventDefault(),o===t?r(!p.shiftKey):(window.clearTimeout(a.current),n(o)))},{matches:d}=e;return s("span",{class:"finder",role:"search",children:[s("input",{id:"timeline-search",type:"search",placeholder:e.title!==""&&t===""?e.title:"Search slices  /","aria-label":"Search slices by name",value:o,onInput:p=>l(p.currentTarget.value),onKeyDown:c}),e.title!==""&&s(V,{children:[s("button",{type:"button",title:"Previous (p)","aria-label":"Previous found",disabled:d?.count===0,onClick:()=>r(!1),children:"\u2039"}),s("button",{type:"button",title:"Next (n)","aria-label":"Next found",disabled:d?.count===0,onClick:()=>r(!0),children:"\u203A"}),s("output",{class:"muted",title:e.problem,children:e.problem!==""?"failed":d===void 0?"\u2026":d.count===0?"nothing found":`${e.number>0?`${e.number} of `:""}${F(d.count)} \xB7 ${T(d.timeNs)}`}),t===""&&s("button",{type:"button",class:"plain","aria-label":"End the search",title:"End the search",onClick:()=>n(""),children:"\xD7"})]})]})}var wo=.01;function vo(e){let{run:t,stage:n,rank:r}=e.words;return{...t===void 0?{}:{run:t},...n===void 0?{}:{stage:n},...r!==void 0&&/^\d{1,15}$/.test(r)?{rank:Number(r)}:{}}}function mn(e,t){let[n,r,o]=[Ke(e.from),Ke(e.to),Ke(e.at)];return n!==void 0&&r!==void 0&&r>n?te({begin:n,end:r},t):o===void 0?void 0:te({begin:o-wo*t/2,end:o+wo*t/2},t)}function xo(e,t){let[n,r]=(e.mark??"").split("-").map(Ke);return n===void 0||r===void 0||r<=n||n>t?void 0:{begin:n,end:Math.min(r,t)}}function _o(e,t){let n=Ke(e.slice);return n===void 0||n>=t.slices?void 0:n}function xt({begin:e,end:t},n){let[r,o]=[Math.round(e),Math.round(t)];return r<=0&&o>=n?{from:"",to:"",at:""}:{from:String(r),to:String(o),at:""}}function Ke(e){return e!==void 0&&/^\d{1,15}$/.test(e)?Number(e):void 0}function he(e,t=!1){let n=it(window.location.hash);if(n.page==="timeline"||n.page===""){let r=Me({...n,page:"timeline"},e);r!==window.location.hash&&Ae(r,t)}}function ko(e,t,n){return new Set(e.places.flatMap((r,o)=>r.file===t&&r.line===n?[o]:[]))}var _t=1e3;function So(e,t,n,r){let{find:o="",file:i="",line:a=""}=n,l=i!==""&&/^\d+$/.test(a),c=`${o}\0${i}\0${a}`,[d,p]=O({key:c,starts:[]}),h=d.key===c?d.starts:[],u=h.at(-1)??0,y=pe(X.timeline_search,o===""?void 0:{...t,text:o,fromNs:u,limit:_t}),f=pe(X.timeline_line,l&&o===""?{...t,file:i,line:Number(a),fromNs:u,limit:_t}:void 0),g=y??f,b=g?.state==="ready"?g.answer:void 0,w=G(()=>o!==""?{text:o,places:void 0}:l?{text:"",places:ko(e,i,Number(a))}:void 0,[c,e]),v=b?.found.findIndex(({slice:S})=>S===r)??-1;return{title:o!==""?`\u201C${o}\u201D`:l?`${i.split(/[/\\]/).at(-1)??i}:${a}`:"",sought:w,matches:b,problem:g?.state==="failed"?g.message:"",number:v>=0&&h.length===0?v+1:0,step:(S,C,L)=>{let A=b?.found??[];if(v>=0){let M=A[v+(S?1:-1)],N=A.at(-1);return M===void 0&&S&&A.length===_t&&N!==void 0?p({key:c,starts:[...h,N.startNs]}):M===void 0&&!S&&h.length>0&&p({key:c,starts:h.slice(0,-1)}),M??(A.length<_t&&h.length===0?S?A[0]:N:void 0)}return S?A.find(({startNs:M})=>M>=L)??A[0]:A.findLast(({endNs:M})=>M<=L)??A.at(-1)}}}var To=1.5,Mo=.15;function Ao(e,t){let n=I(t);n.current=t,H(()=>{if(e===void 0)return;let r=a=>{let l=document.querySelector("dialog[open]")===null?Jt(a):void 0,c=a.target instanceof Element&&a.target.closest(".stage, .timeline .tools")===null&&a.target!==document.body;l===void 0||c&&a.key.startsWith("Arrow")||(a.preventDefault(),Ds(e,l,n.current,a.repeat))},o=a=>{let l=Jt(a);e.motion.release(l?.type==="hold"?l.key:void 0)},i=()=>e.motion.release();return document.addEventListener("keydown",r),document.addEventListener("keyup",o),window.addEventListener("blur",i),()=>{document.removeEventListener("keydown",r),document.removeEventListener("keyup",o),window.removeEventListener("blur",i)}},[e])}function Ds(e,t,n,r){switch(t.type){case"hold":r||(Fs(e,t.key),e.motion.hold(t.key));return;case"scroll":{e.scroll(t.by);return}case"beside":{n.choose(t.direction);return}case"search":return document.getElementById("timeline-search")?.focus();case"next":{n.step(!0);return}case"previous":{n.step(!1);return}case"whole":case"fit":case"mark":case"help":case"close":{n[t.type]();return}}}function Fs({motion:e,pointerPlace:t},n){switch(n){case"in":{e.zoom(1/To,t);return}case"out":{e.zoom(To,t);return}case"left":{e.pan(-Mo);return}case"right":{e.pan(Mo);return}}}function Co(e){let t=vo(e.address),n=Q(t),r=ne(X.timeline,t);return s(Z,{of:r,children:o=>o.tracks.length===0?s("p",{class:"muted",children:"This trace has no events in time."}):s(Ws,{of:o,choice:t,...e},`${n} ${o.endNs} ${o.slices}`)})}function Ws({of:e,choice:t,address:{words:n},header:r}){let o=ee(),i=Math.max(e.endNs,1),[a,l]=O(),[c,d]=O(new Set),[p,h]=O(""),[u,y]=O("kind"),[f,g]=O(!1),[b,w]=O(""),v=_o(n,e),S=G(()=>xo(n,i),[n.mark,i]),C=pe(X.timeline_slice,v===void 0?void 0:{...t,slice:v}),L=pe(X.timeline_selection,S===void 0?void 0:{...t,begin:S.begin,end:S.end}),A=So(e,t,n,v),M=C?.state==="ready"&&C.answer.slice===v?C.answer:void 0,N=G(()=>M&&{track:M.track,row:M.row,start:M.startNs,end:M.endNs},[M]),q=G(()=>M?.links.slice(0,50)??[],[M]),E=G(()=>A.matches?.found.map(kt)??[],[A.matches]),z=Vs(i);H(()=>{let x=mn(n,i)??(n.from===void 0&&n.at===void 0?{begin:0,end:i}:void 0);a!==void 0&&x!==void 0&&!z.isOwn(n)&&a.motion.go(x)},[a,n.from,n.to,n.at]);let ve=x=>d(J=>Is(J,x)),ae=(x,J,Xo=!0)=>{let At=a?.lanes.find(vn=>vn.type==="track"&&vn.track.id===x.track);if(a===void 0)return;At===void 0?h(""):At.isOpen||ve(At.key);let Ct=Fr(a.motion.goal,x.start,x.end,i);z.keep(a.motion.goal),he({slice:String(J),...xt(Ct,i)},Xo),a.motion.go(Ct),z.own(Ct),window.setTimeout(()=>a.reveal(x))},Oo=x=>{Fe(o,X.timeline_slice,{...t,slice:x}).then(J=>ae({track:J.track,row:J.row,start:J.startNs,end:J.endNs},x),()=>he({slice:String(x)},!0))},Ho=x=>ae(kt(x),x.slice),hn=x=>{let J=A.step(x,v,a?.motion.view.begin??0);J!==void 0&&ae(kt(J),J.slice,!1)},Mt=x=>he({find:x,file:"",line:""}),yn=x=>{x!==void 0&&a?.motion.go($e("start"in x?Number(x.start):x.begin,x.end,i))},gn=()=>{N!==void 0?(a?.motion.go($e(N.start,N.end,i)),a?.reveal(N)):yn(S)},Je=x=>he({mark:x===void 0||x.end<=x.begin?"":`${x.begin}-${x.end}`}),Do=x=>{x!==void 0&&x.slice<0?a?.motion.go($e(x.start,x.end,i)):he({slice:x===void 0?"":String(x.slice),...x===void 0?{}:{mark:""}})},[Fo,Wo]=O(""),bn=`${n.file??""}:${n.line??""}`,wn=n.file!==void 0&&v===void 0&&Fo!==bn&&A.matches!==void 0;H(()=>{let x=A.matches?.found[0];wn&&a!==void 0&&(Wo(bn),x!==void 0&&n.from===void 0&&ae(kt(x),x.slice,!1))},[wn,a,A.matches]),Ao(a,{choose:x=>{let J=a?.beside(N,x);J!==void 0&&ae(J,J.slice,!1)},whole:()=>a?.motion.go({begin:0,end:i}),fit:gn,mark:()=>N!==void 0&&Je({begin:N.start,end:N.end}),step:hn,help:()=>w("help"),close:()=>S!==void 0?Je(void 0):v!==void 0?he({slice:""}):Mt("")});let Io=M===void 0?"":`${M.kind} ${M.name}, ${T(M.endNs-M.startNs)}, at ${U(M.startNs)}, row ${M.row+1}`;return s("div",{class:"timeline",children:[s(bo,{finder:A,find:n.find??"",seek:Mt,step:hn,zoom:x=>a?.motion.zoom(x,.5),whole:()=>a?.motion.go({begin:0,end:i}),isMarking:f,setMarking:g,colouring:u,colour:y,filter:p,setFilter:h,help:()=>w("help"),perfetto:()=>w("perfetto")}),s(go,{of:e,choice:t,view:mn(n,i)??{begin:0,end:i},shown:{colouring:u,sought:A.sought,chosen:N,links:q,found:E,stretch:S},turned:c,filter:p,isMarking:f,turn:ve,made:l,settled:x=>z.told(x),clicked:Do,marked:Je,describe:Io}),s(Cr,{of:e,choice:t,ranks:t.rank===void 0?r.ranks:[],details:v===void 0?void 0:C,sums:S===void 0?void 0:L,fitSlice:gn,fitStretch:()=>yn(S),unmark:()=>Je(void 0),jump:Oo,show:Ho,seek:Mt}),b==="help"&&s(yr,{close:()=>w("")}),b==="perfetto"&&s(gr,{trace:r.facts.find(({label:x})=>x==="Trace")?.value??"TRACE",close:()=>w("")})]})}function kt({track:e,row:t,startNs:n,endNs:r}){return{track:e,row:t,start:n,end:r}}function Is(e,t){let n=new Set(e);return n.delete(t)||n.add(t),n}var Xs=200;function Vs(e){let t=I(0),n=I(void 0);H(()=>()=>window.clearTimeout(t.current),[]);let r=({from:o="",to:i=""})=>`${o}-${i}`;return G(()=>{let o=a=>{n.current=r(xt(a,e))},i=a=>{window.clearTimeout(t.current),o(a),he(xt(a,e))};return{told:a=>{window.clearTimeout(t.current),t.current=window.setTimeout(()=>i(a),Xs)},keep:i,own:o,isOwn:a=>a.at===void 0&&n.current===r(a)}},[e])}var Eo=[{id:"overview",title:"Overview",component:fr},{id:"timeline",title:"Timeline",component:Co,needsServer:!0},{id:"findings",title:"Findings",component:cr}];var Ro="deepscope.theme";function Po(){let[e,t]=O(zs);return H(()=>{document.documentElement.dataset.theme=e},[e]),[e,n=>{t(n);try{window.localStorage.setItem(Ro,n)}catch{}}]}function zs(){try{let e=window.localStorage.getItem(Ro);return e==="light"||e==="dark"?e:"auto"}catch{return"auto"}}var Ks={auto:"light",light:"dark",dark:"auto"},No={auto:"System",light:"Light",dark:"Dark"};function $o(){let[e,t]=Po();return document.body.dataset.door==="panel"?null:s("button",{type:"button",class:"theme",title:"Light or dark","aria-label":`Theme: ${No[e]}`,onClick:()=>t(Ks[e]),children:No[e]})}function Lo(){let e=Ce(),t=ne(X.header,Ee(e),!0),n=t.state==="ready"?t.answer:void 0;return H(()=>{document.title=n===void 0?"DeepScope":`${n.title} \xB7 DeepScope`},[n]),s("div",{class:"app",children:[s("a",{class:"skip",href:"#main",onClick:Js,children:"Skip to the page"}),s(Bs,{header:n,address:e}),s(Z,{of:t,children:r=>s(js,{header:r,address:e})})]})}function Js(e){e.preventDefault(),document.getElementById("main")?.focus()}function Bs({header:e,address:t}){return s("header",{class:"topbar",children:[s("a",{class:"brand",href:ue(t,"overview"),children:[s(Us,{}),s("span",{children:"DeepScope"})]}),e!==void 0&&s(dr,{header:e,address:t}),s("span",{class:"grow"}),e!==void 0&&s("span",{class:"device muted",children:e.device}),s($o,{})]})}function Us(){return s("svg",{class:"mark",viewBox:"0 0 20 20",width:"20",height:"20","aria-hidden":"true",children:[s("rect",{x:"1",y:"3",width:"12",height:"3",rx:"1.5"}),s("rect",{class:"lit",x:"1",y:"8.5",width:"18",height:"3",rx:"1.5"}),s("rect",{x:"1",y:"14",width:"8",height:"3",rx:"1.5"})]})}function js({header:e,address:t}){let{isServed:n}=ee(),r=Eo.filter(i=>(i.isThere?.(e)??!0)&&(n||i.needsServer!==!0)),o=r.find(i=>i.id===t.page)??r[0];return s("div",{class:"body",children:[s(qs,{pages:r,chosen:o,address:t}),o!==void 0&&s(Gs,{page:o,header:e,address:t})]})}function qs({pages:e,chosen:t,address:n}){return s("nav",{class:"pages","aria-label":"Pages",children:e.map(r=>s("a",{href:ue(n,r.id),...r===t?{"aria-current":"page"}:{},children:r.title},r.id))})}function Gs({page:e,header:t,address:n}){let r=I(null);H(()=>r.current?.scrollTo(0,0),[e.id]);let{component:o}=e;return s("main",{id:"main",class:`page page-${e.id}`,tabIndex:-1,ref:r,children:[s("h1",{children:e.title}),e.id==="overview"&&t.notes.map(i=>s("p",{class:"note",children:i},i)),s(st,{children:s(o,{address:n,header:t})},e.id)]})}var Ys=e=>e,St=class{isServed=!1;opensCode=!1;answers;constructor(t){this.answers=_e(Yn(Ys),t,"the page's data")}ask(t,n){let r=this.answers[`${t.name}?${Q(n)}`];return r===void 0?Promise.reject(new be("This is not in the file; deepscope view shows it.")):Promise.resolve(_e(t.answer,r,t.name))}open(){}};var Zs=R({progress:R({done:m,total:m})}),Qs=R({error:k}),Tt=class{constructor(t,n){this.base=t;this.token=n}base;token;isServed=!0;opensCode=!1;async ask(t,n){let r;try{r=await fetch(`${this.base}${t.name}?${Q(n)}`,{headers:this.token===""?{}:{"X-DeepScope-Token":this.token},credentials:"same-origin"})}catch{throw new be("The server does not answer: it was ended, or the connection is gone.")}return ea(t,r.status,await r.json().catch(()=>{}))}open(){}};function ea(e,t,n){if(t===202){let r=_e(Zs,n,"the progress").progress;throw new Te(r.done,r.total)}if(t!==200)throw new be(Gn(Qs,n)?.error??`The server answered ${t}.`);return _e(e.answer,n,`the answer to ${e.name}`)}function ta(){let e=document.getElementById("answers")?.textContent;return e!=null?new St(JSON.parse(e)):new Tt("./api/",new URLSearchParams(window.location.search).get("token")??"")}var fn=document.getElementById("root");fn!==null&&(fn.replaceChildren(),Hn(s(Vt.Provider,{value:ta(),children:s(Lo,{})}),fn));})();
+"use strict";
+(() => {
+  // ../../main/vscode-extension/node_modules/preact/dist/preact.module.js
+  var n;
+  var l;
+  var u;
+  var t;
+  var i;
+  var r;
+  var o;
+  var e;
+  var f;
+  var c;
+  var a;
+  var s;
+  var h;
+  var p;
+  var v;
+  var y;
+  var d = {};
+  var w = [];
+  var _ = /acit|ex(?:s|g|n|p|$)|rph|grid|ows|mnc|ntw|ine[ch]|zoo|^ord|itera/i;
+  var g = Array.isArray;
+  function m(n2, l3) {
+    for (var u4 in l3) n2[u4] = l3[u4];
+    return n2;
+  }
+  function b(n2) {
+    n2 && n2.parentNode && n2.parentNode.removeChild(n2);
+  }
+  function k(l3, u4, t3) {
+    var i3, r3, o3, e3 = {};
+    for (o3 in u4) "key" == o3 ? i3 = u4[o3] : "ref" == o3 ? r3 = u4[o3] : e3[o3] = u4[o3];
+    if (arguments.length > 2 && (e3.children = arguments.length > 3 ? n.call(arguments, 2) : t3), "function" == typeof l3 && null != l3.defaultProps) for (o3 in l3.defaultProps) void 0 === e3[o3] && (e3[o3] = l3.defaultProps[o3]);
+    return x(l3, e3, i3, r3, null);
+  }
+  function x(n2, t3, i3, r3, o3) {
+    var e3 = { type: n2, props: t3, key: i3, ref: r3, __k: null, __: null, __b: 0, __e: null, __c: null, constructor: void 0, __v: null == o3 ? ++u : o3, __i: -1, __u: 0 };
+    return null == o3 && null != l.vnode && l.vnode(e3), e3;
+  }
+  function S(n2) {
+    return n2.children;
+  }
+  function C(n2, l3) {
+    this.props = n2, this.context = l3;
+  }
+  function $(n2, l3) {
+    if (null == l3) return n2.__ ? $(n2.__, n2.__i + 1) : null;
+    for (var u4; l3 < n2.__k.length; l3++) if (null != (u4 = n2.__k[l3]) && null != u4.__e) return u4.__e;
+    return "function" == typeof n2.type ? $(n2) : null;
+  }
+  function I(n2) {
+    if (n2.__P && n2.__d) {
+      var u4 = n2.__v, t3 = u4.__e, i3 = [], r3 = [], o3 = m({}, u4);
+      o3.__v = u4.__v + 1, l.vnode && l.vnode(o3), q(n2.__P, o3, u4, n2.__n, n2.__P.namespaceURI, 32 & u4.__u ? [t3] : null, i3, null == t3 ? $(u4) : t3, !!(32 & u4.__u), r3), o3.__v = u4.__v, o3.__.__k[o3.__i] = o3, D(i3, o3, r3), u4.__e = u4.__ = null, o3.__e != t3 && P(o3);
+    }
+  }
+  function P(n2) {
+    if (null != (n2 = n2.__) && null != n2.__c) return n2.__e = n2.__c.base = null, n2.__k.some(function(l3) {
+      if (null != l3 && null != l3.__e) return n2.__e = n2.__c.base = l3.__e;
+    }), P(n2);
+  }
+  function A(n2) {
+    (!n2.__d && (n2.__d = true) && i.push(n2) && !H.__r++ || r != l.debounceRendering) && ((r = l.debounceRendering) || o)(H);
+  }
+  function H() {
+    try {
+      for (var n2, l3 = 1; i.length; ) i.length > l3 && i.sort(e), n2 = i.shift(), l3 = i.length, I(n2);
+    } finally {
+      i.length = H.__r = 0;
+    }
+  }
+  function L(n2, l3, u4, t3, i3, r3, o3, e3, f4, c3, a3) {
+    var s3, h3, p3, v3, y3, _3, g2 = t3 && t3.__k || w, m3 = l3.length;
+    for (f4 = T(u4, l3, g2, f4, m3), s3 = 0; s3 < m3; s3++) null != (p3 = u4.__k[s3]) && (h3 = -1 != p3.__i && g2[p3.__i] || d, p3.__i = s3, _3 = q(n2, p3, h3, i3, r3, o3, e3, f4, c3, a3), v3 = p3.__e, p3.ref && h3.ref != p3.ref && (h3.ref && J(h3.ref, null, p3), a3.push(p3.ref, p3.__c || v3, p3)), null == y3 && null != v3 && (y3 = v3), 4 & p3.__u ? (f4 = j(p3, f4, n2), h3.__e && (h3.__e = null)) : "function" == typeof p3.type && void 0 !== _3 ? f4 = _3 : v3 && (f4 = v3.nextSibling), p3.__u &= -7);
+    return u4.__e = y3, f4;
+  }
+  function T(n2, l3, u4, t3, i3) {
+    var r3, o3, e3, f4, c3, a3 = u4.length, s3 = a3, h3 = 0;
+    for (n2.__k = new Array(i3), r3 = 0; r3 < i3; r3++) null != (o3 = l3[r3]) && "boolean" != typeof o3 && "function" != typeof o3 ? ("string" == typeof o3 || "number" == typeof o3 || "bigint" == typeof o3 || o3.constructor == String ? o3 = n2.__k[r3] = x(null, o3, null, null, null) : g(o3) ? o3 = n2.__k[r3] = x(S, { children: o3 }, null, null, null) : void 0 === o3.constructor && o3.__b > 0 ? o3 = n2.__k[r3] = x(o3.type, o3.props, o3.key, o3.ref ? o3.ref : null, o3.__v) : n2.__k[r3] = o3, f4 = r3 + h3, o3.__ = n2, o3.__b = n2.__b + 1, e3 = null, -1 != (c3 = o3.__i = O(o3, u4, f4, s3)) && (s3--, (e3 = u4[c3]) && (e3.__u |= 2)), null == e3 || null == e3.__v ? (-1 == c3 && (i3 > a3 ? h3-- : i3 < a3 && h3++), "function" != typeof o3.type && (o3.__u |= 4)) : c3 != f4 && (c3 == f4 - 1 ? h3-- : c3 == f4 + 1 ? h3++ : (c3 > f4 ? h3-- : h3++, o3.__u |= 4))) : n2.__k[r3] = null;
+    if (s3) for (r3 = 0; r3 < a3; r3++) null != (e3 = u4[r3]) && 0 == (2 & e3.__u) && (e3.__e == t3 && (t3 = $(e3)), K(e3, e3));
+    return t3;
+  }
+  function j(n2, l3, u4) {
+    var t3, i3;
+    if ("function" == typeof n2.type) {
+      for (t3 = n2.__k, i3 = 0; t3 && i3 < t3.length; i3++) t3[i3] && (t3[i3].__ = n2, l3 = j(t3[i3], l3, u4));
+      return l3;
+    }
+    n2.__e != l3 && (l3 && n2.type && !l3.parentNode && (l3 = $(n2)), l3 = u4.insertBefore(n2.__e, l3 || null));
+    do {
+      l3 = l3 && l3.nextSibling;
+    } while (null != l3 && 8 == l3.nodeType);
+    return l3;
+  }
+  function O(n2, l3, u4, t3) {
+    var i3, r3, o3, e3 = n2.key, f4 = n2.type, c3 = l3[u4], a3 = null != c3 && 0 == (2 & c3.__u);
+    if (null === c3 && null == e3 || a3 && e3 == c3.key && f4 == c3.type) return u4;
+    if (t3 > (a3 ? 1 : 0)) {
+      for (i3 = u4 - 1, r3 = u4 + 1; i3 >= 0 || r3 < l3.length; ) if (null != (c3 = l3[o3 = i3 >= 0 ? i3-- : r3++]) && 0 == (2 & c3.__u) && e3 == c3.key && f4 == c3.type) return o3;
+    }
+    return -1;
+  }
+  function z(n2, l3, u4) {
+    "-" == l3[0] ? n2.setProperty(l3, null == u4 ? "" : u4) : n2[l3] = null == u4 ? "" : "number" != typeof u4 || _.test(l3) ? u4 : u4 + "px";
+  }
+  function N(n2, l3, u4, t3, i3) {
+    var r3, o3;
+    n: if ("style" == l3) if ("string" == typeof u4) n2.style.cssText = u4;
+    else {
+      if ("string" == typeof t3 && (n2.style.cssText = t3 = ""), t3) for (l3 in t3) u4 && l3 in u4 || z(n2.style, l3, "");
+      if (u4) for (l3 in u4) t3 && u4[l3] == t3[l3] || z(n2.style, l3, u4[l3]);
+    }
+    else if ("o" == l3[0] && "n" == l3[1]) r3 = l3 != (l3 = l3.replace(s, "$1")), o3 = l3.toLowerCase(), l3 = o3 in n2 || "onFocusOut" == l3 || "onFocusIn" == l3 ? o3.slice(2) : l3.slice(2), n2.l || (n2.l = {}), n2.l[l3 + r3] = u4, u4 ? t3 ? u4[a] = t3[a] : (u4[a] = h, n2.addEventListener(l3, r3 ? v : p, r3)) : n2.removeEventListener(l3, r3 ? v : p, r3);
+    else {
+      if ("http://www.w3.org/2000/svg" == i3) l3 = l3.replace(/xlink(H|:h)/, "h").replace(/sName$/, "s");
+      else if ("width" != l3 && "height" != l3 && "href" != l3 && "list" != l3 && "form" != l3 && "tabIndex" != l3 && "download" != l3 && "rowSpan" != l3 && "colSpan" != l3 && "role" != l3 && "popover" != l3 && l3 in n2) try {
+        n2[l3] = null == u4 ? "" : u4;
+        break n;
+      } catch (n3) {
+      }
+      "function" == typeof u4 || (null == u4 || false === u4 && "-" != l3[4] ? n2.removeAttribute(l3) : n2.setAttribute(l3, "popover" == l3 && 1 == u4 ? "" : u4));
+    }
+  }
+  function V(n2) {
+    return function(u4) {
+      if (this.l) {
+        var t3 = this.l[u4.type + n2];
+        if (null == u4[c]) u4[c] = h++;
+        else if (u4[c] < t3[a]) return;
+        return t3(l.event ? l.event(u4) : u4);
+      }
+    };
+  }
+  function q(n2, u4, t3, i3, r3, o3, e3, f4, c3, a3) {
+    var s3, h3, p3, v3, y3, d3, _3, k3, x3, M, I2, P2, A3, H2, T3, j3, F = u4.type;
+    if (void 0 !== u4.constructor) return null;
+    128 & t3.__u && (c3 = !!(32 & t3.__u), o3 = [f4 = u4.__e = t3.__e]), (s3 = l.__b) && s3(u4);
+    n: if ("function" == typeof F) {
+      h3 = e3.length;
+      try {
+        if (x3 = u4.props, M = F.prototype && F.prototype.render, I2 = (s3 = F.contextType) && i3[s3.__c], P2 = s3 ? I2 ? I2.props.value : s3.__ : i3, t3.__c ? k3 = (p3 = u4.__c = t3.__c).__ = p3.__E : (M ? u4.__c = p3 = new F(x3, P2) : (u4.__c = p3 = new C(x3, P2), p3.constructor = F, p3.render = Q), I2 && I2.sub(p3), p3.state || (p3.state = {}), p3.__n = i3, v3 = p3.__d = true, p3.__h = [], p3._sb = []), M && null == p3.__s && (p3.__s = p3.state), M && null != F.getDerivedStateFromProps && (p3.__s == p3.state && (p3.__s = m({}, p3.__s)), m(p3.__s, F.getDerivedStateFromProps(x3, p3.__s))), y3 = p3.props, d3 = p3.state, p3.__v = u4, v3) M && null == F.getDerivedStateFromProps && null != p3.componentWillMount && p3.componentWillMount(), M && null != p3.componentDidMount && p3.__h.push(p3.componentDidMount);
+        else {
+          if (M && null == F.getDerivedStateFromProps && x3 !== y3 && null != p3.componentWillReceiveProps && p3.componentWillReceiveProps(x3, P2), u4.__v == t3.__v || !p3.__e && null != p3.shouldComponentUpdate && false === p3.shouldComponentUpdate(x3, p3.__s, P2)) {
+            u4.__v != t3.__v && (p3.props = x3, p3.state = p3.__s, p3.__d = false), u4.__e = t3.__e, u4.__k = t3.__k, u4.__k.some(function(n3) {
+              n3 && (n3.__ = u4);
+            }), w.push.apply(p3.__h, p3._sb), p3._sb = [], p3.__h.length && e3.push(p3), f4 = $(t3);
+            break n;
+          }
+          null != p3.componentWillUpdate && p3.componentWillUpdate(x3, p3.__s, P2), M && null != p3.componentDidUpdate && p3.__h.push(function() {
+            p3.componentDidUpdate(y3, d3, _3);
+          });
+        }
+        if (p3.context = P2, p3.props = x3, p3.__P = n2, p3.__e = false, A3 = l.__r, H2 = 0, M) p3.state = p3.__s, p3.__d = false, A3 && A3(u4), s3 = p3.render(p3.props, p3.state, p3.context), w.push.apply(p3.__h, p3._sb), p3._sb = [];
+        else do {
+          p3.__d = false, A3 && A3(u4), s3 = p3.render(p3.props, p3.state, p3.context), p3.state = p3.__s;
+        } while (p3.__d && ++H2 < 25);
+        p3.state = p3.__s, null != p3.getChildContext && (i3 = m(m({}, i3), p3.getChildContext())), M && !v3 && null != p3.getSnapshotBeforeUpdate && (_3 = p3.getSnapshotBeforeUpdate(y3, d3)), T3 = null != s3 && s3.type === S && null == s3.key ? E(s3.props.children) : s3, f4 = L(n2, g(T3) ? T3 : [T3], u4, t3, i3, r3, o3, e3, f4, c3, a3), p3.base = u4.__e, u4.__u &= -161, p3.__h.length && e3.push(p3), k3 && (p3.__E = p3.__ = null);
+      } catch (n3) {
+        if (e3.length = h3, u4.__v = null, c3 || null != o3) {
+          if (n3.then) {
+            for (u4.__u |= c3 ? 160 : 128; f4 && 8 == f4.nodeType && f4.nextSibling; ) f4 = f4.nextSibling;
+            null != o3 && (o3[o3.indexOf(f4)] = null), u4.__e = f4;
+          } else if (null != o3) for (j3 = o3.length; j3--; ) b(o3[j3]);
+        } else u4.__e = t3.__e;
+        null == u4.__k && (u4.__k = t3.__k || []), n3.then || B(u4), l.__e(n3, u4, t3);
+      }
+    } else null == o3 && u4.__v == t3.__v ? (u4.__k = t3.__k, u4.__e = t3.__e) : f4 = u4.__e = G(t3.__e, u4, t3, i3, r3, o3, e3, c3, a3);
+    return (s3 = l.diffed) && s3(u4), 128 & u4.__u ? void 0 : f4;
+  }
+  function B(n2) {
+    n2 && (n2.__c && (n2.__c.__e = true), n2.__k && n2.__k.some(B));
+  }
+  function D(n2, u4, t3) {
+    for (var i3 = 0; i3 < t3.length; i3++) J(t3[i3], t3[++i3], t3[++i3]);
+    l.__c && l.__c(u4, n2), n2.some(function(u5) {
+      try {
+        n2 = u5.__h, u5.__h = [], n2.some(function(n3) {
+          n3.call(u5);
+        });
+      } catch (n3) {
+        l.__e(n3, u5.__v);
+      }
+    });
+  }
+  function E(n2) {
+    return "object" != typeof n2 || null == n2 || n2.__b > 0 ? n2 : g(n2) ? n2.map(E) : void 0 !== n2.constructor ? null : m({}, n2);
+  }
+  function G(u4, t3, i3, r3, o3, e3, f4, c3, a3) {
+    var s3, h3, p3, v3, y3, w3, _3, m3 = i3.props || d, k3 = t3.props, x3 = t3.type;
+    if ("svg" == x3 ? o3 = "http://www.w3.org/2000/svg" : "math" == x3 ? o3 = "http://www.w3.org/1998/Math/MathML" : o3 || (o3 = "http://www.w3.org/1999/xhtml"), null != e3) {
+      for (s3 = 0; s3 < e3.length; s3++) if ((y3 = e3[s3]) && "setAttribute" in y3 == !!x3 && (x3 ? y3.localName == x3 : 3 == y3.nodeType)) {
+        u4 = y3, e3[s3] = null;
+        break;
+      }
+    }
+    if (null == u4) {
+      if (null == x3) return document.createTextNode(k3);
+      u4 = document.createElementNS(o3, x3, k3.is && k3), c3 && (l.__m && l.__m(t3, e3), c3 = false), e3 = null;
+    }
+    if (null == x3) m3 === k3 || c3 && u4.data == k3 || (u4.data = k3);
+    else {
+      if (e3 = "textarea" == x3 && null != k3.defaultValue ? null : e3 && n.call(u4.childNodes), !c3 && null != e3) for (m3 = {}, s3 = 0; s3 < u4.attributes.length; s3++) m3[(y3 = u4.attributes[s3]).name] = y3.value;
+      for (s3 in m3) y3 = m3[s3], "dangerouslySetInnerHTML" == s3 ? p3 = y3 : "children" == s3 || s3 in k3 || "value" == s3 && "defaultValue" in k3 || "checked" == s3 && "defaultChecked" in k3 || N(u4, s3, null, y3, o3);
+      for (s3 in k3) y3 = k3[s3], "children" == s3 ? v3 = y3 : "dangerouslySetInnerHTML" == s3 ? h3 = y3 : "value" == s3 ? w3 = y3 : "checked" == s3 ? _3 = y3 : c3 && "function" != typeof y3 || m3[s3] === y3 || N(u4, s3, y3, m3[s3], o3);
+      if (h3) c3 || p3 && (h3.__html == p3.__html || h3.__html == u4.innerHTML) || (u4.innerHTML = h3.__html), t3.__k = [];
+      else if (p3 && (u4.innerHTML = ""), L("template" == t3.type ? u4.content : u4, g(v3) ? v3 : [v3], t3, i3, r3, "foreignObject" == x3 ? "http://www.w3.org/1999/xhtml" : o3, e3, f4, e3 ? e3[0] : i3.__k && $(i3, 0), c3, a3), null != e3) for (s3 = e3.length; s3--; ) b(e3[s3]);
+      c3 && "textarea" != x3 || (s3 = "value", "progress" == x3 && null == w3 ? u4.removeAttribute("value") : null != w3 && (w3 !== u4[s3] || "progress" == x3 && !w3 || "option" == x3 && w3 != m3[s3]) && N(u4, s3, w3, m3[s3], o3), s3 = "checked", null != _3 && _3 != u4[s3] && N(u4, s3, _3, m3[s3], o3));
+    }
+    return u4;
+  }
+  function J(n2, u4, t3) {
+    try {
+      if ("function" == typeof n2) {
+        var i3 = "function" == typeof n2.__u;
+        i3 && n2.__u(), i3 && null == u4 || (n2.__u = n2(u4));
+      } else n2.current = u4;
+    } catch (n3) {
+      l.__e(n3, t3);
+    }
+  }
+  function K(n2, u4, t3) {
+    var i3, r3;
+    if (l.unmount && l.unmount(n2), (i3 = n2.ref) && (i3.current && i3.current != n2.__e || J(i3, null, u4)), null != (i3 = n2.__c)) {
+      if (i3.componentWillUnmount) try {
+        i3.componentWillUnmount();
+      } catch (n3) {
+        l.__e(n3, u4);
+      }
+      i3.base = i3.__P = i3.__n = null;
+    }
+    if (i3 = n2.__k) for (r3 = 0; r3 < i3.length; r3++) i3[r3] && K(i3[r3], u4, t3 || "function" != typeof n2.type);
+    t3 || b(n2.__e), n2.__c = n2.__ = n2.__e = void 0;
+  }
+  function Q(n2, l3, u4) {
+    return this.constructor(n2, u4);
+  }
+  function R(u4, t3, i3) {
+    var r3, o3, e3, f4;
+    t3 == document && (t3 = document.documentElement), l.__ && l.__(u4, t3), o3 = (r3 = "function" == typeof i3) ? null : i3 && i3.__k || t3.__k, e3 = [], f4 = [], q(t3, u4 = (!r3 && i3 || t3).__k = k(S, null, [u4]), o3 || d, d, t3.namespaceURI, !r3 && i3 ? [i3] : o3 ? null : t3.firstChild ? n.call(t3.childNodes) : null, e3, !r3 && i3 ? i3 : o3 ? o3.__e : t3.firstChild, r3, f4), D(e3, u4, f4), u4.props.children = null;
+  }
+  function X(n2) {
+    function l3(n3) {
+      var u4, t3;
+      return this.getChildContext || (u4 = /* @__PURE__ */ new Set(), (t3 = {})[l3.__c] = this, this.getChildContext = function() {
+        return t3;
+      }, this.componentWillUnmount = function() {
+        u4 = null;
+      }, this.shouldComponentUpdate = function(n4) {
+        this.props.value != n4.value && u4.forEach(function(n5) {
+          n5.__e = true, A(n5);
+        });
+      }, this.sub = function(n4) {
+        u4.add(n4);
+        var l4 = n4.componentWillUnmount;
+        n4.componentWillUnmount = function() {
+          u4 && u4.delete(n4), l4 && l4.call(n4);
+        };
+      }), n3.children;
+    }
+    return l3.__c = "__cC" + y++, l3.__ = n2, l3.Provider = l3.__l = (l3.Consumer = function(n3, l4) {
+      return n3.children(l4);
+    }).contextType = l3, l3;
+  }
+  n = w.slice, l = { __e: function(n2, l3, u4, t3) {
+    for (var i3, r3, o3; l3 = l3.__; ) if ((i3 = l3.__c) && !i3.__) try {
+      if ((r3 = i3.constructor) && null != r3.getDerivedStateFromError && (i3.setState(r3.getDerivedStateFromError(n2)), o3 = i3.__d), null != i3.componentDidCatch && (i3.componentDidCatch(n2, t3 || {}), o3 = i3.__d), o3) return i3.__E = i3;
+    } catch (l4) {
+      n2 = l4;
+    }
+    throw n2;
+  } }, u = 0, t = function(n2) {
+    return null != n2 && void 0 === n2.constructor;
+  }, C.prototype.setState = function(n2, l3) {
+    var u4;
+    u4 = null != this.__s && this.__s != this.state ? this.__s : this.__s = m({}, this.state), "function" == typeof n2 && (n2 = n2(m({}, u4), this.props)), n2 && m(u4, n2), null != n2 && this.__v && (l3 && this._sb.push(l3), A(this));
+  }, C.prototype.forceUpdate = function(n2) {
+    this.__v && (this.__e = true, n2 && this.__h.push(n2), A(this));
+  }, C.prototype.render = S, i = [], o = "function" == typeof Promise ? Promise.prototype.then.bind(Promise.resolve()) : setTimeout, e = function(n2, l3) {
+    return n2.__v.__b - l3.__v.__b;
+  }, H.__r = 0, f = Math.random().toString(8), c = "__d" + f, a = "__a" + f, s = /(PointerCapture)$|Capture$/i, h = 0, p = V(false), v = V(true), y = 0;
+
+  // ../../main/vscode-extension/node_modules/preact/hooks/dist/hooks.module.js
+  var t2;
+  var r2;
+  var u2;
+  var i2;
+  var o2 = 0;
+  var f2 = [];
+  var c2 = l;
+  var e2 = c2.__b;
+  var a2 = c2.__r;
+  var v2 = c2.diffed;
+  var l2 = c2.__c;
+  var m2 = c2.unmount;
+  var p2 = c2.__;
+  function s2(n2, t3) {
+    c2.__h && c2.__h(r2, n2, o2 || t3), o2 = 0;
+    var u4 = r2.__H || (r2.__H = { __: [], __h: [] });
+    return n2 >= u4.__.length && u4.__.push({}), u4.__[n2];
+  }
+  function d2(n2) {
+    return o2 = 1, y2(D2, n2);
+  }
+  function y2(n2, u4, i3) {
+    var o3 = s2(t2++, 2);
+    if (o3.t = n2, !o3.__c && (o3.__ = [i3 ? i3(u4) : D2(void 0, u4), function(n3) {
+      var t3 = o3.__N ? o3.__N[0] : o3.__[0], r3 = o3.t(t3, n3);
+      t3 !== r3 && (o3.__N = [r3, o3.__[1]], o3.__c.setState({}));
+    }], o3.__c = r2, !r2.__f)) {
+      var f4 = function(n3, t3, r3) {
+        if (!o3.__c.__H) return true;
+        var u5 = false, i4 = o3.__c.props !== n3;
+        if (o3.__c.__H.__.some(function(n4) {
+          if (n4.__N) {
+            u5 = true;
+            var t4 = n4.__[0];
+            n4.__ = n4.__N, n4.__N = void 0, t4 !== n4.__[0] && (i4 = true);
+          }
+        }), c3) {
+          var f5 = c3.call(this, n3, t3, r3);
+          return u5 ? f5 || i4 : f5;
+        }
+        return !u5 || i4;
+      };
+      r2.__f = true;
+      var c3 = r2.shouldComponentUpdate, e3 = r2.componentWillUpdate;
+      r2.componentWillUpdate = function(n3, t3, r3) {
+        if (this.__e) {
+          var u5 = c3;
+          c3 = void 0, f4(n3, t3, r3), c3 = u5;
+        }
+        e3 && e3.call(this, n3, t3, r3);
+      }, r2.shouldComponentUpdate = f4;
+    }
+    return o3.__N || o3.__;
+  }
+  function h2(n2, u4) {
+    var i3 = s2(t2++, 3);
+    !c2.__s && C2(i3.__H, u4) && (i3.__ = n2, i3.u = u4, r2.__H.__h.push(i3));
+  }
+  function _2(n2, u4) {
+    var i3 = s2(t2++, 4);
+    !c2.__s && C2(i3.__H, u4) && (i3.__ = n2, i3.u = u4, r2.__h.push(i3));
+  }
+  function A2(n2) {
+    return o2 = 5, T2(function() {
+      return { current: n2 };
+    }, []);
+  }
+  function T2(n2, r3) {
+    var u4 = s2(t2++, 7);
+    return C2(u4.__H, r3) && (u4.__ = n2(), u4.__H = r3, u4.__h = n2), u4.__;
+  }
+  function x2(n2) {
+    var u4 = r2.context[n2.__c], i3 = s2(t2++, 9);
+    return i3.c = n2, u4 ? (null == i3.__ && (i3.__ = true, u4.sub(r2)), u4.props.value) : n2.__;
+  }
+  function j2() {
+    for (var n2; n2 = f2.shift(); ) {
+      var t3 = n2.__H;
+      if (n2.__P && t3) try {
+        t3.__h.some(z2), t3.__h.some(B2), t3.__h = [];
+      } catch (r3) {
+        t3.__h = [], c2.__e(r3, n2.__v);
+      }
+    }
+  }
+  c2.__b = function(n2) {
+    r2 = null, e2 && e2(n2);
+  }, c2.__ = function(n2, t3) {
+    n2 && t3.__k && t3.__k.__m && (n2.__m = t3.__k.__m), p2 && p2(n2, t3);
+  }, c2.__r = function(n2) {
+    a2 && a2(n2), t2 = 0;
+    var i3 = (r2 = n2.__c).__H;
+    i3 && (u2 === r2 ? (i3.__h = [], r2.__h = [], i3.__.some(function(n3) {
+      n3.__N && (n3.__ = n3.__N), n3.u = n3.__N = void 0;
+    })) : (i3.__h.some(z2), i3.__h.some(B2), i3.__h = [], t2 = 0)), u2 = r2;
+  }, c2.diffed = function(n2) {
+    v2 && v2(n2);
+    var t3 = n2.__c;
+    t3 && t3.__H && (t3.__H.__h.length && (1 !== f2.push(t3) && i2 === c2.requestAnimationFrame || ((i2 = c2.requestAnimationFrame) || w2)(j2)), t3.__H.__.some(function(n3) {
+      n3.u && (n3.__H = n3.u, n3.u = void 0);
+    })), u2 = r2 = null;
+  }, c2.__c = function(n2, t3) {
+    t3.some(function(n3) {
+      try {
+        n3.__h.some(z2), n3.__h = n3.__h.filter(function(n4) {
+          return !n4.__ || B2(n4);
+        });
+      } catch (r3) {
+        t3.some(function(n4) {
+          n4.__h && (n4.__h = []);
+        }), t3 = [], c2.__e(r3, n3.__v);
+      }
+    }), l2 && l2(n2, t3);
+  }, c2.unmount = function(n2) {
+    m2 && m2(n2);
+    var t3, r3 = n2.__c;
+    r3 && r3.__H && (r3.__H.__.some(function(n3) {
+      try {
+        z2(n3);
+      } catch (n4) {
+        t3 = n4;
+      }
+    }), r3.__H = void 0, t3 && c2.__e(t3, r3.__v));
+  };
+  var k2 = "function" == typeof requestAnimationFrame;
+  function w2(n2) {
+    var t3, r3 = function() {
+      clearTimeout(u4), k2 && cancelAnimationFrame(t3), setTimeout(n2);
+    }, u4 = setTimeout(r3, 35);
+    k2 && (t3 = requestAnimationFrame(r3));
+  }
+  function z2(n2) {
+    var t3 = r2, u4 = n2.__c;
+    "function" == typeof u4 && (n2.__c = void 0, u4()), r2 = t3;
+  }
+  function B2(n2) {
+    var t3 = r2;
+    n2.__c = n2.__(), r2 = t3;
+  }
+  function C2(n2, t3) {
+    return !n2 || n2.length !== t3.length || t3.some(function(t4, r3) {
+      return t4 !== n2[r3];
+    });
+  }
+  function D2(n2, t3) {
+    return "function" == typeof t3 ? t3(n2) : t3;
+  }
+
+  // src/shape.ts
+  var ShapeError = class extends Error {
+  };
+  function read(reader, value, what) {
+    return reader(value, what);
+  }
+  function readOr(reader, value) {
+    try {
+      return reader(value, "value");
+    } catch (error) {
+      if (error instanceof ShapeError) {
+        return void 0;
+      }
+      throw error;
+    }
+  }
+  var text = (value, at) => typeof value === "string" ? value : fail(at, "a string", value);
+  var finite = (value, at) => typeof value === "number" && Number.isFinite(value) ? value : fail(at, "a number", value);
+  var flag = (value, at) => typeof value === "boolean" ? value : fail(at, "true or false", value);
+  function nullable(reader) {
+    return (value, at) => value === null || value === void 0 ? null : reader(value, at);
+  }
+  function list(reader) {
+    return (value, at) => {
+      if (!Array.isArray(value)) {
+        return fail(at, "a list", value);
+      }
+      return reader === finite && value.every(Number.isFinite) ? value : value.map((entry, index) => reader(entry, `${at}[${index}]`));
+    };
+  }
+  function oneOf(...words2) {
+    return (value, at) => words2.find((word) => word === value) ?? fail(at, words2.map((word) => `"${word}"`).join(" or "), value);
+  }
+  function object(fields) {
+    return (value, at) => {
+      const given = asRecord(value, at);
+      const entries = Object.entries(fields).map(([name, reader]) => [name, reader(given[name], `${at}.${name}`)]);
+      return Object.fromEntries(entries);
+    };
+  }
+  function dictionary(reader) {
+    return (value, at) => Object.fromEntries(
+      Object.entries(asRecord(value, at)).map(([name, entry]) => [name, reader(entry, `${at}.${name}`)])
+    );
+  }
+  function asRecord(value, at) {
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : fail(at, "an object", value);
+  }
+  function fail(at, wanted, value) {
+    const shown = JSON.stringify(value);
+    throw new ShapeError(`${at} should be ${wanted} and is ${(shown ?? String(value)).slice(0, 80)}`);
+  }
+
+  // src/pages/contract.ts
+  function ask(name, answer) {
+    return { name, answer };
+  }
+  var cellKind = oneOf("text", "place", "time", "bytes", "count", "share", "flops", "rate");
+  var linkKind = oneOf("launch", "backward", "wait");
+  var section = oneOf("step", "span", "overlap", "idle", "device");
+  var severity = oneOf("warning", "info", "hint");
+  var sliceKind = oneOf("step", "phase", "annotation", "frame", "line", "library", "module", "operator", "runtime", "kernel", "copy", "collective", "span", "other");
+  var trackKind = oneOf("steps", "thread", "stream");
+  var unit = oneOf("bytes", "percent", "count");
+  var run = object({
+    id: text,
+    title: text,
+    folder: text,
+    recordedAt: text,
+    ranks: list(finite),
+    stages: list(text),
+    traces: finite,
+    sizeBytes: finite
+  });
+  var runs = object({
+    runs: list(run),
+    version: text
+  });
+  var fact = object({
+    label: text,
+    value: text
+  });
+  var header = object({
+    run: text,
+    title: text,
+    isDevice: flag,
+    device: text,
+    stage: text,
+    rank: nullable(finite),
+    ranks: list(finite),
+    step: nullable(finite),
+    steps: list(finite),
+    facts: list(fact),
+    notes: list(text),
+    hasLines: flag,
+    hasMemory: flag,
+    hasCollectives: flag,
+    hasModules: flag
+  });
+  var figure = object({
+    label: text,
+    value: finite,
+    kind: cellKind,
+    help: text
+  });
+  var part = object({
+    name: text,
+    timeNs: finite,
+    share: finite
+  });
+  var split = object({
+    section,
+    device: text,
+    title: text,
+    help: text,
+    wholeNs: finite,
+    parts: list(part),
+    isPartition: flag
+  });
+  var stepBar = object({
+    number: finite,
+    durationNs: finite,
+    busyNs: finite,
+    idleNs: finite,
+    phases: list(finite)
+  });
+  var hotLine = object({
+    file: text,
+    line: finite,
+    place: text,
+    function: text,
+    source: text,
+    costNs: finite,
+    share: finite,
+    selfNs: finite,
+    backwardNs: finite,
+    idleNs: finite,
+    verdict: text
+  });
+  var shownFinding = object({
+    code: text,
+    title: text,
+    severity,
+    file: text,
+    line: finite,
+    place: text,
+    function: text,
+    message: text,
+    remedy: text,
+    savingNs: finite,
+    savingShare: finite,
+    evidence: list(figure)
+  });
+  var overview = object({
+    sentence: text,
+    figures: list(figure),
+    splits: list(split),
+    phaseNames: list(text),
+    steps: list(stepBar),
+    lines: list(hotLine),
+    findings: list(shownFinding),
+    moreFindings: finite
+  });
+  var findings = object({
+    findings: list(shownFinding),
+    wallNs: finite,
+    steps: finite
+  });
+  var track = object({
+    id: finite,
+    kind: trackKind,
+    title: text,
+    rows: finite,
+    slices: finite,
+    device: finite,
+    isTraining: flag
+  });
+  var counter = object({
+    id: finite,
+    title: text,
+    unit,
+    largest: finite,
+    device: finite
+  });
+  var place = object({
+    file: text,
+    line: finite,
+    function: text,
+    title: text
+  });
+  var timeline = object({
+    endNs: finite,
+    beginEpochNs: text,
+    tracks: list(track),
+    counters: list(counter),
+    kinds: list(sliceKind),
+    places: list(place),
+    slices: finite
+  });
+  var trackWindow = object({
+    id: finite,
+    start: list(finite),
+    end: list(finite),
+    row: list(finite),
+    name: list(finite),
+    kind: list(finite),
+    place: list(finite),
+    slice: list(finite),
+    count: list(finite),
+    busy: list(finite)
+  });
+  var counterWindow = object({
+    id: finite,
+    at: list(finite),
+    value: list(finite)
+  });
+  var window2 = object({
+    beginNs: finite,
+    endNs: finite,
+    resolutionNs: finite,
+    tracks: list(trackWindow),
+    counters: list(counterWindow),
+    names: list(text)
+  });
+  var link = object({
+    kind: linkKind,
+    fromSlice: finite,
+    fromTrack: finite,
+    fromRow: finite,
+    fromNs: finite,
+    toSlice: finite,
+    toTrack: finite,
+    toRow: finite,
+    toNs: finite,
+    title: text
+  });
+  var sliceDetails = object({
+    slice: finite,
+    track: finite,
+    row: finite,
+    name: text,
+    kind: sliceKind,
+    startNs: finite,
+    endNs: finite,
+    selfNs: finite,
+    place: finite,
+    stack: list(finite),
+    module: text,
+    facts: list(fact),
+    links: list(link)
+  });
+  var busy = object({
+    track: finite,
+    busyNs: finite
+  });
+  var sum = object({
+    name: text,
+    kind: sliceKind,
+    place: finite,
+    timeNs: finite,
+    count: finite
+  });
+  var change = object({
+    counter: finite,
+    first: finite,
+    last: finite,
+    least: finite,
+    largest: finite,
+    mean: finite
+  });
+  var selection = object({
+    beginNs: finite,
+    endNs: finite,
+    busy: list(busy),
+    idleNs: list(finite),
+    devices: list(finite),
+    lines: list(sum),
+    kernels: list(sum),
+    operators: list(sum),
+    counters: list(change)
+  });
+  var found = object({
+    slice: finite,
+    track: finite,
+    row: finite,
+    startNs: finite,
+    endNs: finite,
+    name: text
+  });
+  var matches = object({
+    count: finite,
+    timeNs: finite,
+    found: list(found)
+  });
+  var durations = object({
+    name: text,
+    kind: sliceKind,
+    count: finite,
+    leastNs: finite,
+    medianNs: finite,
+    p95Ns: finite,
+    largestNs: finite,
+    totalNs: finite,
+    edgesNs: list(finite),
+    counts: list(finite),
+    longest: list(found)
+  });
+  var questions = {
+    /** Which runs can be chosen. */
+    runs: ask("runs", runs),
+    /** What is shown. */
+    header: ask("header", header),
+    /** How long a step is, what it is made of, which lines and findings matter. */
+    overview: ask("overview", overview),
+    /** What could be changed. */
+    findings: ask("findings", findings),
+    /** What there is to see of the chosen rank's trace, else of the first's. */
+    timeline: ask("timeline", timeline),
+    /** What a stretch of time shows. */
+    timeline_window: ask("timeline_window", window2),
+    /** All that is known of one slice. */
+    timeline_slice: ask("timeline_slice", sliceDetails),
+    /** The sums of a stretch of time. */
+    timeline_selection: ask("timeline_selection", selection),
+    /** The slices whose names hold a text. */
+    timeline_search: ask("timeline_search", matches),
+    /** The slices that belong to a line of code. */
+    timeline_line: ask("timeline_line", matches),
+    /** How long the slices of one name are. */
+    timeline_durations: ask("timeline_durations", durations)
+  };
+
+  // src/flame/sums.ts
+  var UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "\xB5s"], [1, "ns"]];
+  function duration(ns) {
+    const [size, unit2] = UNITS.find(([one]) => ns >= one * 0.9995) ?? [1, "ns"];
+    const value = ns / size;
+    const isWhole = Number.isInteger(value) && value < 1e3;
+    const digits = isWhole || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+    return ns === 0 ? "0" : `${value.toFixed(digits)} ${unit2}`;
+  }
+  function share(ratio) {
+    const percent = 100 * ratio;
+    if (percent === 0) {
+      return "0 %";
+    }
+    return percent < 0.05 ? "<0.1 %" : `${percent.toFixed(percent >= 9.95 ? 0 : 1)} %`;
+  }
+
+  // src/pages/words.ts
+  var BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  var DECIMAL = ["", "k", "M", "G", "T", "P", "E"];
+  function bytes(size) {
+    return scaled(size, 1024, BINARY);
+  }
+  function flops(count2) {
+    return `${scaled(count2, 1e3, DECIMAL)}FLOP`;
+  }
+  function scaled(given, base, units) {
+    let [value, at] = [Math.abs(given), 0];
+    while (value >= base - 0.5 && at < units.length - 1) {
+      [value, at] = [value / base, at + 1];
+    }
+    const digits = at === 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+    return given === 0 ? "0" : `${given < 0 ? "-" : ""}${value.toFixed(digits)} ${units[at] ?? ""}`;
+  }
+  function count(value) {
+    return value.toLocaleString("en", { maximumFractionDigits: Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2 });
+  }
+  function time(ns) {
+    return ns < 0 ? `-${duration(-ns)}` : duration(ns);
+  }
+  function words(value, kind) {
+    if (value === null || typeof value === "string") {
+      return value ?? "";
+    }
+    switch (kind) {
+      case "time":
+        return time(value);
+      case "bytes":
+        return bytes(value);
+      case "share":
+        return share(value);
+      case "flops":
+        return flops(value);
+      case "rate":
+        return `${flops(value)}/s`;
+      case "count":
+        return count(value);
+      case "text":
+      case "place":
+        return String(value);
+    }
+  }
+
+  // ../../main/vscode-extension/node_modules/preact/jsx-runtime/dist/jsxRuntime.module.js
+  var f3 = 0;
+  function u3(e3, t3, n2, o3, i3, u4) {
+    t3 || (t3 = {});
+    var a3, c3, p3 = t3;
+    if ("ref" in p3) for (c3 in p3 = {}, t3) "ref" == c3 ? a3 = t3[c3] : p3[c3] = t3[c3];
+    var l3 = { type: e3, props: p3, key: n2, ref: a3, __k: null, __: null, __b: 0, __e: null, __c: null, constructor: void 0, __v: --f3, __i: -1, __u: 0, __source: i3, __self: u4 };
+    if ("function" == typeof e3 && (a3 = e3.defaultProps)) for (c3 in a3) void 0 === p3[c3] && (p3[c3] = a3[c3]);
+    return l.vnode && l.vnode(l3), l3;
+  }
+
+  // src/pages/parts/Answered.tsx
+  function Answer({ of, children }) {
+    switch (of.state) {
+      case "waiting":
+        return /* @__PURE__ */ u3(Waiting, { done: of.done, total: of.total });
+      case "failed":
+        return /* @__PURE__ */ u3("div", { class: "failure", role: "alert", children: [
+          /* @__PURE__ */ u3("h3", { children: "This cannot be shown" }),
+          /* @__PURE__ */ u3("p", { children: of.message })
+        ] });
+      case "ready":
+        return /* @__PURE__ */ u3(S, { children: children(of.answer) });
+    }
+  }
+  function Waiting({ done, total }) {
+    if (total === 0) {
+      return /* @__PURE__ */ u3("div", { class: "waiting quiet", role: "status", "aria-label": "Loading" });
+    }
+    return /* @__PURE__ */ u3("div", { class: "waiting", role: "status", children: [
+      /* @__PURE__ */ u3("p", { children: [
+        "Reading the trace: ",
+        bytes(Math.min(done, total)),
+        " of ",
+        bytes(total)
+      ] }),
+      /* @__PURE__ */ u3("progress", { max: total, value: Math.min(done, total) }),
+      /* @__PURE__ */ u3("p", { class: "muted", children: "It is read once; the next time it opens at once." })
+    ] });
+  }
+
+  // src/pages/source/source.ts
+  var NotYetError = class extends Error {
+    constructor(done, total) {
+      super("the trace is still being read");
+      this.done = done;
+      this.total = total;
+    }
+    done;
+    total;
+  };
+  var FailedError = class extends Error {
+  };
+  function queryOf(asked) {
+    const words2 = new URLSearchParams();
+    for (const [name, value] of Object.entries(asked)) {
+      if (value !== null && value !== void 0 && value !== "") {
+        words2.set(name, typeof value === "object" ? value.join(",") : String(value));
+      }
+    }
+    words2.sort();
+    return words2.toString();
+  }
+
+  // src/pages/source/useAnswer.ts
+  var AGAIN_MS = 150;
+  var KEPT = 60;
+  var SourceContext = X(void 0);
+  function useSource() {
+    const source = x2(SourceContext);
+    if (source === void 0) {
+      throw new Error("there is no source around this component");
+    }
+    return source;
+  }
+  var kept = /* @__PURE__ */ new WeakMap();
+  function asking(source, question, asked, told = () => void 0) {
+    const known = kept.get(source) ?? /* @__PURE__ */ new Map();
+    kept.set(source, known);
+    const key = `${question.name}?${queryOf(asked)}`;
+    const before = known.get(key);
+    known.delete(key);
+    const answer = before ?? patiently(source, question, asked, told);
+    known.set(key, answer);
+    answer.catch(() => known.delete(key));
+    const [oldest] = known.keys();
+    if (known.size > KEPT && oldest !== void 0) {
+      known.delete(oldest);
+    }
+    return answer;
+  }
+  async function patiently(source, question, asked, told = () => void 0) {
+    for (; ; ) {
+      try {
+        return await source.ask(question, asked);
+      } catch (error) {
+        if (!(error instanceof NotYetError)) {
+          throw error;
+        }
+        told(error.done, error.total);
+        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      }
+    }
+  }
+  function useAnswer(question, asked, keepsLast = false) {
+    const source = useSource();
+    const key = queryOf(asked);
+    const [state, setState] = d2({ state: "waiting", done: 0, total: 0 });
+    h2(() => {
+      let isWanted = true;
+      const set = (next) => {
+        if (isWanted) {
+          setState(next);
+        }
+      };
+      const wait = (done, total) => set({ state: "waiting", done, total });
+      if (!keepsLast) {
+        wait(0, 0);
+      }
+      asking(source, question, asked, wait).then(
+        (answer) => set({ state: "ready", answer }),
+        (error) => set({ state: "failed", message: error instanceof Error ? error.message : String(error) })
+      );
+      return () => {
+        isWanted = false;
+      };
+    }, [source, question, key]);
+    return state;
+  }
+
+  // src/pages/app/address.ts
+  var CHOICE = ["run", "rank", "stage", "step", "phase", "module", "baseline"];
+  function parsed(hash) {
+    const [page = "", query = ""] = hash.replace(/^#?\/?/, "").split("?");
+    return { page: decoded(page), words: Object.fromEntries(new URLSearchParams(query)) };
+  }
+  function decoded(word) {
+    try {
+      return decodeURIComponent(word);
+    } catch {
+      return word;
+    }
+  }
+  function written({ page, words: words2 }) {
+    const query = new URLSearchParams(Object.entries(words2).filter(([, value]) => value !== "")).toString();
+    return `#/${encodeURIComponent(page)}${query === "" ? "" : `?${query}`}`;
+  }
+  function linkTo(from, page, words2 = {}) {
+    const chosen = Object.fromEntries(CHOICE.flatMap((name) => from.words[name] === void 0 ? [] : [[name, from.words[name]]]));
+    return written({ page, words: { ...chosen, ...words2 } });
+  }
+  function withWords(from, words2) {
+    return written({ page: from.page, words: { ...from.words, ...words2 } });
+  }
+  function go(hash, isNew = true) {
+    if (isNew) {
+      window.location.hash = hash;
+    } else {
+      window.history.replaceState(null, "", hash);
+      window.dispatchEvent(new HashChangeEvent("hashchange"));
+    }
+  }
+  function useAddress() {
+    const [address, setAddress] = d2(() => parsed(window.location.hash));
+    h2(() => {
+      const changed = () => setAddress(parsed(window.location.hash));
+      window.addEventListener("hashchange", changed);
+      return () => window.removeEventListener("hashchange", changed);
+    }, []);
+    return address;
+  }
+  function choiceOf({ words: words2 }) {
+    return {
+      ...words2["run"] === void 0 ? {} : { run: words2["run"] },
+      ...words2["stage"] === void 0 ? {} : { stage: words2["stage"] },
+      ...whole("rank", words2["rank"]),
+      ...whole("step", words2["step"]),
+      ...words2["phase"] === void 0 ? {} : { phase: words2["phase"] },
+      ...words2["module"] === void 0 ? {} : { module: words2["module"] }
+    };
+  }
+  function whole(name, word) {
+    return word !== void 0 && /^-?\d{1,15}$/.test(word) ? { [name]: Number(word) } : {};
+  }
+
+  // src/pages/app/Boundary.tsx
+  var Boundary = class extends C {
+    state = { message: void 0 };
+    componentDidCatch(error) {
+      this.setState({ message: error instanceof Error ? error.message : String(error) });
+    }
+    render() {
+      const { message } = this.state;
+      if (message === void 0) {
+        return this.props.children;
+      }
+      return /* @__PURE__ */ u3("div", { class: "failure", role: "alert", children: [
+        /* @__PURE__ */ u3("h3", { children: "This page failed" }),
+        /* @__PURE__ */ u3("p", { children: message })
+      ] });
+    }
+  };
+
+  // src/pages/app/Pickers.tsx
+  function Pickers({ header: header2, address }) {
+    const found2 = useAnswer(questions.runs, {}, true);
+    const runs2 = found2.state === "ready" ? found2.answer.runs : [];
+    const run2 = runs2.find(({ id }) => id === header2.run);
+    const choose = (words2) => go(withWords(address, words2));
+    return /* @__PURE__ */ u3("div", { class: "pickers", children: [
+      runs2.length > 1 ? /* @__PURE__ */ u3(
+        Picker,
+        {
+          label: "Run",
+          value: header2.run,
+          options: runs2.map((one) => [one.id, titleOf(one)]),
+          choose: (id) => choose({ run: id, rank: "", stage: "", step: "", phase: "", module: "" })
+        }
+      ) : /* @__PURE__ */ u3("strong", { class: "title", children: header2.title }),
+      run2 !== void 0 && run2.stages.length > 1 && /* @__PURE__ */ u3(
+        Picker,
+        {
+          label: "Stage",
+          value: address.words["stage"] ?? run2.stages[0] ?? "",
+          options: run2.stages.map((stage) => [stage, stage === "" ? "(none)" : stage]),
+          choose: (stage) => choose({ stage, step: "" })
+        }
+      ),
+      run2 !== void 0 && run2.ranks.length > 1 && /* @__PURE__ */ u3(
+        Picker,
+        {
+          label: "Rank",
+          value: address.words["rank"] ?? "",
+          options: [["", `all ${run2.ranks.length} ranks`], ...run2.ranks.map((rank) => [String(rank), `rank ${rank}`])],
+          choose: (rank) => choose({ rank, step: "" })
+        }
+      ),
+      header2.steps.length > 1 && /* @__PURE__ */ u3(
+        Picker,
+        {
+          label: "Step",
+          value: address.words["step"] ?? "",
+          options: [["", `all ${header2.steps.length} steps`], ...header2.steps.map((step) => [String(step), `step ${step}`])],
+          choose: (step) => choose({ step })
+        }
+      )
+    ] });
+  }
+  function titleOf(run2) {
+    const when = new Date(run2.recordedAt);
+    const time2 = Number.isNaN(when.getTime()) ? "" : ` \xB7 ${when.toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}`;
+    return `${run2.title}${time2}`;
+  }
+  function Picker({ label: label2, value, options, choose }) {
+    return /* @__PURE__ */ u3("select", { "aria-label": label2, title: label2, value, onChange: (event) => choose(event.currentTarget.value), children: options.map(([id, words2]) => /* @__PURE__ */ u3("option", { value: id, children: words2 }, id)) });
+  }
+
+  // src/pages/parts/Place.tsx
+  function Place({ file, line, class: style = "", children }) {
+    const source = useSource();
+    const address = useAddress();
+    if (file === "") {
+      return /* @__PURE__ */ u3("span", { class: `place ${style}`, children });
+    }
+    const opened = (event) => {
+      if (source.opensCode) {
+        event.preventDefault();
+        source.open({ file, line });
+      }
+    };
+    return /* @__PURE__ */ u3("a", { class: `place ${style}`, href: linkTo(address, "lines", { file, line: String(line) }), title: `${file}:${line}`, onClick: opened, children });
+  }
+
+  // src/pages/findings/FindingCard.tsx
+  function FindingCard({ of, isShort = false }) {
+    return /* @__PURE__ */ u3("article", { class: `finding ${of.severity}`, children: [
+      /* @__PURE__ */ u3("header", { children: [
+        /* @__PURE__ */ u3("h3", { children: [
+          /* @__PURE__ */ u3("span", { class: "code", children: of.code }),
+          " ",
+          of.title
+        ] }),
+        of.savingNs > 0 && /* @__PURE__ */ u3("span", { class: "saving", title: "The most that could be saved, of the wall time", children: [
+          "up to ",
+          share(of.savingShare)
+        ] })
+      ] }),
+      of.place !== "" && /* @__PURE__ */ u3("p", { children: [
+        /* @__PURE__ */ u3(Place, { file: of.file, line: of.line, children: of.place }),
+        of.function !== "" && /* @__PURE__ */ u3("span", { class: "muted", children: [
+          " in ",
+          of.function
+        ] })
+      ] }),
+      /* @__PURE__ */ u3("p", { children: of.message }),
+      /* @__PURE__ */ u3("p", { class: "remedy", children: of.remedy }),
+      !isShort && of.evidence.length > 0 && /* @__PURE__ */ u3("dl", { class: "evidence", children: [
+        of.savingNs > 0 && /* @__PURE__ */ u3("div", { children: [
+          /* @__PURE__ */ u3("dt", { children: "could save" }),
+          /* @__PURE__ */ u3("dd", { children: duration(of.savingNs) })
+        ] }),
+        of.evidence.map(({ label: label2, value, kind }) => /* @__PURE__ */ u3("div", { children: [
+          /* @__PURE__ */ u3("dt", { children: label2 }),
+          /* @__PURE__ */ u3("dd", { children: words(value, kind) })
+        ] }, label2))
+      ] })
+    ] });
+  }
+
+  // src/pages/findings/FindingsPage.tsx
+  function FindingsPage({ address }) {
+    const found2 = useAnswer(questions.findings, choiceOf(address));
+    return /* @__PURE__ */ u3(Answer, { of: found2, children: ({ findings: findings2 }) => findings2.length === 0 ? /* @__PURE__ */ u3("p", { class: "muted", children: "Nothing was found that would pay to change." }) : /* @__PURE__ */ u3("div", { class: "stack", children: findings2.map((one) => /* @__PURE__ */ u3(FindingCard, { of: one }, `${one.code} ${one.file}:${one.line}`)) }) });
+  }
+
+  // src/pages/parts/Figures.tsx
+  function Figures({ of }) {
+    return /* @__PURE__ */ u3("dl", { class: "figures", children: of.map(({ label: label2, value, kind, help }) => /* @__PURE__ */ u3("div", { title: help, children: [
+      /* @__PURE__ */ u3("dt", { children: label2 }),
+      /* @__PURE__ */ u3("dd", { children: words(value, kind) })
+    ] }, label2)) });
+  }
+  function Facts({ of }) {
+    return /* @__PURE__ */ u3("dl", { class: "facts", children: of.map(({ label: label2, value }) => /* @__PURE__ */ u3("div", { children: [
+      /* @__PURE__ */ u3("dt", { children: label2 }),
+      /* @__PURE__ */ u3("dd", { children: value })
+    ] }, label2)) });
+  }
+
+  // src/pages/overview/SplitBar.tsx
+  function SplitBar({ split: split2 }) {
+    const parts = split2.parts.filter(({ timeNs }) => timeNs > 0);
+    const title = split2.device === "" ? split2.title : `${split2.title}: ${split2.device}`;
+    return /* @__PURE__ */ u3("figure", { class: "split", children: [
+      /* @__PURE__ */ u3("figcaption", { children: [
+        /* @__PURE__ */ u3("h2", { children: title }),
+        /* @__PURE__ */ u3("span", { class: "muted", children: split2.help })
+      ] }),
+      split2.isPartition && /* @__PURE__ */ u3("div", { class: "bar", role: "img", "aria-label": parts.map((part2) => `${part2.name} ${share(part2.share)}`).join(", "), children: parts.map((part2) => /* @__PURE__ */ u3("span", { class: `tone${split2.parts.indexOf(part2)}`, style: { flexGrow: part2.share }, title: `${part2.name}: ${duration(part2.timeNs)}` }, part2.name)) }),
+      /* @__PURE__ */ u3("ul", { class: "legend", children: parts.map((part2) => /* @__PURE__ */ u3("li", { children: [
+        split2.isPartition && /* @__PURE__ */ u3("span", { class: `swatch tone${split2.parts.indexOf(part2)}` }),
+        part2.name,
+        " ",
+        /* @__PURE__ */ u3("strong", { children: share(part2.share) }),
+        " ",
+        /* @__PURE__ */ u3("span", { class: "muted", children: duration(part2.timeNs) })
+      ] }, part2.name)) })
+    ] });
+  }
+
+  // src/pages/overview/StepBars.tsx
+  function StepBars({ steps, phaseNames }) {
+    const address = useAddress();
+    const most = Math.max(...steps.map(({ durationNs }) => durationNs), 1);
+    const used = phaseNames.map((_3, phase) => steps.some((step) => (step.phases[phase] ?? 0) > 0));
+    return /* @__PURE__ */ u3("figure", { class: "steps", children: [
+      /* @__PURE__ */ u3("div", { class: "bars", role: "list", children: steps.map((step) => /* @__PURE__ */ u3(
+        "button",
+        {
+          type: "button",
+          role: "listitem",
+          title: `step ${step.number}: ${duration(step.durationNs)}
+${phaseNames.flatMap((name, phase) => (step.phases[phase] ?? 0) > 0 ? [`${name} ${duration(step.phases[phase] ?? 0)}`] : []).join("\n")}`,
+          "aria-label": `step ${step.number}: ${duration(step.durationNs)}`,
+          onClick: () => go(withWords(address, { step: String(step.number) })),
+          children: [
+            /* @__PURE__ */ u3("span", { class: "time", children: steps.length <= 24 ? duration(step.durationNs) : "" }),
+            /* @__PURE__ */ u3("span", { class: "stackbar", style: { height: `${100 * step.durationNs / most}%` }, children: step.phases.map((time2, phase) => time2 > 0 ? /* @__PURE__ */ u3("span", { class: `phase${phase}`, style: { flexGrow: time2 } }, phase) : null) }),
+            /* @__PURE__ */ u3("span", { class: "label", children: steps.length <= 40 ? step.number : "" })
+          ]
+        },
+        step.number
+      )) }),
+      /* @__PURE__ */ u3("ul", { class: "legend", children: phaseNames.map(
+        (name, phase) => used[phase] === true ? /* @__PURE__ */ u3("li", { children: [
+          /* @__PURE__ */ u3("span", { class: `swatch phase${phase}` }),
+          name
+        ] }, name) : null
+      ) })
+    ] });
+  }
+
+  // src/pages/overview/OverviewPage.tsx
+  function OverviewPage({ address, header: header2 }) {
+    const found2 = useAnswer(questions.overview, choiceOf(address));
+    return /* @__PURE__ */ u3(Answer, { of: found2, children: (answer) => /* @__PURE__ */ u3(S, { children: [
+      /* @__PURE__ */ u3("p", { class: "lead", children: answer.sentence }),
+      /* @__PURE__ */ u3(Figures, { of: answer.figures }),
+      /* @__PURE__ */ u3("div", { class: "columns", children: [
+        /* @__PURE__ */ u3("section", { children: [
+          /* @__PURE__ */ u3("h2", { children: "The lines that cost most" }),
+          /* @__PURE__ */ u3(HotLines, { lines: answer.lines }),
+          answer.lines.length > 0 && /* @__PURE__ */ u3("a", { href: linkTo(address, "lines"), children: "All lines" })
+        ] }),
+        /* @__PURE__ */ u3("section", { children: [
+          /* @__PURE__ */ u3("h2", { children: "What to change" }),
+          /* @__PURE__ */ u3(Advice, { of: answer, address })
+        ] })
+      ] }),
+      answer.steps.length > 1 && /* @__PURE__ */ u3("section", { children: [
+        /* @__PURE__ */ u3("h2", { children: "Steps" }),
+        /* @__PURE__ */ u3(StepBars, { steps: answer.steps, phaseNames: answer.phaseNames })
+      ] }),
+      answer.splits.map((split2) => /* @__PURE__ */ u3("section", { children: /* @__PURE__ */ u3(SplitBar, { split: split2 }) }, `${split2.section} ${split2.device}`)),
+      /* @__PURE__ */ u3("section", { children: [
+        /* @__PURE__ */ u3("h2", { children: "Where this was recorded" }),
+        /* @__PURE__ */ u3(Facts, { of: header2.facts })
+      ] })
+    ] }) });
+  }
+  function HotLines({ lines }) {
+    if (lines.length === 0) {
+      return /* @__PURE__ */ u3("p", { class: "muted", children: "No line of code is known to have cost time." });
+    }
+    return /* @__PURE__ */ u3("ol", { class: "hotlines", children: lines.map((line) => /* @__PURE__ */ u3("li", { children: [
+      /* @__PURE__ */ u3("div", { class: "row", children: [
+        /* @__PURE__ */ u3(Place, { file: line.file, line: line.line, children: line.place }),
+        /* @__PURE__ */ u3("span", { class: "muted", children: line.function }),
+        /* @__PURE__ */ u3("span", { class: "grow" }),
+        line.verdict !== "" && /* @__PURE__ */ u3("span", { class: "chip", children: line.verdict }),
+        /* @__PURE__ */ u3("span", { class: "number", children: duration(line.costNs) }),
+        /* @__PURE__ */ u3("span", { class: "number strong", children: share(line.share) })
+      ] }),
+      /* @__PURE__ */ u3("code", { children: line.source }),
+      /* @__PURE__ */ u3("meter", { min: 0, max: 1, value: line.share, "aria-label": "Share of the cost" })
+    ] }, `${line.file}:${line.line}`)) });
+  }
+  function Advice({ of, address }) {
+    if (of.findings.length === 0) {
+      return /* @__PURE__ */ u3("p", { class: "muted", children: "Nothing was found that would pay to change." });
+    }
+    return /* @__PURE__ */ u3("div", { class: "stack", children: [
+      of.findings.map((one) => /* @__PURE__ */ u3(FindingCard, { of: one, isShort: true }, `${one.code} ${one.file}:${one.line}`)),
+      of.moreFindings > 0 && /* @__PURE__ */ u3("a", { href: linkTo(address, "findings"), children: [
+        of.moreFindings,
+        " more"
+      ] })
+    ] });
+  }
+
+  // src/pages/timeline/keys.ts
+  var KEYS = [
+    { keys: ["w", "+", "="], words: "zoom in", action: { type: "hold", key: "in" } },
+    { keys: ["s", "-"], words: "zoom out", action: { type: "hold", key: "out" } },
+    { keys: ["a", "ArrowLeft"], words: "move left", action: { type: "hold", key: "left" } },
+    { keys: ["d", "ArrowRight"], words: "move right", action: { type: "hold", key: "right" } },
+    { keys: ["ArrowUp"], words: "scroll up", action: { type: "scroll", by: -60 } },
+    { keys: ["ArrowDown"], words: "scroll down", action: { type: "scroll", by: 60 } },
+    { keys: ["0"], words: "show the whole", action: { type: "whole" } },
+    { keys: ["f"], words: "fit the chosen slice", action: { type: "fit" } },
+    { keys: ["m"], words: "mark the chosen slice's time", action: { type: "mark" } },
+    { keys: ["."], words: "next slice in its row", action: { type: "beside", direction: "next" } },
+    { keys: [","], words: "previous slice in its row", action: { type: "beside", direction: "previous" } },
+    { keys: ["["], words: "the slice around it", action: { type: "beside", direction: "above" } },
+    { keys: ["]"], words: "the first slice in it", action: { type: "beside", direction: "below" } },
+    { keys: ["/"], words: "search", action: { type: "search" } },
+    { keys: ["n"], words: "next found", action: { type: "next" } },
+    { keys: ["p"], words: "previous found", action: { type: "previous" } },
+    { keys: ["?"], words: "these keys", action: { type: "help" } },
+    { keys: ["Escape"], words: "close, unmark, choose nothing", action: { type: "close" } }
+  ];
+  function actionOf(event) {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "f") {
+      return { type: "search" };
+    }
+    const typed = event.target instanceof HTMLElement && event.target.closest("input, select, textarea, [contenteditable]") !== null;
+    if (event.ctrlKey || event.metaKey || event.altKey || typed && event.key !== "Escape") {
+      return void 0;
+    }
+    return KEYS.find(({ keys }) => keys.includes(event.key.length === 1 ? event.key.toLowerCase() : event.key))?.action;
+  }
+  function keyWords(key) {
+    return { ArrowLeft: "\u2190", ArrowRight: "\u2192", ArrowUp: "\u2191", ArrowDown: "\u2193", Escape: "Esc" }[key] ?? key;
+  }
+
+  // src/pages/timeline/Help.tsx
+  function Help({ close }) {
+    return /* @__PURE__ */ u3(Dialog, { title: "Keys", close, children: [
+      /* @__PURE__ */ u3("dl", { class: "keys", children: KEYS.map(({ keys, words: words2 }) => /* @__PURE__ */ u3("div", { children: [
+        /* @__PURE__ */ u3("dt", { children: keys.map((key) => /* @__PURE__ */ u3("kbd", { children: keyWords(key) }, key)) }),
+        /* @__PURE__ */ u3("dd", { children: words2 })
+      ] }, words2)) }),
+      /* @__PURE__ */ u3("p", { class: "muted", children: "The wheel zooms where the pointer is; with shift, or sideways, it moves. Drag moves; shift and drag marks a stretch of time. A double click fits a slice." })
+    ] });
+  }
+  function Perfetto({ close, trace }) {
+    return /* @__PURE__ */ u3(Dialog, { title: "Open in Perfetto", close, children: [
+      /* @__PURE__ */ u3("p", { children: "Make a file for Perfetto, with a track for your lines, and open it there:" }),
+      /* @__PURE__ */ u3("pre", { children: /* @__PURE__ */ u3("code", { children: [
+        "deepscope export ",
+        quoted(trace),
+        " --to perfetto -o timeline.json"
+      ] }) }),
+      /* @__PURE__ */ u3("p", { children: [
+        /* @__PURE__ */ u3("a", { href: "https://ui.perfetto.dev", target: "_blank", rel: "noopener noreferrer", children: "ui.perfetto.dev" }),
+        " ",
+        "reads it in your browser: \u201COpen trace file\u201D, or drop it there. The trace itself opens there, too. These pages send nothing themselves."
+      ] })
+    ] });
+  }
+  function quoted(path) {
+    return /^[\w./:@%+=-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+  }
+  function Dialog({ title, close, children }) {
+    const dialog = A2(null);
+    h2(() => dialog.current?.showModal(), []);
+    return /* @__PURE__ */ u3("dialog", { ref: dialog, class: "over", "aria-label": title, onClose: close, onClick: (event) => event.target === dialog.current && close(), children: [
+      /* @__PURE__ */ u3("header", { children: [
+        /* @__PURE__ */ u3("h2", { children: title }),
+        /* @__PURE__ */ u3("button", { type: "button", class: "plain", "aria-label": "Close", onClick: close, children: "\xD7" })
+      ] }),
+      children
+    ] });
+  }
+
+  // src/pages/timeline/ticks.ts
+  var UNITS2 = [
+    [1e9, "s", 9],
+    [1e6, "ms", 6],
+    [1e3, "\xB5s", 3],
+    [1, "ns", 0]
+  ];
+  function ticks(view, width, apart = 110) {
+    const step = roundStep((view.end - view.begin) / Math.max(width, 1) * apart);
+    const first = Math.ceil(view.begin / step) * step;
+    const count2 = Math.max(Math.floor((view.end - first) / step) + 1, 0);
+    return Array.from({ length: count2 }, (_3, index) => {
+      const ns = Math.round(first + index * step);
+      return { ns, label: tickLabel(ns, step) };
+    });
+  }
+  function roundStep(ns) {
+    const power = 10 ** Math.floor(Math.log10(Math.max(ns, 1)));
+    return ([1, 2, 5].find((digit) => digit * power >= ns * (1 - 1e-12)) ?? 10) * power;
+  }
+  function tickLabel(ns, step) {
+    if (ns === 0) {
+      return "0";
+    }
+    const [size, unit2, most] = UNITS2.find(([one]) => Math.abs(ns) >= one) ?? UNITS2[3];
+    const digits = Math.min(Math.max(Math.ceil(Math.log10(size / step) - 1e-9), 0), most);
+    return `${fixed(ns, size, digits)} ${unit2}`;
+  }
+  function exact(ns) {
+    const whole2 = Math.round(ns);
+    const [size, unit2, most] = UNITS2.find(([one]) => Math.abs(whole2) >= one) ?? UNITS2[3];
+    return `${fixed(whole2, size, most)} ${unit2}`;
+  }
+  function fixed(ns, size, digits) {
+    const [magnitude, sign] = [Math.abs(ns), ns < 0 ? "-" : ""];
+    const rest = String(magnitude % size).padStart(String(size).length - 1, "0");
+    const shown = size === 1 ? "" : rest.slice(0, digits).replace(/(\d{3})(?=\d)/g, "$1\u2009");
+    return `${sign}${Math.floor(magnitude / size)}${shown === "" ? "" : `.${shown}`}`;
+  }
+
+  // src/pages/timeline/Histogram.tsx
+  var HEIGHT = 46;
+  var MOST = 5;
+  function Histogram({ of, length, chosen, show }) {
+    const most = Math.max(...of.counts, 1);
+    const own = of.counts.findIndex((_3, at) => length >= (of.edgesNs[at] ?? 0) && length <= (of.edgesNs[at + 1] ?? 0));
+    const words2 = `${count(of.count)} of this name, ${duration(of.totalNs)} in all; median ${duration(of.medianNs)}, 95 % within ${duration(of.p95Ns)}`;
+    return /* @__PURE__ */ u3(S, { children: [
+      /* @__PURE__ */ u3("h3", { children: [
+        count(of.count),
+        " of this name \xB7 ",
+        duration(of.totalNs)
+      ] }),
+      of.count > 1 && /* @__PURE__ */ u3(S, { children: [
+        /* @__PURE__ */ u3("div", { class: "bins", role: "img", "aria-label": words2, children: of.counts.map((bin, at) => /* @__PURE__ */ u3(
+          "span",
+          {
+            class: at === own ? "own" : "",
+            title: `${duration(of.edgesNs[at] ?? 0)} to ${duration(of.edgesNs[at + 1] ?? 0)}: ${count(bin)}`,
+            style: { height: `${bin === 0 ? 0 : Math.max(bin / most * HEIGHT, 2)}px` }
+          },
+          at
+        )) }),
+        /* @__PURE__ */ u3("p", { class: "scale muted", children: [
+          /* @__PURE__ */ u3("span", { children: duration(of.leastNs) }),
+          /* @__PURE__ */ u3("span", { children: [
+            "median ",
+            duration(of.medianNs),
+            " \xB7 p95 ",
+            duration(of.p95Ns)
+          ] }),
+          /* @__PURE__ */ u3("span", { children: duration(of.largestNs) })
+        ] }),
+        /* @__PURE__ */ u3("ol", { class: "longest", "aria-label": "The longest", children: of.longest.slice(0, MOST).map((found2) => /* @__PURE__ */ u3("li", { children: [
+          /* @__PURE__ */ u3("button", { type: "button", class: "link", "aria-current": found2.slice === chosen, onClick: () => show(found2), children: duration(found2.endNs - found2.startNs) }),
+          " ",
+          /* @__PURE__ */ u3("span", { class: "muted", children: [
+            "at ",
+            exact(found2.startNs)
+          ] })
+        ] }, found2.slice)) })
+      ] })
+    ] });
+  }
+
+  // src/pages/timeline/useAsked.ts
+  function useAsked(question, asked) {
+    const source = useSource();
+    const key = asked === void 0 ? "" : `${queryOf(asked)}&`;
+    const [state, setState] = d2();
+    h2(() => {
+      if (asked === void 0) {
+        setState(void 0);
+        return void 0;
+      }
+      let isWanted = true;
+      const set = (answered2) => {
+        if (isWanted) {
+          setState({ key, answered: answered2 });
+        }
+      };
+      asking(source, question, asked).then(
+        (answer) => set({ state: "ready", answer }),
+        (error) => set({ state: "failed", message: error instanceof Error ? error.message : String(error) })
+      );
+      return () => {
+        isWanted = false;
+      };
+    }, [source, question, key]);
+    return asked === void 0 ? void 0 : state?.answered;
+  }
+
+  // src/pages/timeline/DetailsPanel.tsx
+  var MOST_LINES = 12;
+  function DetailsPanel({ of, choice, details, jump, show, fit, seek }) {
+    const like = useAsked(questions.timeline_durations, { ...choice, name: details.name, kind: details.kind });
+    const length = details.endNs - details.startNs;
+    const track2 = of.tracks.find(({ id }) => id === details.track);
+    return /* @__PURE__ */ u3("div", { class: "details", children: [
+      /* @__PURE__ */ u3("section", { children: [
+        /* @__PURE__ */ u3("h2", { class: "name", children: [
+          /* @__PURE__ */ u3("span", { class: "chip", children: details.kind }),
+          " ",
+          details.name
+        ] }),
+        /* @__PURE__ */ u3("dl", { class: "times", children: [
+          /* @__PURE__ */ u3("div", { children: [
+            /* @__PURE__ */ u3("dt", { children: "Duration" }),
+            /* @__PURE__ */ u3("dd", { title: exact(length), children: duration(length) })
+          ] }),
+          details.selfNs !== length && /* @__PURE__ */ u3("div", { children: [
+            /* @__PURE__ */ u3("dt", { children: "Itself" }),
+            /* @__PURE__ */ u3("dd", { title: exact(details.selfNs), children: duration(details.selfNs) })
+          ] }),
+          /* @__PURE__ */ u3("div", { children: [
+            /* @__PURE__ */ u3("dt", { children: "Start" }),
+            /* @__PURE__ */ u3("dd", { children: exact(details.startNs) })
+          ] }),
+          /* @__PURE__ */ u3("div", { children: [
+            /* @__PURE__ */ u3("dt", { children: "Track" }),
+            /* @__PURE__ */ u3("dd", { children: track2?.title ?? "" })
+          ] })
+        ] }),
+        /* @__PURE__ */ u3("p", { class: "buttons", children: [
+          /* @__PURE__ */ u3("button", { type: "button", title: "Fit (f)", onClick: fit, children: "Fit" }),
+          /* @__PURE__ */ u3("button", { type: "button", title: "Show all of this name", onClick: () => seek(details.name), children: "Find all" })
+        ] }),
+        /* @__PURE__ */ u3(Stack, { of, details })
+      ] }),
+      /* @__PURE__ */ u3("section", { children: [
+        details.module !== "" && /* @__PURE__ */ u3("p", { children: [
+          /* @__PURE__ */ u3("span", { class: "muted", children: "Module" }),
+          " ",
+          /* @__PURE__ */ u3("code", { children: details.module })
+        ] }),
+        details.facts.length > 0 && /* @__PURE__ */ u3(Facts, { of: details.facts }),
+        /* @__PURE__ */ u3(Links, { of: details, jump })
+      ] }),
+      /* @__PURE__ */ u3("section", { children: like?.state === "ready" && /* @__PURE__ */ u3(Histogram, { of: like.answer, length, chosen: details.slice, show }) })
+    ] });
+  }
+  function Stack({ of, details }) {
+    const owner = of.places[details.place];
+    const stack = details.stack.flatMap((place2) => of.places[place2] ?? []);
+    if (owner === void 0 && stack.length === 0) {
+      return null;
+    }
+    const rest = stack.filter((place2, at) => at > 0 || place2 !== owner);
+    return /* @__PURE__ */ u3("ol", { class: "linestack", "aria-label": "Lines, the innermost first", children: [
+      owner !== void 0 && /* @__PURE__ */ u3("li", { class: "strong", children: /* @__PURE__ */ u3(Place, { file: owner.file, line: owner.line, children: owner.title }) }),
+      rest.slice(0, MOST_LINES).map((place2, at) => /* @__PURE__ */ u3("li", { children: /* @__PURE__ */ u3(Place, { file: place2.file, line: place2.line, children: place2.title }) }, `${at} ${place2.title}`)),
+      rest.length > MOST_LINES && /* @__PURE__ */ u3("li", { class: "muted", children: [
+        "and ",
+        count(rest.length - MOST_LINES),
+        " more"
+      ] })
+    ] });
+  }
+  var LINK_WORDS = {
+    launch: ["launches", "launched by"],
+    backward: ["its backward", "backward of"],
+    wait: ["waited for by", "waits for"]
+  };
+  var MOST_LINKS = 20;
+  function Links({ of, jump }) {
+    if (of.links.length === 0) {
+      return null;
+    }
+    return /* @__PURE__ */ u3("ul", { class: "links", children: [
+      of.links.slice(0, MOST_LINKS).map((link2) => {
+        const isFrom = link2.fromSlice === of.slice;
+        const other = isFrom ? link2.toSlice : link2.fromSlice;
+        const apart = link2.toNs - link2.fromNs;
+        return /* @__PURE__ */ u3("li", { children: [
+          /* @__PURE__ */ u3("span", { class: "muted", children: LINK_WORDS[link2.kind][isFrom ? 0 : 1] }),
+          " ",
+          /* @__PURE__ */ u3("button", { type: "button", class: "link", onClick: () => jump(other), children: link2.title }),
+          " ",
+          apart > 0 && /* @__PURE__ */ u3("span", { class: "muted", children: [
+            duration(apart),
+            " ",
+            isFrom ? "later" : "before"
+          ] })
+        ] }, `${link2.kind} ${link2.fromSlice} ${link2.toSlice}`);
+      }),
+      of.links.length > MOST_LINKS && /* @__PURE__ */ u3("li", { class: "muted", children: [
+        "and ",
+        count(of.links.length - MOST_LINKS),
+        " more"
+      ] })
+    ] });
+  }
+
+  // src/pages/timeline/palette.ts
+  var KINDS = {
+    step: ["--tone7", 0.4],
+    phase: ["--tone7", 0.6],
+    annotation: ["--tone6", 0.6],
+    frame: ["--tone7", 0.22],
+    line: ["--tone1", 0.78],
+    library: ["--tone7", 0.34],
+    module: ["--tone3", 0.6],
+    operator: ["--tone0", 0.62],
+    runtime: ["--tone4", 0.55],
+    kernel: ["--tone2", 0.72],
+    copy: ["--tone5", 0.72],
+    collective: ["--tone3", 0.9],
+    span: ["--tone7", 0.45],
+    other: ["--tone7", 0.3]
+  };
+  var PHASES = {
+    data: "--tone1",
+    forward: "--tone0",
+    backward: "--tone2",
+    optimizer: "--tone3"
+  };
+  var TONES = 7;
+  var SHADES = 3;
+  var SHADE = 0.1;
+  var ORDER = Object.keys(KINDS);
+  var FIRST_TONE = ORDER.length * SHADES;
+  var FIRST_PHASE = FIRST_TONE + TONES * SHADES;
+  function fillOf(kind, name, hash, place2, by) {
+    if (kind === "phase") {
+      const at = Object.keys(PHASES).findIndex((phase) => name.toLowerCase().includes(phase));
+      return at < 0 ? ORDER.indexOf(kind) * SHADES : FIRST_PHASE + at;
+    }
+    if (by === "kind" || kind !== "kernel" && kind !== "copy") {
+      return ORDER.indexOf(kind) * SHADES + hash % SHADES;
+    }
+    if (by === "line") {
+      return place2 < 0 ? ORDER.indexOf("other") * SHADES : FIRST_TONE + place2 * 5 % TONES * SHADES + Math.floor(place2 / TONES) % SHADES;
+    }
+    return FIRST_TONE + hash % (TONES * SHADES);
+  }
+  function paletteOf(element) {
+    const style = getComputedStyle(element);
+    const resolve = resolver();
+    const colour = (name) => resolve(style.getPropertyValue(name).trim());
+    const background = colour("--background");
+    const shades = (tone, part2) => Array.from({ length: SHADES }, (_3, shade) => mixed(tone, background, Math.max(part2 - shade * SHADE, 0.1)));
+    const fills = [
+      ...ORDER.flatMap((kind) => shades(colour(KINDS[kind][0]), KINDS[kind][1])),
+      ...Array.from({ length: TONES }, (_3, tone) => shades(colour(`--tone${tone}`), 0.74)).flat(),
+      ...Object.values(PHASES).map((tone) => mixed(colour(tone), background, 0.6))
+    ];
+    const dim = mixed(colour("--muted"), background, 0.13);
+    const heat = style.getPropertyValue("--heat").trim();
+    return {
+      background: css(background),
+      surface: css(colour("--surface")),
+      border: css(colour("--border")),
+      strong: css(colour("--border-strong")),
+      text: css(colour("--text")),
+      muted: css(colour("--muted")),
+      accent: css(colour("--accent")),
+      accentSoft: css(colour("--accent-soft")),
+      marker: css(colour("--marker")),
+      heat: css(resolve(`rgb(${heat})`)),
+      font: getComputedStyle(document.body).fontFamily,
+      charts: [0, 2, 3, 1, 5, 4].map((tone) => css(colour(`--tone${tone}`))),
+      fills: fills.map(css),
+      words: fills.map((fill) => luminance(fill) > 0.2 ? "#14171c" : "#ffffff"),
+      dim: css(dim),
+      dimWords: css(mixed(colour("--muted"), background, 0.7))
+    };
+  }
+  function resolver() {
+    const context = document.createElement("canvas").getContext("2d");
+    return (colour) => {
+      if (context === null) {
+        return [128, 128, 128];
+      }
+      context.fillStyle = "#808080";
+      context.fillStyle = colour;
+      const said = context.fillStyle;
+      const hex = /^#(..)(..)(..)$/.exec(said)?.slice(1).map((pair) => parseInt(pair, 16));
+      const [red = 128, green = 128, blue = 128] = hex ?? (said.match(/[\d.]+/g) ?? []).map(Number);
+      return [red, green, blue];
+    };
+  }
+  function mixed(one, other, part2) {
+    const at = (place2) => Math.round(one[place2] * part2 + other[place2] * (1 - part2));
+    return [at(0), at(1), at(2)];
+  }
+  function css([red, green, blue]) {
+    return `rgb(${red} ${green} ${blue})`;
+  }
+  function luminance(colour) {
+    const [red, green, blue] = colour.map((part2) => part2 <= 10 ? part2 / 3294 : ((part2 / 255 + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  }
+  function watchTheme(changed) {
+    const watcher = new MutationObserver(changed);
+    for (const element of [document.documentElement, document.body]) {
+      watcher.observe(element, { attributes: true, attributeFilter: ["class", "style", "data-theme", "data-vscode-theme-id"] });
+    }
+    const system = window.matchMedia("(prefers-color-scheme: dark)");
+    system.addEventListener("change", changed);
+    return () => {
+      watcher.disconnect();
+      system.removeEventListener("change", changed);
+    };
+  }
+
+  // src/pages/timeline/Legend.tsx
+  var WORDS = {
+    line: "your lines",
+    library: "library lines",
+    frame: "Python frames",
+    module: "modules",
+    operator: "operators",
+    runtime: "runtime calls",
+    kernel: "kernels",
+    copy: "copies",
+    collective: "collectives"
+  };
+  function Legend({ of }) {
+    const [palette, setPalette] = d2(() => paletteOf(document.documentElement));
+    h2(() => watchTheme(() => setPalette(paletteOf(document.documentElement))), []);
+    const kinds = of.kinds.filter((kind) => WORDS[kind] !== void 0);
+    return /* @__PURE__ */ u3("ul", { class: "legend", children: kinds.map((kind) => /* @__PURE__ */ u3("li", { children: [
+      /* @__PURE__ */ u3("span", { class: "swatch", style: { background: palette.fills[fillOf(kind, "", 0, -1, "kind")] ?? "" } }),
+      WORDS[kind]
+    ] }, kind)) });
+  }
+
+  // src/pages/timeline/units.ts
+  function valueWords(value, unit2) {
+    switch (unit2) {
+      case "bytes":
+        return bytes(value);
+      case "percent":
+        return `${count(value)} %`;
+      case "count":
+        return count(value);
+    }
+  }
+
+  // src/pages/timeline/StretchPanel.tsx
+  var MOST2 = 14;
+  function StretchPanel({ of, sums, fit, clear, seek }) {
+    const length = sums.endNs - sums.beginNs;
+    const work = sums.lines.reduce((sum2, line) => sum2 + line.timeNs, 0);
+    const hasDevice = sums.devices.length > 0;
+    return /* @__PURE__ */ u3("div", { class: "stretch", children: [
+      /* @__PURE__ */ u3("header", { children: [
+        /* @__PURE__ */ u3("h2", { title: `${exact(sums.beginNs)} to ${exact(sums.endNs)}`, children: [
+          "In these ",
+          duration(length),
+          ":"
+        ] }),
+        /* @__PURE__ */ u3("span", { children: [
+          duration(work),
+          " ",
+          hasDevice ? "device work" : "operators\u2019 own time",
+          sums.devices.map((device, at) => /* @__PURE__ */ u3("span", { class: "muted", children: [
+            " ",
+            "\xB7 device ",
+            device,
+            " idle ",
+            duration(sums.idleNs[at] ?? 0),
+            " (",
+            share((sums.idleNs[at] ?? 0) / Math.max(length, 1)),
+            ")"
+          ] }, device))
+        ] }),
+        /* @__PURE__ */ u3("span", { class: "grow" }),
+        /* @__PURE__ */ u3("button", { type: "button", onClick: fit, children: "Fit" }),
+        /* @__PURE__ */ u3("button", { type: "button", title: "Unmark (Esc)", onClick: clear, children: "Unmark" })
+      ] }),
+      /* @__PURE__ */ u3("div", { class: "sums", children: [
+        /* @__PURE__ */ u3(
+          Sums,
+          {
+            title: hasDevice ? "Lines \xB7 device" : "Lines \xB7 operators",
+            of: sums.lines,
+            whole: work,
+            cell: (sum2) => {
+              const place2 = of.places[sum2.place];
+              return place2 === void 0 ? /* @__PURE__ */ u3("span", { class: "muted", children: "no line" }) : /* @__PURE__ */ u3(Place, { file: place2.file, line: place2.line, children: place2.title });
+            }
+          }
+        ),
+        sums.kernels.length > 0 && /* @__PURE__ */ u3(Sums, { title: "Kernels and copies", of: sums.kernels, whole: work, cell: (sum2) => /* @__PURE__ */ u3(Name, { of: sum2, seek }) }),
+        /* @__PURE__ */ u3(
+          Sums,
+          {
+            title: "Operators \xB7 own time",
+            of: sums.operators,
+            whole: sums.operators.reduce((sum2, one) => sum2 + one.timeNs, 0),
+            cell: (sum2) => /* @__PURE__ */ u3(Name, { of: sum2, seek })
+          }
+        ),
+        /* @__PURE__ */ u3("section", { children: [
+          /* @__PURE__ */ u3(Tracks, { of, busy: sums.busy, length }),
+          sums.counters.length > 0 && /* @__PURE__ */ u3(Counters, { of: of.counters, changes: sums.counters })
+        ] })
+      ] })
+    ] });
+  }
+  function Sums({ title, of, whole: whole2, cell }) {
+    const rest = of.slice(MOST2);
+    return /* @__PURE__ */ u3("section", { children: [
+      /* @__PURE__ */ u3("h3", { children: title }),
+      of.length === 0 && /* @__PURE__ */ u3("p", { class: "muted", children: "none" }),
+      /* @__PURE__ */ u3("table", { children: /* @__PURE__ */ u3("tbody", { children: [
+        of.slice(0, MOST2).map((sum2) => /* @__PURE__ */ u3("tr", { title: `${sum2.name}: ${exact(sum2.timeNs)}, ${count(sum2.count)} times`, children: [
+          /* @__PURE__ */ u3("td", { class: "what", children: cell(sum2) }),
+          /* @__PURE__ */ u3("td", { class: "number", children: duration(sum2.timeNs) }),
+          /* @__PURE__ */ u3("td", { class: "number muted", children: share(whole2 > 0 ? sum2.timeNs / whole2 : 0) }),
+          /* @__PURE__ */ u3("td", { class: "number muted", children: [
+            "\xD7",
+            count(sum2.count)
+          ] })
+        ] }, `${sum2.kind} ${sum2.place} ${sum2.name}`)),
+        rest.length > 0 && /* @__PURE__ */ u3("tr", { class: "muted", children: [
+          /* @__PURE__ */ u3("td", { class: "what", children: [
+            count(rest.length),
+            " more"
+          ] }),
+          /* @__PURE__ */ u3("td", { class: "number", children: duration(rest.reduce((sum2, one) => sum2 + one.timeNs, 0)) }),
+          /* @__PURE__ */ u3("td", { colSpan: 2 })
+        ] })
+      ] }) })
+    ] });
+  }
+  function Name({ of, seek }) {
+    return of.name === "(others)" ? /* @__PURE__ */ u3("span", { class: "muted", children: of.name }) : /* @__PURE__ */ u3("button", { type: "button", class: "link", onClick: () => seek(of.name), children: of.name });
+  }
+  function Tracks({ of, busy: busy2, length }) {
+    const rows = busy2.filter(({ busyNs, track: track2 }) => busyNs > 0 && of.tracks[track2]?.kind !== "steps");
+    return /* @__PURE__ */ u3(S, { children: [
+      /* @__PURE__ */ u3("h3", { children: "Busy" }),
+      /* @__PURE__ */ u3("table", { children: /* @__PURE__ */ u3("tbody", { children: rows.slice(0, MOST2).map(({ track: track2, busyNs }) => /* @__PURE__ */ u3("tr", { children: [
+        /* @__PURE__ */ u3("td", { class: "what", children: of.tracks.find(({ id }) => id === track2)?.title ?? "" }),
+        /* @__PURE__ */ u3("td", { class: "number", children: duration(busyNs) }),
+        /* @__PURE__ */ u3("td", { class: "number muted", children: share(busyNs / Math.max(length, 1)) })
+      ] }, track2)) }) })
+    ] });
+  }
+  function Counters({ of, changes }) {
+    return /* @__PURE__ */ u3(S, { children: [
+      /* @__PURE__ */ u3("h3", { children: "Counters" }),
+      /* @__PURE__ */ u3("table", { class: "changes", children: /* @__PURE__ */ u3("tbody", { children: changes.map((change3) => {
+        const counter2 = of.find(({ id }) => id === change3.counter);
+        const words2 = (value) => valueWords(value, counter2?.unit ?? "count");
+        return /* @__PURE__ */ u3("tr", { title: `least ${words2(change3.least)}, mean ${words2(change3.mean)}`, children: [
+          /* @__PURE__ */ u3("td", { class: "what", children: counter2?.title ?? "" }),
+          /* @__PURE__ */ u3("td", { class: "number", children: [
+            words2(change3.first),
+            " \u2192 ",
+            words2(change3.last)
+          ] }),
+          /* @__PURE__ */ u3("td", { class: "number muted", children: [
+            "\u2264 ",
+            words2(change3.largest)
+          ] })
+        ] }, change3.counter);
+      }) }) })
+    ] });
+  }
+
+  // src/pages/timeline/Panel.tsx
+  function Panel(props) {
+    const { of, choice, ranks, details, sums } = props;
+    if (sums !== void 0) {
+      return /* @__PURE__ */ u3("div", { class: "panel", "aria-label": "The marked stretch", role: "region", children: /* @__PURE__ */ u3(Answer, { of: sums, children: (shown) => /* @__PURE__ */ u3(StretchPanel, { of, sums: shown, fit: props.fitStretch, clear: props.unmark, seek: props.seek }) }) });
+    }
+    if (details !== void 0) {
+      return /* @__PURE__ */ u3("div", { class: "panel", "aria-label": "The chosen slice", role: "region", children: /* @__PURE__ */ u3(Answer, { of: details, children: (shown) => /* @__PURE__ */ u3(DetailsPanel, { of, choice, details: shown, jump: props.jump, show: props.show, fit: props.fitSlice, seek: props.seek }) }) });
+    }
+    return /* @__PURE__ */ u3("div", { class: "panel quiet", children: [
+      /* @__PURE__ */ u3(Legend, { of }),
+      /* @__PURE__ */ u3("p", { class: "muted", children: [
+        ranks.length > 1 && `Rank ${ranks[0] ?? 0} of ${ranks.length} is shown; choose another one above. `,
+        count(of.slices),
+        " slices. Click one for all that is known of it; shift and drag sums up a stretch of time."
+      ] })
+    ] });
+  }
+
+  // src/pages/timeline/layout.ts
+  var ROW = 18;
+  var CLOSED = 22;
+  var CHART = 40;
+  var HEAD = 17;
+  var GAP = 5;
+  var MANY = 2;
+  var OPEN_COUNTERS = 3;
+  function trackKey(track2) {
+    return `t${track2.id}`;
+  }
+  function lanesOf(of, choices) {
+    const isShown = (title) => title.toLowerCase().includes(choices.filter.trim().toLowerCase());
+    const others = of.tracks.filter(isOther);
+    const lanes = [];
+    let y3 = 0;
+    const head = choices.hasHeads ? HEAD : 0;
+    const add = (track2) => {
+      const key = trackKey(track2);
+      const begins = !isOther(track2) || others.length <= MANY;
+      const isOpen = begins !== choices.turned.has(key);
+      const rows = Math.max(track2.rows, 1);
+      const height = isOpen || rows === 1 ? rows * ROW : CLOSED;
+      lanes.push({ type: "track", track: track2, key, title: track2.title, isOpen, y: y3, height: head + height, head, rowHeight: height / rows });
+      y3 += head + height + GAP;
+    };
+    const addCounter = (counter2, at) => {
+      const key = `c${counter2.id}`;
+      const isOpen = at < OPEN_COUNTERS !== choices.turned.has(key);
+      const height = isOpen ? CHART : 12;
+      lanes.push({ type: "counter", counter: counter2, key, title: counter2.title, isOpen, y: y3, height: head + height, head });
+      y3 += head + height + GAP;
+    };
+    of.tracks.filter((track2) => track2.kind !== "thread" && isShown(track2.title)).forEach(add);
+    of.counters.filter((counter2) => isShown(counter2.title)).forEach(addCounter);
+    of.tracks.filter((track2) => track2.isTraining && isShown(track2.title)).forEach(add);
+    others.filter((track2) => isShown(track2.title)).forEach(add);
+    return lanes;
+  }
+  function isOther({ kind, isTraining }) {
+    return kind === "thread" && !isTraining;
+  }
+  function heightOf(lanes) {
+    const last = lanes.at(-1);
+    return last === void 0 ? 0 : last.y + last.height + GAP;
+  }
+  function seen(lanes, top, bottom) {
+    return lanes.filter((lane) => lane.y + lane.height > top && lane.y < bottom);
+  }
+  function laneAt(lanes, y3) {
+    return lanes.find((lane) => y3 >= lane.y && y3 < lane.y + lane.height);
+  }
+  function rowAt(lane, y3) {
+    const row = Math.floor((y3 - lane.y - lane.head) / lane.rowHeight);
+    return row < lane.track.rows ? row : -1;
+  }
+  function overviewOf(of) {
+    const streams = of.tracks.filter((track2) => track2.kind === "stream").slice(0, 8);
+    const training = of.tracks.filter((track2) => track2.isTraining);
+    const threads = training.length > 0 ? training : of.tracks.filter((track2) => track2.kind === "thread").slice(0, 1);
+    return [...threads, ...streams];
+  }
+
+  // src/pages/timeline/tiles.ts
+  function tileOf(window3, track2, numbers) {
+    const depth = track2.row.reduce((most, row) => Math.max(most, row + 1), 0);
+    const rows = new Int32Array(depth + 1);
+    for (const row of track2.row) {
+      rows[row + 1] = (rows[row + 1] ?? 0) + 1;
+    }
+    for (let row = 0; row < depth; row++) {
+      rows[row + 1] = (rows[row + 1] ?? 0) + (rows[row] ?? 0);
+    }
+    return {
+      begin: window3.beginNs,
+      end: window3.endNs,
+      rows,
+      start: Float64Array.from(track2.start),
+      stop: Float64Array.from(track2.end),
+      name: Int32Array.from(track2.name, (name) => numbers[name] ?? 0),
+      kind: Uint8Array.from(track2.kind),
+      place: Int32Array.from(track2.place),
+      slice: Int32Array.from(track2.slice),
+      count: Int32Array.from(track2.count),
+      busy: Float64Array.from(track2.busy)
+    };
+  }
+  function counterTileOf(window3, counter2) {
+    return { begin: window3.beginNs, end: window3.endNs, at: counter2.at, value: counter2.value };
+  }
+  function numbered(window3, names) {
+    return window3.names.map((name) => names.number(name));
+  }
+  function firstAfter(tile, row, ns) {
+    let [low, high] = [tile.rows[row] ?? 0, tile.rows[row + 1] ?? 0];
+    while (low < high) {
+      const middle = low + high >> 1;
+      if ((tile.stop[middle] ?? 0) <= ns) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+  function sliceAt(tile, row, ns, reach) {
+    const end = tile.rows[row + 1] ?? 0;
+    let [best, distance] = [-1, reach];
+    for (let at = firstAfter(tile, row, ns - reach); at < end && (tile.start[at] ?? 0) <= ns + reach; at++) {
+      const away = Math.max((tile.start[at] ?? 0) - ns, ns - (tile.stop[at] ?? 0), 0);
+      if (away < distance || best < 0 && away <= distance) {
+        [best, distance] = [at, away];
+      }
+    }
+    return best;
+  }
+  function valueAt({ at, value }, ns) {
+    let [low, high] = [0, at.length];
+    while (low < high) {
+      const middle = low + high >> 1;
+      if ((at[middle] ?? 0) <= ns) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return value[low - 1];
+  }
+
+  // src/pages/timeline/view.ts
+  var LEAST_SPAN_NS = 40;
+  var MARGIN = 0.08;
+  function spanOf({ begin, end }) {
+    return end - begin;
+  }
+  function clamped({ begin, end }, whole2) {
+    const span = Math.min(Math.max(end - begin, LEAST_SPAN_NS), Math.max(whole2, LEAST_SPAN_NS));
+    const least = Math.min(Math.max(begin, 0), Math.max(whole2 - span, 0));
+    return { begin: least, end: least + span };
+  }
+  function zoomed(view, factor, at, whole2) {
+    const span = Math.min(Math.max(spanOf(view) * factor, LEAST_SPAN_NS), Math.max(whole2, LEAST_SPAN_NS));
+    const place2 = (at - view.begin) / spanOf(view);
+    return clamped({ begin: at - place2 * span, end: at + (1 - place2) * span }, whole2);
+  }
+  function panned(view, byNs, whole2) {
+    return clamped({ begin: view.begin + byNs, end: view.end + byNs }, whole2);
+  }
+  function around(begin, end, whole2) {
+    const space = Math.max((end - begin) * MARGIN, LEAST_SPAN_NS / 4);
+    return clamped({ begin: begin - space, end: end + space }, whole2);
+  }
+  function revealing(view, begin, end, whole2) {
+    if (begin >= view.begin && end <= view.end && end - begin > spanOf(view) / 400) {
+      return view;
+    }
+    if (end - begin > spanOf(view) * 0.8 || end - begin < spanOf(view) / 400) {
+      const space = (end - begin) * 3;
+      return clamped({ begin: begin - space, end: end + space }, whole2);
+    }
+    const middle = (begin + end) / 2;
+    return clamped({ begin: middle - spanOf(view) / 2, end: middle + spanOf(view) / 2 }, whole2);
+  }
+  function between(from, to, part2) {
+    return { begin: from.begin + (to.begin - from.begin) * part2, end: from.end + (to.end - from.end) * part2 };
+  }
+  function isNear(one, other, pixels) {
+    const pixel = spanOf(other) / pixels / 4;
+    return Math.abs(one.begin - other.begin) < pixel && Math.abs(one.end - other.end) < pixel;
+  }
+  function toX(ns, view, width) {
+    return (ns - view.begin) / spanOf(view) * width;
+  }
+  function toNs(x3, view, width) {
+    return view.begin + x3 / width * spanOf(view);
+  }
+
+  // src/pages/timeline/drawTracks.ts
+  var LEAST_LABEL = 26;
+  var LEAST_ROW = 12;
+  var FONT = 11;
+  var SPACE = 4;
+  var DIM = -1;
+  function drawTracks(context, scene) {
+    const { palette, ratio, width, height, top } = scene;
+    context.globalAlpha = 1;
+    context.fillStyle = palette.background;
+    context.fillRect(0, 0, width * ratio, height * ratio);
+    context.font = `${FONT * ratio}px ${palette.font}`;
+    context.textBaseline = "alphabetic";
+    for (const lane of seen(scene.lanes, top, top + height)) {
+      context.fillStyle = palette.border;
+      context.fillRect(0, Math.round((lane.y + lane.height + 2 - top) * ratio), width * ratio, 1);
+      if (lane.type === "track") {
+        drawTrack(context, scene, lane, scene.tiles(lane.track.id));
+      }
+    }
+  }
+  function drawTrack(context, scene, lane, pieces) {
+    const { ratio, top, height } = scene;
+    const words2 = [];
+    let last = -Infinity;
+    for (let row = 0; row < lane.track.rows; row++) {
+      const y3 = (lane.y + lane.head + row * lane.rowHeight - top) * ratio;
+      const bottom = y3 + lane.rowHeight * ratio;
+      if (bottom < 0 || y3 > height * ratio || Math.round(y3) === last) {
+        continue;
+      }
+      last = Math.round(y3);
+      const gap = lane.rowHeight > 6 ? ratio : 0;
+      const thickness = Math.max(Math.round(bottom - gap) - last, 1);
+      words2.length = 0;
+      for (const piece of pieces) {
+        drawRow(context, scene, piece, row, last, thickness, lane.rowHeight >= LEAST_ROW ? words2 : void 0);
+      }
+      const baseline = Math.round(last + thickness / 2 + FONT * ratio * 0.36);
+      let fill = "";
+      for (const one of words2) {
+        if (one.fill !== fill) {
+          fill = one.fill;
+          context.fillStyle = fill;
+        }
+        context.fillText(one.text, one.x, baseline);
+      }
+    }
+  }
+  function drawRow(context, scene, piece, row, y3, thickness, words2) {
+    const { view, ratio, palette } = scene;
+    const { tile } = piece;
+    const across = scene.width * ratio;
+    const scale = across / spanOf(view);
+    const left = Math.max(Math.round((piece.begin - view.begin) * scale), 0);
+    const right = Math.min(Math.round((piece.end - view.begin) * scale), across);
+    const until = tile.rows[row + 1] ?? 0;
+    const fills = fillsOf(tile, scene);
+    let [edge, number, alpha] = [left, -2, 1];
+    for (let at = firstAfter(tile, row, Math.max(piece.begin, view.begin)); at < until; at++) {
+      const start = Math.round(((tile.start[at] ?? 0) - view.begin) * scale);
+      if (start >= right) {
+        break;
+      }
+      const stop = Math.max(Math.round(((tile.stop[at] ?? 0) - view.begin) * scale), start + 1);
+      const from = Math.max(start, edge);
+      const to = Math.min(stop, right);
+      if (to <= from) {
+        continue;
+      }
+      edge = to;
+      const fill = isDimmed(tile, at, scene) ? DIM : fills[at] ?? 0;
+      if (fill !== number) {
+        number = fill;
+        context.fillStyle = fill === DIM ? palette.dim : palette.fills[fill] ?? palette.dim;
+      }
+      const shown = (tile.count[at] ?? 1) > 1 ? density(tile, at) : 1;
+      if (shown !== alpha) {
+        alpha = shown;
+        context.globalAlpha = shown;
+      }
+      context.fillRect(from, y3, to - from > 3 * ratio && to === stop ? to - from - ratio : to - from, thickness);
+      if (words2 !== void 0 && stop - start >= LEAST_LABEL * ratio && tile.count[at] === 1) {
+        label(scene, tile, at, fill, Math.max(start, 0), Math.min(stop, across), left, right, words2);
+      }
+    }
+    if (alpha !== 1) {
+      context.globalAlpha = 1;
+    }
+  }
+  function label(scene, tile, at, fill, start, stop, left, right, words2) {
+    const { ratio, palette } = scene;
+    if (start < left || start >= right || stop - start < LEAST_LABEL * ratio) {
+      return;
+    }
+    const text2 = scene.labels.fitted(scene.names.texts[tile.name[at] ?? 0] ?? "", (stop - start) / ratio - 2 * SPACE);
+    if (text2 !== "") {
+      words2.push({ text: text2, x: start + SPACE * ratio, fill: fill === DIM ? palette.dimWords : palette.words[fill] ?? palette.text });
+    }
+  }
+  function isDimmed(tile, at, { sought, names }) {
+    if (sought === void 0) {
+      return false;
+    }
+    return sought.places === void 0 ? !names.isFound(tile.name[at] ?? 0) : !sought.places.has(tile.place[at] ?? -1);
+  }
+  function density(tile, at) {
+    const length = Math.max((tile.stop[at] ?? 0) - (tile.start[at] ?? 0), 1);
+    return 0.4 + 0.15 * Math.round(Math.min((tile.busy[at] ?? 0) / length, 1) * 4);
+  }
+  var kept2 = /* @__PURE__ */ new WeakMap();
+  function fillsOf(tile, { colouring, names, of }) {
+    const before = kept2.get(tile);
+    if (before?.colouring === colouring) {
+      return before.numbers;
+    }
+    const numbers = Uint16Array.from(
+      tile.name,
+      (name, at) => fillOf(of.kinds[tile.kind[at] ?? 0] ?? "other", names.texts[name] ?? "", names.hashes[name] ?? 0, tile.place[at] ?? -1, colouring)
+    );
+    kept2.set(tile, { colouring, numbers });
+    return numbers;
+  }
+
+  // src/pages/timeline/drawOverview.ts
+  var OVERVIEW = 44;
+  var EDGE = 3;
+  var LEAST_BRUSH = 4;
+  function drawWhole(context, scene, width, tracks, tiles) {
+    const { palette, ratio, of } = scene;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.fillStyle = palette.surface;
+    context.fillRect(0, 0, width * ratio, OVERVIEW * ratio);
+    const scale = width * ratio / Math.max(of.endNs, 1);
+    const streams = tracks.filter((track2) => track2.kind === "stream").length;
+    const room = (OVERVIEW - 2 * EDGE) * ratio;
+    const below2 = streams === 0 ? 0 : Math.min(room / 2, streams * 12 * ratio);
+    let y3 = EDGE * ratio;
+    for (const track2 of tracks) {
+      const height = track2.kind === "stream" ? below2 / streams : room - below2;
+      drawStrip(context, scene, track2, tiles(track2.id), y3, height - (height > 4 * ratio ? ratio : 0), scale);
+      y3 += height;
+    }
+  }
+  function drawStrip(context, scene, track2, pieces, top, height, scale) {
+    const thickness = Math.max(height / Math.max(track2.rows, 1), 1);
+    let last = -1;
+    for (let row = 0; row < track2.rows; row++) {
+      const y3 = Math.round(top + row * height / track2.rows);
+      if (y3 === last) {
+        continue;
+      }
+      last = y3;
+      for (const { tile } of pieces) {
+        const fills = fillsOf(tile, scene);
+        let edge = -1;
+        for (let at = tile.rows[row] ?? 0; at < (tile.rows[row + 1] ?? 0); at++) {
+          const from = Math.max(Math.round((tile.start[at] ?? 0) * scale), edge);
+          const to = Math.max(Math.round((tile.stop[at] ?? 0) * scale), from + 1);
+          if (to > edge) {
+            context.fillStyle = scene.palette.fills[fills[at] ?? 0] ?? scene.palette.muted;
+            context.fillRect(from, y3, to - from, Math.max(Math.round(thickness), 1));
+            edge = to;
+          }
+        }
+      }
+    }
+  }
+  function drawBrush(context, { palette, ratio }, view, whole2, width, found2) {
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = palette.heat;
+    let last = -1;
+    for (const { start } of found2) {
+      const x3 = Math.round(start / Math.max(whole2, 1) * width);
+      if (x3 !== last) {
+        context.fillRect(x3, 0, 1, 5);
+        last = x3;
+      }
+    }
+    const [from, to] = brushOf(view, whole2, width);
+    context.fillStyle = palette.background;
+    context.globalAlpha = 0.5;
+    context.fillRect(0, 0, from, OVERVIEW);
+    context.fillRect(to, 0, width - to, OVERVIEW);
+    context.globalAlpha = 1;
+    context.strokeStyle = palette.accent;
+    context.lineWidth = 1;
+    context.strokeRect(Math.round(from) + 0.5, 0.5, Math.max(Math.round(to - from) - 1, 1), OVERVIEW - 1);
+  }
+  function brushOf(view, whole2, width) {
+    const all = { begin: 0, end: Math.max(whole2, 1) };
+    const [from, to] = [toX(view.begin, all, width), toX(view.end, all, width)];
+    const lack = Math.max(LEAST_BRUSH - (to - from), 0) / 2;
+    return [from - lack, to + lack];
+  }
+
+  // src/pages/timeline/gestures.ts
+  var STILL = 4;
+  var WHEEL = 22e-4;
+  var PINCH = 0.011;
+  var LINE = 18;
+  var PAGE = 400;
+  function listenLanes(stage, area, canvas, meant) {
+    const pressed = /* @__PURE__ */ new Map();
+    let pinch;
+    const placeOf = (event) => {
+      const box = canvas.getBoundingClientRect();
+      return [event.clientX - box.left, event.clientY - box.top];
+    };
+    const stretchTo = (from, to) => {
+      const [one, other] = [from, to].map((x3) => Math.round(Math.min(Math.max(toNs(x3, stage.motion.view, stage.width), 0), stage.whole)));
+      return { begin: Math.min(one, other), end: Math.max(one, other) };
+    };
+    const wheel = (event) => {
+      const [x3] = placeOf(event);
+      if (x3 < 0 && !event.ctrlKey || event.altKey) {
+        return;
+      }
+      event.preventDefault();
+      const unit2 = event.deltaMode === 1 ? LINE : event.deltaMode === 2 ? PAGE : 1;
+      const [across, down2] = [event.deltaX * unit2, event.deltaY * unit2];
+      if (!event.ctrlKey && !event.metaKey && (event.shiftKey || Math.abs(across) > Math.abs(down2))) {
+        stage.motion.pan((across === 0 ? down2 : across) / stage.width, true);
+      } else {
+        const speed = event.ctrlKey && Math.abs(down2) < 50 ? PINCH : WHEEL;
+        stage.motion.zoom(Math.exp(Math.min(Math.max(down2 * speed, -1), 1)), Math.min(Math.max(x3 / stage.width, 0), 1));
+      }
+      meant.hovered(void 0, 0, 0);
+    };
+    const down = (event) => {
+      const [x3, y3] = placeOf(event);
+      if (event.button !== 0 || x3 < 0 || x3 > stage.width || event.target.closest("button") !== null) {
+        return;
+      }
+      area.setPointerCapture(event.pointerId);
+      const mode = event.shiftKey || meant.marksByDrag() ? "mark" : "pan";
+      pressed.set(event.pointerId, { x: x3, y: y3, beginX: x3, beginY: y3, mode, isMoved: false });
+      pinch = pressed.size === 2 ? pinchOf([...pressed.values()]) : void 0;
+    };
+    const move = (event) => {
+      const [x3, y3] = placeOf(event);
+      const press = pressed.get(event.pointerId);
+      if (press === void 0) {
+        const isIn = x3 >= 0 && x3 <= stage.width && y3 >= 0 && y3 <= stage.height;
+        meant.hovered(stage.point(isIn ? x3 : void 0, y3), x3, y3);
+        return;
+      }
+      const [acrossBy, downBy] = [x3 - press.x, y3 - press.y];
+      [press.x, press.y] = [x3, y3];
+      if (pinch !== void 0 && pressed.size === 2) {
+        const next = pinchOf([...pressed.values()]);
+        stage.motion.zoom(pinch.apart / Math.max(next.apart, 1), next.middle / stage.width);
+        stage.motion.pan((pinch.middle - next.middle) / stage.width, true);
+        pinch = next;
+        pressed.forEach((one) => one.isMoved = true);
+        return;
+      }
+      press.isMoved ||= Math.abs(x3 - press.beginX) > STILL || Math.abs(y3 - press.beginY) > STILL;
+      if (!press.isMoved) {
+        return;
+      }
+      if (press.mode === "mark") {
+        stage.mark(stretchTo(press.beginX, x3));
+      } else {
+        stage.motion.pan(-acrossBy / stage.width, true);
+        area.scrollTop -= downBy;
+      }
+      stage.point(void 0);
+      meant.hovered(void 0, 0, 0);
+    };
+    const up = (event) => {
+      const press = pressed.get(event.pointerId);
+      pressed.delete(event.pointerId);
+      pinch = void 0;
+      if (press === void 0 || event.type === "pointercancel") {
+        stage.mark(void 0);
+      } else if (!press.isMoved) {
+        meant.clicked(stage.point(press.x, press.y));
+      } else if (press.mode === "mark") {
+        stage.mark(void 0);
+        meant.marked(stretchTo(press.beginX, press.x));
+      }
+    };
+    const leave = () => meant.hovered(stage.point(void 0), 0, 0);
+    const twice = (event) => {
+      const [x3, y3] = placeOf(event);
+      const hit = x3 < 0 ? void 0 : stage.point(x3, y3);
+      if (hit !== void 0) {
+        meant.fitted(hit);
+      }
+    };
+    return listening(area, { wheel, pointerdown: down, pointermove: move, pointerup: up, pointercancel: up, pointerleave: leave, dblclick: twice });
+  }
+  function pinchOf(pressed) {
+    const [one, other] = pressed;
+    return { apart: Math.abs((one?.x ?? 0) - (other?.x ?? 0)), middle: ((one?.x ?? 0) + (other?.x ?? 0)) / 2 };
+  }
+  var EDGE2 = 5;
+  function listenOverview(stage, canvas) {
+    let drag;
+    const xOf = (event) => Math.min(Math.max(event.clientX - canvas.getBoundingClientRect().left, 0), stage.width);
+    const nsOf = (x3) => x3 / stage.width * stage.whole;
+    const down = (event) => {
+      if (event.button !== 0) {
+        return;
+      }
+      canvas.setPointerCapture(event.pointerId);
+      const [x3, { goal }] = [xOf(event), stage.motion];
+      const [from, to] = brushOf(goal, stage.whole, stage.width);
+      const isWhole = spanOf(goal) > stage.whole * 0.999;
+      const go2 = (begin, end) => stage.motion.go({ begin: Math.min(begin, end), end: Math.max(begin, end) }, true);
+      if (!isWhole && Math.abs(x3 - from) < EDGE2) {
+        drag = (at) => go2(nsOf(at), goal.end);
+      } else if (!isWhole && Math.abs(x3 - to) < EDGE2) {
+        drag = (at) => go2(goal.begin, nsOf(at));
+      } else if (!isWhole && x3 > from && x3 < to) {
+        drag = (at) => go2(goal.begin + nsOf(at - x3), goal.end + nsOf(at - x3));
+      } else {
+        const half = spanOf(goal) / 2;
+        drag = (at) => Math.abs(at - x3) > STILL ? go2(nsOf(x3), nsOf(at)) : isWhole || go2(nsOf(x3) - half, nsOf(x3) + half);
+        drag(x3);
+      }
+    };
+    const move = (event) => drag?.(xOf(event));
+    const up = () => drag = void 0;
+    const wheel = (event) => {
+      event.preventDefault();
+      const place2 = (nsOf(event.clientX - canvas.getBoundingClientRect().left) - stage.motion.view.begin) / spanOf(stage.motion.view);
+      stage.motion.zoom(Math.exp(Math.min(Math.max(event.deltaY * WHEEL, -1), 1)), Math.min(Math.max(place2, 0), 1));
+    };
+    return listening(canvas, { pointerdown: down, pointermove: move, pointerup: up, pointercancel: up, wheel });
+  }
+  function listening(element, listeners) {
+    const all = Object.entries(listeners);
+    all.forEach(([name, listener]) => element.addEventListener(name, listener, { passive: false }));
+    return () => all.forEach(([name, listener]) => element.removeEventListener(name, listener));
+  }
+
+  // src/pages/timeline/drawCharts.ts
+  function drawCharts(context, scene) {
+    const { ratio, top, height } = scene;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    for (const lane of seen(scene.lanes, top, top + height)) {
+      if (lane.type === "counter") {
+        drawChart(context, scene, lane);
+      }
+    }
+    context.setTransform(1, 0, 0, 1, 0, 0);
+  }
+  function drawChart(context, scene, lane) {
+    const { view, width, palette, top } = scene;
+    const scale = width / spanOf(view);
+    const bottom = lane.y + lane.height - top;
+    const high = (lane.height - lane.head - 2) / Math.max(lane.counter.largest, 1e-9);
+    const tone = palette.charts[lane.counter.id % palette.charts.length] ?? palette.accent;
+    for (const { tile, begin, end } of scene.charts(lane.counter.id)) {
+      const left = Math.max((begin - view.begin) * scale, 0);
+      const right = Math.min((end - view.begin) * scale, width);
+      if (tile.at.length === 0 || right <= left) {
+        continue;
+      }
+      const edge = new Path2D();
+      const area = new Path2D();
+      let [first, y3] = [-1, bottom];
+      for (const [index, at] of tile.at.entries()) {
+        if (at >= end) {
+          break;
+        }
+        const x3 = Math.min(Math.max((at - view.begin) * scale, left), right);
+        const next = bottom - Math.max(tile.value[index] ?? 0, 0) * high;
+        if (first < 0 || x3 === first) {
+          first = x3;
+          edge.moveTo(x3, next);
+          area.moveTo(x3, bottom);
+        } else {
+          edge.lineTo(x3, y3);
+          area.lineTo(x3, y3);
+        }
+        edge.lineTo(x3, next);
+        area.lineTo(x3, next);
+        y3 = next;
+        if (x3 >= right) {
+          break;
+        }
+      }
+      if (first < 0) {
+        continue;
+      }
+      edge.lineTo(right, y3);
+      area.lineTo(right, y3);
+      area.lineTo(right, bottom);
+      context.fillStyle = tone;
+      context.globalAlpha = 0.22;
+      context.fill(area);
+      context.globalAlpha = 0.9;
+      context.strokeStyle = tone;
+      context.lineWidth = 1;
+      context.stroke(edge);
+      context.globalAlpha = 1;
+    }
+  }
+
+  // src/pages/timeline/drawMarks.ts
+  function drawMarks(context, scene, marks) {
+    const { ratio, width, height, palette } = scene;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    if (marks.stretch !== void 0) {
+      drawStretch(context, scene, toX(marks.stretch.begin, scene.view, width), toX(marks.stretch.end, scene.view, width));
+    }
+    const tracks = new Map(scene.lanes.flatMap((lane) => lane.type === "track" ? [[lane.track.id, lane]] : []));
+    for (const spot of marks.found) {
+      outline(context, scene, tracks, spot, palette.heat, 1);
+    }
+    if (marks.hovered !== void 0) {
+      outline(context, scene, tracks, marks.hovered, palette.text, 1);
+    }
+    for (const link2 of marks.links) {
+      drawArrow(context, scene, tracks, link2);
+    }
+    if (marks.chosen !== void 0) {
+      outline(context, scene, tracks, marks.chosen, palette.text, 2);
+    }
+    if (marks.pointer !== void 0) {
+      const x3 = Math.round(toX(marks.pointer, scene.view, width));
+      context.fillStyle = palette.strong;
+      context.fillRect(x3, 0, 1, height);
+      drawValues(context, scene, marks.pointer, x3);
+    }
+  }
+  function drawStretch(context, { height, width, palette }, from, to) {
+    context.fillStyle = palette.accent;
+    context.globalAlpha = 0.1;
+    context.fillRect(from, 0, to - from, height);
+    context.globalAlpha = 0.05;
+    context.fillStyle = palette.text;
+    context.fillRect(0, 0, Math.max(from, 0), height);
+    context.fillRect(to, 0, Math.max(width - to, 0), height);
+    context.globalAlpha = 1;
+    context.fillStyle = palette.accent;
+    context.fillRect(Math.round(from) - 1, 0, 1, height);
+    context.fillRect(Math.round(to), 0, 1, height);
+  }
+  function outline(context, scene, tracks, spot, colour, thickness) {
+    const lane = tracks.get(spot.track);
+    if (lane === void 0) {
+      return;
+    }
+    const { view, width, top, height } = scene;
+    const [from, to] = [Math.max(toX(spot.start, view, width), -4), Math.min(toX(spot.end, view, width), width + 4)];
+    const y3 = topOf(lane, spot.row) - top;
+    if (to < 0 || from > width || y3 > height || y3 + lane.rowHeight < 0) {
+      return;
+    }
+    context.strokeStyle = colour;
+    context.lineWidth = thickness;
+    const inset = thickness / 2;
+    context.strokeRect(Math.round(from) + inset, Math.round(y3) + inset, Math.max(Math.round(to - from) - thickness - 1, 1), Math.max(lane.rowHeight - 1 - thickness, 1));
+  }
+  function topOf(lane, row) {
+    return lane.y + lane.head + row * lane.rowHeight;
+  }
+  function drawArrow(context, scene, tracks, link2) {
+    const [from, to] = [tracks.get(link2.fromTrack), tracks.get(link2.toTrack)];
+    if (from === void 0 || to === void 0) {
+      return;
+    }
+    const { view, width, top, palette } = scene;
+    const far = 20 * width;
+    const x0 = Math.min(Math.max(toX(link2.fromNs, view, width), -far), far);
+    const x1 = Math.min(Math.max(toX(link2.toNs, view, width), -far), far);
+    const y0 = topOf(from, link2.fromRow) + from.rowHeight / 2 - top;
+    const y1 = topOf(to, link2.toRow) + to.rowHeight / 2 - top;
+    const bend = Math.min(Math.max(Math.abs(x1 - x0) / 2, 24), 160);
+    context.strokeStyle = palette.heat;
+    context.fillStyle = palette.heat;
+    context.lineWidth = 1.5;
+    context.beginPath();
+    context.moveTo(x0, y0);
+    context.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1 - 5, y1);
+    context.stroke();
+    context.beginPath();
+    context.moveTo(x1, y1);
+    context.lineTo(x1 - 7, y1 - 4);
+    context.lineTo(x1 - 7, y1 + 4);
+    context.fill();
+    context.beginPath();
+    context.arc(x0, y0, 2.5, 0, 2 * Math.PI);
+    context.fill();
+  }
+  function drawValues(context, scene, ns, x3) {
+    const { palette, top, width } = scene;
+    context.font = `11px ${palette.font}`;
+    context.textBaseline = "middle";
+    for (const lane of scene.lanes) {
+      const value = valueOf(scene, lane, ns);
+      if (lane.type !== "counter" || !lane.isOpen || value === void 0) {
+        continue;
+      }
+      const words2 = valueWords(value, lane.counter.unit);
+      const wide = context.measureText(words2).width + 8;
+      const left = x3 + 6 + wide > width ? x3 - 6 - wide : x3 + 6;
+      const y3 = lane.y + lane.head + 3 - top;
+      context.fillStyle = palette.surface;
+      context.fillRect(left, y3, wide, 16);
+      context.fillStyle = palette.text;
+      context.fillText(words2, left + 4, y3 + 8.5);
+    }
+  }
+  function valueOf(scene, lane, ns) {
+    if (lane.type !== "counter") {
+      return void 0;
+    }
+    const piece = scene.charts(lane.counter.id).find(({ begin, end }) => ns >= begin && ns < end);
+    return piece === void 0 ? void 0 : valueAt(piece.tile, ns);
+  }
+
+  // src/pages/timeline/drawRuler.ts
+  var RULER = 24;
+  function drawRuler(context, palette, view, width, ratio, marks) {
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = palette.background;
+    context.fillRect(0, 0, width, RULER);
+    context.font = `11px ${palette.font}`;
+    context.textBaseline = "middle";
+    if (marks.stretch !== void 0) {
+      const [from, to] = [toX(marks.stretch.begin, view, width), toX(marks.stretch.end, view, width)];
+      context.fillStyle = palette.accentSoft;
+      context.fillRect(from, 0, to - from, RULER);
+    }
+    for (const { ns, label: label2 } of ticks(view, width)) {
+      const x3 = Math.round(toX(ns, view, width));
+      context.fillStyle = palette.strong;
+      context.fillRect(x3, RULER - 7, 1, 7);
+      context.fillStyle = palette.muted;
+      context.fillText(label2, x3 + 4, RULER / 2);
+    }
+    if (marks.stretch !== void 0) {
+      const middle = toX((marks.stretch.begin + marks.stretch.end) / 2, view, width);
+      flag2(context, palette, duration(marks.stretch.end - marks.stretch.begin), middle, width, palette.accentSoft);
+    }
+    if (marks.pointer !== void 0) {
+      flag2(context, palette, exact(marks.pointer), toX(marks.pointer, view, width), width, palette.surface);
+    }
+  }
+  function flag2(context, palette, words2, x3, width, fill) {
+    const wide = context.measureText(words2).width + 12;
+    const left = Math.min(Math.max(x3 - wide / 2, 0), width - wide);
+    context.fillStyle = fill;
+    context.fillRect(left, 2, wide, RULER - 4);
+    context.strokeStyle = palette.strong;
+    context.lineWidth = 1;
+    context.strokeRect(Math.round(left) + 0.5, 2.5, Math.round(wide) - 1, RULER - 5);
+    context.fillStyle = palette.text;
+    context.fillText(words2, left + 6, RULER / 2);
+  }
+
+  // src/pages/timeline/grid.ts
+  var TILE_PIXELS = 512;
+  var TOP = 44;
+  function levelOf(view, width) {
+    return Math.min(Math.max(Math.floor(Math.log2(spanOf(view) / Math.max(width, 1))), 0), TOP);
+  }
+  function tileSpan(level) {
+    return TILE_PIXELS * 2 ** level;
+  }
+  function tilesIn(view, level, whole2) {
+    const span = tileSpan(level);
+    const most = Math.max(Math.ceil(whole2 / span), 1);
+    return [Math.min(Math.max(Math.floor(view.begin / span), 0), most - 1), Math.min(Math.max(Math.ceil(view.end / span), 1), most)];
+  }
+  var UP = 14;
+  var DOWN = 3;
+  function covering(view, level, whole2, lookup) {
+    const [first, last] = tilesIn(view, level, whole2);
+    const pieces = [];
+    for (let index = first; index < last; index++) {
+      cover(level, index, lookup, pieces);
+    }
+    return pieces;
+  }
+  function cover(level, index, lookup, pieces) {
+    const [begin, end] = [index * tileSpan(level), (index + 1) * tileSpan(level)];
+    for (let up = 0; up <= UP && level + up <= TOP; up++) {
+      const tile = lookup(level + up, Math.floor(index / 2 ** up));
+      if (tile !== void 0) {
+        pieces.push({ tile, begin, end });
+        return;
+      }
+    }
+    below(level, index, lookup, pieces, DOWN);
+  }
+  function below(level, index, lookup, pieces, deeper) {
+    if (level === 0 || deeper === 0) {
+      return;
+    }
+    const span = tileSpan(level - 1);
+    for (const half of [2 * index, 2 * index + 1]) {
+      const tile = lookup(level - 1, half);
+      if (tile === void 0) {
+        below(level - 1, half, lookup, pieces, deeper - 1);
+      } else {
+        pieces.push({ tile, begin: half * span, end: (half + 1) * span });
+      }
+    }
+  }
+
+  // src/pages/timeline/hit.ts
+  var REACH = 3;
+  function hitAt(ground, x3, y3) {
+    const lane = laneAt(ground.lanes, y3);
+    if (lane?.type !== "track") {
+      return void 0;
+    }
+    const row = rowAt(lane, y3);
+    const ns = toNs(x3, ground.view, ground.width);
+    const piece = ground.tiles(lane.track.id).find(({ begin, end }) => ns >= begin && ns < end);
+    if (row < 0 || piece === void 0) {
+      return void 0;
+    }
+    const at = sliceAt(piece.tile, row, ns, REACH * spanOf(ground.view) / ground.width);
+    return at < 0 ? void 0 : hitOf(lane, piece.tile, row, at);
+  }
+  function hitOf(lane, tile, row, at) {
+    return {
+      track: lane.track.id,
+      row,
+      start: tile.start[at] ?? 0,
+      end: tile.stop[at] ?? 0,
+      name: tile.name[at] ?? 0,
+      kind: tile.kind[at] ?? 0,
+      place: tile.place[at] ?? -1,
+      slice: tile.slice[at] ?? -1,
+      count: tile.count[at] ?? 1,
+      busy: tile.busy[at] ?? 0
+    };
+  }
+  function beside(ground, from, direction) {
+    const lane = ground.lanes.find((one) => one.type === "track" && one.track.id === from.track);
+    if (lane === void 0) {
+      return void 0;
+    }
+    const pieces = ground.tiles(lane.track.id);
+    const row = direction === "above" ? from.row - 1 : direction === "below" ? from.row + 1 : from.row;
+    const hits = pieces.flatMap(({ tile }) => rowHits(lane, tile, row));
+    switch (direction) {
+      case "next":
+        return nearest(hits.filter(({ start }) => start >= from.end), (hit) => hit.start - from.end);
+      case "previous":
+        return nearest(hits.filter(({ end }) => end <= from.start), (hit) => from.start - hit.end);
+      case "above":
+        return hits.find(({ start, end }) => start <= from.start && end >= from.end);
+      case "below":
+        return nearest(hits.filter(({ start, end }) => start >= from.start && end <= from.end), (hit) => hit.start);
+    }
+  }
+  function rowHits(lane, tile, row) {
+    if (row < 0 || row + 1 >= tile.rows.length) {
+      return [];
+    }
+    const [first, last] = [tile.rows[row] ?? 0, tile.rows[row + 1] ?? 0];
+    return Array.from({ length: last - first }, (_3, index) => hitOf(lane, tile, row, first + index)).filter(({ slice }) => slice >= 0);
+  }
+  function nearest(hits, distance) {
+    return hits.reduce((best, hit) => best === void 0 || distance(hit) < distance(best) ? hit : best, void 0);
+  }
+  function middleOf(ground) {
+    const middle = (ground.view.begin + ground.view.end) / 2;
+    for (const lane of ground.lanes) {
+      if (lane.type === "track" && lane.isOpen && lane.track.kind !== "steps") {
+        for (const { tile } of ground.tiles(lane.track.id)) {
+          const at = firstAfter(tile, 0, middle);
+          if (at < (tile.rows[1] ?? 0) && (tile.slice[at] ?? -1) >= 0) {
+            return hitOf(lane, tile, 0, at);
+          }
+        }
+      }
+    }
+    return void 0;
+  }
+
+  // src/pages/timeline/labels.ts
+  var ELLIPSIS = "\u2026";
+  var Labels = class {
+    constructor(measure) {
+      this.measure = measure;
+    }
+    measure;
+    widths = /* @__PURE__ */ new Map();
+    whole = /* @__PURE__ */ new Map();
+    /** The text, or as much of its beginning as fits with an ellipsis; "" where not even some characters fit. */
+    fitted(text2, width) {
+      if (this.width(text2) <= width) {
+        return text2;
+      }
+      let rest = width - this.of(ELLIPSIS);
+      let shown = "";
+      for (const char of text2) {
+        rest -= this.of(char);
+        if (rest < 0) {
+          break;
+        }
+        shown += char;
+      }
+      return shown.length < 2 ? "" : `${shown.trimEnd()}${ELLIPSIS}`;
+    }
+    width(text2) {
+      let width = this.whole.get(text2);
+      if (width === void 0) {
+        width = 0;
+        for (const char of text2.length > 400 ? text2.slice(0, 400) : text2) {
+          width += this.of(char);
+        }
+        this.whole.set(text2, width);
+      }
+      return width;
+    }
+    of(char) {
+      let width = this.widths.get(char);
+      if (width === void 0) {
+        width = this.measure(char);
+        this.widths.set(char, width);
+      }
+      return width;
+    }
+  };
+
+  // src/pages/timeline/cache.ts
+  function keyOf(level, index) {
+    return level * 2 ** 45 + index;
+  }
+  var TileCache = class {
+    constructor(most, sizeOf) {
+      this.most = most;
+      this.sizeOf = sizeOf;
+    }
+    most;
+    sizeOf;
+    tracks = /* @__PURE__ */ new Map();
+    size = 0;
+    clock = 0;
+    get(track2, level, index) {
+      const kept3 = this.tracks.get(track2)?.get(keyOf(level, index));
+      if (kept3 === void 0) {
+        return void 0;
+      }
+      kept3.seen = this.clock;
+      return kept3.tile;
+    }
+    has(track2, level, index) {
+      return this.tracks.get(track2)?.has(keyOf(level, index)) === true;
+    }
+    set(track2, level, index, tile) {
+      const tiles = this.tracks.get(track2) ?? /* @__PURE__ */ new Map();
+      this.tracks.set(track2, tiles);
+      this.size -= tiles.get(keyOf(level, index))?.size ?? 0;
+      const size = 1 + this.sizeOf(tile);
+      tiles.set(keyOf(level, index), { tile, size, seen: this.clock });
+      this.size += size;
+      if (this.size > this.most) {
+        this.shrink();
+      }
+    }
+    /** What is looked at from now on stays longer than what was looked at before. */
+    tick() {
+      this.clock++;
+    }
+    shrink() {
+      const all = [...this.tracks.values()].flatMap((tiles) => [...tiles].map(([key, kept3]) => ({ tiles, key, kept: kept3 })));
+      all.sort((one, other) => one.kept.seen - other.kept.seen);
+      for (const { tiles, key, kept: kept3 } of all) {
+        if (this.size <= this.most * 0.75 || kept3.seen === this.clock) {
+          return;
+        }
+        tiles.delete(key);
+        this.size -= kept3.size;
+      }
+    }
+  };
+
+  // src/pages/timeline/names.ts
+  var Names = class {
+    texts = [];
+    /** A number that is the same for a name in each session, which colours are taken by. */
+    hashes = [];
+    numbers = /* @__PURE__ */ new Map();
+    wanted = "";
+    found = [];
+    /** The number of a name. */
+    number(text2) {
+      let number = this.numbers.get(text2);
+      if (number === void 0) {
+        number = this.texts.length;
+        this.numbers.set(text2, number);
+        this.texts.push(text2);
+        this.hashes.push(hashOf(text2));
+      }
+      return number;
+    }
+    /** Looks for names that hold a text, whatever its case. */
+    look(text2) {
+      if (text2.toLowerCase() !== this.wanted) {
+        this.wanted = text2.toLowerCase();
+        this.found = [];
+      }
+    }
+    isFound(number) {
+      return this.found[number] ??= (this.texts[number] ?? "").toLowerCase().includes(this.wanted);
+    }
+  };
+  function hashOf(text2) {
+    let hash = 2166136261;
+    for (const char of text2.replace(/\d+/g, "").slice(0, 200)) {
+      hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 16777619) >>> 0;
+    }
+    return hash;
+  }
+
+  // src/pages/timeline/loader.ts
+  var AT_ONCE = 3;
+  var AHEAD_AT_ONCE = 1;
+  var MOST_SLICES = 15e5;
+  var MOST_POINTS = 1e6;
+  var TRACKS_AT_ONCE = 64;
+  var AGAIN_MS2 = 4e3;
+  var Loader = class {
+    constructor(whole2, counterIds, ask2, came, failed) {
+      this.whole = whole2;
+      this.counterIds = counterIds;
+      this.ask = ask2;
+      this.came = came;
+      this.failed = failed;
+    }
+    whole;
+    counterIds;
+    ask;
+    came;
+    failed;
+    names = new Names();
+    tiles = new TileCache(MOST_SLICES, (tile) => tile.start.length);
+    counters = new TileCache(MOST_POINTS, (tile) => tile.at.length);
+    underWay = /* @__PURE__ */ new Set();
+    isEnded = false;
+    wishes = [];
+    ahead = [];
+    /** What is seen: a view on some tracks. `extra` is another view of it: the overview. */
+    want(view, width, tracks, extra) {
+      this.tiles.tick();
+      this.counters.tick();
+      const level = levelOf(view, width);
+      this.wishes = [...this.missing(view, level, tracks), ...this.missing(extra[0], levelOf(extra[0], extra[1]), extra[2])];
+      this.ahead = this.wishes.length > 0 ? [] : this.next(view, level, tracks);
+      this.pump();
+    }
+    end() {
+      this.isEnded = true;
+    }
+    /** Whether all that is seen is there. */
+    get isIdle() {
+      return this.wishes.length === 0 && this.underWay.size === 0;
+    }
+    next(view, level, tracks) {
+      const middle = (view.begin + view.end) / 2;
+      const views = [
+        [panned(view, spanOf(view) * 0.6, this.whole), level],
+        [panned(view, -spanOf(view) * 0.6, this.whole), level],
+        [zoomed(view, 0.5, middle, this.whole), Math.max(level - 1, 0)],
+        [zoomed(view, 2, middle, this.whole), level + 1]
+      ];
+      return views.flatMap(([one, at]) => this.missing(one, at, tracks));
+    }
+    missing(view, level, tracks) {
+      const [first, last] = tilesIn(view, level, this.whole);
+      const wishes = [];
+      const middle = (first + last - 1) / 2;
+      const indices = Array.from({ length: last - first }, (_3, at) => first + at);
+      for (const index of indices.sort((one, other) => Math.abs(one - middle) - Math.abs(other - middle))) {
+        const wanted = tracks.filter((track2) => !this.tiles.has(track2, level, index) && !this.underWay.has(`${level}/${index}/${track2}`));
+        const lacksCounters = this.counterIds.some((id) => !this.counters.has(id, level, index)) && !this.underWay.has(`${level}/${index}/`);
+        for (let at = 0; at < wanted.length || at === 0 && lacksCounters; at += TRACKS_AT_ONCE) {
+          wishes.push({ level, index, tracks: wanted.slice(at, at + TRACKS_AT_ONCE) });
+        }
+      }
+      return wishes;
+    }
+    pump() {
+      const running = new Set([...this.underWay].map((key) => key.slice(0, key.lastIndexOf("/")))).size;
+      for (let free = AT_ONCE - running; free > 0 && this.wishes.length > 0; free--) {
+        this.start(this.wishes.shift());
+      }
+      for (let free = AHEAD_AT_ONCE - running; free > 0 && this.wishes.length === 0 && this.ahead.length > 0; free--) {
+        this.start(this.ahead.shift());
+      }
+    }
+    start(wish) {
+      if (wish === void 0) {
+        return;
+      }
+      const { level, index, tracks } = wish;
+      const keys = [...tracks.map((track2) => `${level}/${index}/${track2}`), `${level}/${index}/`];
+      const done = () => keys.forEach((key) => this.underWay.delete(key));
+      keys.forEach((key) => this.underWay.add(key));
+      const begin = index * tileSpan(level);
+      this.ask(begin, begin + tileSpan(level), TILE_PIXELS, tracks).then(
+        (window3) => {
+          done();
+          if (!this.isEnded) {
+            this.keep(window3, level, index);
+            this.failed("");
+            this.came();
+          }
+        },
+        (error) => {
+          setTimeout(() => {
+            done();
+            if (!this.isEnded) {
+              this.came();
+            }
+          }, AGAIN_MS2);
+          if (!this.isEnded) {
+            this.failed(error instanceof Error ? error.message : String(error));
+          }
+        }
+      );
+    }
+    keep(window3, level, index) {
+      const numbers = numbered(window3, this.names);
+      for (const track2 of window3.tracks) {
+        this.tiles.set(track2.id, level, index, tileOf(window3, track2, numbers));
+      }
+      for (const counter2 of window3.counters) {
+        this.counters.set(counter2.id, level, index, counterTileOf(window3, counter2));
+      }
+    }
+  };
+
+  // src/pages/timeline/motion.ts
+  var PACE_MS = 55;
+  var HOLD_MS = 220;
+  var PAN_RATE = 0.9;
+  var ZOOM_RATE = 3;
+  var LONGEST_FRAME_MS = 50;
+  var Motion = class {
+    constructor(view, whole2, moved) {
+      this.whole = whole2;
+      this.moved = moved;
+      this.view = clamped(view, whole2);
+      this.goal = this.view;
+    }
+    whole;
+    moved;
+    view;
+    goal;
+    last;
+    held = /* @__PURE__ */ new Map();
+    reduced = window.matchMedia("(prefers-reduced-motion: reduce)");
+    /** Goes to a view; at once if it is dragged there. */
+    go(view, isAtOnce = false) {
+      this.goal = clamped(view, this.whole);
+      if (isAtOnce || this.reduced.matches) {
+        this.view = this.goal;
+      }
+      this.moved();
+    }
+    /** Zooms so that what is at a part of the width stays there; a factor above 1 shows more time. */
+    zoom(factor, place2) {
+      const at = toNs(place2, this.view, 1);
+      const span = Math.min(Math.max(spanOf(this.goal) * factor, LEAST_SPAN_NS), Math.max(this.whole, LEAST_SPAN_NS));
+      this.go({ begin: at - place2 * span, end: at + (1 - place2) * span });
+    }
+    /** Pans by a part of the width. */
+    pan(part2, isAtOnce = false) {
+      this.go(panned(this.goal, part2 * spanOf(this.goal), this.whole), isAtOnce);
+    }
+    hold(key) {
+      if (!this.held.has(key)) {
+        this.held.set(key, performance.now());
+        this.moved();
+      }
+    }
+    release(key) {
+      if (key === void 0) {
+        this.held.clear();
+      } else {
+        this.held.delete(key);
+      }
+    }
+    /** Moves on; whether there is more of the way. `width` is that of the screen in pixels. */
+    advance(now, width, place2 = 0.5) {
+      const passed = this.last === void 0 ? 16 : Math.min(now - this.last, LONGEST_FRAME_MS);
+      for (const [key, since] of this.held) {
+        if (now - since > HOLD_MS) {
+          this.carry(key, passed / 1e3, place2);
+        }
+      }
+      if (this.view !== this.goal) {
+        const isThere = this.reduced.matches || isNear(this.view, this.goal, width);
+        this.view = isThere ? this.goal : between(this.view, this.goal, 1 - Math.exp(-passed / PACE_MS));
+      }
+      const isMoving = this.view !== this.goal || this.held.size > 0;
+      this.last = isMoving ? now : void 0;
+      return isMoving;
+    }
+    carry(key, seconds, place2) {
+      switch (key) {
+        case "in": {
+          this.zoom(2 ** (-ZOOM_RATE * seconds), place2);
+          return;
+        }
+        case "out": {
+          this.zoom(2 ** (ZOOM_RATE * seconds), place2);
+          return;
+        }
+        case "left": {
+          this.pan(-PAN_RATE * seconds);
+          return;
+        }
+        case "right": {
+          this.pan(PAN_RATE * seconds);
+          return;
+        }
+      }
+    }
+  };
+
+  // src/pages/timeline/stage.ts
+  var NOTHING = {
+    choices: { turned: /* @__PURE__ */ new Set(), filter: "", hasHeads: false },
+    colouring: "kind",
+    sought: void 0,
+    chosen: void 0,
+    links: [],
+    found: [],
+    stretch: void 0
+  };
+  var Stage = class {
+    constructor(of, at, ask2, told, view) {
+      this.of = of;
+      this.at = at;
+      this.told = told;
+      this.motion = new Motion(view, Math.max(of.endNs, 1), () => this.request());
+      const counters = of.counters.map(({ id }) => id);
+      this.loader = new Loader(this.whole, counters, ask2, () => this.redraw(), (message) => told.failed(message));
+      this.palette = paletteOf(document.documentElement);
+      this.labels = this.newLabels();
+      const sizes = new ResizeObserver(() => this.resize());
+      sizes.observe(at.base);
+      const scrolled = () => this.redraw();
+      at.scroller.addEventListener("scroll", scrolled, { passive: true });
+      const repaint = () => {
+        this.palette = paletteOf(document.documentElement);
+        this.stripOf = [];
+        this.redraw();
+      };
+      this.ends.push(watchTheme(repaint), () => sizes.disconnect(), () => at.scroller.removeEventListener("scroll", scrolled));
+      this.resize();
+    }
+    of;
+    at;
+    told;
+    motion;
+    loader;
+    lanes = [];
+    shown = NOTHING;
+    width = 1;
+    height = 1;
+    palette;
+    labels;
+    ratio = 1;
+    frame = 0;
+    isStale = true;
+    hovered;
+    pointerX;
+    /** While one is being drawn with the pointer. */
+    marking;
+    settledAt;
+    strip = document.createElement("canvas");
+    stripOf = [];
+    ends = [];
+    get whole() {
+      return Math.max(this.of.endNs, 1);
+    }
+    /** Where the pointer is, as a part of the width; the middle where it is elsewhere. */
+    get pointerPlace() {
+      return this.pointerX === void 0 ? 0.5 : this.pointerX / this.width;
+    }
+    scroll(by) {
+      this.at.scroller.scrollTop += by;
+    }
+    get top() {
+      return this.at.scroller.scrollTop;
+    }
+    end() {
+      cancelAnimationFrame(this.frame);
+      this.loader.end();
+      this.ends.forEach((end) => end());
+    }
+    show(shown) {
+      if (shown.choices !== this.shown.choices || this.lanes.length === 0) {
+        this.lanes = lanesOf(this.of, shown.choices);
+      }
+      this.loader.names.look(shown.sought?.text ?? "");
+      this.shown = shown;
+      this.redraw();
+    }
+    /** The pointer is at a place of the drawn part; undefined when it left. */
+    point(x3, y3 = 0) {
+      this.pointerX = x3;
+      this.hovered = x3 === void 0 ? void 0 : hitAt(this.scene(), x3, y3 + this.top);
+      this.request();
+      return this.hovered;
+    }
+    mark(stretch) {
+      this.marking = stretch;
+      this.request();
+    }
+    beside(from, direction) {
+      return from === void 0 ? middleOf(this.scene()) : beside(this.scene(), from, direction);
+    }
+    /** Scrolls until a row of a track is seen. */
+    reveal({ track: track2, row }) {
+      const lane = this.lanes.find((one) => one.type === "track" && one.track.id === track2);
+      if (lane?.type === "track") {
+        const y3 = lane.y + lane.head + row * lane.rowHeight;
+        if (y3 < this.top + 4 || y3 + lane.rowHeight > this.top + this.height - 4) {
+          this.at.scroller.scrollTop = y3 - this.height / 3;
+        }
+      }
+    }
+    redraw() {
+      this.isStale = true;
+      this.request();
+    }
+    request() {
+      if (this.frame === 0) {
+        this.frame = requestAnimationFrame((now) => this.draw(now));
+      }
+    }
+    draw(now) {
+      this.frame = 0;
+      const before = this.motion.view;
+      const isMoving = this.motion.advance(now, this.width, this.pointerPlace);
+      if (this.motion.view !== before) {
+        this.isStale = true;
+      }
+      const scene = this.scene();
+      if (this.isStale) {
+        this.isStale = false;
+        this.want(scene);
+        const context = this.at.base.getContext("2d", { alpha: false });
+        if (context !== null) {
+          drawTracks(context, scene);
+          drawCharts(context, scene);
+        }
+      }
+      this.drawAbove(scene);
+      if (isMoving) {
+        this.request();
+      } else if (this.motion.view !== this.settledAt) {
+        this.settledAt = this.motion.view;
+        this.told.settled(this.motion.view);
+      }
+    }
+    want(scene) {
+      const goal = this.motion.goal;
+      const tracks = seen(scene.lanes, scene.top - 200, scene.top + scene.height + 200);
+      const wanted = tracks.flatMap((lane) => lane.type === "track" && lane.track.slices > 0 ? [lane.track.id] : []);
+      const whole2 = { begin: 0, end: this.whole };
+      this.loader.want(goal, this.width, wanted, [whole2, this.width, overviewOf(this.of).map(({ id }) => id)]);
+    }
+    drawAbove(scene) {
+      const marks = {
+        hovered: this.hovered,
+        chosen: this.shown.chosen,
+        found: this.shown.found,
+        links: this.shown.links,
+        stretch: this.marking ?? this.shown.stretch,
+        pointer: this.pointerX === void 0 ? void 0 : toNs(this.pointerX, scene.view, this.width)
+      };
+      const [above, ruler, overview2] = [this.at.marks, this.at.ruler, this.at.overview].map((canvas) => canvas.getContext("2d"));
+      if (above != null && ruler != null && overview2 != null) {
+        drawMarks(above, scene, marks);
+        drawRuler(ruler, this.palette, scene.view, this.width, this.ratio, marks);
+        this.drawStrip(scene);
+        overview2.setTransform(1, 0, 0, 1, 0, 0);
+        overview2.drawImage(this.strip, 0, 0);
+        drawBrush(overview2, scene, scene.view, this.whole, this.width, marks.found);
+      }
+    }
+    drawStrip(scene) {
+      const tracks = overviewOf(this.of);
+      const whole2 = { begin: 0, end: this.whole };
+      const pieces = new Map(tracks.map(({ id }) => [id, this.pieces(id, whole2)]));
+      const key = [this.palette, scene.colouring, this.width, ...[...pieces.values()].flatMap((list2) => list2.map(({ tile }) => tile))];
+      if (key.length === this.stripOf.length && key.every((part2, at) => part2 === this.stripOf[at])) {
+        return;
+      }
+      this.stripOf = key;
+      const context = this.strip.getContext("2d", { alpha: false });
+      if (context !== null) {
+        drawWhole(context, scene, this.width, tracks, (track2) => pieces.get(track2) ?? []);
+      }
+    }
+    scene() {
+      const view = this.motion.view;
+      const level = levelOf(view, this.width);
+      const { counters } = this.loader;
+      return {
+        of: this.of,
+        view,
+        width: this.width,
+        height: this.height,
+        ratio: this.ratio,
+        top: this.top,
+        lanes: this.lanes,
+        palette: this.palette,
+        colouring: this.shown.colouring,
+        names: this.loader.names,
+        labels: this.labels,
+        sought: this.shown.sought,
+        tiles: (track2) => this.pieces(track2, view),
+        charts: (counter2) => covering(view, level, this.whole, (at, index) => counters.get(counter2, at, index))
+      };
+    }
+    pieces(track2, view) {
+      const { tiles } = this.loader;
+      return covering(view, levelOf(view, this.width), this.whole, (level, index) => tiles.get(track2, level, index));
+    }
+    newLabels() {
+      const context = document.createElement("canvas").getContext("2d");
+      if (context !== null) {
+        context.font = `11px ${this.palette.font}`;
+      }
+      return new Labels((text2) => context?.measureText(text2).width ?? 7);
+    }
+    resize() {
+      const { base, marks, ruler, overview: overview2 } = this.at;
+      this.ratio = window.devicePixelRatio;
+      this.width = Math.max(base.clientWidth, 1);
+      this.height = Math.max(base.clientHeight, 1);
+      const sizes = [
+        [base, this.height],
+        [marks, this.height],
+        [ruler, RULER],
+        [overview2, OVERVIEW],
+        [this.strip, OVERVIEW]
+      ];
+      for (const [canvas, height] of sizes) {
+        canvas.width = Math.round(this.width * this.ratio);
+        canvas.height = Math.round(height * this.ratio);
+      }
+      this.stripOf = [];
+      this.redraw();
+    }
+  };
+
+  // src/pages/timeline/Titles.tsx
+  function Titles({ lanes, turn }) {
+    return /* @__PURE__ */ u3("div", { class: "tall", style: { height: `${heightOf(lanes)}px` }, children: lanes.map((lane) => /* @__PURE__ */ u3(
+      "div",
+      {
+        class: `lanetitle ${lane.head > 0 ? "above" : ""}`,
+        style: { top: `${lane.y}px`, height: `${lane.head > 0 ? lane.head : lane.height}px` },
+        children: [
+          canTurn(lane) ? /* @__PURE__ */ u3("button", { type: "button", "aria-expanded": lane.isOpen, title: `${lane.title} \xB7 ${about(lane)}`, onClick: () => turn(lane.key), children: [
+            /* @__PURE__ */ u3(Triangle, {}),
+            /* @__PURE__ */ u3("span", { children: lane.title })
+          ] }) : /* @__PURE__ */ u3("span", { class: "fixed", title: `${lane.title} \xB7 ${about(lane)}`, children: /* @__PURE__ */ u3("span", { children: lane.title }) }),
+          lane.height >= 36 && lane.head === 0 && /* @__PURE__ */ u3("small", { children: about(lane) })
+        ]
+      },
+      lane.key
+    )) });
+  }
+  function canTurn(lane) {
+    return lane.type === "counter" || lane.track.rows > 1;
+  }
+  function about(lane) {
+    if (lane.type === "counter") {
+      return `up to ${valueWords(lane.counter.largest, lane.counter.unit)}`;
+    }
+    const { slices, isTraining } = lane.track;
+    return `${isTraining ? "trains \xB7 " : ""}${count(slices)} ${slices === 1 ? "slice" : "slices"}`;
+  }
+  function Triangle() {
+    return /* @__PURE__ */ u3("svg", { viewBox: "0 0 8 8", width: "8", height: "8", "aria-hidden": "true", children: /* @__PURE__ */ u3("path", { d: "M2 1l4 3-4 3z" }) });
+  }
+
+  // src/pages/timeline/Tooltip.tsx
+  var APART = 14;
+  function Tooltip({ at: { hit, x: x3, y: y3 }, of, names }) {
+    const box = A2(null);
+    _2(() => {
+      const element = box.current;
+      const parent = element?.offsetParent;
+      if (element != null && parent != null) {
+        const left = x3 + APART + element.offsetWidth > parent.clientWidth ? x3 - APART - element.offsetWidth : x3 + APART;
+        const top = y3 + APART + element.offsetHeight > parent.clientHeight ? y3 - APART - element.offsetHeight : y3 + APART;
+        element.style.transform = `translate(${Math.max(left, 2)}px, ${Math.max(top, 2)}px)`;
+      }
+    });
+    const length = hit.end - hit.start;
+    const place2 = of.places[hit.place];
+    const kind = of.kinds[hit.kind] ?? "other";
+    const isJoined = hit.count > 1;
+    return /* @__PURE__ */ u3("div", { class: "tip", ref: box, role: "tooltip", children: [
+      /* @__PURE__ */ u3("strong", { children: names.texts[hit.name] ?? "" }),
+      /* @__PURE__ */ u3("span", { children: [
+        duration(length),
+        /* @__PURE__ */ u3("span", { class: "muted", children: isJoined ? ` \xB7 ${count(hit.count)} slices, ${share(hit.busy / Math.max(length, 1))} covered; zoom in to part them` : ` \xB7 ${kind}` })
+      ] }),
+      place2 !== void 0 && /* @__PURE__ */ u3("span", { class: "muted", children: place2.title })
+    ] });
+  }
+
+  // src/pages/timeline/StageView.tsx
+  var NARROW = 640;
+  function StageView(props) {
+    const { of, choice, shown, turned, filter } = props;
+    const source = useSource();
+    const parts = {
+      area: A2(null),
+      base: A2(null),
+      marks: A2(null),
+      ruler: A2(null),
+      overview: A2(null)
+    };
+    const [isNarrow, setNarrow] = d2(false);
+    const [pointed, point] = d2();
+    const [problem, setProblem] = d2("");
+    const stage = A2(void 0);
+    const latest = A2(props);
+    latest.current = props;
+    const choices = T2(() => ({ turned, filter, hasHeads: isNarrow }), [turned, filter, isNarrow]);
+    const lanes = T2(() => lanesOf(of, choices), [of, choices]);
+    h2(() => {
+      const [area, base, marks, ruler, overview2] = [parts.area, parts.base, parts.marks, parts.ruler, parts.overview].map((part2) => part2.current);
+      if (area == null || base == null || marks == null || ruler == null || overview2 == null) {
+        return void 0;
+      }
+      const made = new Stage(
+        of,
+        { scroller: area, base, marks, ruler, overview: overview2 },
+        (begin, end, pixels, tracks) => patiently(source, questions.timeline_window, { ...choice, begin, end, pixels, tracks: tracks.length === 0 ? "none" : tracks.join(",") }),
+        {
+          settled: (view) => latest.current.settled(view),
+          failed: setProblem
+        },
+        props.view
+      );
+      stage.current = made;
+      props.made(made);
+      const width = new ResizeObserver(() => setNarrow(area.clientWidth < NARROW));
+      width.observe(area);
+      const ends = [
+        listenLanes(made, area, base, {
+          hovered: (hit, x3, y3) => point(hit === void 0 ? void 0 : { hit, x: x3 + base.offsetLeft, y: y3 + base.offsetTop }),
+          clicked: (hit) => latest.current.clicked(hit),
+          fitted: ({ start, end }) => made.motion.go(around(start, end, made.whole)),
+          marked: (stretch) => latest.current.marked(stretch),
+          marksByDrag: () => latest.current.isMarking
+        }),
+        listenOverview(made, overview2),
+        () => width.disconnect(),
+        () => made.end()
+      ];
+      return () => {
+        props.made(void 0);
+        ends.forEach((end) => end());
+      };
+    }, [of, source]);
+    h2(() => stage.current?.show({ ...shown, choices }), [choices, ...Object.values(shown)]);
+    return /* @__PURE__ */ u3("div", { class: `stage ${isNarrow ? "narrow" : ""} ${props.isMarking ? "marking" : ""}`, children: [
+      /* @__PURE__ */ u3("canvas", { class: "overview", ref: parts.overview, role: "img", "aria-label": "The whole timeline; drag to choose what is seen" }),
+      /* @__PURE__ */ u3("canvas", { class: "ruler", ref: parts.ruler, "aria-hidden": "true" }),
+      /* @__PURE__ */ u3("div", { class: "viewport", children: [
+        /* @__PURE__ */ u3("canvas", { class: "base", ref: parts.base, "aria-hidden": "true" }),
+        /* @__PURE__ */ u3("canvas", { class: "base", ref: parts.marks, "aria-hidden": "true" }),
+        /* @__PURE__ */ u3(
+          "div",
+          {
+            class: "lanes",
+            ref: parts.area,
+            tabIndex: 0,
+            role: "application",
+            "aria-label": "Timeline",
+            "aria-description": "Zoom with w and s, move with a and d, choose slices with full stop and comma; press ? for all keys.",
+            children: /* @__PURE__ */ u3(Titles, { lanes, turn: props.turn })
+          }
+        ),
+        pointed !== void 0 && stage.current !== void 0 && /* @__PURE__ */ u3(Tooltip, { at: pointed, of, names: stage.current.loader.names }),
+        problem !== "" && /* @__PURE__ */ u3("p", { class: "problem", role: "alert", children: problem })
+      ] }),
+      /* @__PURE__ */ u3("p", { class: "unseen", role: "status", children: props.describe })
+    ] });
+  }
+
+  // src/pages/timeline/Toolbar.tsx
+  function Toolbar(props) {
+    return /* @__PURE__ */ u3("div", { class: "tools", role: "toolbar", "aria-label": "Timeline", children: [
+      /* @__PURE__ */ u3(Search, { ...props }),
+      /* @__PURE__ */ u3("span", { class: "group", children: [
+        /* @__PURE__ */ u3("button", { type: "button", title: "Zoom in (w)", "aria-label": "Zoom in", onClick: () => props.zoom(0.5), children: "+" }),
+        /* @__PURE__ */ u3("button", { type: "button", title: "Zoom out (s)", "aria-label": "Zoom out", onClick: () => props.zoom(2), children: "\u2212" }),
+        /* @__PURE__ */ u3("button", { type: "button", title: "Show the whole (0)", onClick: props.whole, children: "All" })
+      ] }),
+      /* @__PURE__ */ u3(
+        "button",
+        {
+          type: "button",
+          "aria-pressed": props.isMarking,
+          title: "Drag marks a stretch of time (or: hold shift and drag)",
+          onClick: () => props.setMarking(!props.isMarking),
+          children: "Mark"
+        }
+      ),
+      /* @__PURE__ */ u3("label", { class: "field", children: [
+        /* @__PURE__ */ u3("span", { children: "Kernels by" }),
+        /* @__PURE__ */ u3("select", { value: props.colouring, onChange: (event) => props.colour(event.currentTarget.value), children: [
+          /* @__PURE__ */ u3("option", { value: "kind", children: "kind" }),
+          /* @__PURE__ */ u3("option", { value: "line", children: "line" }),
+          /* @__PURE__ */ u3("option", { value: "name", children: "name" })
+        ] })
+      ] }),
+      /* @__PURE__ */ u3(
+        "input",
+        {
+          class: "filter",
+          type: "search",
+          placeholder: "Filter tracks",
+          "aria-label": "Filter tracks by their titles",
+          value: props.filter,
+          onInput: (event) => props.setFilter(event.currentTarget.value)
+        }
+      ),
+      /* @__PURE__ */ u3("span", { class: "grow" }),
+      /* @__PURE__ */ u3("button", { type: "button", class: "plain", onClick: props.perfetto, children: "Perfetto\u2026" }),
+      /* @__PURE__ */ u3("button", { type: "button", class: "plain", title: "Keys (?)", "aria-label": "Keys", onClick: props.help, children: "?" })
+    ] });
+  }
+  var PAUSE_MS = 180;
+  function Search({ finder, find, seek, step }) {
+    const [text2, setText] = d2(find);
+    const timer = A2(0);
+    h2(() => setText(find), [find]);
+    const typed = (value) => {
+      setText(value);
+      window.clearTimeout(timer.current);
+      timer.current = window.setTimeout(() => seek(value), PAUSE_MS);
+    };
+    const pressed = (event) => {
+      if (event.key === "Enter") {
+        event.preventDefault();
+        if (text2 === find) {
+          step(!event.shiftKey);
+        } else {
+          window.clearTimeout(timer.current);
+          seek(text2);
+        }
+      }
+    };
+    const { matches: matches2 } = finder;
+    return /* @__PURE__ */ u3("span", { class: "finder", role: "search", children: [
+      /* @__PURE__ */ u3(
+        "input",
+        {
+          id: "timeline-search",
+          type: "search",
+          placeholder: finder.title !== "" && find === "" ? finder.title : "Search slices  /",
+          "aria-label": "Search slices by name",
+          value: text2,
+          onInput: (event) => typed(event.currentTarget.value),
+          onKeyDown: pressed
+        }
+      ),
+      finder.title !== "" && /* @__PURE__ */ u3(S, { children: [
+        /* @__PURE__ */ u3("button", { type: "button", title: "Previous (p)", "aria-label": "Previous found", disabled: matches2?.count === 0, onClick: () => step(false), children: "\u2039" }),
+        /* @__PURE__ */ u3("button", { type: "button", title: "Next (n)", "aria-label": "Next found", disabled: matches2?.count === 0, onClick: () => step(true), children: "\u203A" }),
+        /* @__PURE__ */ u3("output", { class: "muted", title: finder.problem, children: finder.problem !== "" ? "failed" : matches2 === void 0 ? "\u2026" : matches2.count === 0 ? "nothing found" : `${finder.number > 0 ? `${finder.number} of ` : ""}${count(matches2.count)} \xB7 ${duration(matches2.timeNs)}` }),
+        find === "" && /* @__PURE__ */ u3("button", { type: "button", class: "plain", "aria-label": "End the search", title: "End the search", onClick: () => seek(""), children: "\xD7" })
+      ] })
+    ] });
+  }
+
+  // src/pages/timeline/words.ts
+  var MOMENT = 0.01;
+  function traceOf(address) {
+    const { run: run2, stage, rank } = address.words;
+    return {
+      ...run2 === void 0 ? {} : { run: run2 },
+      ...stage === void 0 ? {} : { stage },
+      ...rank !== void 0 && /^\d{1,15}$/.test(rank) ? { rank: Number(rank) } : {}
+    };
+  }
+  function viewOf(words2, whole2) {
+    const [from, to, at] = [nanoseconds(words2["from"]), nanoseconds(words2["to"]), nanoseconds(words2["at"])];
+    if (from !== void 0 && to !== void 0 && to > from) {
+      return clamped({ begin: from, end: to }, whole2);
+    }
+    return at === void 0 ? void 0 : clamped({ begin: at - MOMENT * whole2 / 2, end: at + MOMENT * whole2 / 2 }, whole2);
+  }
+  function stretchOf(words2, whole2) {
+    const [begin, end] = (words2["mark"] ?? "").split("-").map(nanoseconds);
+    return begin === void 0 || end === void 0 || end <= begin || begin > whole2 ? void 0 : { begin, end: Math.min(end, whole2) };
+  }
+  function sliceOf(words2, of) {
+    const slice = nanoseconds(words2["slice"]);
+    return slice === void 0 || slice >= of.slices ? void 0 : slice;
+  }
+  function wordsOf({ begin, end }, whole2) {
+    const [from, to] = [Math.round(begin), Math.round(end)];
+    return from <= 0 && to >= whole2 ? { from: "", to: "", at: "" } : { from: String(from), to: String(to), at: "" };
+  }
+  function nanoseconds(word) {
+    return word !== void 0 && /^\d{1,15}$/.test(word) ? Number(word) : void 0;
+  }
+  function change2(words2, isNew = false) {
+    const address = parsed(window.location.hash);
+    if (address.page === "timeline" || address.page === "") {
+      const next = withWords({ ...address, page: "timeline" }, words2);
+      if (next !== window.location.hash) {
+        go(next, isNew);
+      }
+    }
+  }
+  function placesAt(of, file, line) {
+    return new Set(of.places.flatMap((place2, at) => place2.file === file && place2.line === line ? [at] : []));
+  }
+
+  // src/pages/timeline/useFinder.ts
+  var LIMIT = 1e3;
+  function useFinder(of, choice, words2, chosen) {
+    const { find = "", file = "", line = "" } = words2;
+    const isLine = file !== "" && /^\d+$/.test(line);
+    const key = `${find}\0${file}\0${line}`;
+    const [from, setFrom] = d2({ key, starts: [] });
+    const starts = from.key === key ? from.starts : [];
+    const fromNs = starts.at(-1) ?? 0;
+    const byText = useAsked(questions.timeline_search, find === "" ? void 0 : { ...choice, text: find, fromNs, limit: LIMIT });
+    const byLine = useAsked(questions.timeline_line, isLine && find === "" ? { ...choice, file, line: Number(line), fromNs, limit: LIMIT } : void 0);
+    const answered2 = byText ?? byLine;
+    const matches2 = answered2?.state === "ready" ? answered2.answer : void 0;
+    const sought = T2(() => {
+      if (find !== "") {
+        return { text: find, places: void 0 };
+      }
+      return isLine ? { text: "", places: placesAt(of, file, Number(line)) } : void 0;
+    }, [key, of]);
+    const index = matches2?.found.findIndex(({ slice }) => slice === chosen) ?? -1;
+    return {
+      title: find !== "" ? `\u201C${find}\u201D` : isLine ? `${file.split(/[/\\]/).at(-1) ?? file}:${line}` : "",
+      sought,
+      matches: matches2,
+      problem: answered2?.state === "failed" ? answered2.message : "",
+      number: index >= 0 && starts.length === 0 ? index + 1 : 0,
+      step: (forward, _3, ns) => {
+        const found2 = matches2?.found ?? [];
+        if (index >= 0) {
+          const next = found2[index + (forward ? 1 : -1)];
+          const last = found2.at(-1);
+          if (next === void 0 && forward && found2.length === LIMIT && last !== void 0) {
+            setFrom({ key, starts: [...starts, last.startNs] });
+          } else if (next === void 0 && !forward && starts.length > 0) {
+            setFrom({ key, starts: starts.slice(0, -1) });
+          }
+          return next ?? (found2.length < LIMIT && starts.length === 0 ? forward ? found2[0] : last : void 0);
+        }
+        return forward ? found2.find(({ startNs }) => startNs >= ns) ?? found2[0] : found2.findLast(({ endNs }) => endNs <= ns) ?? found2.at(-1);
+      }
+    };
+  }
+
+  // src/pages/timeline/useKeys.ts
+  var ZOOM = 1.5;
+  var PAN = 0.15;
+  function useKeys(stage, done) {
+    const latest = A2(done);
+    latest.current = done;
+    h2(() => {
+      if (stage === void 0) {
+        return void 0;
+      }
+      const down = (event) => {
+        const action = document.querySelector("dialog[open]") === null ? actionOf(event) : void 0;
+        const isElsewhere = event.target instanceof Element && event.target.closest(".stage, .timeline .tools") === null && event.target !== document.body;
+        if (action === void 0 || isElsewhere && event.key.startsWith("Arrow")) {
+          return;
+        }
+        event.preventDefault();
+        act(stage, action, latest.current, event.repeat);
+      };
+      const up = (event) => {
+        const action = actionOf(event);
+        stage.motion.release(action?.type === "hold" ? action.key : void 0);
+      };
+      const blur = () => stage.motion.release();
+      document.addEventListener("keydown", down);
+      document.addEventListener("keyup", up);
+      window.addEventListener("blur", blur);
+      return () => {
+        document.removeEventListener("keydown", down);
+        document.removeEventListener("keyup", up);
+        window.removeEventListener("blur", blur);
+      };
+    }, [stage]);
+  }
+  function act(stage, action, done, isRepeated) {
+    switch (action.type) {
+      case "hold":
+        if (!isRepeated) {
+          nudge(stage, action.key);
+          stage.motion.hold(action.key);
+        }
+        return;
+      case "scroll": {
+        stage.scroll(action.by);
+        return;
+      }
+      case "beside": {
+        done.choose(action.direction);
+        return;
+      }
+      case "search":
+        return document.getElementById("timeline-search")?.focus();
+      case "next": {
+        done.step(true);
+        return;
+      }
+      case "previous": {
+        done.step(false);
+        return;
+      }
+      case "whole":
+      case "fit":
+      case "mark":
+      case "help":
+      case "close": {
+        done[action.type]();
+        return;
+      }
+    }
+  }
+  function nudge({ motion, pointerPlace }, key) {
+    switch (key) {
+      case "in": {
+        motion.zoom(1 / ZOOM, pointerPlace);
+        return;
+      }
+      case "out": {
+        motion.zoom(ZOOM, pointerPlace);
+        return;
+      }
+      case "left": {
+        motion.pan(-PAN);
+        return;
+      }
+      case "right": {
+        motion.pan(PAN);
+        return;
+      }
+    }
+  }
+
+  // src/pages/timeline/TimelinePage.tsx
+  function TimelinePage(props) {
+    const choice = traceOf(props.address);
+    const key = queryOf(choice);
+    const found2 = useAnswer(questions.timeline, choice);
+    return /* @__PURE__ */ u3(Answer, { of: found2, children: (of) => of.tracks.length === 0 ? /* @__PURE__ */ u3("p", { class: "muted", children: "This trace has no events in time." }) : /* @__PURE__ */ u3(Explorer, { of, choice, ...props }, `${key} ${of.endNs} ${of.slices}`) });
+  }
+  function Explorer({ of, choice, address: { words: words2 }, header: header2 }) {
+    const source = useSource();
+    const whole2 = Math.max(of.endNs, 1);
+    const [stage, setStage] = d2();
+    const [turned, setTurned] = d2(/* @__PURE__ */ new Set());
+    const [filter, setFilter] = d2("");
+    const [colouring, colour] = d2("kind");
+    const [isMarking, setMarking] = d2(false);
+    const [over, setOver] = d2("");
+    const chosen = sliceOf(words2, of);
+    const stretch = T2(() => stretchOf(words2, whole2), [words2["mark"], whole2]);
+    const details = useAsked(questions.timeline_slice, chosen === void 0 ? void 0 : { ...choice, slice: chosen });
+    const sums = useAsked(questions.timeline_selection, stretch === void 0 ? void 0 : { ...choice, begin: stretch.begin, end: stretch.end });
+    const finder = useFinder(of, choice, words2, chosen);
+    const known = details?.state === "ready" && details.answer.slice === chosen ? details.answer : void 0;
+    const spot = T2(() => known && { track: known.track, row: known.row, start: known.startNs, end: known.endNs }, [known]);
+    const links = T2(() => known?.links.slice(0, 50) ?? [], [known]);
+    const found2 = T2(() => finder.matches?.found.map(spotOf) ?? [], [finder.matches]);
+    const settled = useSettled(whole2);
+    h2(() => {
+      const wanted = viewOf(words2, whole2) ?? (words2["from"] === void 0 && words2["at"] === void 0 ? { begin: 0, end: whole2 } : void 0);
+      if (stage !== void 0 && wanted !== void 0 && !settled.isOwn(words2)) {
+        stage.motion.go(wanted);
+      }
+    }, [stage, words2["from"], words2["to"], words2["at"]]);
+    const turn = (key) => setTurned((before) => toggled(before, key));
+    const jump = (to, slice, isNew = true) => {
+      const lane = stage?.lanes.find((one) => one.type === "track" && one.track.id === to.track);
+      if (stage === void 0) {
+        return;
+      }
+      if (lane === void 0) {
+        setFilter("");
+      } else if (!lane.isOpen) {
+        turn(lane.key);
+      }
+      const view = revealing(stage.motion.goal, to.start, to.end, whole2);
+      settled.keep(stage.motion.goal);
+      change2({ slice: String(slice), ...wordsOf(view, whole2) }, isNew);
+      stage.motion.go(view);
+      settled.own(view);
+      window.setTimeout(() => stage.reveal(to));
+    };
+    const jumpTo = (slice) => {
+      asking(source, questions.timeline_slice, { ...choice, slice }).then(
+        (one) => jump({ track: one.track, row: one.row, start: one.startNs, end: one.endNs }, slice),
+        () => change2({ slice: String(slice) }, true)
+      );
+    };
+    const show = (one) => jump(spotOf(one), one.slice);
+    const step = (forward) => {
+      const next = finder.step(forward, chosen, stage?.motion.view.begin ?? 0);
+      if (next !== void 0) {
+        jump(spotOf(next), next.slice, false);
+      }
+    };
+    const seek = (text2) => change2({ find: text2, file: "", line: "" });
+    const fit = (to) => {
+      if (to !== void 0) {
+        stage?.motion.go(around("start" in to ? Number(to.start) : to.begin, to.end, whole2));
+      }
+    };
+    const fitSpot = () => {
+      if (spot !== void 0) {
+        stage?.motion.go(around(spot.start, spot.end, whole2));
+        stage?.reveal(spot);
+      } else {
+        fit(stretch);
+      }
+    };
+    const mark = (to) => change2({ mark: to === void 0 || to.end <= to.begin ? "" : `${to.begin}-${to.end}` });
+    const clicked = (hit) => {
+      if (hit !== void 0 && hit.slice < 0) {
+        stage?.motion.go(around(hit.start, hit.end, whole2));
+      } else {
+        change2({ slice: hit === void 0 ? "" : String(hit.slice), ...hit === void 0 ? {} : { mark: "" } });
+      }
+    };
+    const [arrived, setArrived] = d2("");
+    const sought = `${words2["file"] ?? ""}:${words2["line"] ?? ""}`;
+    const isArriving = words2["file"] !== void 0 && chosen === void 0 && arrived !== sought && finder.matches !== void 0;
+    h2(() => {
+      const first = finder.matches?.found[0];
+      if (isArriving && stage !== void 0) {
+        setArrived(sought);
+        if (first !== void 0 && words2["from"] === void 0) {
+          jump(spotOf(first), first.slice, false);
+        }
+      }
+    }, [isArriving, stage, finder.matches]);
+    useKeys(stage, {
+      choose: (direction) => {
+        const hit = stage?.beside(spot, direction);
+        if (hit !== void 0) {
+          jump(hit, hit.slice, false);
+        }
+      },
+      whole: () => stage?.motion.go({ begin: 0, end: whole2 }),
+      fit: fitSpot,
+      mark: () => spot !== void 0 && mark({ begin: spot.start, end: spot.end }),
+      step,
+      help: () => setOver("help"),
+      close: () => stretch !== void 0 ? mark(void 0) : chosen !== void 0 ? change2({ slice: "" }) : seek("")
+    });
+    const describe = known === void 0 ? "" : `${known.kind} ${known.name}, ${duration(known.endNs - known.startNs)}, at ${exact(known.startNs)}, row ${known.row + 1}`;
+    return /* @__PURE__ */ u3("div", { class: "timeline", "data-slices": of.slices, children: [
+      /* @__PURE__ */ u3(
+        Toolbar,
+        {
+          finder,
+          find: words2["find"] ?? "",
+          seek,
+          step,
+          zoom: (factor) => stage?.motion.zoom(factor, 0.5),
+          whole: () => stage?.motion.go({ begin: 0, end: whole2 }),
+          isMarking,
+          setMarking,
+          colouring,
+          colour,
+          filter,
+          setFilter,
+          help: () => setOver("help"),
+          perfetto: () => setOver("perfetto")
+        }
+      ),
+      /* @__PURE__ */ u3(
+        StageView,
+        {
+          of,
+          choice,
+          view: viewOf(words2, whole2) ?? { begin: 0, end: whole2 },
+          shown: { colouring, sought: finder.sought, chosen: spot, links, found: found2, stretch },
+          turned,
+          filter,
+          isMarking,
+          turn,
+          made: setStage,
+          settled: (view) => settled.told(view),
+          clicked,
+          marked: mark,
+          describe
+        }
+      ),
+      /* @__PURE__ */ u3(
+        Panel,
+        {
+          of,
+          choice,
+          ranks: choice.rank === void 0 ? header2.ranks : [],
+          details: chosen === void 0 ? void 0 : details,
+          sums: stretch === void 0 ? void 0 : sums,
+          fitSlice: fitSpot,
+          fitStretch: () => fit(stretch),
+          unmark: () => mark(void 0),
+          jump: jumpTo,
+          show,
+          seek
+        }
+      ),
+      over === "help" && /* @__PURE__ */ u3(Help, { close: () => setOver("") }),
+      over === "perfetto" && /* @__PURE__ */ u3(Perfetto, { trace: header2.facts.find(({ label: label2 }) => label2 === "Trace")?.value ?? "TRACE", close: () => setOver("") })
+    ] });
+  }
+  function spotOf({ track: track2, row, startNs, endNs }) {
+    return { track: track2, row, start: startNs, end: endNs };
+  }
+  function toggled(keys, key) {
+    const next = new Set(keys);
+    if (!next.delete(key)) {
+      next.add(key);
+    }
+    return next;
+  }
+  var REST_MS = 200;
+  function useSettled(whole2) {
+    const timer = A2(0);
+    const written2 = A2(void 0);
+    h2(() => () => window.clearTimeout(timer.current), []);
+    const keyOf2 = ({ from = "", to = "" }) => `${from}-${to}`;
+    return T2(() => {
+      const own = (view) => void (written2.current = keyOf2(wordsOf(view, whole2)));
+      const keep = (view) => {
+        window.clearTimeout(timer.current);
+        own(view);
+        change2(wordsOf(view, whole2));
+      };
+      return {
+        told: (view) => {
+          window.clearTimeout(timer.current);
+          timer.current = window.setTimeout(() => keep(view), REST_MS);
+        },
+        keep,
+        own,
+        isOwn: (words2) => words2["at"] === void 0 && written2.current === keyOf2(words2)
+      };
+    }, [whole2]);
+  }
+
+  // src/pages/app/registry.ts
+  var PAGES = [
+    { id: "overview", title: "Overview", component: OverviewPage },
+    { id: "timeline", title: "Timeline", component: TimelinePage, needsServer: true },
+    { id: "findings", title: "Findings", component: FindingsPage }
+  ];
+
+  // src/pages/app/theme.ts
+  var KEY = "deepscope.theme";
+  function useTheme() {
+    const [theme, setTheme] = d2(remembered);
+    h2(() => {
+      document.documentElement.dataset["theme"] = theme;
+    }, [theme]);
+    return [
+      theme,
+      (chosen) => {
+        setTheme(chosen);
+        try {
+          window.localStorage.setItem(KEY, chosen);
+        } catch {
+        }
+      }
+    ];
+  }
+  function remembered() {
+    try {
+      const kept3 = window.localStorage.getItem(KEY);
+      return kept3 === "light" || kept3 === "dark" ? kept3 : "auto";
+    } catch {
+      return "auto";
+    }
+  }
+
+  // src/pages/app/ThemeButton.tsx
+  var NEXT = { auto: "light", light: "dark", dark: "auto" };
+  var WORDS2 = { auto: "System", light: "Light", dark: "Dark" };
+  function ThemeButton() {
+    const [theme, choose] = useTheme();
+    if (document.body.dataset["door"] === "panel") {
+      return null;
+    }
+    return /* @__PURE__ */ u3("button", { type: "button", class: "theme", title: "Light or dark", "aria-label": `Theme: ${WORDS2[theme]}`, onClick: () => choose(NEXT[theme]), children: WORDS2[theme] });
+  }
+
+  // src/pages/app/App.tsx
+  function App() {
+    const address = useAddress();
+    const header2 = useAnswer(questions.header, choiceOf(address), true);
+    const answer = header2.state === "ready" ? header2.answer : void 0;
+    h2(() => {
+      document.title = answer === void 0 ? "DeepScope" : `${answer.title} \xB7 DeepScope`;
+    }, [answer]);
+    return /* @__PURE__ */ u3("div", { class: "app", children: [
+      /* @__PURE__ */ u3("a", { class: "skip", href: "#main", onClick: skipped, children: "Skip to the page" }),
+      /* @__PURE__ */ u3(TopBar, { header: answer, address }),
+      /* @__PURE__ */ u3(Answer, { of: header2, children: (shown) => /* @__PURE__ */ u3(Body, { header: shown, address }) })
+    ] });
+  }
+  function skipped(event) {
+    event.preventDefault();
+    document.getElementById("main")?.focus();
+  }
+  function TopBar({ header: header2, address }) {
+    return /* @__PURE__ */ u3("header", { class: "topbar", children: [
+      /* @__PURE__ */ u3("a", { class: "brand", href: linkTo(address, "overview"), children: [
+        /* @__PURE__ */ u3(Mark, {}),
+        /* @__PURE__ */ u3("span", { children: "DeepScope" })
+      ] }),
+      header2 !== void 0 && /* @__PURE__ */ u3(Pickers, { header: header2, address }),
+      /* @__PURE__ */ u3("span", { class: "grow" }),
+      header2 !== void 0 && /* @__PURE__ */ u3("span", { class: "device muted", children: header2.device }),
+      /* @__PURE__ */ u3(ThemeButton, {})
+    ] });
+  }
+  function Mark() {
+    return /* @__PURE__ */ u3("svg", { class: "mark", viewBox: "0 0 20 20", width: "20", height: "20", "aria-hidden": "true", children: [
+      /* @__PURE__ */ u3("rect", { x: "1", y: "3", width: "12", height: "3", rx: "1.5" }),
+      /* @__PURE__ */ u3("rect", { class: "lit", x: "1", y: "8.5", width: "18", height: "3", rx: "1.5" }),
+      /* @__PURE__ */ u3("rect", { x: "1", y: "14", width: "8", height: "3", rx: "1.5" })
+    ] });
+  }
+  function Body({ header: header2, address }) {
+    const { isServed } = useSource();
+    const pages = PAGES.filter((page) => (page.isThere?.(header2) ?? true) && (isServed || page.needsServer !== true));
+    const chosen = pages.find((page) => page.id === address.page) ?? pages[0];
+    return /* @__PURE__ */ u3("div", { class: "body", children: [
+      /* @__PURE__ */ u3(Navigation, { pages, chosen, address }),
+      chosen !== void 0 && /* @__PURE__ */ u3(Shown, { page: chosen, header: header2, address })
+    ] });
+  }
+  function Navigation({ pages, chosen, address }) {
+    return /* @__PURE__ */ u3("nav", { class: "pages", "aria-label": "Pages", children: pages.map((page) => /* @__PURE__ */ u3("a", { href: linkTo(address, page.id), ...page === chosen ? { "aria-current": "page" } : {}, children: page.title }, page.id)) });
+  }
+  function Shown({ page, header: header2, address }) {
+    const main = A2(null);
+    h2(() => main.current?.scrollTo(0, 0), [page.id]);
+    const { component: Component } = page;
+    return /* @__PURE__ */ u3("main", { id: "main", class: `page page-${page.id}`, tabIndex: -1, ref: main, children: [
+      /* @__PURE__ */ u3("h1", { children: page.title }),
+      page.id === "overview" && header2.notes.map((note) => /* @__PURE__ */ u3("p", { class: "note", children: note }, note)),
+      /* @__PURE__ */ u3(Boundary, { children: /* @__PURE__ */ u3(Component, { address, header: header2 }) }, page.id)
+    ] });
+  }
+
+  // src/pages/source/embedded.ts
+  var anything = (value) => value;
+  var EmbeddedSource = class {
+    isServed = false;
+    opensCode = false;
+    answers;
+    /** `data` has each answer under its question's name and words: `overview?`, `file?file=…`. */
+    constructor(data) {
+      this.answers = read(dictionary(anything), data, "the page's data");
+    }
+    ask(question, asked) {
+      const found2 = this.answers[`${question.name}?${queryOf(asked)}`];
+      return found2 === void 0 ? Promise.reject(new FailedError("This is not in the file; deepscope view shows it.")) : Promise.resolve(read(question.answer, found2, question.name));
+    }
+    open() {
+    }
+  };
+
+  // src/pages/source/http.ts
+  var progress = object({ progress: object({ done: finite, total: finite }) });
+  var failure = object({ error: text });
+  var HttpSource = class {
+    constructor(base, token) {
+      this.base = base;
+      this.token = token;
+    }
+    base;
+    token;
+    isServed = true;
+    opensCode = false;
+    async ask(question, asked) {
+      let reply;
+      try {
+        reply = await fetch(`${this.base}${question.name}?${queryOf(asked)}`, {
+          headers: this.token === "" ? {} : { "X-DeepScope-Token": this.token },
+          credentials: "same-origin"
+        });
+      } catch {
+        throw new FailedError("The server does not answer: it was ended, or the connection is gone.");
+      }
+      return answered(question, reply.status, await reply.json().catch(() => void 0));
+    }
+    open() {
+    }
+  };
+  function answered(question, status, body) {
+    if (status === 202) {
+      const told = read(progress, body, "the progress").progress;
+      throw new NotYetError(told.done, told.total);
+    }
+    if (status !== 200) {
+      throw new FailedError(readOr(failure, body)?.error ?? `The server answered ${status}.`);
+    }
+    return read(question.answer, body, `the answer to ${question.name}`);
+  }
+
+  // src/pages/main.tsx
+  function sourceOf() {
+    const own = document.getElementById("answers")?.textContent;
+    if (own != null) {
+      return new EmbeddedSource(JSON.parse(own));
+    }
+    return new HttpSource("./api/", new URLSearchParams(window.location.search).get("token") ?? "");
+  }
+  var root = document.getElementById("root");
+  if (root !== null) {
+    root.replaceChildren();
+    R(
+      /* @__PURE__ */ u3(SourceContext.Provider, { value: sourceOf(), children: /* @__PURE__ */ u3(App, {}) }),
+      root
+    );
+  }
+})();

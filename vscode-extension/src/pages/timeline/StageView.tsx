@@ -43,7 +43,7 @@ export function StageView(props: StageProps): JSX.Element {
     overview: useRef<HTMLCanvasElement>(null),
   };
   const [isNarrow, setNarrow] = useState(false);
-  const [pointed, point] = useState<Pointed | undefined>();
+  const point = useRef<(pointed: Pointed | undefined) => void>(() => undefined);
   const [problem, setProblem] = useState("");
   const stage = useRef<Stage | undefined>(undefined);
   const latest = useRef(props);
@@ -76,7 +76,7 @@ export function StageView(props: StageProps): JSX.Element {
     width.observe(area);
     const ends = [
       listenLanes(made, area, base, {
-        hovered: (hit, x, y) => point(hit === undefined ? undefined : { hit, x: x + base.offsetLeft, y: y + base.offsetTop }),
+        hovered: (hit, x, y) => point.current(hit === undefined ? undefined : { hit, name: made.loader.names.texts[hit.name] ?? "", x: x + base.offsetLeft, y }),
         clicked: (hit) => latest.current.clicked(hit),
         fitted: ({ start, end }) => made.motion.go(around(start, end, made.whole)),
         marked: (stretch) => latest.current.marked(stretch),
@@ -111,7 +111,7 @@ export function StageView(props: StageProps): JSX.Element {
         >
           <Titles lanes={lanes} turn={props.turn} />
         </div>
-        {pointed !== undefined && stage.current !== undefined && <Tooltip at={pointed} of={of} names={stage.current.loader.names} />}
+        <Tooltip of={of} listen={(show) => (point.current = show)} />
         {problem !== "" && (
           <p class="problem" role="alert">
             {problem}

@@ -145,7 +145,7 @@ function Counters({ of, changes }: { readonly of: readonly Counter[]; readonly c
   return (
     <>
       <h3>Counters</h3>
-      <table>
+      <table class="changes">
         <tbody>
           {changes.map((change) => {
             const counter = of.find(({ id }) => id === change.counter);
@@ -156,7 +156,7 @@ function Counters({ of, changes }: { readonly of: readonly Counter[]; readonly c
                 <td class="number">
                   {words(change.first)} → {words(change.last)}
                 </td>
-                <td class="number muted">at most {words(change.largest)}</td>
+                <td class="number muted">≤ {words(change.largest)}</td>
               </tr>
             );
           })}

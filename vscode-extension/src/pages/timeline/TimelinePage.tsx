@@ -161,7 +161,7 @@ function Explorer({ of, choice, address: { words }, header }: ExplorerProps): JS
   const describe =
     known === undefined ? "" : `${known.kind} ${known.name}, ${duration(known.endNs - known.startNs)}, at ${exact(known.startNs)}, row ${known.row + 1}`;
   return (
-    <div class="timeline">
+    <div class="timeline" data-slices={of.slices}>
       <Toolbar
         finder={finder}
         find={words["find"] ?? ""}

@@ -1,27 +1,33 @@
 /** Words at the pointer. */
 
 import type { JSX } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Timeline } from "../contract";
 import { count, duration, share } from "../words";
 import type { Hit } from "./hit";
-import type { Names } from "./names";
 
 export interface Pointed {
   readonly hit: Hit;
+  readonly name: string;
   readonly x: number;
   readonly y: number;
 }
 
 interface Props {
-  readonly at: Pointed;
   readonly of: Timeline;
-  readonly names: Names;
+  /** Is given what shows a slice's words, so that the pointer's moves draw nothing else anew. */
+  readonly listen: (show: (pointed: Pointed | undefined) => void) => void;
 }
 
 const APART = 14;
 
-export function Tooltip({ at: { hit, x, y }, of, names }: Props): JSX.Element {
+export function Tooltip({ of, listen }: Props): JSX.Element | null {
+  const [pointed, point] = useState<Pointed | undefined>();
+  listen(point);
+  return pointed === undefined ? null : <Words of={of} {...pointed} />;
+}
+
+function Words({ of, hit, name, x, y }: Pointed & { readonly of: Timeline }): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const element = box.current;
@@ -38,7 +44,7 @@ export function Tooltip({ at: { hit, x, y }, of, names }: Props): JSX.Element {
   const isJoined = hit.count > 1;
   return (
     <div class="tip" ref={box} role="tooltip">
-      <strong>{names.texts[hit.name] ?? ""}</strong>
+      <strong>{name}</strong>
       <span>
         {duration(length)}
         <span class="muted">

@@ -89,7 +89,7 @@ export function drawBrush(
   }
   const [from, to] = brushOf(view, whole, width);
   context.fillStyle = palette.background;
-  context.globalAlpha = 0.62;
+  context.globalAlpha = 0.5;
   context.fillRect(0, 0, from, OVERVIEW);
   context.fillRect(to, 0, width - to, OVERVIEW);
   context.globalAlpha = 1;

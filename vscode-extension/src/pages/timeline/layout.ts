@@ -103,7 +103,7 @@ export function laneAt(lanes: readonly Lane[], y: number): Lane | undefined {
 /** The row of a track at a height; -1 above the first. */
 export function rowAt(lane: TrackLane, y: number): number {
   const row = Math.floor((y - lane.y - lane.head) / lane.rowHeight);
-  return row < lane.track.rows ? row : -1;
+  return row >= 0 && row < lane.track.rows ? row : -1;
 }
 
 /** What the overview shows: the steps, the thread that trains, the first streams. */

@@ -76,13 +76,20 @@ export class Loader {
     const middle = (first + last - 1) / 2;
     const indices = Array.from({ length: last - first }, (_, at) => first + at);
     for (const index of indices.sort((one, other) => Math.abs(one - middle) - Math.abs(other - middle))) {
-      const wanted = tracks.filter((track) => !this.tiles.has(track, level, index) && !this.underWay.has(`${level}/${index}/${track}`));
-      const lacksCounters = this.counterIds.some((id) => !this.counters.has(id, level, index)) && !this.underWay.has(`${level}/${index}/`);
-      for (let at = 0; at < wanted.length || (at === 0 && lacksCounters); at += TRACKS_AT_ONCE) {
+      const wanted = this.lacking(level, index, tracks);
+      for (let at = 0; at < wanted.length || (at === 0 && this.lacksCounters(level, index)); at += TRACKS_AT_ONCE) {
         wishes.push({ level, index, tracks: wanted.slice(at, at + TRACKS_AT_ONCE) });
       }
     }
     return wishes;
+  }
+
+  private lacking(level: number, index: number, tracks: readonly number[]): readonly number[] {
+    return tracks.filter((track) => !this.tiles.has(track, level, index) && !this.underWay.has(`${level}/${index}/${track}`));
+  }
+
+  private lacksCounters(level: number, index: number): boolean {
+    return this.counterIds.some((id) => !this.counters.has(id, level, index)) && !this.underWay.has(`${level}/${index}/`);
   }
 
   private pump(): void {
@@ -99,7 +106,12 @@ export class Loader {
     if (wish === undefined) {
       return;
     }
-    const { level, index, tracks } = wish;
+    const { level, index } = wish;
+    // An earlier wish may have been for the same: the overview's tiles are the view's where that is the whole.
+    const tracks = this.lacking(level, index, wish.tracks);
+    if (tracks.length === 0 && !this.lacksCounters(level, index)) {
+      return;
+    }
     const keys = [...tracks.map((track) => `${level}/${index}/${track}`), `${level}/${index}/`];
     const done = (): void => keys.forEach((key) => this.underWay.delete(key));
     keys.forEach((key) => this.underWay.add(key));

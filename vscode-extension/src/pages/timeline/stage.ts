@@ -87,7 +87,7 @@ export class Stage {
     this.palette = paletteOf(document.documentElement);
     this.labels = this.newLabels();
     const sizes = new ResizeObserver(() => this.resize());
-    sizes.observe(at.scroller);
+    sizes.observe(at.base);
     const scrolled = (): void => this.redraw();
     at.scroller.addEventListener("scroll", scrolled, { passive: true });
     const repaint = (): void => {
