@@ -228,6 +228,11 @@ describe("names and colours", () => {
     expect([names.isFound(one), names.isFound(other)]).toEqual([true, true]);
     names.look("TEN");
     expect([names.isFound(one), names.isFound(other)]).toEqual([true, false]);
+    names.look("MM", new Set(["gemm_64x64"]));
+    names.look("x", new Set(["aten::MM"]));
+    expect([names.isFound(one), names.isFound(other)]).toEqual([true, true]);
+    names.look("y", new Set(["aten::MM"]));
+    expect([names.isFound(one), names.isFound(other)]).toEqual([true, false]);
     expect(names.hashes[other]).toBe(names.hashes[names.number("gemm_128x32")]);
   });
 

@@ -1,7 +1,7 @@
 /** The timeline: what ran when, on threads and devices, from the whole run to a nanosecond. */
 
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { PageProps } from "../app/registry";
 import { questions, type Choice, type Found, type Timeline } from "../contract";
 import { Answer } from "../parts/Answered";
@@ -21,6 +21,8 @@ import { Toolbar } from "./Toolbar";
 import { useAsked } from "./useAsked";
 import { useFinder } from "./useFinder";
 import { useKeys } from "./useKeys";
+import { useSettled } from "./useSettled";
+import { useStep } from "./useStep";
 import { around, revealing, type View } from "./view";
 import { change, sliceOf, stretchOf, traceOf, viewOf, wordsOf } from "./words";
 
@@ -74,6 +76,8 @@ function Explorer({ of, choice, address: { words }, header }: ExplorerProps): JS
     }
   }, [stage, words["from"], words["to"], words["at"]]);
 
+  useStep(stage, choice, words);
+
   const turn = (key: string): void => setTurned((before) => toggled(before, key));
   /** Goes to a slice: opens its track, moves there; the way back leads to what was seen before. */
   const jump = (to: Spot, slice: number, isNew = true): void => {
@@ -109,7 +113,7 @@ function Explorer({ of, choice, address: { words }, header }: ExplorerProps): JS
   const seek = (text: string): void => change({ find: text, file: "", line: "" });
   const fit = (to: View | undefined): void => {
     if (to !== undefined) {
-      stage?.motion.go(around("start" in to ? Number(to.start) : to.begin, to.end, whole));
+      stage?.motion.go(around(to.begin, to.end, whole));
     }
   };
   const fitSpot = (): void => {
@@ -222,42 +226,4 @@ function toggled(keys: ReadonlySet<string>, key: string): ReadonlySet<string> {
     next.add(key);
   }
   return next;
-}
-
-const REST_MS = 200;
-
-interface Settled {
-  /** The view came to rest: its words go into the address a little later. */
-  told(view: View): void;
-  /** Now. */
-  keep(view: View): void;
-  /** These words will be this page's own. */
-  own(view: View): void;
-  /** Whether an address's words are those that this page wrote itself. */
-  isOwn(words: Readonly<Record<string, string>>): boolean;
-}
-
-/** Keeps the view in the address. */
-function useSettled(whole: number): Settled {
-  const timer = useRef(0);
-  const written = useRef<string | undefined>(undefined);
-  useEffect(() => () => window.clearTimeout(timer.current), []);
-  const keyOf = ({ from = "", to = "" }: Readonly<Record<string, string>>): string => `${from}-${to}`;
-  return useMemo(() => {
-    const own = (view: View): void => void (written.current = keyOf(wordsOf(view, whole)));
-    const keep = (view: View): void => {
-      window.clearTimeout(timer.current);
-      own(view);
-      change(wordsOf(view, whole));
-    };
-    return {
-      told: (view) => {
-        window.clearTimeout(timer.current);
-        timer.current = window.setTimeout(() => keep(view), REST_MS);
-      },
-      keep,
-      own,
-      isOwn: (words) => words["at"] === undefined && written.current === keyOf(words),
-    };
-  }, [whole]);
 }

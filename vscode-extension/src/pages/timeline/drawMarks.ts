@@ -1,12 +1,13 @@
 /** Draws what stands above the slices: the pointer, what is chosen and found, arrows, a marked stretch. */
 
 import type { Link } from "../contract";
-import { duration } from "../words";
 import type { Lane, TrackLane } from "./layout";
 import type { Marks, Scene, Spot } from "./scene";
 import { valueAt } from "./tiles";
 import { toX } from "./view";
 import { valueWords } from "./units";
+
+const SMALL = 6;
 
 export function drawMarks(context: CanvasRenderingContext2D, scene: Scene, marks: Marks): void {
   const { ratio, width, height, palette } = scene;
@@ -16,8 +17,12 @@ export function drawMarks(context: CanvasRenderingContext2D, scene: Scene, marks
     drawStretch(context, scene, toX(marks.stretch.begin, scene.view, width), toX(marks.stretch.end, scene.view, width));
   }
   const tracks = new Map(scene.lanes.flatMap((lane): [number, TrackLane][] => (lane.type === "track" ? [[lane.track.id, lane]] : [])));
+  // Wide ones stand out by themselves: the others are dim.
+  const small = (SMALL * (scene.view.end - scene.view.begin)) / width;
   for (const spot of marks.found) {
-    outline(context, scene, tracks, spot, palette.heat, 1);
+    if (spot.end - spot.start < small) {
+      outline(context, scene, tracks, spot, palette.heat, 1);
+    }
   }
   if (marks.hovered !== undefined) {
     outline(context, scene, tracks, marks.hovered, palette.text, 1);
@@ -134,9 +139,4 @@ function valueOf(scene: Scene, lane: Lane, ns: number): number | undefined {
   }
   const piece = scene.charts(lane.counter.id).find(({ begin, end }) => ns >= begin && ns < end);
   return piece === undefined ? undefined : valueAt(piece.tile, ns);
-}
-
-/** How wide a stretch is, beside its length in words, for those who cannot see it. */
-export function stretchWords(begin: number, end: number): string {
-  return `${duration(end - begin)} marked`;
 }

@@ -6,6 +6,7 @@ export class Names {
   readonly hashes: number[] = [];
   private readonly numbers = new Map<string, number>();
   private wanted = "";
+  private told: ReadonlySet<string> = new Set();
   private found: boolean[] = [];
 
   /** The number of a name. */
@@ -20,16 +21,18 @@ export class Names {
     return number;
   }
 
-  /** Looks for names that hold a text, whatever its case. */
-  look(text: string): void {
-    if (text.toLowerCase() !== this.wanted) {
+  /** Looks for names that hold a text, whatever its case; those that the server told count as well. */
+  look(text: string, told: ReadonlySet<string> = new Set()): void {
+    if (text.toLowerCase() !== this.wanted || told !== this.told) {
       this.wanted = text.toLowerCase();
+      this.told = told;
       this.found = [];
     }
   }
 
   isFound(number: number): boolean {
-    return (this.found[number] ??= (this.texts[number] ?? "").toLowerCase().includes(this.wanted));
+    const text = this.texts[number] ?? "";
+    return (this.found[number] ??= text.toLowerCase().includes(this.wanted) || this.told.has(text));
   }
 }
 

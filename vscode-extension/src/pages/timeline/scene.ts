@@ -20,6 +20,8 @@ export interface Spot {
 /** What is sought, so that the rest is dimmed: a text in names, or lines (indices into `Timeline.places`). */
 export interface Sought {
   readonly text: string;
+  /** Names of what was found: a recorded name may hold the text where the shown one does not. */
+  readonly names: ReadonlySet<string>;
   readonly places: ReadonlySet<number> | undefined;
 }
 

@@ -126,7 +126,7 @@ export class Stage {
     if (shown.choices !== this.shown.choices || this.lanes.length === 0) {
       this.lanes = lanesOf(this.of, shown.choices);
     }
-    this.loader.names.look(shown.sought?.text ?? "");
+    this.loader.names.look(shown.sought?.text ?? "", shown.sought?.names);
     this.shown = shown;
     this.redraw();
   }

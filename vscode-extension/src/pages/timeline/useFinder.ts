@@ -36,10 +36,10 @@ export function useFinder(of: Timeline, choice: Choice, words: Address["words"],
   const matches = answered?.state === "ready" ? answered.answer : undefined;
   const sought = useMemo((): Sought | undefined => {
     if (find !== "") {
-      return { text: find, places: undefined };
+      return { text: find, names: new Set(matches?.found.map(({ name }) => name)), places: undefined };
     }
-    return isLine ? { text: "", places: placesAt(of, file, Number(line)) } : undefined;
-  }, [key, of]);
+    return isLine ? { text: "", names: new Set(), places: placesAt(of, file, Number(line)) } : undefined;
+  }, [key, of, matches]);
   const index = matches?.found.findIndex(({ slice }) => slice === chosen) ?? -1;
   return {
     title: find !== "" ? `“${find}”` : isLine ? `${file.split(/[/\\]/).at(-1) ?? file}:${line}` : "",

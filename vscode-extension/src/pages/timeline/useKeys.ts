@@ -34,6 +34,9 @@ export function useKeys(stage: Stage | undefined, done: Done): void {
         return;
       }
       event.preventDefault();
+      if (action.type === "close" && event.target instanceof HTMLInputElement) {
+        event.target.blur();
+      }
       act(stage, action, latest.current, event.repeat);
     };
     const up = (event: KeyboardEvent): void => {
