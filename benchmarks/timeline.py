@@ -1,5 +1,6 @@
 """How fast the dashboard's timeline answers: windows at any zoom of traces of a million events and more.
 
+Goals for windows and for making are of CPU time, which other work on the machine disturbs less; nothing waits in them.
 Each round is two processes: one reads the trace, makes its timeline and keeps it; the other opens the kept one. Windows
 lie anywhere and are of any length, for screens 600 to 2,000 pixels wide.
 """
@@ -26,10 +27,12 @@ _PROGRAM = _HERE / "programs" / "timeline.py"
 _SHOWN = {
     "read_s": "read, s",
     "build_s": "timeline made of it, s",
+    "build_cpu_s": "the same, CPU s",
     "keep_s": "kept, s",
     "open_s": "opened again, s",
     "window_p50_ms": "window, p50, ms",
     "window_p95_ms": "window, p95, ms",
+    "window_cpu_p95_ms": "the same, CPU ms",
     "window_kb": "largest answer, kB",
     "whole_ms": "window of the whole, ms",
     "selection_ms": "selection of the whole, ms",
@@ -72,9 +75,9 @@ def main() -> None:
     options = parse_options()
     settings = {"trace": options.trace.name, "repeats": options.repeats, "windows": options.windows}
     result = Result("timeline", describe_machine(), describe_python(sys.executable), settings, [], {}, {})
-    opened = gzip.open(options.trace) if options.trace.suffix == ".gz" else options.trace.open("rb")
-    with opened as stream:
-        events = len(re.findall(rb'"ph": ?"X"', stream.read()))
+    content = options.trace.read_bytes()
+    text = gzip.decompress(content) if options.trace.suffix == ".gz" else content
+    events = len(re.findall(rb'"ph": ?"X"', text))
     columns: list[list[str]] = [["", *_SHOWN.values(), "peak while it is made, MB", "kept, MB"]]
     with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-") as name:
         for wanted in map(int, options.events.split(",")):
@@ -85,11 +88,11 @@ def main() -> None:
             spreads = {key: Spread.of(found[key]) for key in _SHOWN}
             million = found["slices"][0] / 1e6
             title = f"{found['slices'][0] / 1e6:.2f} million slices"
-            made = Spread.of([seconds / million for seconds in found["build_s"]])
+            made = Spread.of([seconds / million for seconds in found["build_cpu_s"]])
             result.goals += [
-                Goal(f"{title}: window, p95, ms", spreads["window_p95_ms"], at_most=30),
+                Goal(f"{title}: window, p95, CPU ms", spreads["window_cpu_p95_ms"], at_most=30),
                 Goal(f"{title}: largest answer, kB", spreads["window_kb"], at_most=300),
-                Goal(f"{title}: made after reading, s a million", made, at_most=1),
+                Goal(f"{title}: made after reading, CPU s a million", made, at_most=1),
                 Goal(f"{title}: opened again, s", spreads["open_s"], at_most=0.2),
             ]
             figures = [f"{spread.median:.3g}" for spread in (*spreads.values(), Spread.of(peaks), Spread.of(sizes))]

@@ -158,7 +158,7 @@ def test_the_timelines_figures_are_measured(tmp_path: Path) -> None:
     result = tmp_path / "timeline.json"
     sizes = ["--events", "1,6", "--windows", 5, "--repeats", 1]
     printed = run("timeline.py", "--trace", small_trace(tmp_path), "--json", result, *sizes)
-    assert "window, p95, ms" in printed
+    assert "window, p95, CPU ms" in printed
     goals = json.loads(result.read_text())["goals"]
     assert len(goals) == 8
     assert all(goal["measured"]["median"] > 0 for goal in goals)

@@ -14,7 +14,7 @@ from deepscope.dashboard.timeline.columns import KINDS, Columns, FactColumn
 from deepscope.dashboard.timeline.texts import Texts
 from deepscope.printable import printable
 from deepscope.report.wording import bytes_text, rate_text, time_text
-from deepscope.trace.arrays import distinct_places
+from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.model import QUEUE_OFFSET, Int64, Kind
 
 __all__ = ["facts_at", "facts_of"]
@@ -24,6 +24,8 @@ _LONGEST = 10_000
 
 _TEXTS = {
     "category": "Category",
+    "operator": "Launched by operator",
+    "operator_shapes": "Its input shapes",
     "shapes": "Input shapes",
     "dtypes": "Input types",
     "strides": "Input strides",
@@ -68,7 +70,7 @@ _NUMBERS: dict[str, tuple[str, Words]] = {
 def facts_of(of: Attribution, of_event: Int64) -> tuple[list[FactColumn], Texts]:
     """All facts of a trace by kind, and the texts in them; `of_event` is the slice of each event."""
     numbers = _of_events(of) | _of_work(of) | _of_operators(of)
-    told = _of_messages(of)
+    told = _of_messages(of) | _of_launches(of)
     code = {key: told[key] if key in told else _text_column(of, key) for key in _TEXTS}
     used, place = distinct_places(np.concatenate([values for _, values in code.values()]))
     found, begin = [], 0
@@ -114,6 +116,19 @@ def _of_messages(of: Attribution) -> dict[str, Told]:
         known = column >= 0
         found[key] = messages.event[known], column[known]
     return found
+
+
+def _of_launches(of: Attribution) -> dict[str, Told]:
+    """The operators that launched work, and the shapes of their arguments."""
+    work, events = of.work, of.trace.events
+    rows = np.flatnonzero(work.counts & (work.metric == "device"))
+    operator = pick(of.operators.nodes, pick(of.operators.around, work.node[rows]))
+    event, operator = work.event[rows[operator >= 0]], operator[operator >= 0]
+    shapes = events.shapes[operator].astype(np.int64)
+    return {
+        "operator": (event, events.name[operator].astype(np.int64)),
+        "operator_shapes": (event[shapes >= 0], shapes[shapes >= 0]),
+    }
 
 
 def _of_work(of: Attribution) -> dict[str, Told]:

@@ -64,14 +64,29 @@ def _wasteful(nesting: Nesting, level: Int64, allowed: Int64) -> Mask:
     affected[component[outlasts]] = True
     rows = np.flatnonzero(affected[component])
     member = component[rows]
-    begins = np.searchsorted(member, member)
-    # One axis serves all components when each has a stretch of it to itself.
-    _, instant = np.unique(np.concatenate((nesting.start[rows], nesting.end[rows])), return_inverse=True)
-    key = np.concatenate((member, member)) * (2 * len(rows) + 1) + instant.reshape(-1)
-    closed = np.searchsorted(np.sort(key[len(rows) :]), key[: len(rows)], side="right") - begins
-    is_open = np.arange(len(rows)) - begins - closed
-    found[rows] = level[rows] - is_open > allowed[rows]
+    first = np.flatnonzero(np.append(True, member[1:] != member[:-1]))
+    number = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(rows))))
+    begin, end = _on_one_axis(nesting.start[rows], nesting.end[rows], first, number)
+    deep = np.flatnonzero(level[rows] > allowed[rows])
+    closed = np.searchsorted(np.sort(end), begin[deep], side="right") - first[number[deep]]
+    is_open = deep - first[number[deep]] - closed
+    found[rows[deep]] = level[rows[deep]] - is_open > allowed[rows[deep]]
     return found
+
+
+def _on_one_axis(start: Int64, end: Int64, first: Int64, number: Int64) -> tuple[Int64, Int64]:
+    """Times moved so that each component has a stretch of one axis to itself, in their order.
+
+    `first` is the first row of each component, `number` the component of each row.
+    """
+    origin = start[first]
+    spans = np.maximum.reduceat(end, first) - origin + 1
+    if spans.sum(dtype=np.float64) < 1 << 62:
+        shift = (np.cumsum(spans) - spans - origin)[number]
+        return start + shift, end + shift
+    _, instant = np.unique(np.concatenate((start, end)), return_inverse=True)
+    key = np.concatenate((number, number)) * (2 * len(start) + 1) + instant.reshape(-1)
+    return key[: len(start)], key[len(start) :]
 
 
 def _outermost_of_chains(start: Int64, end: Int64, parent: Int64, chosen: Int64) -> Int64:

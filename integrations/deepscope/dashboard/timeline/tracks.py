@@ -127,8 +127,10 @@ def _of_stream(trace: Trace, one: int, lane: Int64) -> Track:
 
 
 def _words(thread: Thread, kind: str) -> str:
-    name = thread.name.strip()
-    return name if str(thread.tid) in name and name else f"{name or kind} {thread.tid}"
+    name, number = thread.name.strip(), str(thread.tid)
+    if not name and not isinstance(thread.tid, int) and number:
+        return number
+    return name if number in name and name else f"{name or kind} {number}"
 
 
 def _track(kind: TrackKind, title: str, *, device: int = -1, is_training: bool = False) -> Track:

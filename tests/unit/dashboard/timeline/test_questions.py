@@ -230,6 +230,7 @@ def test_details_tell_the_lines_around_the_module_and_what_the_trace_tells(timel
     assert found.module == "net.fc"
     facts = {one.label: one.value for one in found.facts}
     assert (facts["Grid"], facts["From launch to start"], facts["Queued before it"]) == ("[4, 1, 1]", "1.29µs", "0")
+    assert (facts["Launched by operator"], facts["Its input shapes"]) == ("aten::mm", "[[64, 128], [128, 32]]")
     operator = {one.label: one.value for one in index.details(named(index, "aten::mm")).facts}
     assert operator["FLOPs"] == f"{2 * 64 * 128 * 32:,}"
     assert operator["Input shapes"] == "[[64, 128], [128, 32]]"

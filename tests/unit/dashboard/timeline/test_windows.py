@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable
-from itertools import groupby
+from itertools import combinations, groupby
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from deepscope.dashboard.timeline.answers import TrackWindow, Window
 from deepscope.dashboard.timeline.columns import KINDS
 from deepscope.dashboard.timeline.index import TimelineIndex
+from deepscope.dashboard.timeline.names import shown_name
+from deepscope.dashboard.timeline.rows import rows_of
 from deepscope.errors import OptionError
 from random_traces import random_trace
 from trace_builder import TraceBuilder
@@ -23,7 +26,7 @@ Slice = tuple[int, int, int, int, int]
 """Start, end, number, label, place."""
 
 
-def rows_of(index: TimelineIndex) -> dict[tuple[int, int], list[Slice]]:
+def slices_by_row(index: TimelineIndex) -> dict[tuple[int, int], list[Slice]]:
     """The slices of each track and row in order."""
     columns, found = index.columns, {}
     lanes = columns.lane_slice.tolist()
@@ -59,7 +62,7 @@ def rendered(row: list[Slice], begin: int, end: int, resolution: int) -> list[li
 
 
 def check(index: TimelineIndex, window: Window, names: list[str]) -> None:
-    rows, resolution = rows_of(index), window.resolution_ns
+    rows, resolution = slices_by_row(index), window.resolution_ns
     for track in window.tracks:
         shown = defaultdict(list)
         for place, row in enumerate(track.row):
@@ -110,10 +113,8 @@ def test_any_window_shows_what_a_plain_rendering_shows(
     # Names as recorded, so that they can be compared.
     window = index.window(begin, begin + length, pixels)
     labels = index.columns.labels
-    plain = {}
+    plain: dict[str, str] = {}
     for label in range(len(labels.kind)):
-        from deepscope.dashboard.timeline.names import shown_name
-
         plain.setdefault(shown_name(labels, label), labels.recorded[label])
     window.names = [plain[name] for name in window.names]
     check(index, window, window.names)
@@ -200,3 +201,34 @@ def test_the_number_of_slices_is_bounded_by_a_coarser_resolution(timeline_of: Op
     assert shown <= 5_000
     assert sum(sum(track.count) for track in window.tracks) == 12_000
     assert set(KINDS) >= {"operator"}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    spans=st.lists(
+        st.tuples(st.integers(0, 60), st.integers(0, 25), st.integers(0, 2), st.booleans()), min_size=1, max_size=60
+    ),
+    scale=st.sampled_from([1, 1 << 55]),
+)
+def test_no_two_slices_of_a_row_overlap_and_none_stands_above_what_it_is_in(
+    spans: list[tuple[int, int, int, bool]], scale: int
+) -> None:
+    start = np.array([begin * scale for begin, _, _, _ in spans], np.int64)
+    end = np.array([(begin + length) * scale for begin, length, _, _ in spans], np.int64)
+    group = np.array([group for _, _, group, _ in spans], np.int64)
+    tight = np.full(len(spans), spans[0][3])
+    row, parent = rows_of(start, end, group, np.zeros(len(spans), np.int64), side_by_side=tight)
+    places = list(zip(start.tolist(), end.tolist(), group.tolist(), row.tolist(), strict=True))
+    for one, other in combinations(places, 2):
+        if one[2:] == other[2:]:
+            assert one[1] <= other[0] or other[1] <= one[0], (one, other)
+    for number, above in enumerate(parent.tolist()):
+        if above >= 0:
+            assert start[above] <= start[number]
+            assert end[above] > start[number]
+    if tight[0]:
+        # No more rows than are open at once.
+        for number in set(group.tolist()):
+            real = [(begin, stop, place) for begin, stop, of, place in places if of == number and stop > begin]
+            most = max((sum(begin <= at < stop for begin, stop, _ in real) for at, _, _ in real), default=0)
+            assert max((place for _, _, place in real), default=-1) < most or not real
