@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from deepscope.dashboard.answer import Choice
 from deepscope.errors import NoTraceError, OptionError
@@ -19,6 +19,9 @@ from deepscope.store.loader import Loader, Request
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import STAGES, Selection, find_traces, select_from
 
+if TYPE_CHECKING:
+    from deepscope.dashboard.timeline.index import TimelineIndex
+
 __all__ = ["FoundRun", "Library", "NotYetError"]
 
 PATIENCE_SECONDS = 0.4
@@ -27,6 +30,8 @@ LOOK_SECONDS = 2.0
 """How long what was found below the paths holds."""
 PROFILES = 8
 """Kept in memory; the rest comes from the cache again."""
+TIMELINES = 3
+"""Kept in memory: they are as large as their traces."""
 READERS = 2
 """Reading at the same time."""
 
@@ -84,6 +89,7 @@ class Library:
         self._looked_at = float("-inf")
         self._runs: list[FoundRun] = []
         self._profiles: Background[Request, Profile] = Background(PROFILES)
+        self._timelines: Background[TraceFile, TimelineIndex] = Background(TIMELINES)
 
     def runs(self) -> list[FoundRun]:
         """The runs below the paths, the newest first.
@@ -151,9 +157,24 @@ class Library:
         """
         return self.selection(choice).files[0]
 
+    def timeline(self, choice: Choice) -> TimelineIndex:
+        """The timeline of `trace_file`.
+
+        Raises:
+            NotYetError: it is still being made; ask again.
+            TraceError, OptionError: as `open_timeline`.
+        """
+        from deepscope.dashboard.timeline.opening import open_timeline
+
+        file = self.trace_file(choice)
+        return self._timelines.get(
+            file, lambda told: open_timeline(file, partial=self.partial, progress=told), file.size_bytes
+        )
+
     def close(self) -> None:
         """Begins nothing more."""
         self._profiles.close()
+        self._timelines.close()
 
 
 K = TypeVar("K")
