@@ -165,7 +165,7 @@ def _named(structs: Iterable[shapes.StructType]) -> list[shapes.StructType]:
     found: dict[str, shapes.StructType] = {}
     for one in structs:
         if found.setdefault(one.cls.__name__, one).cls is not one.cls:
-            raise SystemExit(f"{one.cls} and {found[one.cls.__name__].cls} have one name, and would be one type")
+            raise SystemExit(f"two structs have one name: {found[one.cls.__name__].cls} and {one.cls}")
     return list(found.values())
 
 

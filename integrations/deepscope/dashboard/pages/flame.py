@@ -103,7 +103,7 @@ def flame(library: Library, question: FlameQuestion) -> Flame:
         baseline="" if other is None else word(" ".join([title_of(other), other.trace.recorded_at]).strip()),
         left_out=tree.left_out,
         left_out_ns=tree.left_out_ns[0],
-        note=_note(profile),
+        note="" if profile.call_tree else "This trace tells no call paths; these are its lines.",
     )
 
 
@@ -133,14 +133,6 @@ def _as_many_steps(profile: Profile, other: Profile | None) -> float:
         return 1.0
     mine, its = (max(one.totals.steps, 1) * max(one.totals.ranks, 1) for one in (profile, other))
     return mine / its
-
-
-def _note(profile: Profile) -> str:
-    if profile.call_tree:
-        return ""
-    if profile.totals.ranks > 1:
-        return "Call paths are known of each rank alone; these are the lines of all ranks. Choose a rank to see more."
-    return "This trace tells no call paths; these are its lines."
 
 
 def _gone(tree: FlameTree, before: list[int]) -> int:

@@ -8,7 +8,7 @@ from typing import Literal
 from deepscope.analysis.verdict import Reason, limit_of
 from deepscope.dashboard.answer import Answer, Choice, Figure
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.callers import CallPath, CallPaths, call_paths
+from deepscope.dashboard.pages.callers import CallPath, call_paths
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
 from deepscope.dashboard.pages.line_numbers import line_numbers, values_of
 from deepscope.dashboard.pages.lines import notes_of
@@ -20,7 +20,7 @@ from deepscope.report.below import Node, below, fold_alike, lines_of
 from deepscope.report.places import Sources, place_name
 from deepscope.report.why_words import no_word, why_words
 
-__all__ = ["BelowNode", "CostPart", "FusedLine", "LineDetails", "LineQuestion", "NodeKind", "line"]
+__all__ = ["BelowNode", "FusedLine", "LineCause", "LineDetails", "LineQuestion", "NodeKind", "line"]
 
 NODES = 5000
 """Of the tree below a line, the largest."""
@@ -40,7 +40,7 @@ class LineQuestion(Choice, kw_only=True, frozen=True):
     """Whether modules that differ in a number alone become one: `layers.*`."""
 
 
-class CostPart(Answer):
+class LineCause(Answer):
     """A part of a line's cost."""
 
     name: str
@@ -96,7 +96,7 @@ class LineDetails(Answer):
     verdict: str
     why: str
     """What the verdict rests on, or why there is none."""
-    causes: list[CostPart]
+    causes: list[LineCause]
     """They sum to the cost."""
     cost_ns: int
     fused_with: list[FusedLine]
@@ -168,7 +168,7 @@ def _of_line(profile: Profile, place: int, here: list[Line], fold: bool) -> Line
         callers_left_out=paths.left_out,
         below=found,
         below_left_out=left_out,
-        note=_unknown(profile, paths),
+        note="" if profile.call_tree else "This trace tells no call paths.",
     )
 
 
@@ -198,16 +198,8 @@ def _no_line(profile: Profile, question: LineQuestion) -> LineDetails:
         callers_left_out=paths.left_out,
         below=found,
         below_left_out=left_out,
-        note=_unknown(profile, paths),
+        note="" if profile.call_tree else "This trace tells no call paths.",
     )
-
-
-def _unknown(profile: Profile, paths: CallPaths) -> str:
-    if profile.call_tree or paths.paths:
-        return ""
-    if profile.totals.ranks > 1:
-        return "Call paths and what is below a line are known of each rank alone: choose one."
-    return "This trace tells no call paths."
 
 
 def _figures(profile: Profile, row: Numbers) -> list[Figure]:
@@ -283,7 +275,7 @@ _ON_CPU = _ON_DEVICE | {
 }
 
 
-def _causes(profile: Profile, row: Line) -> list[CostPart]:
+def _causes(profile: Profile, row: Line) -> list[LineCause]:
     names = _ON_DEVICE if profile.metric == "device" else _ON_CPU
     times = dict.fromkeys(names, 0)
     for rate in row.why.rates:
@@ -293,7 +285,7 @@ def _causes(profile: Profile, row: Line) -> list[CostPart]:
             times[field] = getattr(row.why, field)
     whole = sum(times.values())
     return [
-        CostPart(name=names[key][0], help=names[key][1], time_ns=time_ns, share=time_ns / whole)
+        LineCause(name=names[key][0], help=names[key][1], time_ns=time_ns, share=time_ns / whole)
         for key, time_ns in sorted(times.items(), key=lambda item: -item[1])
         if time_ns
     ]

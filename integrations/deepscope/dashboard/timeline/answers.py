@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from deepscope.dashboard.answer import Fact
+
 __all__ = [
     "Change",
     "Counter",
@@ -79,7 +81,7 @@ class Timeline(Answer):
     begin_epoch_ns: str
     """Nanoseconds since the epoch, in digits: more than JavaScript's numbers hold."""
     tracks: list[Track]
-    """In the order in which they are shown: the steps, the training thread, the streams, other threads."""
+    """In order: the steps, the training thread, the streams, other threads."""
     counters: list[Counter]
     kinds: list[SliceKind]
     """What `TrackWindow.kind` counts through."""
@@ -142,13 +144,6 @@ class Window(Answer):
     tracks: list[TrackWindow]
     counters: list[CounterWindow]
     names: list[str]
-
-
-class Fact(Answer):
-    """One thing that is known of a slice."""
-
-    label: str
-    value: str
 
 
 class Link(Answer):

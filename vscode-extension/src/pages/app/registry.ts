@@ -13,6 +13,7 @@ import { ModulesPage } from "../modules/ModulesPage";
 import { OperatorsPage } from "../operators/OperatorsPage";
 import { OverviewPage } from "../overview/OverviewPage";
 import { StepsPage } from "../steps/StepsPage";
+import { TimelinePage } from "../timeline/TimelinePage";
 import type { Address } from "./address";
 
 export interface PageProps {
@@ -35,6 +36,7 @@ export const PAGES: readonly Page[] = [
   { id: "overview", title: "Overview", component: OverviewPage },
   { id: "lines", title: "Lines", component: LinesPage, isThere: (header) => header.hasLines },
   { id: "flame", title: "Flame graph", component: FlamePage },
+  { id: "timeline", title: "Timeline", component: TimelinePage, needsServer: true },
   { id: "operators", title: "Operators", component: OperatorsPage },
   { id: "kernels", title: "Kernels", component: KernelsPage, isThere: ({ isDevice }) => isDevice },
   { id: "modules", title: "Modules", component: ModulesPage, isThere: ({ hasModules }) => hasModules },

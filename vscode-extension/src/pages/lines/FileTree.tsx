@@ -72,7 +72,7 @@ export function FileTree({ files, columns, wholes, by, wanted, chosen, choose }:
       sight.show(next);
     } else if ((event.key === "Enter" || event.key === " ") && one !== undefined) {
       act(one);
-    } else if ((event.key === "ArrowLeft" || event.key === "ArrowRight") && one?.row?.file === undefined && one?.row !== undefined) {
+    } else if ((event.key === "ArrowLeft" || event.key === "ArrowRight") && one?.row?.isFolder === true) {
       toggle(one.title, one.row.key, event.key === "ArrowLeft");
     } else {
       return;
@@ -102,7 +102,7 @@ export function FileTree({ files, columns, wholes, by, wanted, chosen, choose }:
               role="treeitem"
               aria-level={row.depth + 1}
               aria-expanded={row.file === undefined ? row.isOpen : undefined}
-              aria-selected={row.file !== undefined && row.file.file === chosen}
+              aria-selected={row.file?.file === chosen}
               title={row.file?.file ?? row.name}
               style={{ paddingLeft: `${8 + row.depth * 13}px`, "--part": one.title === "library" || whole <= 0 ? 0 : Math.min(1, value / whole) }}
               onClick={() => {

@@ -3,7 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { choiceOf, go, linkTo, withWords, type Address } from "../app/address";
-import { questions, type CallPath, type CostPart, type LineDetails } from "../contract";
+import { questions, type CallPath, type LineCause, type LineDetails } from "../contract";
 import { FindingCard } from "../findings/FindingCard";
 import { Place } from "../parts/Place";
 import { useHas, useSource } from "../source/useAnswer";
@@ -29,7 +29,7 @@ export function LinePanel({ of, address, hasText }: Props): JSX.Element {
             of.place
           ) : (
             <Place file={of.file} line={of.line}>
-              {of.place.slice(of.place.lastIndexOf("/") + 1)}
+              {lastPart(of.place)}
             </Place>
           )}
         </h2>
@@ -114,6 +114,11 @@ export function LinePanel({ of, address, hasText }: Props): JSX.Element {
   );
 }
 
+/** A place without its folders, which the title and the tree beside it have. */
+function lastPart(place: string): string {
+  return place.slice(place.lastIndexOf("/") + 1);
+}
+
 function Part({ title, tools, children }: { readonly title: string; readonly tools?: ComponentChildren; readonly children: ComponentChildren }): JSX.Element {
   return (
     <section>
@@ -187,7 +192,7 @@ function Why({ of }: { readonly of: LineDetails }): JSX.Element | null {
   );
 }
 
-function Causes({ of }: { readonly of: readonly CostPart[] }): JSX.Element {
+function Causes({ of }: { readonly of: readonly LineCause[] }): JSX.Element {
   return (
     <>
       <div class="causes" aria-hidden>
@@ -217,7 +222,7 @@ function Callers({ paths, leftOut }: { readonly paths: readonly CallPath[]; read
             {frames.map((frame, place) => (
               <span key={place}>
                 <Place file={frame.file} line={frame.line}>
-                  {frame.place}
+                  {lastPart(frame.place)}
                 </Place>
                 {place < frames.length - 1 && <span class="muted"> › </span>}
               </span>

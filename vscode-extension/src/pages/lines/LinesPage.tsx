@@ -119,7 +119,7 @@ function Files({ lines, address, views }: FilesProps): JSX.Element {
           </li>
         </ul>
       </div>
-      <div class="panes">
+      <div class={`panes ${lines.files.length === 1 ? "onefile" : ""}`}>
         {isNarrow ? (
           <details class="files">
             <summary>{lines.files.length === 1 ? "1 file" : `${count(lines.files.length)} files`}</summary>

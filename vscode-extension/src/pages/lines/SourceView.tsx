@@ -47,7 +47,8 @@ export function SourceView({ of, chosen, by, setBy, selected, select }: Props): 
     const keys = shownColumns(of.columns, widths, Math.max(COLUMN, room - TEXT_WIDTH), chosen);
     return of.columns.flatMap((column, at) => (keys.includes(column.key) ? [{ column, at }] : []));
   }, [of, chosen, room]);
-  const selectedAt = rows.findIndex(({ line }) => line === selected);
+  const places = useMemo(() => new Map(rows.map(({ line }, at) => [line, at])), [rows]);
+  const selectedAt = places.get(selected) ?? -1;
   useEffect(() => {
     const element = scroller.current;
     const top = HEAD + selectedAt * ROW;
@@ -113,7 +114,7 @@ export function SourceView({ of, chosen, by, setBy, selected, select }: Props): 
           })}
         </div>
       </div>
-      <Minimap of={of} heatAt={heatAt} count={rows.length} at={(line) => rows.findIndex((row) => row.line === line)} show={(line) => select(line, false)} />
+      <Minimap of={of} heatAt={heatAt} count={rows.length} at={(line) => places.get(line) ?? 0} show={(line) => select(line, false)} />
     </div>
   );
 }

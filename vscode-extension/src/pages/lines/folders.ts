@@ -26,6 +26,7 @@ export interface TreeRow {
   readonly values: readonly (number | null)[];
   /** Of a file; undefined for a folder. */
   readonly file: LineFile | undefined;
+  readonly isFolder: boolean;
   readonly isOpen: boolean;
 }
 
@@ -85,13 +86,13 @@ export function treeRows(root: Folder, by: number, closed: ReadonlySet<string>, 
     for (const { one } of items.sort((first, second) => (second.values[by] ?? 0) - (first.values[by] ?? 0))) {
       if ("of" in one) {
         if (word === "" || one.of.name.toLowerCase().includes(word)) {
-          rows.push({ depth, key: one.of.file, name: one.name, values: one.of.values, file: one.of, isOpen: false });
+          rows.push({ depth, key: one.of.file, name: one.name, values: one.of.values, file: one.of, isFolder: false, isOpen: false });
         }
         continue;
       }
       const isOpen = word !== "" || !closed.has(one.path);
       const at = rows.length;
-      rows.push({ depth, key: one.path, name: one.name, values: one.values, file: undefined, isOpen });
+      rows.push({ depth, key: one.path, name: one.name, values: one.values, file: undefined, isFolder: true, isOpen });
       if (isOpen) {
         visit(one, depth + 1);
       }

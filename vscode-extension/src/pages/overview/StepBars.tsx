@@ -19,6 +19,10 @@ interface Props {
   readonly marks?: readonly Mark[];
 }
 
+const WIDEST = 78;
+/** Pixels of a bar with its gap; a chart of few steps is not drawn out. */
+const BESIDE = 110;
+const LEAST = 320;
 const WITH_TIMES = 24;
 const WITH_NUMBERS = 40;
 /** With more steps there is no room for words at each. */
@@ -30,7 +34,7 @@ export function StepBars({ steps, phaseNames, marks = [] }: Props): JSX.Element 
   const used = phaseNames.map((_, phase) => steps.some((step) => (step.phases[phase] ?? 0) > 0));
   return (
     <figure class="steps">
-      <div class="chart">
+      <div class="stepchart" style={{ maxWidth: `${Math.max(steps.length * WIDEST + BESIDE, LEAST)}px` }}>
         <div class="bars">
           {steps.map((step) => (
             <button
@@ -53,9 +57,9 @@ export function StepBars({ steps, phaseNames, marks = [] }: Props): JSX.Element 
             </button>
           ))}
         </div>
-        <div class={`marks ${steps.length <= WITH_NUMBERS ? "above" : ""}`} aria-hidden>
+        <div class={`stepmarks ${steps.length <= WITH_NUMBERS ? "above" : ""}`} aria-hidden>
           {marks.map(({ label, timeNs }) => (
-            <span key={label} class="mark" style={{ bottom: `${(100 * timeNs) / most}%` }}>
+            <span key={label} class="stepmark" style={{ bottom: `${(100 * timeNs) / most}%` }}>
               <span>
                 {label} {duration(timeNs)}
               </span>

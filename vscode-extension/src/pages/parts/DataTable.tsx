@@ -7,7 +7,8 @@ import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Table } from "../contract";
 import { count } from "../words";
-import { delimited, toClipboard } from "./table/copy";
+import { toClipboard } from "./table/clipboard";
+import { delimited } from "./table/copy";
 import { fittedWidths, shownColumns } from "./table/fit";
 import { Grid, type OwnCell } from "./table/Grid";
 import { useChosenColumns } from "./table/kept";
@@ -59,7 +60,7 @@ export function DataTable({ of, word = "", fills = false, openDepth = 2, details
       <div class={`both ${details !== undefined && rows.chosen !== undefined ? "split" : ""}`}>
         <Grid of={of} rows={rows} shown={shown} widths={widths} resized={setRoom} cell={cell} canChoose={details !== undefined} />
         {details !== undefined && rows.chosen !== undefined && (
-          <aside class="details" aria-label="The chosen row">
+          <aside class="rowdetails" aria-label="The chosen row">
             <button type="button" class="close" aria-label="Close" title="Close (Escape)" onClick={() => rows.choose(undefined)}>
               ×
             </button>
