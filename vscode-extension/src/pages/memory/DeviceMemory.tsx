@@ -137,7 +137,7 @@ function AtMoment({ of, choice, at, address, isChosen }: MomentProps & { readonl
     const { answer } = found;
     return (
       <Live
-        title={`Live at ${time(relative(of.begin, answer.at))}`}
+        title={`Live at ${time(at)}`}
         size={answer.sizeBytes}
         held={answer.held}
         lines={address.words["live"] === "module" ? answer.modules : answer.lines}
