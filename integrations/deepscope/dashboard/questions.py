@@ -7,11 +7,15 @@ from typing import Any
 
 from deepscope.dashboard.pages.compare import compare
 from deepscope.dashboard.pages.distributed import distributed
-from deepscope.dashboard.pages.findings import findings
+from deepscope.dashboard.pages.findings import finding_page, findings
 from deepscope.dashboard.pages.header import header, runs
+from deepscope.dashboard.pages.kernels import kernel, kernels
 from deepscope.dashboard.pages.memory import memory, memory_at, memory_curve
+from deepscope.dashboard.pages.modules import modules
+from deepscope.dashboard.pages.operator_details import operator, operator_variants
 from deepscope.dashboard.pages.operators import operators
 from deepscope.dashboard.pages.overview import overview
+from deepscope.dashboard.pages.steps import steps
 
 __all__ = ["QUESTIONS"]
 
@@ -27,7 +31,14 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
         distributed,
         findings,
         compare,
+        finding_page,
         operators,
+        operator,
+        operator_variants,
+        kernels,
+        kernel,
+        modules,
+        steps,
     )
 }
 """By name: functions of a `Library` and a `Question`, whose annotations say what they take and answer."""

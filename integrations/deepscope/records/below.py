@@ -9,12 +9,17 @@ import msgspec
 
 from deepscope.records.merging import First, Sum
 
-__all__ = ["Part", "PartKind", "Place"]
+__all__ = ["Part", "PartKind", "Place", "without_numbers"]
 
 _NUMBERED = re.compile(r"(?<![^.])\d+(?![^.])")
 """A component of a module's path that is a number: the 3 of `encoder.layers.3.mlp`."""
 
 PartKind = Literal["module", "library", "operator", "kernel", "other"]
+
+
+def without_numbers(path: str) -> str:
+    """A module's path with `*` for each component that is a number."""
+    return _NUMBERED.sub("*", path)
 
 
 class Place(msgspec.Struct, array_like=True, frozen=True):
@@ -32,7 +37,7 @@ class Place(msgspec.Struct, array_like=True, frozen=True):
     @property
     def alike(self) -> Place:
         """The place of all modules whose paths differ in numbers alone (`encoder.layers.*.mlp`); any other as it is."""
-        return msgspec.structs.replace(self, name=_NUMBERED.sub("*", self.name)) if self.kind == "module" else self
+        return msgspec.structs.replace(self, name=without_numbers(self.name)) if self.kind == "module" else self
 
 
 class Part(msgspec.Struct, array_like=True):

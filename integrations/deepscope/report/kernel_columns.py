@@ -14,7 +14,7 @@ from deepscope.report.shapes import parsed, sizes_text
 from deepscope.report.style import Styles
 from deepscope.report.wording import bytes_text, printable
 
-__all__ = ["kernel_columns"]
+__all__ = ["kernel_columns", "launch_sizes", "range_words", "shared_words"]
 
 
 def kernel_columns(rows: Sequence[Kernel], profile: Profile, styles: Styles) -> list[Column]:
@@ -27,10 +27,10 @@ def kernel_columns(rows: Sequence[Kernel], profile: Profile, styles: Styles) -> 
         counts("calls", [row.calls for row in rows], rank=1),
         times("mean", [row.mean_ns for row in rows], rank=2),
         times("max", [row.max_ns for row in rows], rank=3),
-        Column("grid", [_sizes(row.grid, row.min_blocks, row.max_blocks) for row in rows], rank=7),
-        Column("block", [_sizes(row.block, row.min_threads, row.max_threads) for row in rows], rank=8),
-        Column("registers", [_range(row.min_registers, row.max_registers) for row in rows], rank=9),
-        Column("shared", [_bytes(row) for row in rows], rank=10),
+        Column("grid", [launch_sizes(row.grid, row.min_blocks, row.max_blocks) for row in rows], rank=7),
+        Column("block", [launch_sizes(row.block, row.min_threads, row.max_threads) for row in rows], rank=8),
+        Column("registers", [range_words(row.min_registers, row.max_registers) for row in rows], rank=9),
+        Column("shared", [shared_words(row) for row in rows], rank=10),
         Column("occupancy", [_occupancy(row) for row in rows], rank=6),
         Column("blocks/SM", [_blocks(row) for row in rows], rank=11),
         Column("cores", ["yes" if row.uses_tensor_cores else "" for row in rows], rank=12),
@@ -50,17 +50,19 @@ def kernel_columns(rows: Sequence[Kernel], profile: Profile, styles: Styles) -> 
     ]
 
 
-def _sizes(text: str, low: int, high: int) -> str:
+def launch_sizes(text: str, low: int, high: int) -> str:
     """The commonest sizes, with `+` where other launches have others."""
     sizes = sizes_text(parsed(text))
     return printable(sizes + ("+" if low != high else ""))
 
 
-def _range(low: int, high: int) -> str:
+def range_words(low: int, high: int) -> str:
+    """`32-64`, or the one number that all launches have."""
     return "" if not high else f"{low}" if low == high else f"{low}-{high}"
 
 
-def _bytes(row: Kernel) -> str:
+def shared_words(row: Kernel) -> str:
+    """Shared memory of a block, from the least to the most."""
     low, high = row.min_shared_memory_bytes, row.max_shared_memory_bytes
     return bytes_text(high) if low == high else f"{bytes_text(low) or 0}-{bytes_text(high)}"
 

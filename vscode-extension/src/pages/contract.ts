@@ -109,6 +109,11 @@ export interface CompareQuestion {
   readonly number?: ComparedNumber;
 }
 
+/** Which advice's page. */
+export interface FindingPageAsked {
+  readonly code: string;
+}
+
 /** Which operators, and what makes a row. */
 export interface OperatorsAsked {
   /** As `Run.id` has it; "" for the newest. */
@@ -119,6 +124,44 @@ export interface OperatorsAsked {
   readonly phase?: string;
   readonly module?: string;
   readonly by?: Grouping;
+}
+
+/** Which row of the operators. */
+export interface OperatorAsked {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  readonly by?: Grouping;
+  readonly key: string;
+}
+
+/** Which row of the kernels. */
+export interface KernelAsked {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  readonly key: string;
+}
+
+/** How modules are shown. */
+export interface ModulesAsked {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  /** Layers that are alike as one row. */
+  readonly folded?: boolean;
 }
 
 /** A run that can be chosen. */
@@ -265,7 +308,7 @@ export const split: Reader<Split> = object({
   isPartition: flag,
 });
 
-/** One step. */
+/** One step; of several ranks the mean. */
 export interface StepBar {
   readonly number: number;
   readonly durationNs: number;
@@ -314,6 +357,87 @@ export const hotLine: Reader<HotLine> = object({
   verdict: text,
 });
 
+/** A line on which the CPU was while the device had nothing to do. */
+export interface IdleLine {
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+  readonly function: string;
+  readonly idleNs: number;
+  /** Of the idle time. */
+  readonly share: number;
+  /** What most of it is. */
+  readonly cause: string;
+}
+export const idleLine: Reader<IdleLine> = object({
+  file: text,
+  line: finite,
+  place: text,
+  function: text,
+  idleNs: finite,
+  share: finite,
+  cause: text,
+});
+
+/** The devices' idle time. */
+export interface Idle {
+  readonly wholeNs: number;
+  /** They sum to it. */
+  readonly causes: readonly Part[];
+  /** The largest first. */
+  readonly lines: readonly IdleLine[];
+}
+export const idle: Reader<Idle> = object({
+  wholeNs: finite,
+  causes: list(part),
+  lines: list(idleLine),
+});
+
+/** One of the things that a framework does on its own account. */
+export interface FrameworkTime {
+  /** `loops`, `logging`, `checkpoints`, `callback EarlyStopping`. */
+  readonly part: string;
+  readonly timeNs: number;
+  /** Of the wall time. */
+  readonly share: number;
+  /** The line that calls the framework's loop. */
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+}
+export const frameworkTime: Reader<FrameworkTime> = object({
+  part: text,
+  timeNs: finite,
+  share: finite,
+  file: text,
+  line: finite,
+  place: text,
+});
+
+/** How the training thread spent its time, and what the framework has of it. */
+export interface Training {
+  /** `fit`, `validate`, `test`, `predict`; "" outside of a framework that has stages. */
+  readonly stage: string;
+  /** Other stages of the run. */
+  readonly alsoRecorded: readonly string[];
+  /** They sum to the wall time. */
+  readonly phases: readonly Part[];
+  /** Of each phase how often it began. */
+  readonly calls: readonly number[];
+  /** `Lightning`; "" for none. */
+  readonly framework: string;
+  /** The longest first. */
+  readonly parts: readonly FrameworkTime[];
+}
+export const training: Reader<Training> = object({
+  stage: text,
+  alsoRecorded: list(text),
+  phases: list(part),
+  calls: list(finite),
+  framework: text,
+  parts: list(frameworkTime),
+});
+
 /** One piece of advice. */
 export interface ShownFinding {
   readonly code: string;
@@ -357,6 +481,9 @@ export interface Overview {
   readonly phaseNames: readonly string[];
   readonly steps: readonly StepBar[];
   readonly lines: readonly HotLine[];
+  /** None where no device works, or no line is known. */
+  readonly idle: Idle | null;
+  readonly training: Training;
   readonly findings: readonly ShownFinding[];
   readonly moreFindings: number;
 }
@@ -367,6 +494,8 @@ export const overview: Reader<Overview> = object({
   phaseNames: list(text),
   steps: list(stepBar),
   lines: list(hotLine),
+  idle: nullable(idle),
+  training: training,
   findings: list(shownFinding),
   moreFindings: finite,
 });
@@ -734,6 +863,17 @@ export const compared: Reader<Compared> = object({
   beyondNoise: finite,
 });
 
+/** The page that explains a piece of advice. */
+export interface FindingPage {
+  readonly code: string;
+  /** In Markdown; "" where there is no such page. */
+  readonly text: string;
+}
+export const findingPage: Reader<FindingPage> = object({
+  code: text,
+  text: text,
+});
+
 /** A row for each operator, each of its shapes or stacks, or each kind. */
 export interface Operators {
   readonly by: Grouping;
@@ -742,6 +882,184 @@ export interface Operators {
 export const operators: Reader<Operators> = object({
   by: grouping,
   table: table,
+});
+
+/** A part of a time, by what holds it back. */
+export interface Cause {
+  readonly name: string;
+  readonly timeNs: number;
+}
+export const cause: Reader<Cause> = object({
+  name: text,
+  timeNs: finite,
+});
+
+/** A line of a stack. */
+export interface Spot {
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+  readonly function: string;
+}
+export const spot: Reader<Spot> = object({
+  file: text,
+  line: finite,
+  place: text,
+  function: text,
+});
+
+/** A kernel or an operator, and a time in it. */
+export interface NamedTime {
+  /** Its row's word on its own page. */
+  readonly key: string;
+  readonly label: string;
+  readonly timeNs: number;
+  readonly calls: number;
+}
+export const namedTime: Reader<NamedTime> = object({
+  key: text,
+  label: text,
+  timeNs: finite,
+  calls: finite,
+});
+
+/** A line, and a time that it owns. */
+export interface OwnerLine {
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+  readonly function: string;
+  readonly timeNs: number;
+}
+export const ownerLine: Reader<OwnerLine> = object({
+  file: text,
+  line: finite,
+  place: text,
+  function: text,
+  timeNs: finite,
+});
+
+/** What is known of an operator beside the numbers of its row. */
+export interface OperatorDetails {
+  /** As the trace has it. */
+  readonly name: string;
+  /** All operators of a kind; the rest is then empty but for them. */
+  readonly isKind: boolean;
+  /** What holds its work back, in words; or why that is not known. */
+  readonly why: string;
+  /** They sum to its own time, or where its FLOPs are of operators that it calls, to the time of these. */
+  readonly causes: readonly Cause[];
+  readonly shapes: string;
+  readonly outShapes: string;
+  /** The innermost line first. */
+  readonly stack: readonly Spot[];
+  /** Of an operator by name; so are the lines. */
+  readonly kernels: readonly NamedTime[];
+  readonly lines: readonly OwnerLine[];
+  /** Of a kind. */
+  readonly operators: readonly NamedTime[];
+}
+export const operatorDetails: Reader<OperatorDetails> = object({
+  name: text,
+  isKind: flag,
+  why: text,
+  causes: list(cause),
+  shapes: text,
+  outShapes: text,
+  stack: list(spot),
+  kernels: list(namedTime),
+  lines: list(ownerLine),
+  operators: list(namedTime),
+});
+
+/** An operator's rows by shapes, or by stacks. */
+export interface OperatorVariants {
+  readonly table: Table;
+}
+export const operatorVariants: Reader<OperatorVariants> = object({
+  table: table,
+});
+
+/** A row for each kernel, copy, fill and collective. */
+export interface Kernels {
+  readonly table: Table;
+}
+export const kernels: Reader<Kernels> = object({
+  table: table,
+});
+
+/** What is known of a kernel beside the numbers of its row. */
+export interface KernelDetails {
+  /** As the trace has it. */
+  readonly name: string;
+  /** The operator that launches most of it; its time and calls are the operator's own. */
+  readonly operator: NamedTime | null;
+  readonly lines: readonly OwnerLine[];
+}
+export const kernelDetails: Reader<KernelDetails> = object({
+  name: text,
+  operator: nullable(namedTime),
+  lines: list(ownerLine),
+});
+
+/** The tree of modules. */
+export interface Modules {
+  readonly table: Table;
+  /** Whether some are alike. */
+  readonly canFold: boolean;
+  /** Of each row the whole path, `*` for numbers; "" where the trace has no paths. */
+  readonly paths: readonly string[];
+}
+export const modules: Reader<Modules> = object({
+  table: table,
+  canFold: flag,
+  paths: list(text),
+});
+
+/** One of the longest steps. */
+export interface SlowStep {
+  readonly number: number;
+  readonly durationNs: number;
+  /** Over the median of the steps. */
+  readonly overNs: number;
+  /** The line on which its training thread was longer than in other steps, by the most; "" for none. */
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+  readonly function: string;
+  /** Its time on that line over the median of the steps. */
+  readonly excessNs: number;
+}
+export const slowStep: Reader<SlowStep> = object({
+  number: finite,
+  durationNs: finite,
+  overNs: finite,
+  file: text,
+  line: finite,
+  place: text,
+  function: text,
+  excessNs: finite,
+});
+
+/** Durations are means of the ranks. */
+export interface Steps {
+  readonly figures: readonly Figure[];
+  readonly phaseNames: readonly string[];
+  readonly bars: readonly StepBar[];
+  /** Longer than the median, the longest first. */
+  readonly slow: readonly SlowStep[];
+  readonly table: Table;
+  readonly threads: Table;
+  readonly streams: Table;
+}
+export const steps: Reader<Steps> = object({
+  figures: list(figure),
+  phaseNames: list(text),
+  bars: list(stepBar),
+  slow: list(slowStep),
+  table: table,
+  threads: table,
+  streams: table,
 });
 
 export const questions = {
@@ -763,6 +1081,20 @@ export const questions = {
   findings: ask<Choice, Findings>("findings", findings),
   /** What became slower or faster since another run. */
   compare: ask<CompareQuestion, Compared>("compare", compared),
+  /** The page that explains a piece of advice, as it stands in the package. */
+  finding_page: ask<FindingPageAsked, FindingPage>("finding_page", findingPage),
   /** The operators, those first in which the device works longest. */
   operators: ask<OperatorsAsked, Operators>("operators", operators),
+  /** One row of the operators in detail. */
+  operator: ask<OperatorAsked, OperatorDetails>("operator", operatorDetails),
+  /** The rows of one operator by shapes or stacks (`by`); `key` is that of its row by name. */
+  operator_variants: ask<OperatorAsked, OperatorVariants>("operator_variants", operatorVariants),
+  /** The kernels, those first that take longest. */
+  kernels: ask<Choice, Kernels>("kernels", kernels),
+  /** One kernel in detail. */
+  kernel: ask<KernelAsked, KernelDetails>("kernel", kernelDetails),
+  /** The modules, those first in which the device works longest. */
+  modules: ask<ModulesAsked, Modules>("modules", modules),
+  /** How long the steps are, and the threads and streams. */
+  steps: ask<Choice, Steps>("steps", steps),
 };

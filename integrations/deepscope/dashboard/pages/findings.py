@@ -1,15 +1,22 @@
-"""The findings page: advice, its evidence, and where."""
+"""The findings page: advice, its evidence, where, and the page that explains it."""
 
 from __future__ import annotations
 
-from deepscope.dashboard.answer import Answer, Choice, Figure
+import re
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from deepscope import errors
+from deepscope.dashboard.answer import Answer, Choice, Figure, Question
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.words import file_name, word
+from deepscope.dashboard.pages.words import place_words, word
 from deepscope.printable import printable
 from deepscope.records import Finding, Profile, Severity
 
-__all__ = ["Findings", "ShownFinding", "findings", "shown_finding"]
+__all__ = ["FindingPage", "FindingPageAsked", "Findings", "ShownFinding", "finding_page", "findings", "shown_finding"]
 
+_CODE = re.compile(r"DS\d{3}")
 _LONGEST = 2000
 """Letters of a message."""
 
@@ -43,6 +50,37 @@ class Findings(Answer):
     steps: int
 
 
+class FindingPageAsked(Question, kw_only=True, frozen=True):
+    """Which advice's page."""
+
+    code: str
+
+
+class FindingPage(Answer):
+    """The page that explains a piece of advice."""
+
+    code: str
+    text: str
+    """In Markdown; "" where there is no such page."""
+
+
+def finding_page(library: Library, question: FindingPageAsked) -> FindingPage:
+    """The page that explains a piece of advice, as it stands in the package."""
+    del library
+    return FindingPage(code=word(question.code), text=_page(question.code))
+
+
+@cache
+def _page(code: str) -> str:
+    if not _CODE.fullmatch(code):
+        return ""
+    package = Path(errors.__file__).resolve().parent
+    for home in (package, package.parent.parent):  # installed, in a checkout
+        with suppress(OSError):
+            return (home / "docs" / "findings" / f"{code}.md").read_text(encoding="utf-8")
+    return ""
+
+
 def findings(library: Library, question: Choice) -> Findings:
     """What could be changed."""
     profile = library.profile(question)
@@ -62,7 +100,7 @@ def shown_finding(profile: Profile, one: Finding) -> ShownFinding:
         severity=one.severity,
         file=one.file,
         line=one.line,
-        place=f"{file_name(one.file, profile.trace.project_root)}:{one.line}" if one.file else "",
+        place=place_words(one.file, one.line, profile.trace.project_root),
         function=word(one.function),
         message=printable(one.message)[:_LONGEST],
         remedy=printable(one.remedy.text)[:_LONGEST],

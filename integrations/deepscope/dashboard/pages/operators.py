@@ -23,6 +23,7 @@ __all__ = [
     "operator_key",
     "operator_profile",
     "operator_rows",
+    "operator_table",
     "operators",
     "stack_words",
 ]
@@ -56,7 +57,7 @@ def operators(library: Library, question: OperatorsAsked) -> Operators:
     """The operators, those first in which the device works longest."""
     profile = operator_profile(library, question)
     rows = operator_rows(profile, question.by)
-    return Operators(by=question.by, table=_table(profile, question.by, rows))
+    return Operators(by=question.by, table=operator_table(profile, question.by, rows))
 
 
 def operator_profile(library: Library, question: OperatorsAsked) -> Profile:
@@ -83,7 +84,8 @@ def operator_key(row: Operator | TopRow) -> str:
     return key_of(row.name)
 
 
-def _table(profile: Profile, by: Grouping, rows: Sequence[Operator | TopRow]) -> Table:
+def operator_table(profile: Profile, by: Grouping, rows: Sequence[Operator | TopRow]) -> Table:
+    """The rows as a table."""
     columns = _kind_columns(profile) if by == "type" else _operator_columns(profile, by)
     return table_of(profile, f"operators_{by}", "Operators", columns, rows, keys=operator_key)
 

@@ -5,25 +5,20 @@ from __future__ import annotations
 from deepscope.dashboard.answer import Answer, Choice, Figure
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
-from deepscope.dashboard.pages.words import file_name, word
+from deepscope.dashboard.pages.idle import Idle, idle_of
+from deepscope.dashboard.pages.parts import Part
+from deepscope.dashboard.pages.training import Training, training_of
+from deepscope.dashboard.pages.words import place_words, share_words, time_words, word
 from deepscope.records import PHASES, Line, Profile
 from deepscope.records.overview import Section
 from deepscope.report.places import Sources
 
-__all__ = ["HotLine", "Overview", "Part", "Split", "StepBar", "overview"]
+__all__ = ["HotLine", "Overview", "Split", "StepBar", "overview", "step_bars"]
 
 LINES = 5
 FINDINGS = 3
 STEPS = 2000
 """Bars of steps."""
-
-
-class Part(Answer):
-    """A time that is a part of another."""
-
-    name: str
-    time_ns: int
-    share: float
 
 
 class Split(Answer):
@@ -40,13 +35,13 @@ class Split(Answer):
 
 
 class StepBar(Answer):
-    """One step."""
+    """One step; of several ranks the mean."""
 
     number: int
-    duration_ns: int
-    busy_ns: int
-    idle_ns: int
-    phases: list[int]
+    duration_ns: float
+    busy_ns: float
+    idle_ns: float
+    phases: list[float]
     """Times in the order of `Overview.phase_names`; what they leave of the duration is in no phase."""
 
 
@@ -80,6 +75,9 @@ class Overview(Answer):
     phase_names: list[str]
     steps: list[StepBar]
     lines: list[HotLine]
+    idle: Idle | None
+    """None where no device works, or no line is known."""
+    training: Training
     findings: list[ShownFinding]
     more_findings: int
 
@@ -93,20 +91,28 @@ def overview(library: Library, question: Choice) -> Overview:
         figures=_figures(profile),
         splits=_splits(profile),
         phase_names=list(PHASES),
-        steps=[
-            StepBar(
-                number=step.number,
-                duration_ns=step.duration_ns,
-                busy_ns=step.busy_ns,
-                idle_ns=step.idle_ns,
-                phases=[step.phases.get(name, 0) for name in PHASES],
-            )
-            for step in profile.steps[:STEPS]
-        ],
+        steps=step_bars(profile),
         lines=lines,
+        idle=idle_of(profile),
+        training=training_of(profile),
         findings=[shown_finding(profile, one) for one in profile.findings[:FINDINGS]],
         more_findings=max(len(profile.findings) - FINDINGS, 0),
     )
+
+
+def step_bars(profile: Profile) -> list[StepBar]:
+    """The steps with their phases, of several ranks the mean."""
+    ranks = max(profile.totals.ranks, 1)
+    return [
+        StepBar(
+            number=step.number,
+            duration_ns=step.duration_ns / ranks,
+            busy_ns=step.busy_ns / ranks,
+            idle_ns=step.idle_ns / ranks,
+            phases=[step.phases.get(name, 0) / ranks for name in PHASES],
+        )
+        for step in profile.steps[:STEPS]
+    ]
 
 
 def _lines(profile: Profile) -> list[HotLine]:
@@ -120,7 +126,7 @@ def _hot_line(profile: Profile, line: Line, whole: int, sources: Sources) -> Hot
     return HotLine(
         file=line.file,
         line=line.line,
-        place=f"{file_name(line.file, profile.trace.project_root)}:{line.line}",
+        place=place_words(line.file, line.line, profile.trace.project_root),
         function=word(line.function),
         source=word(sources.text(line)),
         cost_ns=line.cost_ns,
@@ -133,20 +139,18 @@ def _hot_line(profile: Profile, line: Line, whole: int, sources: Sources) -> Hot
 
 
 def _sentence(profile: Profile, lines: list[HotLine]) -> str:
-    from deepscope.report.wording import share_text, time_text
-
     totals = profile.totals
     steps = max(totals.steps, 1) * max(totals.ranks, 1)
     words = [
-        f"A step takes {time_text(totals.wall_ns / steps)}"
+        f"A step takes {time_words(totals.wall_ns / steps)}"
         if totals.steps
-        else f"{time_text(totals.wall_ns / steps)} were recorded"
+        else f"{time_words(totals.wall_ns / steps)} were recorded"
     ]
     if profile.metric == "device" and totals.busy_ns + totals.idle_ns:
-        busy = share_text(totals.busy_ns, totals.busy_ns + totals.idle_ns) or "0%"
+        busy = share_words(totals.busy_ns / (totals.busy_ns + totals.idle_ns))
         words.append(f"the device works {busy} of it")
     if lines:
-        words.append(f"{lines[0].place} costs most, {share_text(lines[0].share, 1) or '0%'}")
+        words.append(f"{lines[0].place} costs most, {share_words(lines[0].share)}")
     return f"{'; '.join(words)}."
 
 

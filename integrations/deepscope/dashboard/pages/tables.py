@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from deepscope.dashboard.answer import CellKind, Column, Table
-from deepscope.dashboard.pages.words import file_name, word
+from deepscope.dashboard.pages.words import place_words, word
 from deepscope.records import Profile
 
 __all__ = ["LIMIT", "ColumnOf", "key_of", "share_column", "table_of", "where"]
@@ -42,21 +42,29 @@ def table_of(
     *,
     parents: Sequence[int] = (),
     keys: Callable[[Any], str] | None = None,
+    place: Callable[[Any], tuple[str, int]] | None = None,
     limit: int = LIMIT,
 ) -> Table:
-    """The rows as cells; a column that says nothing in any row is left out, but for the first and places."""
+    """The rows as cells; a column that says nothing in any row is left out, but for the first.
+
+    Args:
+        profile: where they come from.
+        name: of the kind of table, which browsers keep chosen columns by.
+        title: for readers.
+        columns: the first one names the row.
+        rows: records, the first of which are shown.
+        parents: of a tree, for each row the row that it is below, -1 for none.
+        keys: a row's word for addresses, where rows are asked for one by one.
+        place: a row's file and line; its own by default.
+        limit: how many rows.
+    """
     del profile
     shown = rows[:limit]
     cells = [[column.value(row) for column in columns] for row in shown]
-    used = [
-        number
-        for number, column in enumerate(columns)
-        if number == 0 or column.kind == "place" or any(row[number] for row in cells)
-    ]
+    used = [number for number in range(len(columns)) if number == 0 or any(row[number] for row in cells)]
     files: dict[str, int] = {}
-    places = [
-        [files.setdefault(row.file, len(files)), row.line] if getattr(row, "file", "") else [-1, 0] for row in shown
-    ]
+    found = [(place or _own_place)(row) for row in shown]
+    places = [[files.setdefault(file, len(files)), line] if file else [-1, 0] for file, line in found]
     return Table(
         id=name,
         title=title,
@@ -79,16 +87,20 @@ def table_of(
     )
 
 
+def _own_place(row: Any) -> tuple[str, int]:
+    return getattr(row, "file", ""), getattr(row, "line", 0)
+
+
 def share_column(field: str, whole: int, explained: str) -> ColumnOf:
     """The column of a field's part of a whole; the part of nothing is none."""
     return ColumnOf("share", "share", "share", lambda row: getattr(row, field) / whole if whole else None, explained)
 
 
-def where(profile: Profile) -> ColumnOf:
+def where(profile: Profile, title: str = "line", none: str = "(no user line)", rank: int = 0) -> ColumnOf:
     """The column of places: `net.py:42`."""
     root = profile.trace.project_root
 
     def place(row: Any) -> str:
-        return f"{file_name(row.file, root)}:{row.line}" if getattr(row, "file", "") else "(no user line)"
+        return place_words(row.file, row.line, root) if getattr(row, "file", "") else none
 
-    return ColumnOf("place", "line", "place", place)
+    return ColumnOf("place", title, "place", place, "", rank)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 from deepscope.printable import printable
 from deepscope.records import Profile
 from deepscope.report.places import short_path
+from deepscope.report.wording import time_text
 
-__all__ = ["file_name", "title_of", "word"]
+__all__ = ["file_name", "place_words", "share_words", "time_words", "title_of", "word"]
 
 _LONGEST = 300
 """Letters of a name that are shown in a table or a list."""
+_LONGEST_PATH = 36
+"""Letters of a path that is shown whole."""
+_UNIT = re.compile(r"(?<=\d)(?=[^\d.,e+-])")
+_SMALLEST_PERCENT = 0.05
+_WHOLE_FROM = 9.95
+"""From here on percentages have no decimals."""
 
 
 def word(text: str, longest: int = _LONGEST) -> str:
@@ -27,3 +36,30 @@ def title_of(profile: Profile) -> str:
 def file_name(path: str, root: str) -> str:
     """A file as people call it: from the project's root."""
     return word(short_path(path, root))
+
+
+def place_words(path: str, line: int, root: str) -> str:
+    """A line as people call it: `net.py:42`; of a long path the end, behind `…`. "" for none."""
+    if not path:
+        return ""
+    name = file_name(path, root).replace("\\", "/")
+    if len(name) > _LONGEST_PATH:
+        last = name.split("/")[-2:]
+        ending = "/".join(last) if len(last[0]) + len(last[-1]) < _LONGEST_PATH else last[-1]
+        name = f"…/{ending}" if len(ending) <= 2 * _LONGEST_PATH else f"…{ending[-2 * _LONGEST_PATH :]}"
+    return f"{name}:{line}"
+
+
+def time_words(duration_ns: float) -> str:
+    """Nanoseconds as the pages show them: `12.4 ms`; `0` for none."""
+    return _UNIT.sub(" ", time_text(duration_ns), count=1) or "0"
+
+
+def share_words(ratio: float) -> str:
+    """A part of 1 as the pages show it: `38 %`, `4.2 %`, `<0.1 %`."""
+    percent = 100 * ratio
+    if percent == 0:
+        return "0 %"
+    if percent < _SMALLEST_PERCENT:
+        return "<0.1 %"
+    return f"{percent:.0f} %" if percent >= _WHOLE_FROM else f"{percent:.1f} %"

@@ -5,9 +5,12 @@ import type { Header } from "../contract";
 import { ComparePage } from "../compare/ComparePage";
 import { DistributedPage } from "../distributed/DistributedPage";
 import { FindingsPage } from "../findings/FindingsPage";
+import { KernelsPage } from "../kernels/KernelsPage";
 import { MemoryPage } from "../memory/MemoryPage";
+import { ModulesPage } from "../modules/ModulesPage";
 import { OperatorsPage } from "../operators/OperatorsPage";
 import { OverviewPage } from "../overview/OverviewPage";
+import { StepsPage } from "../steps/StepsPage";
 import type { Address } from "./address";
 
 export interface PageProps {
@@ -29,8 +32,11 @@ export interface Page {
 export const PAGES: readonly Page[] = [
   { id: "overview", title: "Overview", component: OverviewPage },
   { id: "operators", title: "Operators", component: OperatorsPage },
+  { id: "kernels", title: "Kernels", component: KernelsPage, isThere: ({ isDevice }) => isDevice },
+  { id: "modules", title: "Modules", component: ModulesPage, isThere: ({ hasModules }) => hasModules },
   { id: "memory", title: "Memory", component: MemoryPage },
   { id: "distributed", title: "Distributed", component: DistributedPage, isThere: ({ hasRanks }) => hasRanks },
+  { id: "steps", title: "Steps", component: StepsPage },
   { id: "findings", title: "Findings", component: FindingsPage },
   { id: "compare", title: "Compare", component: ComparePage, needsServer: true },
 ];

@@ -1,16 +1,27 @@
-/** A piece of advice: what and where, what it may save, what to change. */
+/** A piece of advice: what and where, what it may save, what to change, and the page that explains it. */
 
 import type { JSX } from "preact";
-import type { ShownFinding } from "../contract";
+import { useState } from "preact/hooks";
+import { linkTo, useAddress } from "../app/address";
+import { questions, type ShownFinding } from "../contract";
+import { Answer } from "../parts/Answered";
 import { Place } from "../parts/Place";
+import { Page, Prose } from "../parts/Prose";
+import { useAnswer } from "../source/useAnswer";
 import { duration, share, words } from "../words";
+import "./findings.css";
+
+const WORDS: Readonly<Record<ShownFinding["severity"], string>> = { warning: "Warning", info: "Info", hint: "Hint" };
 
 export function FindingCard({ of, isShort = false }: { readonly of: ShownFinding; readonly isShort?: boolean }): JSX.Element {
   return (
     <article class={`finding ${of.severity}`}>
       <header>
         <h3>
-          <span class="code">{of.code}</span> {of.title}
+          <span class="code" title={WORDS[of.severity]}>
+            {of.code}
+          </span>{" "}
+          {of.title}
         </h3>
         {of.savingNs > 0 && (
           <span class="saving" title="The most that could be saved, of the wall time">
@@ -19,15 +30,19 @@ export function FindingCard({ of, isShort = false }: { readonly of: ShownFinding
         )}
       </header>
       {of.place !== "" && (
-        <p>
+        <p class="where">
           <Place file={of.file} line={of.line}>
             {of.place}
           </Place>
           {of.function !== "" && <span class="muted"> in {of.function}</span>}
         </p>
       )}
-      <p>{of.message}</p>
-      <p class="remedy">{of.remedy}</p>
+      <p>
+        <Prose text={of.message} />
+      </p>
+      <p class="remedy">
+        <Prose text={of.remedy} />
+      </p>
       {!isShort && of.evidence.length > 0 && (
         <dl class="evidence">
           {of.savingNs > 0 && (
@@ -44,6 +59,28 @@ export function FindingCard({ of, isShort = false }: { readonly of: ShownFinding
           ))}
         </dl>
       )}
+      {!isShort && <Explained code={of.code} />}
     </article>
   );
+}
+
+/** The page about advice of this code, asked for when it is opened. */
+function Explained({ code }: { readonly code: string }): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details class="explained" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>What this means, and when it does not hold</summary>
+      {isOpen && <Explanation code={code} />}
+    </details>
+  );
+}
+
+function Explanation({ code }: { readonly code: string }): JSX.Element {
+  const found = useAnswer(questions.finding_page, { code });
+  const address = useAddress();
+  const linked = (page: string): string | undefined => {
+    const other = /^(DS\d{3})\.md$/.exec(page)?.[1];
+    return other === undefined ? undefined : linkTo(address, "findings", { code: other });
+  };
+  return <Answer of={found}>{({ text }) => (text === "" ? <p class="muted">There is no page about it.</p> : <Page text={text} linked={linked} />)}</Answer>;
 }

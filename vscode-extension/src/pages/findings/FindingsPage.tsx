@@ -1,28 +1,70 @@
-/** All advice, the largest saving first. */
+/** All advice, the largest saving first; by severity and by code. */
 
 import type { JSX } from "preact";
-import { choiceOf } from "../app/address";
+import { choiceOf, go, withWords, type Address } from "../app/address";
 import type { PageProps } from "../app/registry";
-import { questions } from "../contract";
+import { questions, type Findings, type Severity, type ShownFinding } from "../contract";
 import { Answer } from "../parts/Answered";
+import { Segments } from "../parts/Segments";
 import { useAnswer } from "../source/useAnswer";
 import { FindingCard } from "./FindingCard";
+
+const SEVERITIES: readonly (readonly [Severity, string])[] = [
+  ["warning", "Warnings"],
+  ["info", "Infos"],
+  ["hint", "Hints"],
+];
 
 export function FindingsPage({ address }: PageProps): JSX.Element {
   const found = useAnswer(questions.findings, choiceOf(address));
   return (
     <Answer of={found}>
-      {({ findings }) =>
-        findings.length === 0 ? (
-          <p class="muted">Nothing was found that would pay to change.</p>
-        ) : (
-          <div class="stack">
-            {findings.map((one) => (
-              <FindingCard key={`${one.code} ${one.file}:${one.line}`} of={one} />
-            ))}
-          </div>
-        )
-      }
+      {(answer) => (answer.findings.length === 0 ? <p class="muted">Nothing was found that would pay to change.</p> : <List of={answer} address={address} />)}
     </Answer>
   );
+}
+
+function List({ of, address }: { readonly of: Findings; readonly address: Address }): JSX.Element {
+  const code = address.words["code"] ?? "";
+  const severity = SEVERITIES.find(([one]) => one === address.words["severity"])?.[0] ?? "";
+  const codes = [...new Map(of.findings.map((one) => [one.code, one.title]))].sort(([one], [other]) => one.localeCompare(other));
+  const shown = of.findings.filter((one) => (code === "" || one.code === code) && (severity === "" || one.severity === severity));
+  return (
+    <>
+      <div class="choices-row">
+        <Segments<Severity | "">
+          label="Severity"
+          options={[["", `All · ${of.findings.length}`], ...SEVERITIES.flatMap(([one, words]) => countedOf(of.findings, one, words))]}
+          value={severity}
+          choose={(next) => go(withWords(address, { severity: next }))}
+        />
+        {(codes.length > 1 || code !== "") && (
+          <select aria-label="Code" value={code} onChange={(event) => go(withWords(address, { code: event.currentTarget.value }))}>
+            <option value="">All codes</option>
+            {code !== "" && !codes.some(([one]) => one === code) && <option value={code}>{code}</option>}
+            {codes.map(([one, title]) => (
+              <option key={one} value={one}>
+                {one} {title}
+              </option>
+            ))}
+          </select>
+        )}
+      </div>
+      {shown.length === 0 && (
+        <p class="muted">
+          Nothing of this was found. <a href={withWords(address, { code: "", severity: "" })}>Show all</a>
+        </p>
+      )}
+      <div class="stack">
+        {shown.map((one) => (
+          <FindingCard key={`${one.code} ${one.file}:${one.line}`} of={one} />
+        ))}
+      </div>
+    </>
+  );
+}
+
+function countedOf(findings: readonly ShownFinding[], severity: Severity, words: string): (readonly [Severity, string])[] {
+  const count = findings.filter((one) => one.severity === severity).length;
+  return count === 0 ? [] : [[severity, `${words} · ${count}`]];
 }

@@ -8,6 +8,7 @@ import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
 import { Segments } from "../parts/Segments";
 import { useAnswer } from "../source/useAnswer";
+import { OperatorPanel } from "./OperatorPanel";
 
 const GROUPINGS: readonly (readonly [Grouping, string])[] = [
   ["name", "Name"],
@@ -28,6 +29,10 @@ export function OperatorsPage({ address }: PageProps): JSX.Element {
     />
   );
   return (
-    <Answer of={found}>{({ table }) => <DataTable of={table} fills tools={tools} details={(row) => <p>{row.cells[0]}</p>} />}</Answer>
+    <Answer of={found}>
+      {({ table }) => (
+        <DataTable of={table} fills tools={tools} details={(row) => <OperatorPanel key={row.key} of={table} row={row} asked={{ ...choiceOf(address), by, key: row.key }} />} />
+      )}
+    </Answer>
   );
 }

@@ -10,8 +10,11 @@ import { Facts, Figures } from "../parts/Figures";
 import { Place } from "../parts/Place";
 import { useAnswer } from "../source/useAnswer";
 import { duration, share } from "../words";
+import { IdleTime } from "./IdleTime";
 import { SplitBar } from "./SplitBar";
 import { StepBars } from "./StepBars";
+import { TrainingRun } from "./TrainingRun";
+import "../parts/parts.css";
 
 export function OverviewPage({ address, header }: PageProps): JSX.Element {
   const found = useAnswer(questions.overview, choiceOf(address));
@@ -36,8 +39,11 @@ export function OverviewPage({ address, header }: PageProps): JSX.Element {
             <section>
               <h2>Steps</h2>
               <StepBars steps={answer.steps} phaseNames={answer.phaseNames} />
+              <a href={linkTo(address, "steps")}>Times and the slowest steps</a>
             </section>
           )}
+          <TrainingRun of={answer.training} address={address} />
+          {answer.idle !== null && <IdleTime of={answer.idle} />}
           {answer.splits.map((split) => (
             <section key={`${split.section} ${split.device}`}>
               <SplitBar split={split} />

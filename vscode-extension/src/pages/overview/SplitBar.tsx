@@ -1,11 +1,12 @@
 /** A time and its parts: one bar with its legend, or a bar for each part where they are no partition. */
 
 import type { JSX } from "preact";
-import type { Split } from "../contract";
+import type { Part, Split } from "../contract";
 import { duration, share } from "../words";
 
+const PHASES = ["data", "forward", "backward", "optimizer", "other"];
+
 export function SplitBar({ split }: { readonly split: Split }): JSX.Element {
-  const parts = split.parts.filter(({ timeNs }) => timeNs > 0);
   const title = split.device === "" ? split.title : `${split.title}: ${split.device}`;
   return (
     <figure class="split">
@@ -13,21 +14,38 @@ export function SplitBar({ split }: { readonly split: Split }): JSX.Element {
         <h2>{title}</h2>
         <span class="muted">{split.help}</span>
       </figcaption>
-      {split.isPartition && (
-        <div class="bar" role="img" aria-label={parts.map((part) => `${part.name} ${share(part.share)}`).join(", ")}>
-          {parts.map((part) => (
-            <span key={part.name} class={`tone${split.parts.indexOf(part)}`} style={{ flexGrow: part.share }} title={`${part.name}: ${duration(part.timeNs)}`} />
+      <PartsBar parts={split.parts} isPartition={split.isPartition} />
+    </figure>
+  );
+}
+
+interface Props {
+  readonly parts: readonly Part[];
+  readonly isPartition?: boolean;
+  /** Whose colours the parts have. */
+  readonly kind?: "phase";
+}
+
+export function PartsBar({ parts, isPartition = true, kind }: Props): JSX.Element {
+  const tone = (part: Part): string => (kind === "phase" && PHASES.includes(part.name) ? `phase${PHASES.indexOf(part.name)}` : `tone${parts.indexOf(part) % 8}`);
+  const shown = parts.filter(({ timeNs }) => timeNs > 0);
+  return (
+    <div class="split">
+      {isPartition && (
+        <div class="bar" role="img" aria-label={shown.map((part) => `${part.name} ${share(part.share)}`).join(", ")}>
+          {shown.map((part) => (
+            <span key={part.name} class={tone(part)} style={{ flexGrow: part.share }} title={`${part.name}: ${duration(part.timeNs)}`} />
           ))}
         </div>
       )}
       <ul class="legend">
-        {parts.map((part) => (
+        {shown.map((part) => (
           <li key={part.name}>
-            {split.isPartition && <span class={`swatch tone${split.parts.indexOf(part)}`} />}
+            {isPartition && <span class={`swatch ${tone(part)}`} />}
             {part.name} <strong>{share(part.share)}</strong> <span class="muted">{duration(part.timeNs)}</span>
           </li>
         ))}
       </ul>
-    </figure>
+    </div>
   );
 }

@@ -4,35 +4,61 @@ import type { JSX } from "preact";
 import { go, useAddress, withWords } from "../app/address";
 import type { StepBar } from "../contract";
 import { duration } from "../words";
+import "./stepbars.css";
+
+interface Mark {
+  readonly label: string;
+  readonly timeNs: number;
+}
 
 interface Props {
   readonly steps: readonly StepBar[];
   readonly phaseNames: readonly string[];
+  /** Times at which lines are drawn. */
+  readonly marks?: readonly Mark[];
 }
 
-export function StepBars({ steps, phaseNames }: Props): JSX.Element {
+const WITH_TIMES = 24;
+const WITH_NUMBERS = 40;
+/** With more steps there is no room for words at each. */
+
+export function StepBars({ steps, phaseNames, marks = [] }: Props): JSX.Element {
   const address = useAddress();
   const most = Math.max(...steps.map(({ durationNs }) => durationNs), 1);
   const used = phaseNames.map((_, phase) => steps.some((step) => (step.phases[phase] ?? 0) > 0));
   return (
     <figure class="steps">
-      <div class="bars" role="list">
-        {steps.map((step) => (
-          <button
-            key={step.number}
-            type="button"
-            role="listitem"
-            title={`step ${step.number}: ${duration(step.durationNs)}\n${phaseNames.flatMap((name, phase) => ((step.phases[phase] ?? 0) > 0 ? [`${name} ${duration(step.phases[phase] ?? 0)}`] : [])).join("\n")}`}
-            aria-label={`step ${step.number}: ${duration(step.durationNs)}`}
-            onClick={() => go(withWords(address, { step: String(step.number) }))}
-          >
-            <span class="time">{steps.length <= 24 ? duration(step.durationNs) : ""}</span>
-            <span class="stackbar" style={{ height: `${(100 * step.durationNs) / most}%` }}>
-              {step.phases.map((time, phase) => (time > 0 ? <span key={phase} class={`phase${phase}`} style={{ flexGrow: time }} /> : null))}
+      <div class="chart">
+        <div class="bars">
+          {steps.map((step) => (
+            <button
+              key={step.number}
+              type="button"
+              class="step"
+              tabIndex={steps.length > WITH_NUMBERS ? -1 : 0}
+              title={titleOf(step, phaseNames)}
+              aria-label={`step ${step.number}: ${duration(step.durationNs)}`}
+              onClick={() => go(withWords(address, { step: String(step.number) }))}
+            >
+              <span class="plot">
+                <span class="stackbar" style={{ height: `${(100 * step.durationNs) / most}%` }}>
+                  {steps.length <= WITH_TIMES && <span class="time">{duration(step.durationNs)}</span>}
+                  {step.phases.map((time, phase) => (time > 0 ? <span key={phase} class={`part phase${phase}`} style={{ flexGrow: time }} /> : null))}
+                </span>
+              </span>
+              {steps.length <= WITH_NUMBERS && <span class="label">{step.number}</span>}
+            </button>
+          ))}
+        </div>
+        <div class={`marks ${steps.length <= WITH_NUMBERS ? "above" : ""}`} aria-hidden>
+          {marks.map(({ label, timeNs }) => (
+            <span key={label} class="mark" style={{ bottom: `${(100 * timeNs) / most}%` }}>
+              <span>
+                {label} {duration(timeNs)}
+              </span>
             </span>
-            <span class="label">{steps.length <= 40 ? step.number : ""}</span>
-          </button>
-        ))}
+          ))}
+        </div>
       </div>
       <ul class="legend">
         {phaseNames.map((name, phase) =>
@@ -46,4 +72,9 @@ export function StepBars({ steps, phaseNames }: Props): JSX.Element {
       </ul>
     </figure>
   );
+}
+
+function titleOf(step: StepBar, phaseNames: readonly string[]): string {
+  const phases = phaseNames.flatMap((name, phase) => ((step.phases[phase] ?? 0) > 0 ? [`${name} ${duration(step.phases[phase] ?? 0)}`] : []));
+  return [`step ${step.number}: ${duration(step.durationNs)}`, ...phases].join("\n");
 }

@@ -60,6 +60,8 @@ export function Grid({ of, rows: state, shown, widths, resized, cell, canChoose 
     }
   };
   const columns = of.columns.flatMap((column, place) => (shown.includes(column.key) ? [{ column, place }] : []));
+  const wide = columns.find(({ column }) => !isNumber(column))?.column.key; // it has what the others leave
+  const width = columns.reduce((sum, { column }) => sum + (widths.get(column.key) ?? 0), 0);
   return (
     <div
       class="grid"
@@ -72,10 +74,10 @@ export function Grid({ of, rows: state, shown, widths, resized, cell, canChoose 
       aria-activedescendant={rows.length > 0 ? `${of.id}-${at}` : undefined}
       onKeyDown={pressed}
     >
-      <table role="presentation" style={{ minWidth: `${columns.reduce((sum, { column }) => sum + (widths.get(column.key) ?? 0), 0)}px` }}>
+      <table role="presentation" style={wide === undefined ? { width: `${width}px` } : { minWidth: `${width}px` }}>
         <colgroup>
-          {columns.map(({ column }, nth) => (
-            <col key={column.key} style={nth === 0 ? {} : { width: `${widths.get(column.key) ?? 0}px` }} />
+          {columns.map(({ column }) => (
+            <col key={column.key} style={column.key === wide ? {} : { width: `${widths.get(column.key) ?? 0}px` }} />
           ))}
         </colgroup>
         <thead role="rowgroup">

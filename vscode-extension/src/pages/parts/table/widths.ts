@@ -7,9 +7,10 @@ import { isNumber } from "./rows";
 const LOOKED_AT = 400;
 /** Rows whose texts count: the first ones, which are the largest. */
 const MOST = 260;
-const PADDING = 21;
+const PADDING = 22;
 const HEAD = 34;
 /** Of a head: the padding and the mark of the order. */
+const TABULAR = 1.06;
 
 /** By a column's key its width in pixels. The first column and columns of text take what is left. */
 export function widthsOf(table: Table, font: string): ReadonlyMap<string, number> {
@@ -23,8 +24,10 @@ export function widthsOf(table: Table, font: string): ReadonlyMap<string, number
 
 function widthOf(column: Column, at: number, table: Table, width: (text: string) => number): number {
   const texts = table.rows.slice(0, LOOKED_AT).map((row) => words(row[at] ?? null, column.kind).slice(0, 80));
-  const longest = [...new Set(texts)].sort((one, other) => other.length - one.length).slice(0, 4);
-  const needed = Math.ceil(Math.max(...longest.map(width), 0)) + PADDING + (column.kind === "share" ? 30 : 0);
+  const unlike = [...new Set(texts)];
+  // Of numbers all digits are as wide as the widest, which a canvas does not know.
+  const digits = isNumber(column) ? TABULAR : 1;
+  const needed = Math.ceil(Math.max(...unlike.map(width), 0) * digits) + PADDING + (column.kind === "share" ? 30 : 0);
   const least = Math.max(needed, Math.ceil(width(column.title)) + HEAD);
-  return at === 0 ? Math.min(Math.max(least, 200), 340) : Math.min(least, isNumber(column) ? 200 : MOST);
+  return at === 0 && !isNumber(column) ? Math.min(Math.max(least, 160), 340) : Math.min(least, isNumber(column) ? 200 : MOST);
 }

@@ -1,0 +1,51 @@
+/** The kernels, copies, fills and collectives of the devices. */
+
+import type { JSX } from "preact";
+import { choiceOf } from "../app/address";
+import type { PageProps } from "../app/registry";
+import { questions, type Choice, type KernelDetails, type Table } from "../contract";
+import { Answer } from "../parts/Answered";
+import { DataTable } from "../parts/DataTable";
+import { NamedTimes, OwnerLines } from "../parts/Lists";
+import { RowFacts } from "../parts/RowFacts";
+import type { TableRow } from "../parts/table/rows";
+import { useAnswer } from "../source/useAnswer";
+import "../parts/parts.css";
+
+export function KernelsPage({ address }: PageProps): JSX.Element {
+  const choice = choiceOf(address);
+  const found = useAnswer(questions.kernels, choice);
+  return (
+    <Answer of={found}>
+      {({ table }) =>
+        table.rows.length === 0 ? (
+          <p class="muted">No device worked in this trace.</p>
+        ) : (
+          <DataTable of={table} fills details={(row) => <KernelPanel key={row.key} of={table} row={row} choice={choice} />} />
+        )
+      }
+    </Answer>
+  );
+}
+
+function KernelPanel({ of, row, choice }: { readonly of: Table; readonly row: TableRow; readonly choice: Choice }): JSX.Element {
+  const found = useAnswer(questions.kernel, { ...choice, key: row.key });
+  const label = String(row.cells[0]);
+  return (
+    <>
+      <h2>{label}</h2>
+      <RowFacts of={of} row={row} />
+      <Answer of={found}>{(details) => <Details of={details} label={label} />}</Answer>
+    </>
+  );
+}
+
+function Details({ of, label }: { readonly of: KernelDetails; readonly label: string }): JSX.Element {
+  return (
+    <>
+      {of.name !== label && <code class="own">{of.name}</code>}
+      {of.operator !== null && <NamedTimes title="The operator that launches most of it" page="operators" of={[of.operator]} />}
+      <OwnerLines title="Lines that launch it" of={of.lines} />
+    </>
+  );
+}

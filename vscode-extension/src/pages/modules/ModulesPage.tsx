@@ -1,0 +1,52 @@
+/** The modules as a tree; layers that are alike as one row where that is wanted. */
+
+import type { JSX } from "preact";
+import { choiceOf, go, linkTo, withWords, type Address } from "../app/address";
+import type { PageProps } from "../app/registry";
+import { questions, type Modules } from "../contract";
+import { Answer } from "../parts/Answered";
+import { DataTable } from "../parts/DataTable";
+import { RowFacts } from "../parts/RowFacts";
+import { Segments } from "../parts/Segments";
+import type { TableRow } from "../parts/table/rows";
+import { useAnswer } from "../source/useAnswer";
+import "../parts/parts.css";
+
+export function ModulesPage({ address }: PageProps): JSX.Element {
+  const folded = address.words["alike"] !== "apart";
+  const found = useAnswer(questions.modules, { ...choiceOf(address), folded });
+  return (
+    <Answer of={found}>
+      {(answer) => {
+        const tools = answer.canFold && (
+          <Segments
+            label="Layers that are alike"
+            options={[
+              ["", "Alike layers as one"],
+              ["apart", "Each by itself"],
+            ]}
+            value={folded ? "" : "apart"}
+            choose={(alike) => go(withWords(address, { alike, row: "" }))}
+          />
+        );
+        return <DataTable of={answer.table} fills tools={tools} openDepth={3} details={(row) => <ModulePanel of={answer} row={row} address={address} />} />;
+      }}
+    </Answer>
+  );
+}
+
+function ModulePanel({ of, row, address }: { readonly of: Modules; readonly row: TableRow; readonly address: Address }): JSX.Element {
+  const path = of.paths[row.index] ?? "";
+  return (
+    <>
+      <h2>{row.cells[0]}</h2>
+      {path !== row.cells[0] && <code class="own">{path}</code>}
+      <RowFacts of={of.table} row={row} />
+      {path !== "" && (
+        <p>
+          <a href={linkTo(address, "overview", { module: path })}>Show only what runs in it</a>
+        </p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,122 @@
+/** One operator: its numbers, what holds it back, its kernels, lines, shapes and stacks. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { questions, type OperatorAsked, type OperatorDetails, type Table } from "../contract";
+import { Answer } from "../parts/Answered";
+import { NamedTimes, OwnerLines, TimeBars } from "../parts/Lists";
+import { Place } from "../parts/Place";
+import { RowFacts } from "../parts/RowFacts";
+import type { TableRow } from "../parts/table/rows";
+import { useAnswer } from "../source/useAnswer";
+import { count, duration } from "../words";
+import "../parts/parts.css";
+
+interface Props {
+  readonly of: Table;
+  readonly row: TableRow;
+  readonly asked: OperatorAsked;
+}
+
+export function OperatorPanel({ of, row, asked }: Props): JSX.Element {
+  const found = useAnswer(questions.operator, asked);
+  return (
+    <>
+      <h2>{row.cells[0]}</h2>
+      <RowFacts of={of} row={row} />
+      <Answer of={found}>{(details) => <Details of={details} label={String(row.cells[0])} asked={asked} />}</Answer>
+    </>
+  );
+}
+
+function Details({ of, label, asked }: { readonly of: OperatorDetails; readonly label: string; readonly asked: OperatorAsked }): JSX.Element {
+  return (
+    <>
+      {of.name !== label && <code class="own">{of.name}</code>}
+      {of.why !== "" && (
+        <section>
+          <h3>Why</h3>
+          <p>{of.why}</p>
+        </section>
+      )}
+      {of.causes.length > 1 && <TimeBars title="Its time by cause" rows={of.causes.map(({ name, timeNs }) => ({ key: name, label: name, timeNs }))} />}
+      {of.shapes !== "" && (
+        <section>
+          <h3>Shapes</h3>
+          <p>
+            <code>{of.shapes}</code>
+            {of.outShapes !== "" && <code> → {of.outShapes}</code>}
+          </p>
+        </section>
+      )}
+      {of.stack.length > 0 && (
+        <section>
+          <h3>Called from</h3>
+          <ol class="stackplaces">
+            {of.stack.map(({ file, line, place, function: name }, at) => (
+              <li key={at}>
+                <Place file={file} line={line}>
+                  {place}
+                </Place>
+                <span class="muted">{name}</span>
+              </li>
+            ))}
+          </ol>
+        </section>
+      )}
+      <OwnerLines title="Lines that run it" of={of.lines} />
+      <NamedTimes title="Kernels below it" page="kernels" of={of.kernels} />
+      <NamedTimes title="Operators of this kind" page="operators" of={of.operators} />
+      {asked.by === "name" && (
+        <>
+          <Variants title="Its shapes" asked={{ ...asked, by: "shapes" }} column="in_shapes" />
+          <Variants title="Its stacks" asked={{ ...asked, by: "stacks" }} column="stack" />
+        </>
+      )}
+    </>
+  );
+}
+
+/** An operator by shapes or stacks: asked for when it is opened, since the trace may have to be read for it. */
+function Variants({ title, asked, column }: { readonly title: string; readonly asked: OperatorAsked; readonly column: string }): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details class="variants" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{title}</summary>
+      {isOpen && <Opened asked={asked} column={column} />}
+    </details>
+  );
+}
+
+function Opened({ asked, column }: { readonly asked: OperatorAsked; readonly column: string }): JSX.Element {
+  const found = useAnswer(questions.operator_variants, asked);
+  return (
+    <Answer of={found}>
+      {({ table }) => {
+        const at = (key: string): number => table.columns.findIndex((one) => one.key === key);
+        const [words, time, calls] = [at(column), at("self_device_ns"), at("calls")];
+        if (words < 0) {
+          return <p class="muted">The trace does not tell.</p>;
+        }
+        const rows = table.rows.slice(0, 40).map((row, number) => ({
+          key: String(number),
+          label: String(row[words] ?? "") === "" ? "(not told)" : String(row[words]),
+          title: String(row[words] ?? ""),
+          timeNs: Number(row[time] ?? 0),
+          more: `${count(Number(row[calls] ?? 0))}×`,
+        }));
+        const rest = table.rows.slice(40);
+        return (
+          <>
+            <TimeBars title="" rows={rows} />
+            {rest.length > 0 && (
+              <p class="muted">
+                and {count(rest.length)} more with {duration(rest.reduce((sum, row) => sum + Number(row[time] ?? 0), 0))}
+              </p>
+            )}
+          </>
+        );
+      }}
+    </Answer>
+  );
+}

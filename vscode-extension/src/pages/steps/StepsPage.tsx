@@ -1,0 +1,123 @@
+/** The steps: how long, by phase; the slow ones and the lines that made them slow; threads and streams. */
+
+import type { JSX } from "preact";
+import { choiceOf, go, withWords, type Address } from "../app/address";
+import type { PageProps } from "../app/registry";
+import { questions, type Figure, type SlowStep, type Steps } from "../contract";
+import { StepBars } from "../overview/StepBars";
+import { Answer } from "../parts/Answered";
+import { DataTable } from "../parts/DataTable";
+import { Figures } from "../parts/Figures";
+import { Place } from "../parts/Place";
+import { useAnswer } from "../source/useAnswer";
+import { duration } from "../words";
+import "./steps.css";
+
+export function StepsPage({ address, header }: PageProps): JSX.Element {
+  const found = useAnswer(questions.steps, choiceOf(address));
+  return (
+    <Answer of={found}>
+      {(answer) => (
+        <>
+          {header.step !== null && (
+            <p class="note">
+              Only step {header.step} is shown. <a href={withWords(address, { step: "" })}>Show all steps</a>
+            </p>
+          )}
+          {answer.bars.length === 0 ? <p class="muted">The trace has no steps: none was marked while it was recorded.</p> : <Times of={answer} address={address} />}
+          <Tables of={answer} />
+        </>
+      )}
+    </Answer>
+  );
+}
+
+function Times({ of, address }: { readonly of: Steps; readonly address: Address }): JSX.Element {
+  return (
+    <>
+      {of.bars.length > 1 && <Figures of={of.figures} />}
+      {of.bars.length > 1 && (
+        <section>
+          <h2>Time of each step</h2>
+          <StepBars steps={of.bars} phaseNames={of.phaseNames} marks={marksOf(of.figures)} />
+        </section>
+      )}
+      {of.bars.length > 1 && of.slow.length > 0 && (
+        <section>
+          <h2>The longest steps</h2>
+          <Slow of={of.slow} address={address} />
+        </section>
+      )}
+      <section>
+        <h2>{of.bars.length > 1 ? "All steps" : "The step"}</h2>
+        <DataTable
+          of={of.table}
+          word="steps."
+          cell={(row, column) => {
+            const number = row.cells[0];
+            return column.key !== "number" || number === null || of.bars.length < 2 ? undefined : (
+              <a href={withWords(address, { step: String(number) })} title={`Show step ${number} alone`} onClick={(event) => chosen(event, address, String(number))}>
+                {number}
+              </a>
+            );
+          }}
+        />
+      </section>
+    </>
+  );
+}
+
+function chosen(event: MouseEvent, address: Address, step: string): void {
+  if (!event.ctrlKey && !event.metaKey && !event.shiftKey) {
+    event.preventDefault();
+    go(withWords(address, { step }));
+  }
+}
+
+/** Lines across the bars: the median, and what few steps reach. */
+function marksOf(figures: readonly Figure[]): readonly { readonly label: string; readonly timeNs: number }[] {
+  return figures.flatMap(({ label, value }) => (label === "median" || label === "p95" ? [{ label, timeNs: value }] : []));
+}
+
+function Slow({ of, address }: { readonly of: readonly SlowStep[]; readonly address: Address }): JSX.Element {
+  return (
+    <ul class="slow">
+      {of.map((step) => (
+        <li key={step.number}>
+          <a href={withWords(address, { step: String(step.number) })}>step {step.number}</a> took <strong>{duration(step.durationNs)}</strong>, {duration(step.overNs)} over the
+          median
+          {step.place === "" ? (
+            <span class="muted">; no line took longer than it usually does</span>
+          ) : (
+            <>
+              ;{" "}
+              <Place file={step.file} line={step.line}>
+                {step.place}
+              </Place>{" "}
+              <span class="muted">{step.function}</span> took {duration(step.excessNs)} more than it usually does
+            </>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Tables({ of }: { readonly of: Steps }): JSX.Element {
+  const tables = [
+    { table: of.streams, word: "streams." },
+    { table: of.threads, word: "threads." },
+  ];
+  return (
+    <>
+      {tables.map(({ table, word }) =>
+        table.rows.length === 0 ? null : (
+          <section key={table.id}>
+            <h2>{table.title}</h2>
+            <DataTable of={table} word={word} />
+          </section>
+        ),
+      )}
+    </>
+  );
+}
