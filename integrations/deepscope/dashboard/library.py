@@ -246,7 +246,9 @@ def _lightened(profile: Profile) -> Profile:
     """A profile without what is large, and said of all ranks together."""
     return msgspec.structs.replace(
         profile,
-        **{name: [] for name in ("call_tree", "parts", "places", "step_times", "operators", "kernels", "library_lines")},
+        **{
+            name: [] for name in ("call_tree", "parts", "places", "step_times", "operators", "kernels", "library_lines")
+        },
         files={},
     )
 

@@ -67,9 +67,7 @@ def test_what_was_live_sums_to_the_curve_at_each_of_its_points(ask: Asking) -> N
         for at_ns in list(last_of)[:: max(len(last_of) // 25, 1)]:
             moment = ask("memory_at", device=device["device"], at=begin + at_ns)
             # A point may be followed by another event in the same nanosecond, which the drawn curve leaves out.
-            zoomed = ask(
-                "memory_curve", device=device["device"], zero=begin, beginNs=at_ns, endNs=at_ns
-            )
+            zoomed = ask("memory_curve", device=device["device"], zero=begin, beginNs=at_ns, endNs=at_ns)
             exact = dict(zip(zoomed["atNs"], zoomed["allocatedBytes"], strict=True))[at_ns]
             assert moment["allocatedBytes"] == exact
             assert moment["sizeBytes"] >= moment["allocatedBytes"]
@@ -89,7 +87,9 @@ def test_the_curve_has_as_much_reserved_as_the_trace_tells(ask: Asking, path: Pa
         assert shown["curve"]["reservedBytes"] == (reserved if max(reserved) >= 0 else [])
 
 
-@pytest.mark.parametrize("words", [{"at": "soon"}, {"at": "1" * 40}, {"at": "0", "device": "cuda:99"}, {"at": "0", "rank": 77}])
+@pytest.mark.parametrize(
+    "words", [{"at": "soon"}, {"at": "1" * 40}, {"at": "0", "device": "cuda:99"}, {"at": "0", "rank": 77}]
+)
 def test_a_question_that_makes_no_sense_is_answered_so(ask: Asking, words: dict[str, Any]) -> None:
     status, answer = ask.status("memory_at", **words)
     assert (status, bool(answer["error"])) == (400, True)

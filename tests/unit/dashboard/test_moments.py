@@ -100,7 +100,10 @@ def test_lines_hold_what_a_replay_of_the_events_leaves_them(path: Path) -> None:
 
 def test_at_the_peak_it_is_what_the_profile_has_by_line_and_kind(path: Path) -> None:
     analysis, memory, moments = analysed(path)
-    for curve, known in ((one, next(k for k in memory.devices if k.peak_at_ns == int(one.ts_ns[one.peak]))) for one in analysis.memory.devices):
+    for curve, known in (
+        (one, next(k for k in memory.devices if k.peak_at_ns == int(one.ts_ns[one.peak])))
+        for one in analysis.memory.devices
+    ):
         device = moments.device(known.device)
         row = int(np.argmax(device.allocated_bytes))
         if device.row_at(known.peak_at_ns) == row:
@@ -139,7 +142,9 @@ def test_it_is_the_same_on_the_other_side_of_a_pipe(path: Path) -> None:
         other = again.device(device.name)
         for row in some_rows(device)[:5]:
             at_ns = int(device.ts_ns[row])
-            assert (again.held_at(other, at_ns, "line").by_owner == moments.held_at(device, at_ns, "line").by_owner).all()
+            assert (
+                again.held_at(other, at_ns, "line").by_owner == moments.held_at(device, at_ns, "line").by_owner
+            ).all()
             assert (
                 again.held_at(other, at_ns, "module").by_owner == moments.held_at(device, at_ns, "module").by_owner
             ).all()

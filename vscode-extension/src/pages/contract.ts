@@ -524,48 +524,6 @@ export const heldPart: Reader<HeldPart> = object({
   sizeBytes: finite,
 });
 
-/** A step on the axis of time. */
-export interface StepMark {
-  readonly number: number;
-  readonly beginNs: number;
-  readonly endNs: number;
-}
-export const stepMark: Reader<StepMark> = object({
-  number: finite,
-  beginNs: finite,
-  endNs: finite,
-});
-
-/** The memory of one device; of several ranks that call theirs by the same name, that with the largest peak. */
-export interface DeviceCurve {
-  readonly device: string;
-  /** Of several the one that this is of. */
-  readonly rank: number | null;
-  /** The 0 of all times here, on the trace's clock: nanoseconds in digits, more than JavaScript's numbers hold. */
-  readonly begin: string;
-  readonly endNs: number;
-  readonly curve: MemoryCurve;
-  /** 0 where the trace does not say. */
-  readonly capacityBytes: number;
-  readonly peakAtNs: number;
-  readonly peakBytes: number;
-  /** At the peak; they sum to `peak_bytes`. */
-  readonly held: readonly HeldPart[];
-  readonly steps: readonly StepMark[];
-}
-export const deviceCurve: Reader<DeviceCurve> = object({
-  device: text,
-  rank: nullable(finite),
-  begin: text,
-  endNs: finite,
-  curve: memoryCurve,
-  capacityBytes: finite,
-  peakAtNs: finite,
-  peakBytes: finite,
-  held: list(heldPart),
-  steps: list(stepMark),
-});
-
 /** A column of a table. */
 export interface Column {
   /** The same in every version: what addresses and exports call it. */
@@ -611,6 +569,51 @@ export const table: Reader<Table> = object({
   parents: list(finite),
   keys: list(text),
   leftOut: finite,
+});
+
+/** A step on the axis of time. */
+export interface StepMark {
+  readonly number: number;
+  readonly beginNs: number;
+  readonly endNs: number;
+}
+export const stepMark: Reader<StepMark> = object({
+  number: finite,
+  beginNs: finite,
+  endNs: finite,
+});
+
+/** The memory of one device; of several ranks that call theirs by the same name, that with the largest peak. */
+export interface DeviceCurve {
+  readonly device: string;
+  /** Of several the one that this is of. */
+  readonly rank: number | null;
+  /** The 0 of all times here, on the trace's clock: nanoseconds in digits, more than JavaScript's numbers hold. */
+  readonly begin: string;
+  readonly endNs: number;
+  readonly curve: MemoryCurve;
+  /** 0 where the trace does not say. */
+  readonly capacityBytes: number;
+  readonly peakAtNs: number;
+  readonly peakBytes: number;
+  /** At the peak; they sum to `peak_bytes`. */
+  readonly held: readonly HeldPart[];
+  /** The same by line; None where `MemoryPage.at_peak` is that, or where no profile has this device alone. */
+  readonly atPeak: Table | null;
+  readonly steps: readonly StepMark[];
+}
+export const deviceCurve: Reader<DeviceCurve> = object({
+  device: text,
+  rank: nullable(finite),
+  begin: text,
+  endNs: finite,
+  curve: memoryCurve,
+  capacityBytes: finite,
+  peakAtNs: finite,
+  peakBytes: finite,
+  held: list(heldPart),
+  atPeak: nullable(table),
+  steps: list(stepMark),
 });
 
 /** An allocation that failed, and what was live then. */

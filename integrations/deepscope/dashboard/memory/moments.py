@@ -118,7 +118,9 @@ class Moments:
         """
         found = self._by_name.get(name) if name else next(iter(self.devices), None)
         if found is None:
-            raise OptionError("device", name, f"no memory of it is here; there is: {', '.join(self._by_name) or 'none'}")
+            raise OptionError(
+                "device", name, f"no memory of it is here; there is: {', '.join(self._by_name) or 'none'}"
+            )
         return found
 
     def held_at(self, device: DeviceMoments, at_ns: int, by: Owner) -> Held:

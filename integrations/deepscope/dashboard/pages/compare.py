@@ -215,7 +215,11 @@ def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> 
             "As before.",
         ),
         ColumnOf(
-            "before_ns", "before", "time", lambda row: None if row.of.status == "new" else row.of.before_ns, "In a step."
+            "before_ns",
+            "before",
+            "time",
+            lambda row: None if row.of.status == "new" else row.of.before_ns,
+            "In a step.",
         ),
         ColumnOf(
             "after_ns", "after", "time", lambda row: None if row.of.status == "gone" else row.of.after_ns, "In a step."
@@ -223,7 +227,9 @@ def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> 
         ColumnOf("verdict", "verdict", "text", lambda row: verdict_word(row.of), "Beyond noise, or within it."),
         ColumnOf("source", "source", "text", lambda row: row.of.text, "The line that ran."),
         ColumnOf("moved", "was", "text", lambda row: _moved(row.of), "Where a moved line stood before."),
-        ColumnOf("edited", "edited", "text", lambda row: "edited" if row.of.is_edited else "", "Whether it reads anew."),
+        ColumnOf(
+            "edited", "edited", "text", lambda row: "edited" if row.of.is_edited else "", "Whether it reads anew."
+        ),
     ]
     rows = [
         _Row(one, one.after.record.file, one.after.record.line) if one.after is not None else _Row(one)

@@ -287,9 +287,7 @@ def _line_costs(profile: Profile) -> dict[tuple[object, ...], tuple[int, Line]]:
     return {_line_key(line): ((line.cost_ns - line.collective_ns) // steps, line) for line in profile.lines}
 
 
-def _slower_line(
-    rank: int, costs: dict[int, dict[tuple[object, ...], tuple[int, Line]]]
-) -> tuple[Line | None, int]:
+def _slower_line(rank: int, costs: dict[int, dict[tuple[object, ...], tuple[int, Line]]]) -> tuple[Line | None, int]:
     """The line that costs more than on the others' median by most; a rank without it counts as 0."""
     most: tuple[int, Line | None] = (0, None)
     for key, (cost, line) in costs[rank].items():
@@ -433,7 +431,9 @@ def _spread_lines(merged: Profile) -> Table:
             lambda line: (line.spread.max_ns - line.spread.min_ns) // steps,
             "Between the ranks with the most and the least of it, in a step.",
         ),
-        ColumnOf("median_ns", "median", "time", lambda line: line.spread.median_ns // steps, "Of the ranks, in a step."),
+        ColumnOf(
+            "median_ns", "median", "time", lambda line: line.spread.median_ns // steps, "Of the ranks, in a step."
+        ),
         ColumnOf("min_ns", "least", "time", lambda line: line.spread.min_ns // steps, "In a step."),
         ColumnOf("min_rank", "on rank", "text", lambda line: str(line.spread.min_rank)),
         ColumnOf("max_ns", "most", "time", lambda line: line.spread.max_ns // steps, "In a step."),

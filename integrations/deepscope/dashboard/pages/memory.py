@@ -77,6 +77,8 @@ class DeviceCurve(Answer):
     peak_bytes: int
     held: list[HeldPart]
     """At the peak; they sum to `peak_bytes`."""
+    at_peak: Table | None
+    """The same by line; None where `MemoryPage.at_peak` is that, or where no profile has this device alone."""
     steps: list[StepMark]
 
 
@@ -215,7 +217,10 @@ def _figures(profile: Profile) -> list[Figure]:
             help="The peak by what the device has.",
         ),
         Figure(
-            label="reserved", value=max(reserved, 0), kind="bytes", help="The most that the allocator held of the device."
+            label="reserved",
+            value=max(reserved, 0),
+            kind="bytes",
+            help="The most that the allocator held of the device.",
         ),
         Figure(
             label="peaks of all",
@@ -258,6 +263,9 @@ def _device(device: DeviceMemory, library: Library, question: Choice, profile: P
         peak_at_ns=own.peak_at_ns - begin,
         peak_bytes=own.peak.size_bytes,
         held=_parts(own.peak),
+        at_peak=_held_table(source.profile, "at_peak", "At the peak", _at_peak(source.profile))
+        if source.profile is not profile and len(source.profile.memory.devices) == 1
+        else None,
         steps=[
             StepMark(
                 number=step.number, begin_ns=step.start_ns - begin, end_ns=step.start_ns + step.duration_ns - begin
@@ -364,7 +372,7 @@ def _line_table(profile: Profile) -> Table:
         ),
         ColumnOf(
             "net_bytes",
-            "allocated − released",
+            "left",
             "bytes",
             lambda row: row.bytes_allocated - row.bytes_freed,
             "What the line left behind.",
