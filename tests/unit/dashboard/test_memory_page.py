@@ -12,6 +12,7 @@ from asking import Asking
 from deepscope.report.json_report import report_object
 from deepscope.store.load import load_profile
 from recorded_traces import needs_shared_traces, own_paths, shared_paths
+from trace_builder import TraceBuilder
 
 NAMES = ("resnet50_num_workers", "particle_transformer", "bs_32_rank0", "normalization")
 PATHS = [path for path in [*shared_paths(), *own_paths()] if any(name in path.name for name in (*NAMES, "with-stack"))]
@@ -104,5 +105,57 @@ def test_without_memory_events_there_is_no_device() -> None:
         assert (page["devices"], page["figures"], page["failure"]) == ([], [], None)
         status, _ = asking.status("memory_at", at=0)
         assert status == 400
+    finally:
+        asking.close()
+
+
+def device_run(at: int, size: int, *, device: int = 0, **header: Any) -> TraceBuilder:
+    """A step in which one line allocates so much on a device, and another one a tenth of it."""
+    builder = TraceBuilder(**header)
+    builder.step(5, 0, 1000).line("/job/train.py", 3, "main", 10, 400).line("/job/train.py", 4, "main", 500, 300)
+    builder.kernel("gemm", 20, 40, 100)
+    builder.memory(at, size, address=1, device=device).memory(at + 500, size // 10, address=2, device=device)
+    return builder.memory(at + 600, -size, address=1, device=device)
+
+
+def test_each_device_has_its_own_curve_and_moments(tmp_path: Path) -> None:
+    builder = device_run(30, 1000)
+    builder.memory(40, 5000, address=9, device=1).memory(700, -5000, address=9, device=1)
+    builder.write(tmp_path / "two.json")
+    asking = Asking(tmp_path)
+    try:
+        larger, smaller = asking("memory")["devices"]
+        assert [(one["device"], one["peakBytes"], one["atPeak"]) for one in (larger, smaller)] == [
+            ("cuda:1", 5000, None),
+            ("cuda:0", 1100, None),
+        ]
+        begin = int(smaller["begin"])
+        moments = [
+            asking("memory_at", device="cuda:0", at=begin + at)["allocatedBytes"] for at in (0, 499, 500, 600, 9999)
+        ]
+        assert moments == [1000, 1000, 1100, 100, 100]
+        assert asking("memory_at", device="cuda:1", at=int(larger["begin"]))["sizeBytes"] == 5000
+        lines = asking("memory_at", device="cuda:0", at=begin + 600)["lines"]
+        assert [(line, row[-1]) for (_, line), row in zip(lines["places"], lines["rows"], strict=True)] == [(4, 100)]
+        assert [(step["number"], step["endNs"] - step["beginNs"]) for step in smaller["steps"]] == [(5, 1000)]
+    finally:
+        asking.close()
+
+
+def test_of_several_ranks_the_one_with_the_largest_peak_is_shown_and_asked(tmp_path: Path) -> None:
+    for rank, size in enumerate((1000, 4000, 2000)):
+        info = {"distributedInfo": {"rank": rank, "world_size": 3, "backend": "nccl"}}
+        device_run(30 + rank, size, **info).write(tmp_path / f"worker.rank{rank}.json")
+    asking = Asking(tmp_path)
+    try:
+        page = asking("memory")
+        (device,) = page["devices"]
+        assert (device["rank"], device["peakBytes"]) == (1, 4400)
+        assert sum(cells(page["atPeak"], "size_bytes")) == 7700
+        assert sum(cells(device["atPeak"], "size_bytes")) == 4400
+        moment = asking("memory_at", rank=device["rank"], device=device["device"], at=device["begin"])
+        assert (moment["allocatedBytes"], moment["at"]) == (4000, device["begin"])
+        own = asking("memory", rank=2)["devices"][0]
+        assert (own["rank"], own["peakBytes"]) == (2, 2200)
     finally:
         asking.close()
