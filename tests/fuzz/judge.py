@@ -17,6 +17,7 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.event_tables import EVENT_TABLES, event_table
 from deepscope.comparison import TABLES as COMPARED
 from deepscope.comparison import compare
+from deepscope.dashboard.timeline.opening import open_timeline
 from deepscope.errors import DeepScopeError
 from deepscope.records import PHASES, Numbers, Profile
 from deepscope.records.columns import column_table, table_names
@@ -77,6 +78,7 @@ def judge(case: Case, folder: Path, *, deeply: bool) -> str:
                 for analysis in Traces(path, partial=case.partial, step=case.step):
                     _make_all_of_events(analysis, profile)
                 _make_parts(path, case, profile)
+                _make_timeline(path, case)
     finally:
         path.unlink()
     return "profile"
@@ -105,6 +107,22 @@ def _make_parts(path: Path, case: Case, whole: Profile) -> None:
     for part in parts:
         own = sum(line.self_device_ns for line in part.lines) + part.no_line.self_device_ns
         assert own == part.totals.device_ns
+
+
+def _make_timeline(path: Path, case: Case) -> None:
+    """The timeline: all slices are in the window of the whole, and all questions are answered."""
+    index = open_timeline(path, partial=case.partial, cache=False)
+    head = index.head()
+    end_ns = head.end_ns + 1
+    window, whole = index.window(0, end_ns, 300), index.selection(0, end_ns)
+    assert sum(sum(track.count) for track in window.tracks) == head.slices
+    profile = load_profile(path, partial=case.partial, cache=False)
+    own = sum(line.self_device_ns for line in profile.lines) + profile.no_line.self_device_ns
+    assert sum(line.time_ns for line in whole.lines) == own
+    details = [index.details(one) for one in range(0, head.slices, max(head.slices // 20, 1))]
+    durations = [index.durations(one.name, one.kind) for one in details[:4]]
+    part = index.selection(end_ns // 3, end_ns // 2 + 1)
+    msgspec.json.encode([head, window, whole, part, details, durations, index.search("a"), index.at_line("a.py", 1)])
 
 
 @contextmanager

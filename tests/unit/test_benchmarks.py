@@ -154,6 +154,16 @@ def test_a_report_that_lost_device_time_is_refused() -> None:
             check_copies(wrong)
 
 
+def test_the_timelines_figures_are_measured(tmp_path: Path) -> None:
+    result = tmp_path / "timeline.json"
+    sizes = ["--events", "1,6", "--windows", 5, "--repeats", 1]
+    printed = run("timeline.py", "--trace", small_trace(tmp_path), "--json", result, *sizes)
+    assert "window, p95, CPU ms" in printed
+    goals = json.loads(result.read_text())["goals"]
+    assert len(goals) == 8
+    assert all(goal["measured"]["median"] > 0 for goal in goals)
+
+
 def test_reading_runs_and_its_figures_reach_the_page(tmp_path: Path) -> None:
     result = tmp_path / "reading.json"
     options = ["--repeats", 1, "--large-mb", 0.001, "--forms", "json.gz", "--growth", "1,2,3", "--work", tmp_path]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import msgspec
 from deepscope.records import PROFILE_FORMAT, WHOLE, Profile, View
 from deepscope.store.files import TraceFile
 
-__all__ = ["LIMIT_BYTES", "cache_folder", "load", "save"]
+__all__ = ["LIMIT_BYTES", "cache_folder", "code_fingerprint", "digest", "load", "prune", "save", "write_whole"]
 
 LIMIT_BYTES = 512 << 20
 """Profiles beyond this are removed, those unused for longest first."""
@@ -41,7 +41,7 @@ def load(file: TraceFile, view: View = WHOLE, *, partial: bool) -> Profile | Non
         return None
     head = len(_MAGIC) + _DIGEST_BYTES
     body = memoryview(content)[head:]
-    if not content.startswith(_MAGIC) or content[len(_MAGIC) : head] != _digest(body):
+    if not content.startswith(_MAGIC) or content[len(_MAGIC) : head] != digest(body):
         return None
     try:
         profile = msgspec.msgpack.decode(body, type=Profile)
@@ -58,14 +58,14 @@ def save(file: TraceFile, profile: Profile, view: View = WHOLE, *, partial: bool
         path = _path(file, view, partial=partial)
         body = msgspec.msgpack.encode(profile)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write(path, _MAGIC + _digest(body) + body)
+        write_whole(path, [_MAGIC + digest(body) + body])
         prune(path.parent)
 
 
-def prune(folder: Path, limit_bytes: int = LIMIT_BYTES) -> None:
-    """Removes the profiles unused for longest until the rest fits into `limit_bytes`."""
+def prune(folder: Path, limit_bytes: int = LIMIT_BYTES, pattern: str = "*.msgpack") -> None:
+    """Removes the files of a cache unused for longest until the rest fits into `limit_bytes`."""
     kept = []
-    for path in folder.glob("*.msgpack"):
+    for path in folder.glob(pattern):
         with suppress(OSError):
             status = path.stat()
             kept.append((status.st_mtime_ns, status.st_size, path))
@@ -84,23 +84,25 @@ def _path(file: TraceFile, view: View, *, partial: bool) -> Path:
     return (
         cache_folder()
         / "profiles"
-        / (_digest("\0".join(map(str, words)).encode("utf-8", "surrogateescape")).hex() + ".msgpack")
+        / (digest("\0".join(map(str, words)).encode("utf-8", "surrogateescape")).hex() + ".msgpack")
     )
 
 
-def code_fingerprint(package: Path | None = None) -> str:
+def code_fingerprint(
+    package: Path | None = None, parts: Sequence[str] = ("trace", "records", "analysis", "store")
+) -> str:
     """Names the code that makes profiles: after an update, or an edit in a checkout, older profiles are unused.
 
     Sizes and times of the modules are compared, which costs a tenth of reading the installed version from its metadata.
     """
     package = package or Path(__file__).resolve().parent.parent
     try:
-        entries = [entry for part in ("trace", "records", "analysis", "store") for entry in _modules(package / part)]
+        entries = [entry for part in parts for entry in _modules(package / part)]
     except OSError:  # imported from an archive
         from importlib.metadata import version
 
         return version("deepscope")
-    return _digest(repr(sorted(entries)).encode()).hex()
+    return digest(repr(sorted(entries)).encode()).hex()
 
 
 def _modules(folder: Path) -> Iterable[tuple[str, int, int]]:
@@ -113,14 +115,15 @@ def _modules(folder: Path) -> Iterable[tuple[str, int, int]]:
                 yield f"{folder.name}/{entry.name}", status.st_size, status.st_mtime_ns
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Writes under another name first: a reader never sees half a profile."""
+def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> None:
+    """Writes under another name first: a reader never sees half a file."""
     import tempfile  # imports all of `random`; only writing needs it
 
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+            for part in parts:
+                stream.write(part)
         Path(temporary).replace(path)
     except BaseException:
         with suppress(OSError):
@@ -128,5 +131,6 @@ def _write(path: Path, content: bytes) -> None:
         raise
 
 
-def _digest(content: bytes | memoryview) -> bytes:
+def digest(content: bytes | memoryview) -> bytes:
+    """What two contents do not have in common, in 16 bytes."""
     return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()

@@ -1,0 +1,203 @@
+"""The timeline of a trace as columns: what is made of a trace once, and kept.
+
+Slices stand in order of track, row and start, and are named by their place in that order. A row of a track is a *lane*;
+lanes are numbered through all tracks. Slices of one lane do not overlap, but for the last row of a track with more than
+`MOST_ROWS`. Times are nanoseconds from the timeline's begin. -1 stands for "none".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from deepscope.dashboard.timeline.answers import LinkKind, Place, SliceKind, Track
+from deepscope.dashboard.timeline.texts import Texts
+from deepscope.trace.model import Int32, Int64
+
+__all__ = [
+    "KINDS",
+    "KIND_NUMBER",
+    "LINK_KINDS",
+    "MOST_ROWS",
+    "BusyTimes",
+    "Columns",
+    "CounterColumns",
+    "FactColumn",
+    "Labels",
+    "Levels",
+    "Links",
+    "OwnWork",
+    "Slices",
+]
+
+KINDS: tuple[SliceKind, ...] = get_args(SliceKind)
+KIND_NUMBER: dict[str, int] = {kind: number for number, kind in enumerate(KINDS)}
+LINK_KINDS: tuple[LinkKind, ...] = get_args(LinkKind)
+
+MOST_ROWS = 128
+"""What would stand deeper stands in the last of so many rows."""
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """All slices; arrays of shape (n,)."""
+
+    start: Int64
+    end: Int64
+    label: Int32
+    """Index into `Labels`."""
+    place: Int32
+    """The line that owns it."""
+    self_ns: Int64
+    """Its time without the slices in it."""
+    path: Int32
+    """The call path to its line; 0 for none."""
+    module: Int32
+    """The innermost module around it, an index into `Columns.modules`."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What slices are called, each name and kind once."""
+
+    kind: Bytes
+    """Index into `KINDS`; shape (labels,)."""
+    recorded: Texts
+    """Names as recorded."""
+    titles: Texts
+    """What is shown for each; "" where that follows from the recorded name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """What each lane shows at each level of detail (`levels.py`).
+
+    At level 0 each slice stands for itself. At level k slices shorter than 2**(k - 1) ns are joined with neighbours
+    that are as short and start in the same cell of that width. An entry is a slice or a group of joined ones; it is
+    shown from the level `born` on, at levels below `died`. Entries stand by `died`, lane and start.
+    """
+
+    start: Int64
+    end: Int64
+    ref: Int32
+    """A slice, or `-1 - group`."""
+    offset: Int64
+    """Where the entries of each `died` and lane begin; shape (levels, lanes + 1)."""
+    first: Int32
+    """Of a group its first slice; the others follow it. Shape (groups,), as the next ones."""
+    count: Int32
+    label: Int32
+    """That with the most time in the group."""
+    place: Int32
+    """That with the most time under this label."""
+    busy: Int64
+    """Nanoseconds that its slices cover."""
+    born: Bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What led to what; arrays of shape (links,), in order of `source` and `target`."""
+
+    kind: Bytes
+    """Index into `LINK_KINDS`."""
+    source: Int32
+    """Slice."""
+    target: Int32
+    by_target: Int32
+    """The links in order of `target`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactColumn:
+    """One kind of fact about some slices."""
+
+    key: str
+    slice: Int32
+    """Ascending; shape (m,)."""
+    value: Int64
+    """A number, or of a text its index into `Columns.texts`; shape (m,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWork:
+    """What the lines' times are sums of: parts of device slices or, without a device, of operators' own time.
+
+    Arrays of shape (p,), in order of slice; parts of one slice lie behind each other.
+    """
+
+    slice: Int32
+    offset_ns: Int64
+    """Where in the slice's (own) time the part begins."""
+    duration_ns: Int64
+    place: Int32
+
+
+@dataclass(frozen=True, slots=True)
+class BusyTimes:
+    """Unions of times by group: disjoint stretches, those of a group in order of time."""
+
+    start: Int64
+    end: Int64
+    before: Int64
+    """Nanoseconds covered before each stretch in its group."""
+    offset: Int64
+    """Where each group begins; shape (groups + 1,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CounterColumns:
+    """One counter: a value from each time on. Of a device's utilisation the times are `Columns.device_busy`."""
+
+    title: str
+    unit: str
+    largest: float
+    device: int
+    at: Int64
+    value: npt.NDArray[np.float64]
+    busy_of: int = -1
+    """Index into `Columns.devices` of a utilisation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The timeline of one trace."""
+
+    end_ns: int
+    begin_epoch_ns: str
+    has_device: bool
+    tracks: list[Track]
+    track_lane: Int64
+    """The first lane of each track; shape (tracks + 1,)."""
+    lane_slice: Int64
+    """The first slice of each lane; shape (lanes + 1,)."""
+    slices: Slices
+    labels: Labels
+    places: list[Place]
+    path_parent: Int32
+    path_place: Int32
+    modules: Texts
+    levels: Levels
+    links: Links
+    facts: list[FactColumn]
+    texts: Texts
+    """What facts say."""
+    operators: Int32
+    """The slices that are operators, ascending; shape (k,)."""
+    operator_caller: Int32
+    """Position in `operators` of the operator that each was called from; shape (k,)."""
+    work: OwnWork
+    busy: BusyTimes
+    """By track."""
+    devices: list[int]
+    device_busy: BusyTimes
+    """By device."""
+    counters: list[CounterColumns]

@@ -1,0 +1,128 @@
+"""What slices are called: names as recorded, and as they are shown."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.ownership.frames import frame_of
+from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Labels
+from deepscope.dashboard.timeline.texts import Texts
+from deepscope.printable import printable
+from deepscope.records import PHASES
+from deepscope.report.event_names import readable
+from deepscope.trace.arrays import distinct_places
+from deepscope.trace.format.span_names import STEP_PREFIX
+from deepscope.trace.model import Int64, Kind, Scope, Trace
+
+__all__ = ["LONGEST", "cut", "kinds_of", "labels_of", "line_title", "shown", "shown_name", "whole_name"]
+
+LONGEST = 160
+"""Letters of a name that windows and lists show."""
+
+_INSTALLED = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
+_KINDS = {
+    Kind.ANNOTATION: "annotation",
+    Kind.PYTHON_FUNCTION: "frame",
+    Kind.LINE_SCOPE: "line",
+    Kind.MODULE_SCOPE: "module",
+    Kind.OPERATOR: "operator",
+    Kind.RUNTIME: "runtime",
+    Kind.KERNEL: "kernel",
+    Kind.MEMCPY: "copy",
+    Kind.MEMSET: "copy",
+    Kind.DEVICE_SPAN: "span",
+    Kind.OTHER: "other",
+}
+_MODULE_FRAME = "nn.Module: "
+
+
+def kinds_of(trace: Trace, steps: Mask, collectives: Int64) -> Int64:
+    """The kind of each event, an index into `KINDS`; shape (n,). `collectives` are the kernels that are such."""
+    table = np.full(256, KIND_NUMBER["other"], np.int64)
+    for kind, word in _KINDS.items():
+        table[kind] = KIND_NUMBER[word]
+    found: Int64 = table[trace.events.kind]
+    found[trace.library_lines] = KIND_NUMBER["library"]
+    modules = np.array([text.startswith(_MODULE_FRAME) for text in trace.strings] + [False], np.bool_)
+    found[modules[trace.events.name] & (trace.events.kind == Kind.PYTHON_FUNCTION)] = KIND_NUMBER["module"]
+    found[collectives] = KIND_NUMBER["collective"]
+    found[steps] = KIND_NUMBER["step"]
+    return found
+
+
+def labels_of(trace: Trace, kinds: Int64, phases: Int64) -> tuple[Labels, Int64]:
+    """The labels of all events and, behind them, of some phases (indexes into `PHASES`); shape (n + phases,)."""
+    events, strings, scopes = trace.events, trace.strings, trace.scopes
+    scope = events.scope.astype(np.int64)
+    names = np.where(scope >= 0, scope + len(strings), events.name)
+    names = np.concatenate((names, phases + len(strings) + len(scopes)))
+    kinds = np.concatenate((kinds, np.full(len(phases), KIND_NUMBER["phase"])))
+    found, label = distinct_places(names * len(KINDS) + kinds)
+    kind = found % len(KINDS)
+    root = trace.header.project_root
+    recorded, titles = [], []
+    for code, word in zip((found // len(KINDS)).tolist(), (KINDS[one] for one in kind.tolist()), strict=True):
+        if code < 0:
+            text, title = "", "(no name)"
+        elif code < len(strings):
+            text, title = strings[code], _title(strings[code], word, root)
+        elif code < len(strings) + len(scopes):
+            text, title = _of_scope(scopes[code - len(strings)], word, root)
+        else:
+            text, title = PHASES[code - len(strings) - len(scopes)], ""
+        recorded.append(text)
+        titles.append(title)
+    return Labels(kind.astype(np.uint8), Texts.of(recorded), Texts.of(titles)), label
+
+
+def _title(text: str, kind: str, root: str) -> str:
+    """What is shown of a name where that is more than made readable; else ""."""
+    if kind == "step":
+        return f"step {text.removeprefix(STEP_PREFIX)}"
+    if kind == "module":
+        return text.removeprefix(_MODULE_FRAME)
+    if kind == "frame" and (frame := frame_of(text)) is not None:
+        return line_title(frame.path, frame.line, frame.function, root)
+    return ""
+
+
+def _of_scope(scope: Scope, kind: str, root: str) -> tuple[str, str]:
+    if kind == "module":
+        whole = f"{scope.path} ({scope.name})" if scope.path else scope.name
+        return whole, whole
+    return f"{scope.file}:{scope.line} {scope.name}", line_title(scope.file, scope.line, scope.name, root)
+
+
+def line_title(file: str, line: int, function: str, root: str) -> str:
+    """A line as `net.py:42 Net.forward`: its path in the project or in the installed packages, else its file's name."""
+    short = file
+    if root and file.startswith(root.rstrip("/\\")) and file[len(root.rstrip("/\\")) :][:1] in {"/", "\\"}:
+        short = file[len(root.rstrip("/\\")) + 1 :]
+    elif (inner := _INSTALLED.sub("", file)) != file:
+        short = inner
+    else:
+        short = re.split(r"[/\\]", file)[-1] or file
+    return f"{short}:{line} {function}".rstrip()
+
+
+def shown_name(labels: Labels, label: int) -> str:
+    """What windows and lists show of a label."""
+    return shown(labels.titles[label], labels.recorded[label])
+
+
+def shown(title: str, recorded: str) -> str:
+    """A title, or a recorded name where there is none, safe to print and not too long."""
+    return cut(printable(title or readable(recorded)))
+
+
+def whole_name(labels: Labels, label: int) -> str:
+    """A name as recorded, however long, safe to print."""
+    return printable(labels.recorded[label])
+
+
+def cut(text: str) -> str:
+    """A text of at most `LONGEST` letters, with a mark where it was cut."""
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

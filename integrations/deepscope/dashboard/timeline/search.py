@@ -1,0 +1,107 @@
+"""Slices found by their names or by their line."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import numpy.typing as npt
+
+from deepscope.dashboard.timeline.answers import Matches
+from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Columns
+from deepscope.dashboard.timeline.names import shown
+from deepscope.dashboard.timeline.places import found_slices
+from deepscope.errors import OptionError
+from deepscope.printable import printable
+from deepscope.trace.model import Int64
+
+__all__ = ["MOST_FOUND", "NameIndex", "at_line", "search"]
+
+MOST_FOUND = 1_000
+"""So many slices at most are told of one question."""
+_LONGEST_TEXT = 1_000
+
+Mask = npt.NDArray[np.bool_]
+
+
+class NameIndex:
+    """The names of a timeline as they are looked for: as shown and as recorded."""
+
+    def __init__(self, columns: Columns) -> None:
+        labels = columns.labels
+        self._whole = [printable(text) for text in labels.recorded]
+        self._shown = [shown(title, text) for title, text in zip(labels.titles, labels.recorded, strict=True)]
+        lower = zip(map(str.casefold, self._shown), map(str.casefold, self._whole), strict=True)
+        self._lower = [whole if shown in whole else f"{shown}\n{whole}" for shown, whole in lower]
+
+    def holding(self, text: str) -> Mask:
+        """Which labels hold a text, whatever its case; shape (labels,)."""
+        wanted = text.casefold()
+        return np.fromiter((wanted in one for one in self._lower), np.bool_, len(self._lower))
+
+    def bearing(self, name: str) -> Mask:
+        """Which labels are this name, as shown or as recorded; shape (labels,)."""
+        same = (name in pair for pair in zip(self._shown, self._whole, strict=True))
+        return np.fromiter(same, np.bool_, len(self._whole))
+
+
+def search(
+    columns: Columns,
+    names: NameIndex,
+    text: str,
+    *,
+    from_ns: float = 0,
+    limit: int = 100,
+    kinds: Collection[str] | None = None,
+) -> Matches:
+    """The slices of some kinds (None: all) whose name holds a text; nothing is found for an empty one.
+
+    Raises:
+        OptionError: there is no such kind, or less than one slice is asked for.
+    """
+    chosen = np.ones(len(KINDS), np.bool_)
+    if kinds is not None:
+        for kind in kinds:
+            if kind not in KIND_NUMBER:
+                raise OptionError("kinds", kind, f"no such kind; there are: {', '.join(KINDS)}")
+        chosen = np.isin(np.arange(len(KINDS)), [KIND_NUMBER[kind] for kind in kinds])
+    if not text.strip() or not len(columns.slices):
+        return _matches(columns, np.zeros(0, np.int64), from_ns, limit)
+    wanted = names.holding(text[:_LONGEST_TEXT]) & chosen[columns.labels.kind]
+    return _matches(columns, np.flatnonzero(wanted[columns.slices.label]), from_ns, limit)
+
+
+def at_line(columns: Columns, file: str, line: int, *, from_ns: float = 0, limit: int = 100) -> Matches:
+    """The slices that belong to a line of code: its runs, what it called, the work that it owns.
+
+    Raises:
+        OptionError: less than one slice is asked for.
+    """
+    places = [place for place, one in enumerate(columns.places) if (one.file, one.line) == (file, line)]
+    found = np.flatnonzero(np.isin(columns.slices.place, places)) if places else np.zeros(0, np.int64)
+    return _matches(columns, found, from_ns, limit)
+
+
+def _matches(columns: Columns, found: Int64, from_ns: float, limit: int) -> Matches:
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise OptionError("limit", limit, f"no number of slices; it takes one from 1 to {MOST_FOUND:,}")
+    if from_ns != from_ns:  # noqa: PLR0124  not a number
+        raise OptionError("from_ns", from_ns, "not a time; it takes nanoseconds from the timeline's begin")
+    slices = columns.slices
+    start = slices.start[found]
+    ahead = start >= from_ns
+    told: list[Int64] = []
+    room = min(limit, MOST_FOUND)
+    for side in (ahead, ~ahead):
+        rows = np.flatnonzero(side)
+        if room and len(rows):
+            if len(rows) > room:
+                rows = rows[start[rows] <= np.partition(start[rows], room - 1)[room - 1]]
+            told.append(rows[np.lexsort((found[rows], start[rows]))[:room]])
+            room -= len(told[-1])
+    chosen = found[np.concatenate(told)] if told else found[:0]
+    return Matches(
+        count=len(found),
+        time_ns=int((slices.end[found] - start).sum()),
+        found=found_slices(columns, chosen),
+    )
