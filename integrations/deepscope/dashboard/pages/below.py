@@ -37,7 +37,7 @@ class OwnerLine(Answer):
 
 
 def kernels_below(profile: Profile, operator: str) -> list[NamedTime]:
-    """The kernels that ran in an operator and in those that it calls.
+    """The kernels that ran in an operator, in those that it calls, and in the backward pass of these.
 
     Without the trees below lines, which merged ranks do not have: those of which it launches most, with all their time.
     """
@@ -60,7 +60,7 @@ def kernels_below(profile: Profile, operator: str) -> list[NamedTime]:
 
 
 def lines_with(profile: Profile, kind: str, name: str) -> list[OwnerLine]:
-    """The lines on which an operator or a kernel runs, the longest time first.
+    """The lines on which an operator (with its backward pass) or a kernel runs, the longest time first.
 
     Without the trees below lines: those among whose largest it is.
     """

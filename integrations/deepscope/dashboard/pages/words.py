@@ -42,7 +42,7 @@ def place_words(path: str, line: int, root: str) -> str:
     """A line as people call it: `net.py:42`; of a long path the end, behind `…`. "" for none."""
     if not path:
         return ""
-    name = file_name(path, root).replace("\\", "/")
+    name = printable(short_path(path, root)).replace("\\", "/")
     if len(name) > _LONGEST_PATH:
         last = name.split("/")[-2:]
         ending = "/".join(last) if len(last[0]) + len(last[-1]) < _LONGEST_PATH else last[-1]

@@ -64,8 +64,8 @@ function Details({ of, label, asked }: { readonly of: OperatorDetails; readonly 
           </ol>
         </section>
       )}
-      <OwnerLines title="Lines that run it" of={of.lines} />
-      <NamedTimes title="Kernels below it" page="kernels" of={of.kernels} />
+      <OwnerLines title="Lines that run it, with its backward pass" of={of.lines} />
+      <NamedTimes title="Kernels below it, with its backward pass" page="kernels" of={of.kernels} />
       <NamedTimes title="Operators of this kind" page="operators" of={of.operators} />
       {asked.by === "name" && (
         <>

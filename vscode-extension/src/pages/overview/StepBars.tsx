@@ -18,6 +18,10 @@ interface Props {
   readonly marks?: readonly Mark[];
 }
 
+const WIDEST = 78;
+/** Pixels of a bar with its gap; a chart of few steps is not drawn out. */
+const BESIDE = 110;
+const LEAST = 320;
 const WITH_TIMES = 24;
 const WITH_NUMBERS = 40;
 /** With more steps there is no room for words at each. */
@@ -28,7 +32,7 @@ export function StepBars({ steps, phaseNames, marks = [] }: Props): JSX.Element 
   const used = phaseNames.map((_, phase) => steps.some((step) => (step.phases[phase] ?? 0) > 0));
   return (
     <figure class="steps">
-      <div class="chart">
+      <div class="chart" style={{ maxWidth: `${Math.max(steps.length * WIDEST + BESIDE, LEAST)}px` }}>
         <div class="bars">
           {steps.map((step) => (
             <button

@@ -14,8 +14,19 @@ interface Props {
 export function Place({ file, line, class: style = "", children }: Props): JSX.Element {
   const source = useSource();
   const address = useAddress();
+  // Of a place for which there is no room the path is cut, never the line.
+  const [, path, at] = typeof children === "string" ? (/^(.*)(:\d+)$/s.exec(children) ?? []) : [];
+  const words =
+    path === undefined ? (
+      children
+    ) : (
+      <>
+        <span class="path">{path}</span>
+        <span>{at}</span>
+      </>
+    );
   if (file === "") {
-    return <span class={`place ${style}`}>{children}</span>;
+    return <span class={`place ${style}`}>{words}</span>;
   }
   const opened = (event: Event): void => {
     if (source.opensCode) {
@@ -25,7 +36,7 @@ export function Place({ file, line, class: style = "", children }: Props): JSX.E
   };
   return (
     <a class={`place ${style}`} href={linkTo(address, "lines", { file, line: String(line) })} title={`${file}:${line}`} onClick={opened}>
-      {children}
+      {words}
     </a>
   );
 }

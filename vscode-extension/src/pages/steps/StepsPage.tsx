@@ -74,9 +74,9 @@ function chosen(event: MouseEvent, address: Address, step: string): void {
   }
 }
 
-/** Lines across the bars: the median, and what few steps reach. */
+/** The line across the bars: the median. */
 function marksOf(figures: readonly Figure[]): readonly { readonly label: string; readonly timeNs: number }[] {
-  return figures.flatMap(({ label, value }) => (label === "median" || label === "p95" ? [{ label, timeNs: value }] : []));
+  return figures.flatMap(({ label, value }) => (label === "median" ? [{ label, timeNs: value }] : []));
 }
 
 function Slow({ of, address }: { readonly of: readonly SlowStep[]; readonly address: Address }): JSX.Element {

@@ -28,13 +28,3 @@ function cellText(cell: Cell): string {
 function quoted(text: string, separator: string): string {
   return text.includes(separator) || /["\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
-
-/** Puts text into the clipboard; answers whether that went well. */
-export async function toClipboard(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return false;
-  }
-}

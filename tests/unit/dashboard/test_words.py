@@ -1,0 +1,38 @@
+"""Times, shares and places are worded as the pages' own code words them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from deepscope.dashboard.pages.words import place_words, share_words, time_words
+
+CASES = json.loads((Path(__file__).parents[3] / "vscode-extension" / "test" / "durations.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(("duration_ns", "words"), CASES["durations"])
+def test_times(duration_ns: float, words: str) -> None:
+    assert time_words(duration_ns) == words
+
+
+@pytest.mark.parametrize(("ratio", "words"), CASES["shares"])
+def test_shares(ratio: float, words: str) -> None:
+    assert share_words(ratio) == words
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("", ""),
+        ("/home/me/project/net.py", "net.py:7"),
+        ("/home/me/project/models/net.py", "models/net.py:7"),
+        ("/app/xDiT/xfuser/model_executor/pipelines/base_pipeline.py", "…/pipelines/base_pipeline.py:7"),
+        ("C:\\users\\somebody\\documents\\projects\\net\\train.py", "…/net/train.py:7"),
+        (f"/elsewhere/{'a' * 30}/{'b' * 30}.py", f"…/{'b' * 30}.py:7"),
+        (f"/{'c' * 5000}", f"…{'c' * 72}:7"),
+    ],
+)
+def test_places_keep_their_ends(path: str, words: str) -> None:
+    assert place_words(path, 7, "/home/me/project") == words
