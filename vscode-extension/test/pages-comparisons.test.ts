@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { baselinesOf } from "../src/pages/app/baselines";
 import { changesOf, scaleOf, withoutNoise } from "../src/pages/compare/changes";
-import type { Compared, Distributed, RankRow, Run, Table } from "../src/pages/contract";
-import { heatOf, rankTable } from "../src/pages/distributed/heat";
+import type { Compared, RankRow, Run, Table } from "../src/pages/contract";
+import { heatOf, rankTable, slowestFirst } from "../src/pages/distributed/heat";
 import { absolute, relative, stackOf } from "../src/pages/memory/kinds";
 import { incrementsWithin, placeOf } from "../src/pages/parts/chartScale";
 
@@ -96,7 +96,12 @@ function rank(number: number, more: Partial<RankRow>): RankRow {
 }
 
 describe("ranks by their numbers", () => {
-  const table = rankTable({ ranks: [rank(0, { stepNs: 50, ownNs: 10, waitedNs: 8 }), rank(3, { stepNs: 50, ownNs: 40, waitedNs: 0 })] } as unknown as Distributed);
+  const ranks = [rank(0, { stepNs: 50, ownNs: 10, waitedNs: 8 }), rank(3, { stepNs: 50, ownNs: 40, waitedNs: 0 }), rank(5, { stepNs: 50, ownNs: 10 })];
+  const table = rankTable(ranks.slice(0, 2));
+
+  it("stand with the slowest first", () => {
+    expect(slowestFirst(ranks).map((one) => one.rank)).toEqual([3, 0, 5]);
+  });
 
   it("have the columns that say something", () => {
     expect(table.columns.map(({ key }) => key)).toEqual(["rank", "stepNs", "ownNs", "waitedNs"]);

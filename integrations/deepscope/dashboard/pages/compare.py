@@ -190,7 +190,11 @@ def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> 
             lambda row: row_name(row.of),
         ),
         ColumnOf(
-            "function", "function", "text", lambda row: row.of.name if is_line and row.of.place is not None else ""
+            "function",
+            "function",
+            "text",
+            lambda row: row.of.name if is_line and row.of.place is not None else "",
+            rank=4,
         ),
         ColumnOf("change_ns", "difference", "time", lambda row: row.of.change_ns, "After less before, in a step."),
         ColumnOf(
@@ -199,6 +203,7 @@ def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> 
             "share",
             lambda row: row.of.change_ns / row.of.before_ns if row.of.before_ns else None,
             "The difference by the time before.",
+            rank=5,
         ),
         ColumnOf(
             "low_ns",
@@ -206,6 +211,7 @@ def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> 
             "time",
             lambda row: None if row.of.interval is None else row.of.interval.low_ns,
             "The true difference lies between this and the next, with a confidence of 95 % for all rows together.",
+            rank=3,
         ),
         ColumnOf(
             "high_ns",
@@ -213,6 +219,7 @@ def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> 
             "time",
             lambda row: None if row.of.interval is None else row.of.interval.high_ns,
             "As before.",
+            rank=3,
         ),
         ColumnOf(
             "before_ns",
@@ -220,15 +227,26 @@ def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> 
             "time",
             lambda row: None if row.of.status == "new" else row.of.before_ns,
             "In a step.",
+            rank=2,
         ),
         ColumnOf(
-            "after_ns", "after", "time", lambda row: None if row.of.status == "gone" else row.of.after_ns, "In a step."
+            "after_ns",
+            "after",
+            "time",
+            lambda row: None if row.of.status == "gone" else row.of.after_ns,
+            "In a step.",
+            rank=2,
         ),
-        ColumnOf("verdict", "verdict", "text", lambda row: verdict_word(row.of), "Beyond noise, or within it."),
-        ColumnOf("source", "source", "text", lambda row: row.of.text, "The line that ran."),
-        ColumnOf("moved", "was", "text", lambda row: _moved(row.of), "Where a moved line stood before."),
+        ColumnOf("verdict", "verdict", "text", lambda row: verdict_word(row.of), "Beyond noise, or within it.", rank=1),
+        ColumnOf("source", "source", "text", lambda row: row.of.text, "The line that ran.", rank=6),
+        ColumnOf("moved", "was", "text", lambda row: _moved(row.of), "Where a moved line stood before.", rank=7),
         ColumnOf(
-            "edited", "edited", "text", lambda row: "edited" if row.of.is_edited else "", "Whether it reads anew."
+            "edited",
+            "edited",
+            "text",
+            lambda row: "edited" if row.of.is_edited else "",
+            "Whether it reads anew.",
+            rank=8,
         ),
     ]
     rows = [

@@ -336,14 +336,24 @@ def _held_columns() -> list[ColumnOf]:
     return [
         ColumnOf("size_bytes", "live", "bytes", lambda row: row.size_bytes, "The kinds sum to it."),
         *(
-            ColumnOf(f"{kind}_bytes", kind_words(kind), "bytes", lambda row, field=f"{kind}_bytes": getattr(row, field))  # type: ignore[misc]
+            ColumnOf(
+                f"{kind}_bytes",
+                kind_words(kind),
+                "bytes",
+                lambda row, field=f"{kind}_bytes": getattr(row, field),
+                rank=2,
+            )  # type: ignore[misc]
             for kind in KINDS
         ),
     ]
 
 
 def _held_table(profile: Profile, name: str, title: str, rows: Sequence[HeldByLine]) -> Table:
-    columns = [where(profile), ColumnOf("function", "function", "text", lambda row: row.function), *_held_columns()]
+    columns = [
+        where(profile),
+        ColumnOf("function", "function", "text", lambda row: row.function, rank=3),
+        *_held_columns(),
+    ]
     return table_of(profile, name, title, columns, rows)
 
 
@@ -365,10 +375,15 @@ def _line_table(profile: Profile) -> Table:
             "place",
             lambda row: f"{file_name(row.file, root)}:{row.line}" if hasattr(row, "file") else "(no user line)",
         ),
-        ColumnOf("function", "function", "text", lambda row: getattr(row, "function", "")),
+        ColumnOf("function", "function", "text", lambda row: getattr(row, "function", ""), rank=3),
         ColumnOf("bytes_allocated", "allocated", "bytes", lambda row: row.bytes_allocated, "By the line, in all."),
         ColumnOf(
-            "bytes_freed", "released", "bytes", lambda row: row.bytes_freed, "While the line ran, whoever allocated it."
+            "bytes_freed",
+            "released",
+            "bytes",
+            lambda row: row.bytes_freed,
+            "While the line ran, whoever allocated it.",
+            rank=1,
         ),
         ColumnOf(
             "net_bytes",
@@ -376,7 +391,10 @@ def _line_table(profile: Profile) -> Table:
             "bytes",
             lambda row: row.bytes_allocated - row.bytes_freed,
             "What the line left behind.",
+            rank=4,
         ),
-        ColumnOf("peak_bytes", "live at the peak", "bytes", lambda row: row.peak_bytes, "Allocated by the line."),
+        ColumnOf(
+            "peak_bytes", "live at the peak", "bytes", lambda row: row.peak_bytes, "Allocated by the line.", rank=2
+        ),
     ]
     return table_of(profile, "memory_lines", "What lines allocate", columns, rows)

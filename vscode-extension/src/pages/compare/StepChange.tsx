@@ -40,7 +40,7 @@ export function StepChange({ of }: { readonly of: Change }): JSX.Element {
           <dd class="changed">{verdict === "unknown" ? "no interval" : verdict}</dd>
         </div>
       </dl>
-      {lowNs !== null && highNs !== null && (
+      {lowNs !== null && highNs !== null && highNs > lowNs && (
         <div class="interval">
           <span class="room" role="img" aria-label={`The true difference lies between ${time(lowNs)} and ${time(highNs)}`}>
             <span class="whisker" style={{ left: `${100 * scale(lowNs)}%`, width: `${100 * (scale(highNs) - scale(lowNs))}%` }} />
