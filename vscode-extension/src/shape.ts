@@ -50,10 +50,15 @@ export function either<A, B>(one: Reader<A>, other: Reader<B>): Reader<A | B> {
 }
 
 export function list<T>(reader: Reader<T>): Reader<T[]> {
-  return (value, at) =>
-    Array.isArray(value)
-      ? value.map((entry: unknown, index) => reader(entry, `${at}[${index}]`))
-      : fail(at, "a list", value);
+  return (value, at) => {
+    if (!Array.isArray(value)) {
+      return fail(at, "a list", value);
+    }
+    // Lists of numbers are long (a timeline's window): no words are made for each place.
+    return (reader as unknown) === finite && value.every(Number.isFinite)
+      ? (value as T[])
+      : value.map((entry: unknown, index) => reader(entry, `${at}[${index}]`));
+  };
 }
 
 export function oneOf<const T extends string>(...words: readonly T[]): Reader<T> {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
@@ -22,6 +22,9 @@ from deepscope.store.files import TraceFile
 from deepscope.store.loader import Loader, Request
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import STAGES, Selection, find_traces, select_from
+
+if TYPE_CHECKING:
+    from deepscope.dashboard.timeline.index import TimelineIndex
 
 __all__ = ["WINDOW_MARK", "FoundRun", "Library", "NotYetError"]
 
@@ -37,6 +40,8 @@ MOMENTS = 2
 """Traces whose blocks of memory are kept."""
 RUNS = 2
 """Runs whose ranks' profiles are kept one by one."""
+TIMELINES = 3
+"""Kept in memory: they are as large as their traces."""
 READERS = 2
 """Reading at the same time."""
 
@@ -122,6 +127,7 @@ class Library:
         self._profiles: Background[Request, Profile] = Background(PROFILES)
         self._ranks: Background[Request, list[Profile]] = Background(RUNS)
         self._moments: Background[tuple[ReadingRequest, TraceFile], Moments] = Background(MOMENTS)
+        self._timelines: Background[TraceFile, TimelineIndex] = Background(TIMELINES)
 
     def runs(self) -> list[FoundRun]:
         """The runs below the paths, the newest first.
@@ -232,9 +238,23 @@ class Library:
         """
         return self.selection(choice).files[0]
 
+    def timeline(self, choice: Choice) -> TimelineIndex:
+        """The timeline of `trace_file`.
+
+        Raises:
+            NotYetError: it is still being made; ask again.
+            TraceError, OptionError: as `open_timeline`.
+        """
+        from deepscope.dashboard.timeline.opening import open_timeline
+
+        file = self.trace_file(choice)
+        return self._timelines.get(
+            file, lambda told: open_timeline(file, partial=self.partial, progress=told), file.size_bytes
+        )
+
     def close(self) -> None:
         """Begins nothing more."""
-        for background in (self._profiles, self._ranks, self._moments):
+        for background in (self._profiles, self._ranks, self._moments, self._timelines):
             background.close()
 
 

@@ -16,6 +16,15 @@ from deepscope.dashboard.pages.operator_details import operator, operator_varian
 from deepscope.dashboard.pages.operators import operators
 from deepscope.dashboard.pages.overview import overview
 from deepscope.dashboard.pages.steps import steps
+from deepscope.dashboard.timeline.questions import (
+    timeline,
+    timeline_durations,
+    timeline_line,
+    timeline_search,
+    timeline_selection,
+    timeline_slice,
+    timeline_window,
+)
 
 __all__ = ["QUESTIONS"]
 
@@ -39,6 +48,13 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
         kernel,
         modules,
         steps,
+        timeline,
+        timeline_window,
+        timeline_slice,
+        timeline_selection,
+        timeline_search,
+        timeline_line,
+        timeline_durations,
     )
 }
 """By name: functions of a `Library` and a `Question`, whose annotations say what they take and answer."""

@@ -21,6 +21,7 @@ export interface ReportLine {
   readonly self_device_ns: number;
   readonly total_device_ns: number;
   readonly self_cpu_ns: number;
+  readonly cost_ns: number;
 }
 
 export interface Report {
@@ -46,6 +47,15 @@ export function hottestOf(report: Report): ReportLine {
     throw new Error("the report has no line");
   }
   return others.reduce((best, line) => (line.self_device_ns > best.self_device_ns ? line : best), first);
+}
+
+/** The line that costs most: its time, and the idle time that it is blamed for. */
+export function dearestOf(report: Report): ReportLine {
+  const [first, ...others] = report.lines;
+  if (first === undefined) {
+    throw new Error("the report has no line");
+  }
+  return others.reduce((best, line) => (line.cost_ns > best.cost_ns ? line : best), first);
 }
 
 /** The trace files of a project, the oldest first. */

@@ -9,7 +9,7 @@ from deepscope.dashboard.pages.tables import ColumnOf, key_of, share_column, tab
 from deepscope.dashboard.pages.words import word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
-from deepscope.records import Kernel, Profile
+from deepscope.records import Kernel, KernelKind, Profile
 from deepscope.report.event_names import readable
 from deepscope.report.kernel_columns import launch_sizes, range_words, shared_words
 
@@ -35,6 +35,7 @@ class KernelDetails(Answer):
 
     name: str
     """As the trace has it."""
+    kind: KernelKind
     operator: NamedTime | None
     """The operator that launches most of it; its time and calls are the operator's own."""
     lines: list[OwnerLine]
@@ -56,6 +57,7 @@ def kernel(library: Library, question: KernelAsked) -> KernelDetails:
     launcher = next((one for one in profile.operators if one.name == row.operator), None)
     return KernelDetails(
         name=printable(row.name)[:_LONGEST],
+        kind=row.kind,
         operator=None
         if launcher is None
         else NamedTime(

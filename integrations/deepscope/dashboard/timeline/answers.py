@@ -79,7 +79,7 @@ class Timeline(Answer):
     begin_epoch_ns: str
     """Nanoseconds since the epoch, in digits: more than JavaScript's numbers hold."""
     tracks: list[Track]
-    """In the order in which they are shown: the steps, the training thread, the streams, other threads."""
+    """In order: the steps, the training thread, the streams, other threads."""
     counters: list[Counter]
     kinds: list[SliceKind]
     """What `TrackWindow.kind` counts through."""

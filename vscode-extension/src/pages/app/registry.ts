@@ -11,6 +11,7 @@ import { ModulesPage } from "../modules/ModulesPage";
 import { OperatorsPage } from "../operators/OperatorsPage";
 import { OverviewPage } from "../overview/OverviewPage";
 import { StepsPage } from "../steps/StepsPage";
+import { TimelinePage } from "../timeline/TimelinePage";
 import type { Address } from "./address";
 
 export interface PageProps {
@@ -31,6 +32,7 @@ export interface Page {
 /** In the order of the navigation; the first is shown when none is chosen. */
 export const PAGES: readonly Page[] = [
   { id: "overview", title: "Overview", component: OverviewPage },
+  { id: "timeline", title: "Timeline", component: TimelinePage, needsServer: true },
   { id: "operators", title: "Operators", component: OperatorsPage },
   { id: "kernels", title: "Kernels", component: KernelsPage, isThere: ({ isDevice }) => isDevice },
   { id: "modules", title: "Modules", component: ModulesPage, isThere: ({ hasModules }) => hasModules },

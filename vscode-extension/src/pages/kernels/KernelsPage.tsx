@@ -3,16 +3,20 @@
 import type { JSX } from "preact";
 import { choiceOf } from "../app/address";
 import type { PageProps } from "../app/registry";
-import { questions, type Choice, type KernelDetails, type Table } from "../contract";
+import { questions, type Choice, type Header, type KernelDetails, type SliceKind, type Table } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
+import { DurationsInTrace } from "../parts/Histogram";
 import { NamedTimes, OwnerLines } from "../parts/Lists";
 import { RowFacts } from "../parts/RowFacts";
 import type { TableRow } from "../parts/table/rows";
 import { useAnswer } from "../source/useAnswer";
 import "../parts/parts.css";
 
-export function KernelsPage({ address }: PageProps): JSX.Element {
+/** What the timeline calls device work of each kind. */
+const SLICES: Readonly<Record<KernelDetails["kind"], SliceKind>> = { kernel: "kernel", memcpy: "copy", memset: "copy", collective: "collective" };
+
+export function KernelsPage({ address, header }: PageProps): JSX.Element {
   const choice = choiceOf(address);
   const found = useAnswer(questions.kernels, choice);
   return (
@@ -21,21 +25,35 @@ export function KernelsPage({ address }: PageProps): JSX.Element {
         table.rows.length === 0 ? (
           <p class="muted">No device worked in this trace.</p>
         ) : (
-          <DataTable of={table} fills details={(row) => <KernelPanel key={row.key} of={table} row={row} choice={choice} />} />
+          <DataTable of={table} fills details={(row) => <KernelPanel key={row.key} of={table} row={row} choice={choice} header={header} />} />
         )
       }
     </Answer>
   );
 }
 
-function KernelPanel({ of, row, choice }: { readonly of: Table; readonly row: TableRow; readonly choice: Choice }): JSX.Element {
+interface PanelProps {
+  readonly of: Table;
+  readonly row: TableRow;
+  readonly choice: Choice;
+  readonly header: Header;
+}
+
+function KernelPanel({ of, row, choice, header }: PanelProps): JSX.Element {
   const found = useAnswer(questions.kernel, { ...choice, key: row.key });
   const label = String(row.cells[0]);
   return (
     <>
       <h2>{label}</h2>
       <RowFacts of={of} row={row} />
-      <Answer of={found}>{(details) => <Details of={details} label={label} />}</Answer>
+      <Answer of={found}>
+        {(details) => (
+          <>
+            <Details of={details} label={label} />
+            <DurationsInTrace asked={{ ...choice, name: details.name, kind: SLICES[details.kind] }} header={header} />
+          </>
+        )}
+      </Answer>
     </>
   );
 }

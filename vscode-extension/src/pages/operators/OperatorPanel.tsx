@@ -2,8 +2,9 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { questions, type OperatorAsked, type OperatorDetails, type Table } from "../contract";
+import { questions, type Choice, type Grouping, type Header, type OperatorAsked, type OperatorDetails, type Table } from "../contract";
 import { Answer } from "../parts/Answered";
+import { DurationsInTrace } from "../parts/Histogram";
 import { NamedTimes, OwnerLines, TimeBars } from "../parts/Lists";
 import { Place } from "../parts/Place";
 import { RowFacts } from "../parts/RowFacts";
@@ -15,21 +16,32 @@ import "../parts/parts.css";
 interface Props {
   readonly of: Table;
   readonly row: TableRow;
-  readonly asked: OperatorAsked;
+  readonly by: Grouping;
+  readonly choice: Choice;
+  readonly header: Header;
 }
 
-export function OperatorPanel({ of, row, asked }: Props): JSX.Element {
+export function OperatorPanel({ of, row, by, choice, header }: Props): JSX.Element {
+  const asked = { ...choice, by, key: row.key };
   const found = useAnswer(questions.operator, asked);
   return (
     <>
       <h2>{row.cells[0]}</h2>
       <RowFacts of={of} row={row} />
-      <Answer of={found}>{(details) => <Details of={details} label={String(row.cells[0])} asked={asked} />}</Answer>
+      <Answer of={found}>{(details) => <Details of={details} label={String(row.cells[0])} asked={asked} choice={choice} header={header} />}</Answer>
     </>
   );
 }
 
-function Details({ of, label, asked }: { readonly of: OperatorDetails; readonly label: string; readonly asked: OperatorAsked }): JSX.Element {
+interface DetailsProps {
+  readonly of: OperatorDetails;
+  readonly label: string;
+  readonly asked: OperatorAsked;
+  readonly choice: Choice;
+  readonly header: Header;
+}
+
+function Details({ of, label, asked, choice, header }: DetailsProps): JSX.Element {
   return (
     <>
       {of.name !== label && <code class="own">{of.name}</code>}
@@ -67,6 +79,7 @@ function Details({ of, label, asked }: { readonly of: OperatorDetails; readonly 
       <OwnerLines title="Lines that run it, with its backward pass" of={of.lines} />
       <NamedTimes title="Kernels below it, with its backward pass" page="kernels" of={of.kernels} />
       <NamedTimes title="Operators of this kind" page="operators" of={of.operators} />
+      {asked.by === "name" && <DurationsInTrace asked={{ ...choice, name: of.name, kind: "operator" }} header={header} />}
       {asked.by === "name" && (
         <>
           <Variants title="Its shapes" asked={{ ...asked, by: "shapes" }} column="in_shapes" />

@@ -17,7 +17,7 @@ const GROUPINGS: readonly (readonly [Grouping, string])[] = [
   ["type", "Kind"],
 ];
 
-export function OperatorsPage({ address }: PageProps): JSX.Element {
+export function OperatorsPage({ address, header }: PageProps): JSX.Element {
   const by = GROUPINGS.find(([one]) => one === address.words["by"])?.[0] ?? "name";
   const found = useAnswer(questions.operators, { ...choiceOf(address), by });
   const tools = (
@@ -31,7 +31,7 @@ export function OperatorsPage({ address }: PageProps): JSX.Element {
   return (
     <Answer of={found}>
       {({ table }) => (
-        <DataTable of={table} fills tools={tools} details={(row) => <OperatorPanel key={row.key} of={table} row={row} asked={{ ...choiceOf(address), by, key: row.key }} />} />
+        <DataTable of={table} fills tools={tools} details={(row) => <OperatorPanel key={row.key} of={table} row={row} by={by} choice={choiceOf(address)} header={header} />} />
       )}
     </Answer>
   );

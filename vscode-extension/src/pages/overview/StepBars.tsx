@@ -32,7 +32,7 @@ export function StepBars({ steps, phaseNames, marks = [] }: Props): JSX.Element 
   const used = phaseNames.map((_, phase) => steps.some((step) => (step.phases[phase] ?? 0) > 0));
   return (
     <figure class="steps">
-      <div class="chart" style={{ maxWidth: `${Math.max(steps.length * WIDEST + BESIDE, LEAST)}px` }}>
+      <div class="stepchart" style={{ maxWidth: `${Math.max(steps.length * WIDEST + BESIDE, LEAST)}px` }}>
         <div class="bars">
           {steps.map((step) => (
             <button
@@ -54,9 +54,9 @@ export function StepBars({ steps, phaseNames, marks = [] }: Props): JSX.Element 
             </button>
           ))}
         </div>
-        <div class={`marks ${steps.length <= WITH_NUMBERS ? "above" : ""}`} aria-hidden>
+        <div class={`stepmarks ${steps.length <= WITH_NUMBERS ? "above" : ""}`} aria-hidden>
           {marks.map(({ label, timeNs }) => (
-            <span key={label} class="mark" style={{ bottom: `${(100 * timeNs) / most}%` }}>
+            <span key={label} class="stepmark" style={{ bottom: `${(100 * timeNs) / most}%` }}>
               <span>
                 {label} {duration(timeNs)}
               </span>

@@ -60,7 +60,7 @@ export function DataTable({ of, word = "", fills = false, openDepth = 2, details
       <div class={`both ${details !== undefined && rows.chosen !== undefined ? "split" : ""}`}>
         <Grid of={of} rows={rows} shown={shown} widths={widths} resized={setRoom} cell={cell} canChoose={details !== undefined} />
         {details !== undefined && rows.chosen !== undefined && (
-          <aside class="details" aria-label="The chosen row">
+          <aside class="rowdetails" aria-label="The chosen row">
             <button type="button" class="close" aria-label="Close" title="Close (Escape)" onClick={() => rows.choose(undefined)}>
               ×
             </button>

@@ -48,11 +48,12 @@ export function asking<Asked extends object, T>(
   return answer;
 }
 
-async function patiently<Asked extends object, T>(
+/** Asks until the answer is there, and keeps nothing. */
+export async function patiently<Asked extends object, T>(
   source: Source,
   question: Ask<Asked, T>,
   asked: Asked,
-  told: (done: number, total: number) => void,
+  told: (done: number, total: number) => void = () => undefined,
 ): Promise<T> {
   for (;;) {
     try {

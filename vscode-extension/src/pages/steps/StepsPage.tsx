@@ -81,7 +81,7 @@ function marksOf(figures: readonly Figure[]): readonly { readonly label: string;
 
 function Slow({ of, address }: { readonly of: readonly SlowStep[]; readonly address: Address }): JSX.Element {
   return (
-    <ul class="slow">
+    <ul class="slowsteps">
       {of.map((step) => (
         <li key={step.number}>
           <a href={withWords(address, { step: String(step.number) })}>step {step.number}</a> took <strong>{duration(step.durationNs)}</strong>, {duration(step.overNs)} over the

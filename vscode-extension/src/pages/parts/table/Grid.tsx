@@ -60,7 +60,7 @@ export function Grid({ of, rows: state, shown, widths, resized, cell, canChoose 
     }
   };
   const columns = of.columns.flatMap((column, place) => (shown.includes(column.key) ? [{ column, place }] : []));
-  const wide = columns.find(({ column }) => !isNumber(column))?.column.key; // it has what the others leave
+  const wide = wideOf(columns.map(({ column }) => column));
   const width = columns.reduce((sum, { column }) => sum + (widths.get(column.key) ?? 0), 0);
   return (
     <div
@@ -119,6 +119,12 @@ export function Grid({ of, rows: state, shown, widths, resized, cell, canChoose 
       </table>
     </div>
   );
+}
+
+/** The column that has the width which the others leave: the names of rows, else their places. */
+function wideOf(columns: readonly Column[]): string | undefined {
+  const [first] = columns;
+  return first === undefined || !isNumber(first) ? first?.key : columns.findLast(({ kind }) => kind === "place")?.key;
 }
 
 /** Tells how wide the table may be, whenever that changes. */

@@ -24,7 +24,7 @@ interface Props {
 export function Toolbar({ of, rows, shown, chosen, choose, copy, tools }: Props): JSX.Element {
   const isShort = of.rows.length < 8;
   return (
-    <div class="tools">
+    <div class="tabletools">
       {tools}
       {!isShort && <Search wanted={rows.wanted} look={rows.look} />}
       {!isShort && <FilterMenu of={of} filters={rows.filters} set={rows.setFilters} />}

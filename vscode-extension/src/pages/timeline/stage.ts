@@ -1,0 +1,297 @@
+/** The drawn timeline: keeps what is seen, moves it, and draws a frame when something changed. */
+
+import type { Link, Timeline } from "../contract";
+import { drawCharts } from "./drawCharts";
+import { drawMarks } from "./drawMarks";
+import { drawBrush, drawWhole, OVERVIEW } from "./drawOverview";
+import { drawRuler, RULER } from "./drawRuler";
+import { drawTracks } from "./drawTracks";
+import { covering, levelOf, type Piece } from "./grid";
+import { beside, hitAt, middleOf, type Direction, type Hit } from "./hit";
+import { Labels } from "./labels";
+import { lanesOf, overviewOf, seen, type Choices, type Lane } from "./layout";
+import { Loader, type AskWindow } from "./loader";
+import { Motion } from "./motion";
+import { paletteOf, watchTheme, type Colouring, type Palette } from "./palette";
+import type { Marks, Scene, Sought, Spot } from "./scene";
+import type { Tile } from "./tiles";
+import { toNs, type View } from "./view";
+
+export interface Elements {
+  /** Scrolls over all lanes. */
+  readonly scroller: HTMLElement;
+  readonly base: HTMLCanvasElement;
+  readonly marks: HTMLCanvasElement;
+  readonly ruler: HTMLCanvasElement;
+  readonly overview: HTMLCanvasElement;
+}
+
+/** What the page tells the stage. */
+export interface Shown {
+  readonly choices: Choices;
+  readonly colouring: Colouring;
+  readonly sought: Sought | undefined;
+  readonly chosen: Spot | undefined;
+  readonly links: readonly Link[];
+  readonly found: readonly Spot[];
+  readonly stretch: View | undefined;
+}
+
+export interface Told {
+  /** The view came to rest. */
+  settled(view: View): void;
+  failed(message: string): void;
+}
+
+const NOTHING: Shown = {
+  choices: { turned: new Set(), filter: "", hasHeads: false },
+  colouring: "kind",
+  sought: undefined,
+  chosen: undefined,
+  links: [],
+  found: [],
+  stretch: undefined,
+};
+
+export class Stage {
+  readonly motion: Motion;
+  readonly loader: Loader;
+  lanes: readonly Lane[] = [];
+  shown: Shown = NOTHING;
+  width = 1;
+  height = 1;
+  private palette: Palette;
+  private labels: Labels;
+  private ratio = 1;
+  private frame = 0;
+  private isStale = true;
+  private hovered: Hit | undefined;
+  private pointerX: number | undefined;
+  /** While one is being drawn with the pointer. */
+  private marking: View | undefined;
+  private settledAt: View | undefined;
+  private readonly strip = document.createElement("canvas");
+  private stripOf: readonly unknown[] = [];
+  private readonly ends: (() => void)[] = [];
+
+  constructor(
+    readonly of: Timeline,
+    private readonly at: Elements,
+    ask: AskWindow,
+    private readonly told: Told,
+    view: View,
+  ) {
+    this.motion = new Motion(view, Math.max(of.endNs, 1), () => this.request());
+    const counters = of.counters.map(({ id }) => id);
+    this.loader = new Loader(this.whole, counters, ask, () => this.redraw(), (message) => told.failed(message));
+    this.palette = paletteOf(document.documentElement);
+    this.labels = this.newLabels();
+    const sizes = new ResizeObserver(() => this.resize());
+    sizes.observe(at.base);
+    const scrolled = (): void => this.redraw();
+    at.scroller.addEventListener("scroll", scrolled, { passive: true });
+    const repaint = (): void => {
+      this.palette = paletteOf(document.documentElement);
+      this.stripOf = [];
+      this.redraw();
+    };
+    this.ends.push(watchTheme(repaint), () => sizes.disconnect(), () => at.scroller.removeEventListener("scroll", scrolled));
+    this.resize();
+  }
+
+  get whole(): number {
+    return Math.max(this.of.endNs, 1);
+  }
+
+  /** Where the pointer is, as a part of the width; the middle where it is elsewhere. */
+  get pointerPlace(): number {
+    return this.pointerX === undefined ? 0.5 : this.pointerX / this.width;
+  }
+
+  scroll(by: number): void {
+    this.at.scroller.scrollTop += by;
+  }
+
+  get top(): number {
+    return this.at.scroller.scrollTop;
+  }
+
+  end(): void {
+    cancelAnimationFrame(this.frame);
+    this.loader.end();
+    this.ends.forEach((end) => end());
+  }
+
+  show(shown: Shown): void {
+    if (shown.choices !== this.shown.choices || this.lanes.length === 0) {
+      this.lanes = lanesOf(this.of, shown.choices);
+    }
+    this.loader.names.look(shown.sought?.text ?? "", shown.sought?.names);
+    this.shown = shown;
+    this.redraw();
+  }
+
+  /** The pointer is at a place of the drawn part; undefined when it left. */
+  point(x: number | undefined, y = 0): Hit | undefined {
+    this.pointerX = x;
+    this.hovered = x === undefined ? undefined : hitAt(this.scene(), x, y + this.top);
+    this.request();
+    return this.hovered;
+  }
+
+  mark(stretch: View | undefined): void {
+    this.marking = stretch;
+    this.request();
+  }
+
+  beside(from: Spot | undefined, direction: Direction): Hit | undefined {
+    return from === undefined ? middleOf(this.scene()) : beside(this.scene(), from, direction);
+  }
+
+  /** Scrolls until a row of a track is seen. */
+  reveal({ track, row }: Pick<Spot, "track" | "row">): void {
+    const lane = this.lanes.find((one) => one.type === "track" && one.track.id === track);
+    if (lane?.type === "track") {
+      const y = lane.y + lane.head + row * lane.rowHeight;
+      if (y < this.top + 4 || y + lane.rowHeight > this.top + this.height - 4) {
+        this.at.scroller.scrollTop = y - this.height / 3;
+      }
+    }
+  }
+
+  redraw(): void {
+    this.isStale = true;
+    this.request();
+  }
+
+  private request(): void {
+    if (this.frame === 0) {
+      this.frame = requestAnimationFrame((now) => this.draw(now));
+    }
+  }
+
+  private draw(now: number): void {
+    this.frame = 0;
+    const before = this.motion.view;
+    const isMoving = this.motion.advance(now, this.width, this.pointerPlace);
+    if (this.motion.view !== before) {
+      this.isStale = true;
+    }
+    const scene = this.scene();
+    if (this.isStale) {
+      this.isStale = false;
+      this.want(scene);
+      const context = this.at.base.getContext("2d", { alpha: false });
+      if (context !== null) {
+        drawTracks(context, scene);
+        drawCharts(context, scene);
+      }
+    }
+    this.drawAbove(scene);
+    if (isMoving) {
+      this.request();
+    } else if (this.motion.view !== this.settledAt) {
+      this.settledAt = this.motion.view;
+      this.told.settled(this.motion.view);
+    }
+  }
+
+  private want(scene: Scene): void {
+    // Where a motion leads is brought, not what it passes through.
+    const goal = this.motion.goal;
+    const tracks = seen(scene.lanes, scene.top - 200, scene.top + scene.height + 200);
+    const wanted = tracks.flatMap((lane) => (lane.type === "track" && lane.track.slices > 0 ? [lane.track.id] : []));
+    const whole = { begin: 0, end: this.whole };
+    this.loader.want(goal, this.width, wanted, [whole, this.width, overviewOf(this.of).map(({ id }) => id)]);
+  }
+
+  private drawAbove(scene: Scene): void {
+    const marks: Marks = {
+      hovered: this.hovered,
+      chosen: this.shown.chosen,
+      found: this.shown.found,
+      links: this.shown.links,
+      stretch: this.marking ?? this.shown.stretch,
+      pointer: this.pointerX === undefined ? undefined : toNs(this.pointerX, scene.view, this.width),
+    };
+    const [above, ruler, overview] = [this.at.marks, this.at.ruler, this.at.overview].map((canvas) => canvas.getContext("2d"));
+    if (above != null && ruler != null && overview != null) {
+      drawMarks(above, scene, marks);
+      drawRuler(ruler, this.palette, scene.view, this.width, this.ratio, marks);
+      this.drawStrip(scene);
+      overview.setTransform(1, 0, 0, 1, 0, 0);
+      overview.drawImage(this.strip, 0, 0);
+      drawBrush(overview, scene, scene.view, this.whole, this.width, marks.found);
+    }
+  }
+
+  private drawStrip(scene: Scene): void {
+    const tracks = overviewOf(this.of);
+    const whole = { begin: 0, end: this.whole };
+    const pieces = new Map(tracks.map(({ id }) => [id, this.pieces(id, whole)]));
+    const key = [this.palette, scene.colouring, this.width, ...[...pieces.values()].flatMap((list) => list.map(({ tile }) => tile))];
+    if (key.length === this.stripOf.length && key.every((part, at) => part === this.stripOf[at])) {
+      return;
+    }
+    this.stripOf = key;
+    const context = this.strip.getContext("2d", { alpha: false });
+    if (context !== null) {
+      drawWhole(context, scene, this.width, tracks, (track) => pieces.get(track) ?? []);
+    }
+  }
+
+  scene(): Scene {
+    const view = this.motion.view;
+    const level = levelOf(view, this.width);
+    const { counters } = this.loader;
+    return {
+      of: this.of,
+      view,
+      width: this.width,
+      height: this.height,
+      ratio: this.ratio,
+      top: this.top,
+      lanes: this.lanes,
+      palette: this.palette,
+      colouring: this.shown.colouring,
+      names: this.loader.names,
+      labels: this.labels,
+      sought: this.shown.sought,
+      tiles: (track) => this.pieces(track, view),
+      charts: (counter) => covering(view, level, this.whole, (at, index) => counters.get(counter, at, index)),
+    };
+  }
+
+  private pieces(track: number, view: View): readonly Piece<Tile>[] {
+    const { tiles } = this.loader;
+    return covering(view, levelOf(view, this.width), this.whole, (level, index) => tiles.get(track, level, index));
+  }
+
+  private newLabels(): Labels {
+    const context = document.createElement("canvas").getContext("2d");
+    if (context !== null) {
+      context.font = `11px ${this.palette.font}`;
+    }
+    return new Labels((text) => context?.measureText(text).width ?? 7);
+  }
+
+  private resize(): void {
+    const { base, marks, ruler, overview } = this.at;
+    this.ratio = window.devicePixelRatio;
+    this.width = Math.max(base.clientWidth, 1);
+    this.height = Math.max(base.clientHeight, 1);
+    const sizes: readonly (readonly [HTMLCanvasElement, number])[] = [
+      [base, this.height],
+      [marks, this.height],
+      [ruler, RULER],
+      [overview, OVERVIEW],
+      [this.strip, OVERVIEW],
+    ];
+    for (const [canvas, height] of sizes) {
+      canvas.width = Math.round(this.width * this.ratio);
+      canvas.height = Math.round(height * this.ratio);
+    }
+    this.stripOf = [];
+    this.redraw();
+  }
+}

@@ -1,0 +1,65 @@
+/** The timeline's words in the address: `from` and `to`, `slice`, `mark`, `find`, or a line's `file` and `line`. */
+
+import { parsed, go, withWords, type Address } from "../app/address";
+import type { Choice, Place, Timeline } from "../contract";
+import { clamped, type View } from "./view";
+
+/** Around a moment (`at`) so much is shown, of the whole. */
+const MOMENT = 0.01;
+
+/** Which trace is shown: steps, phases and modules of it are all in it. */
+export function traceOf(address: Address): Choice {
+  const { run, stage, rank } = address.words;
+  return {
+    ...(run === undefined ? {} : { run }),
+    ...(stage === undefined ? {} : { stage }),
+    ...(rank !== undefined && /^\d{1,15}$/.test(rank) ? { rank: Number(rank) } : {}),
+  };
+}
+
+/** The stretch that an address wants to be seen; undefined for none. */
+export function viewOf(words: Address["words"], whole: number): View | undefined {
+  const [from, to, at] = [nanoseconds(words["from"]), nanoseconds(words["to"]), nanoseconds(words["at"])];
+  if (from !== undefined && to !== undefined && to > from) {
+    return clamped({ begin: from, end: to }, whole);
+  }
+  return at === undefined ? undefined : clamped({ begin: at - (MOMENT * whole) / 2, end: at + (MOMENT * whole) / 2 }, whole);
+}
+
+/** The marked stretch. */
+export function stretchOf(words: Address["words"], whole: number): View | undefined {
+  const [begin, end] = (words["mark"] ?? "").split("-").map(nanoseconds);
+  return begin === undefined || end === undefined || end <= begin || begin > whole ? undefined : { begin, end: Math.min(end, whole) };
+}
+
+/** The chosen slice; undefined for none, or where there is no such slice. */
+export function sliceOf(words: Address["words"], of: Timeline): number | undefined {
+  const slice = nanoseconds(words["slice"]);
+  return slice === undefined || slice >= of.slices ? undefined : slice;
+}
+
+/** Words for a view; none for the whole. */
+export function wordsOf({ begin, end }: View, whole: number): Readonly<Record<string, string>> {
+  const [from, to] = [Math.round(begin), Math.round(end)];
+  return from <= 0 && to >= whole ? { from: "", to: "", at: "" } : { from: String(from), to: String(to), at: "" };
+}
+
+function nanoseconds(word: string | undefined): number | undefined {
+  return word !== undefined && /^\d{1,15}$/.test(word) ? Number(word) : undefined;
+}
+
+/** Changes words of this page's address; nothing where another page is shown by now. */
+export function change(words: Readonly<Record<string, string>>, isNew = false): void {
+  const address = parsed(window.location.hash);
+  if (address.page === "timeline" || address.page === "") {
+    const next = withWords({ ...address, page: "timeline" }, words);
+    if (next !== window.location.hash) {
+      go(next, isNew);
+    }
+  }
+}
+
+/** Numbers of the places at a line. */
+export function placesAt(of: Timeline, file: string, line: number): ReadonlySet<number> {
+  return new Set(of.places.flatMap((place: Place, at) => (place.file === file && place.line === line ? [at] : [])));
+}
