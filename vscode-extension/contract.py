@@ -162,7 +162,18 @@ def _structs_in(kind: shapes.Type, above: tuple[type, ...]) -> Iterator[shapes.S
 
 
 def _named(structs: Iterable[shapes.StructType]) -> list[shapes.StructType]:
-    return list({one.cls.__name__: one for one in structs}.values())
+    """Each once. Two of one name become one type, so they must have the same fields."""
+    named: dict[str, shapes.StructType] = {}
+    for one in structs:
+        other = named.setdefault(one.cls.__name__, one)
+        if _fields(other) != _fields(one):
+            homes = f"{other.cls.__module__} and {one.cls.__module__}"
+            raise TypeError(f"{one.cls.__name__} has other fields in {homes}: the pages need another name for one")
+    return list(named.values())
+
+
+def _fields(struct: shapes.StructType) -> list[tuple[str, str]]:
+    return [(field.encode_name, _type(field.type)) for field in struct.fields]
 
 
 def _words(name: str, home: Any) -> str:

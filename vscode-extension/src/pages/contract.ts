@@ -311,7 +311,7 @@ export const runs: Reader<Runs> = object({
   version: text,
 });
 
-/** One thing that is known of a slice. */
+/** One thing that is known. */
 export interface Fact {
   readonly label: string;
   readonly value: string;
@@ -924,23 +924,23 @@ export const comparedRun: Reader<ComparedRun> = object({
   steps: finite,
 });
 
-/** What a counter does in a selection. */
-export interface Change {
-  readonly counter: number;
-  readonly first: number;
-  readonly last: number;
-  readonly least: number;
-  readonly largest: number;
-  /** By time. */
-  readonly mean: number;
+/** A time a step in both runs, in nanoseconds (without steps: in all). */
+export interface TimeChange {
+  readonly beforeNs: number;
+  readonly afterNs: number;
+  readonly changeNs: number;
+  /** Where the true difference lies, from here to `high_ns`; None where nothing tells of the spread. */
+  readonly lowNs: number | null;
+  readonly highNs: number | null;
+  readonly verdict: RowVerdict;
 }
-export const change: Reader<Change> = object({
-  counter: finite,
-  first: finite,
-  last: finite,
-  least: finite,
-  largest: finite,
-  mean: finite,
+export const timeChange: Reader<TimeChange> = object({
+  beforeNs: finite,
+  afterNs: finite,
+  changeNs: finite,
+  lowNs: nullable(finite),
+  highNs: nullable(finite),
+  verdict: rowVerdict,
 });
 
 /** A run beside another one. */
@@ -952,7 +952,7 @@ export interface Compared {
   readonly number: ComparedNumber;
   /** Whether anything is known of noise. */
   readonly hasIntervals: boolean;
-  readonly step: Change | null;
+  readonly step: TimeChange | null;
   readonly stepWords: string;
   readonly noiseWords: string;
   /** Those beyond noise first, each part by the size of its change; rows without a change are left out. */
@@ -966,7 +966,7 @@ export const compared: Reader<Compared> = object({
   by: comparedTable,
   number: comparedNumber,
   hasIntervals: flag,
-  step: nullable(change),
+  step: nullable(timeChange),
   stepWords: text,
   noiseWords: text,
   rows: table,
@@ -1415,6 +1415,25 @@ export const sum: Reader<Sum> = object({
   place: finite,
   timeNs: finite,
   count: finite,
+});
+
+/** What a counter does in a selection. */
+export interface Change {
+  readonly counter: number;
+  readonly first: number;
+  readonly last: number;
+  readonly least: number;
+  readonly largest: number;
+  /** By time. */
+  readonly mean: number;
+}
+export const change: Reader<Change> = object({
+  counter: finite,
+  first: finite,
+  last: finite,
+  least: finite,
+  largest: finite,
+  mean: finite,
 });
 
 /** The sums of a stretch of time, over the tracks that were asked for. */

@@ -19,13 +19,13 @@ from deepscope.records import Profile
 from deepscope.report.compare import noise_words, row_name, step_words, verdict_word
 
 __all__ = [
-    "Change",
     "CompareQuestion",
     "Compared",
     "ComparedNumber",
     "ComparedRun",
     "ComparedTable",
     "RowVerdict",
+    "TimeChange",
     "compare",
 ]
 
@@ -48,7 +48,7 @@ class CompareQuestion(Choice, kw_only=True, frozen=True):
     number: ComparedNumber = "cost"
 
 
-class Change(Answer):
+class TimeChange(Answer):
     """A time a step in both runs, in nanoseconds (without steps: in all)."""
 
     before_ns: float
@@ -79,7 +79,7 @@ class Compared(Answer):
     number: ComparedNumber
     has_intervals: bool
     """Whether anything is known of noise."""
-    step: Change | None
+    step: TimeChange | None
     step_words: str
     noise_words: str
     rows: Table
@@ -160,8 +160,8 @@ def _run(library: Library, choice: Choice, profile: Profile) -> ComparedRun:
     )
 
 
-def _change(row: Difference) -> Change:
-    return Change(
+def _change(row: Difference) -> TimeChange:
+    return TimeChange(
         before_ns=row.before_ns,
         after_ns=row.after_ns,
         change_ns=row.change_ns,

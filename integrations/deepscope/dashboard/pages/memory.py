@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from deepscope.analysis.numbers.memory_blocks import KINDS
@@ -335,16 +336,7 @@ def _rows(moments: Moments, held: Held, by: Owner) -> list[HeldByLine]:
 def _held_columns() -> list[ColumnOf]:
     return [
         ColumnOf("size_bytes", "live", "bytes", lambda row: row.size_bytes, "The kinds sum to it."),
-        *(
-            ColumnOf(
-                f"{kind}_bytes",
-                kind_words(kind),
-                "bytes",
-                lambda row, field=f"{kind}_bytes": getattr(row, field),
-                rank=2,
-            )  # type: ignore[misc]
-            for kind in KINDS
-        ),
+        *(ColumnOf(f"{kind}_bytes", kind_words(kind), "bytes", attrgetter(f"{kind}_bytes"), rank=2) for kind in KINDS),
     ]
 
 
