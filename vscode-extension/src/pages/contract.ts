@@ -50,6 +50,12 @@ export type FlameMetric = ReturnType<typeof flameMetric>;
 export const grouping = oneOf("name", "shapes", "stacks", "type");
 export type Grouping = ReturnType<typeof grouping>;
 
+export const kernelKind = oneOf("kernel", "memcpy", "memset", "collective");
+export type KernelKind = ReturnType<typeof kernelKind>;
+
+export const linkKind = oneOf("launch", "backward", "wait");
+export type LinkKind = ReturnType<typeof linkKind>;
+
 export const nodeKind = oneOf("line", "module", "library", "operator", "kernel", "other");
 export type NodeKind = ReturnType<typeof nodeKind>;
 
@@ -65,6 +71,15 @@ export type Section = ReturnType<typeof section>;
 
 export const severity = oneOf("warning", "info", "hint");
 export type Severity = ReturnType<typeof severity>;
+
+export const sliceKind = oneOf("step", "phase", "annotation", "frame", "line", "library", "module", "operator", "runtime", "kernel", "copy", "collective", "span", "other");
+export type SliceKind = ReturnType<typeof sliceKind>;
+
+export const trackKind = oneOf("steps", "thread", "stream");
+export type TrackKind = ReturnType<typeof trackKind>;
+
+export const unit = oneOf("bytes", "percent", "count");
+export type Unit = ReturnType<typeof unit>;
 
 /** What a page asks; each field is a word of the query. */
 export type Question = Readonly<Record<string, never>>;
@@ -226,6 +241,98 @@ export interface ModulesAsked {
   readonly module?: string;
   /** Layers that are alike as one row. */
   readonly folded?: boolean;
+}
+
+/** What is seen of a timeline. */
+export interface ViewedStretch {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  /** In nanoseconds from the timeline's begin. */
+  readonly begin: number;
+  readonly end: number;
+  /** Their numbers with commas between; "" for all, "none" for none. */
+  readonly tracks?: string;
+  /** How wide it is drawn. */
+  readonly pixels: number;
+}
+
+/** One slice. */
+export interface OneSlice {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  readonly slice: number;
+}
+
+/** A stretch of time on some tracks. */
+export interface Stretch {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  /** In nanoseconds from the timeline's begin. */
+  readonly begin: number;
+  readonly end: number;
+  /** Their numbers with commas between; "" for all, "none" for none. */
+  readonly tracks?: string;
+}
+
+/** Slices whose names hold a text. */
+export interface TextSearch {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  readonly text: string;
+  /** Those are told that start then or later. */
+  readonly fromNs?: number;
+  readonly limit?: number;
+  /** With commas between; "" for all. */
+  readonly kinds?: string;
+}
+
+/** Slices that belong to a line of code. */
+export interface LineSearch {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  /** As recorded. */
+  readonly file: string;
+  readonly line: number;
+  readonly fromNs?: number;
+  readonly limit?: number;
+}
+
+/** The slices of a kind that bear a name. */
+export interface DurationsOf {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  readonly name: string;
+  readonly kind: SliceKind;
 }
 
 /** A run that can be chosen. */
@@ -725,13 +832,13 @@ export const fileText: Reader<FileText> = object({
 });
 
 /** A part of a line's cost. */
-export interface CostPart {
+export interface LineCause {
   readonly name: string;
   readonly help: string;
   readonly timeNs: number;
   readonly share: number;
 }
-export const costPart: Reader<CostPart> = object({
+export const lineCause: Reader<LineCause> = object({
   name: text,
   help: text,
   timeNs: finite,
@@ -833,7 +940,7 @@ export interface LineDetails {
   /** What the verdict rests on, or why there is none. */
   readonly why: string;
   /** They sum to the cost. */
-  readonly causes: readonly CostPart[];
+  readonly causes: readonly LineCause[];
   readonly costNs: number;
   readonly fusedWith: readonly FusedLine[];
   /** Bytes that were live at the peak, by what held them. */
@@ -860,7 +967,7 @@ export const lineDetails: Reader<LineDetails> = object({
   costShare: finite,
   verdict: text,
   why: text,
-  causes: list(costPart),
+  causes: list(lineCause),
   costNs: finite,
   fusedWith: list(fusedLine),
   held: list(figure),
@@ -983,6 +1090,8 @@ export interface DeviceCurve {
   readonly peakBytes: number;
   /** At the peak; they sum to `peak_bytes`. */
   readonly held: readonly HeldPart[];
+  /** The same by line; None where `MemoryPage.at_peak` is that, or where no profile has this device alone. */
+  readonly atPeak: Table | null;
   readonly steps: readonly StepMark[];
 }
 export const deviceCurve: Reader<DeviceCurve> = object({
@@ -995,6 +1104,7 @@ export const deviceCurve: Reader<DeviceCurve> = object({
   peakAtNs: finite,
   peakBytes: finite,
   held: list(heldPart),
+  atPeak: nullable(table),
   steps: list(stepMark),
 });
 
@@ -1200,7 +1310,7 @@ export const comparedRun: Reader<ComparedRun> = object({
 });
 
 /** A time a step in both runs, in nanoseconds (without steps: in all). */
-export interface Change {
+export interface TimeChange {
   readonly beforeNs: number;
   readonly afterNs: number;
   readonly changeNs: number;
@@ -1209,7 +1319,7 @@ export interface Change {
   readonly highNs: number | null;
   readonly verdict: RowVerdict;
 }
-export const change: Reader<Change> = object({
+export const timeChange: Reader<TimeChange> = object({
   beforeNs: finite,
   afterNs: finite,
   changeNs: finite,
@@ -1227,7 +1337,7 @@ export interface Compared {
   readonly number: ComparedNumber;
   /** Whether anything is known of noise. */
   readonly hasIntervals: boolean;
-  readonly step: Change | null;
+  readonly step: TimeChange | null;
   readonly stepWords: string;
   readonly noiseWords: string;
   /** Those beyond noise first, each part by the size of its change; rows without a change are left out. */
@@ -1241,7 +1351,7 @@ export const compared: Reader<Compared> = object({
   by: comparedTable,
   number: comparedNumber,
   hasIntervals: flag,
-  step: nullable(change),
+  step: nullable(timeChange),
   stepWords: text,
   noiseWords: text,
   rows: table,
@@ -1377,12 +1487,14 @@ export const kernels: Reader<Kernels> = object({
 export interface KernelDetails {
   /** As the trace has it. */
   readonly name: string;
+  readonly kind: KernelKind;
   /** The operator that launches most of it; its time and calls are the operator's own. */
   readonly operator: NamedTime | null;
   readonly lines: readonly OwnerLine[];
 }
 export const kernelDetails: Reader<KernelDetails> = object({
   name: text,
+  kind: kernelKind,
   operator: nullable(namedTime),
   lines: list(ownerLine),
 });
@@ -1447,6 +1559,361 @@ export const steps: Reader<Steps> = object({
   streams: table,
 });
 
+/** Slices that stand in rows: a CPU thread, a stream of a device, the steps and phases. */
+export interface Track {
+  readonly id: number;
+  readonly kind: TrackKind;
+  readonly title: string;
+  /** How deep its slices nest. */
+  readonly rows: number;
+  /** In all. */
+  readonly slices: number;
+  /** Of a stream; -1 for others. */
+  readonly device: number;
+  /** Whether it is the thread that trains. */
+  readonly isTraining: boolean;
+}
+export const track: Reader<Track> = object({
+  id: finite,
+  kind: trackKind,
+  title: text,
+  rows: finite,
+  slices: finite,
+  device: finite,
+  isTraining: flag,
+});
+
+/** A number over time. */
+export interface Counter {
+  readonly id: number;
+  readonly title: string;
+  readonly unit: Unit;
+  readonly largest: number;
+  readonly device: number;
+}
+export const counter: Reader<Counter> = object({
+  id: finite,
+  title: text,
+  unit: unit,
+  largest: finite,
+  device: finite,
+});
+
+/** A line of code. */
+export interface Place {
+  /** As recorded. */
+  readonly file: string;
+  readonly line: number;
+  readonly function: string;
+  /** In words: `net.py:42 Net.forward`. */
+  readonly title: string;
+}
+export const place: Reader<Place> = object({
+  file: text,
+  line: finite,
+  function: text,
+  title: text,
+});
+
+/** What there is to see of a trace. */
+export interface Timeline {
+  /** The begin is 0. */
+  readonly endNs: number;
+  /** Nanoseconds since the epoch, in digits: more than JavaScript's numbers hold. */
+  readonly beginEpochNs: string;
+  /** In order: the steps, the training thread, the streams, other threads. */
+  readonly tracks: readonly Track[];
+  readonly counters: readonly Counter[];
+  /** What `TrackWindow.kind` counts through. */
+  readonly kinds: readonly SliceKind[];
+  /** The lines that slices belong to: what `TrackWindow.place` counts through. */
+  readonly places: readonly Place[];
+  readonly slices: number;
+}
+export const timeline: Reader<Timeline> = object({
+  endNs: finite,
+  beginEpochNs: text,
+  tracks: list(track),
+  counters: list(counter),
+  kinds: list(sliceKind),
+  places: list(place),
+  slices: finite,
+});
+
+/**
+ * The slices of one track in a window, in order of row and start.
+ *
+ * What is too small to be seen is joined with its neighbours in its row into one slice, which says how many it stands
+ * for; nothing is left out. Lists of one length.
+ */
+export interface TrackWindow {
+  readonly id: number;
+  readonly start: readonly number[];
+  readonly end: readonly number[];
+  readonly row: readonly number[];
+  /** Index into `Window.names`; of joined slices the name with the most time among them. */
+  readonly name: readonly number[];
+  /** Index into `Timeline.kinds`. */
+  readonly kind: readonly number[];
+  /** Index into `Timeline.places`; -1 for none. */
+  readonly place: readonly number[];
+  /** The slice's number in the timeline, for further questions; -1 for joined ones. */
+  readonly slice: readonly number[];
+  /** How many slices it stands for; 1 for itself. */
+  readonly count: readonly number[];
+  /** Nanoseconds within it that its slices cover: its length, or less where there are gaps between joined ones. */
+  readonly busy: readonly number[];
+}
+export const trackWindow: Reader<TrackWindow> = object({
+  id: finite,
+  start: list(finite),
+  end: list(finite),
+  row: list(finite),
+  name: list(finite),
+  kind: list(finite),
+  place: list(finite),
+  slice: list(finite),
+  count: list(finite),
+  busy: list(finite),
+});
+
+/** A counter in a window: the value from each time on, the largest where several fall into one pixel. */
+export interface CounterWindow {
+  readonly id: number;
+  readonly at: readonly number[];
+  readonly value: readonly number[];
+}
+export const counterWindow: Reader<CounterWindow> = object({
+  id: finite,
+  at: list(finite),
+  value: list(finite),
+});
+
+/** What a stretch of time shows. */
+export interface Window {
+  readonly beginNs: number;
+  readonly endNs: number;
+  /** Slices shorter than this may have been joined. */
+  readonly resolutionNs: number;
+  readonly tracks: readonly TrackWindow[];
+  readonly counters: readonly CounterWindow[];
+  readonly names: readonly string[];
+}
+export const window: Reader<Window> = object({
+  beginNs: finite,
+  endNs: finite,
+  resolutionNs: finite,
+  tracks: list(trackWindow),
+  counters: list(counterWindow),
+  names: list(text),
+});
+
+/** What a slice caused or was caused by: an arrow from one to another. */
+export interface Link {
+  readonly kind: LinkKind;
+  readonly fromSlice: number;
+  readonly fromTrack: number;
+  readonly fromRow: number;
+  readonly fromNs: number;
+  readonly toSlice: number;
+  readonly toTrack: number;
+  readonly toRow: number;
+  readonly toNs: number;
+  /** The other slice's name. */
+  readonly title: string;
+}
+export const link: Reader<Link> = object({
+  kind: linkKind,
+  fromSlice: finite,
+  fromTrack: finite,
+  fromRow: finite,
+  fromNs: finite,
+  toSlice: finite,
+  toTrack: finite,
+  toRow: finite,
+  toNs: finite,
+  title: text,
+});
+
+/** All that is known of one slice. */
+export interface SliceDetails {
+  readonly slice: number;
+  readonly track: number;
+  readonly row: number;
+  /** Whole, however long. */
+  readonly name: string;
+  readonly kind: SliceKind;
+  readonly startNs: number;
+  readonly endNs: number;
+  /** Its time without the slices in it. */
+  readonly selfNs: number;
+  /** Of the line that owns it; -1 for none. */
+  readonly place: number;
+  /** Places of the lines around it, the innermost first. */
+  readonly stack: readonly number[];
+  /** The path of the innermost module around it, "" for none. */
+  readonly module: string;
+  /** Shapes, stream, grid, bytes, FLOPs, what waited: what is there of it. */
+  readonly facts: readonly Fact[];
+  readonly links: readonly Link[];
+}
+export const sliceDetails: Reader<SliceDetails> = object({
+  slice: finite,
+  track: finite,
+  row: finite,
+  name: text,
+  kind: sliceKind,
+  startNs: finite,
+  endNs: finite,
+  selfNs: finite,
+  place: finite,
+  stack: list(finite),
+  module: text,
+  facts: list(fact),
+  links: list(link),
+});
+
+/** How much of a selection a track is busy. */
+export interface Busy {
+  readonly track: number;
+  /** The union of its slices (of a thread: of operators and runtime calls) in the selection. */
+  readonly busyNs: number;
+}
+export const busy: Reader<Busy> = object({
+  track: finite,
+  busyNs: finite,
+});
+
+/** A name with its time in a selection. */
+export interface Sum {
+  readonly name: string;
+  readonly kind: SliceKind;
+  /** Index into `Timeline.places`; -1 for none. */
+  readonly place: number;
+  /** Within the selection: what goes beyond it is cut off. */
+  readonly timeNs: number;
+  readonly count: number;
+}
+export const sum: Reader<Sum> = object({
+  name: text,
+  kind: sliceKind,
+  place: finite,
+  timeNs: finite,
+  count: finite,
+});
+
+/** What a counter does in a selection. */
+export interface Change {
+  readonly counter: number;
+  readonly first: number;
+  readonly last: number;
+  readonly least: number;
+  readonly largest: number;
+  /** By time. */
+  readonly mean: number;
+}
+export const change: Reader<Change> = object({
+  counter: finite,
+  first: finite,
+  last: finite,
+  least: finite,
+  largest: finite,
+  mean: finite,
+});
+
+/** The sums of a stretch of time, over the tracks that were asked for. */
+export interface Selection {
+  readonly beginNs: number;
+  readonly endNs: number;
+  readonly busy: readonly Busy[];
+  /** Of each device in the order of the devices: when none of its streams works. */
+  readonly idleNs: readonly number[];
+  readonly devices: readonly number[];
+  /**
+   * Device work by the line that owns it (without a device: operators' own CPU time), the largest first; all, so that
+   * they sum to the work in the selection. No line has the place -1.
+   */
+  readonly lines: readonly Sum[];
+  /** Device work by name, the largest 50, then one "(others)". */
+  readonly kernels: readonly Sum[];
+  /** Operators by their own CPU time, the largest 50, then one "(others)". */
+  readonly operators: readonly Sum[];
+  readonly counters: readonly Change[];
+}
+export const selection: Reader<Selection> = object({
+  beginNs: finite,
+  endNs: finite,
+  busy: list(busy),
+  idleNs: list(finite),
+  devices: list(finite),
+  lines: list(sum),
+  kernels: list(sum),
+  operators: list(sum),
+  counters: list(change),
+});
+
+/** A slice that a search found. */
+export interface Found {
+  readonly slice: number;
+  readonly track: number;
+  readonly row: number;
+  readonly startNs: number;
+  readonly endNs: number;
+  readonly name: string;
+}
+export const found: Reader<Found> = object({
+  slice: finite,
+  track: finite,
+  row: finite,
+  startNs: finite,
+  endNs: finite,
+  name: text,
+});
+
+/** What a search found. */
+export interface Matches {
+  readonly count: number;
+  /** The sum of their durations, each counted even where one is in another. */
+  readonly timeNs: number;
+  /** In order of time, not more than were asked for, those from the asked time on first. */
+  readonly found: readonly Found[];
+}
+export const matches: Reader<Matches> = object({
+  count: finite,
+  timeNs: finite,
+  found: list(found),
+});
+
+/** How long the slices of one name are: a histogram with bins that grow by a constant ratio. */
+export interface Durations {
+  readonly name: string;
+  readonly kind: SliceKind;
+  readonly count: number;
+  readonly leastNs: number;
+  readonly medianNs: number;
+  readonly p95Ns: number;
+  readonly largestNs: number;
+  readonly totalNs: number;
+  readonly edgesNs: readonly number[];
+  /** One fewer than edges. */
+  readonly counts: readonly number[];
+  /** The longest ten. */
+  readonly longest: readonly Found[];
+}
+export const durations: Reader<Durations> = object({
+  name: text,
+  kind: sliceKind,
+  count: finite,
+  leastNs: finite,
+  medianNs: finite,
+  p95Ns: finite,
+  largestNs: finite,
+  totalNs: finite,
+  edgesNs: list(finite),
+  counts: list(finite),
+  longest: list(found),
+});
+
 export const questions = {
   /** Which runs can be chosen. */
   runs: ask<Question, Runs>("runs", runs),
@@ -1507,4 +1974,18 @@ export const questions = {
   modules: ask<ModulesAsked, Modules>("modules", modules),
   /** How long the steps are, and the threads and streams. */
   steps: ask<Choice, Steps>("steps", steps),
+  /** What there is to see of the chosen rank's trace, else of the first's. */
+  timeline: ask<Choice, Timeline>("timeline", timeline),
+  /** What a stretch of time shows. */
+  timeline_window: ask<ViewedStretch, Window>("timeline_window", window),
+  /** All that is known of one slice. */
+  timeline_slice: ask<OneSlice, SliceDetails>("timeline_slice", sliceDetails),
+  /** The sums of a stretch of time. */
+  timeline_selection: ask<Stretch, Selection>("timeline_selection", selection),
+  /** The slices whose names hold a text. */
+  timeline_search: ask<TextSearch, Matches>("timeline_search", matches),
+  /** The slices that belong to a line of code. */
+  timeline_line: ask<LineSearch, Matches>("timeline_line", matches),
+  /** How long the slices of one name are. */
+  timeline_durations: ask<DurationsOf, Durations>("timeline_durations", durations),
 };

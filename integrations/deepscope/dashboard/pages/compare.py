@@ -19,13 +19,13 @@ from deepscope.records import Profile
 from deepscope.report.compare import noise_words, row_name, step_words, verdict_word
 
 __all__ = [
-    "Change",
     "CompareQuestion",
     "Compared",
     "ComparedNumber",
     "ComparedRun",
     "ComparedTable",
     "RowVerdict",
+    "TimeChange",
     "compare",
 ]
 
@@ -48,7 +48,7 @@ class CompareQuestion(Choice, kw_only=True, frozen=True):
     number: ComparedNumber = "cost"
 
 
-class Change(Answer):
+class TimeChange(Answer):
     """A time a step in both runs, in nanoseconds (without steps: in all)."""
 
     before_ns: float
@@ -79,7 +79,7 @@ class Compared(Answer):
     number: ComparedNumber
     has_intervals: bool
     """Whether anything is known of noise."""
-    step: Change | None
+    step: TimeChange | None
     step_words: str
     noise_words: str
     rows: Table
@@ -160,8 +160,8 @@ def _run(library: Library, choice: Choice, profile: Profile) -> ComparedRun:
     )
 
 
-def _change(row: Difference) -> Change:
-    return Change(
+def _change(row: Difference) -> TimeChange:
+    return TimeChange(
         before_ns=row.before_ns,
         after_ns=row.after_ns,
         change_ns=row.change_ns,
@@ -190,7 +190,11 @@ def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> 
             lambda row: row_name(row.of),
         ),
         ColumnOf(
-            "function", "function", "text", lambda row: row.of.name if is_line and row.of.place is not None else ""
+            "function",
+            "function",
+            "text",
+            lambda row: row.of.name if is_line and row.of.place is not None else "",
+            rank=4,
         ),
         ColumnOf("change_ns", "difference", "time", lambda row: row.of.change_ns, "After less before, in a step."),
         ColumnOf(
@@ -199,6 +203,7 @@ def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> 
             "share",
             lambda row: row.of.change_ns / row.of.before_ns if row.of.before_ns else None,
             "The difference by the time before.",
+            rank=5,
         ),
         ColumnOf(
             "low_ns",
@@ -206,6 +211,7 @@ def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> 
             "time",
             lambda row: None if row.of.interval is None else row.of.interval.low_ns,
             "The true difference lies between this and the next, with a confidence of 95 % for all rows together.",
+            rank=3,
         ),
         ColumnOf(
             "high_ns",
@@ -213,6 +219,7 @@ def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> 
             "time",
             lambda row: None if row.of.interval is None else row.of.interval.high_ns,
             "As before.",
+            rank=3,
         ),
         ColumnOf(
             "before_ns",
@@ -220,15 +227,26 @@ def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> 
             "time",
             lambda row: None if row.of.status == "new" else row.of.before_ns,
             "In a step.",
+            rank=2,
         ),
         ColumnOf(
-            "after_ns", "after", "time", lambda row: None if row.of.status == "gone" else row.of.after_ns, "In a step."
+            "after_ns",
+            "after",
+            "time",
+            lambda row: None if row.of.status == "gone" else row.of.after_ns,
+            "In a step.",
+            rank=2,
         ),
-        ColumnOf("verdict", "verdict", "text", lambda row: verdict_word(row.of), "Beyond noise, or within it."),
-        ColumnOf("source", "source", "text", lambda row: row.of.text, "The line that ran."),
-        ColumnOf("moved", "was", "text", lambda row: _moved(row.of), "Where a moved line stood before."),
+        ColumnOf("verdict", "verdict", "text", lambda row: verdict_word(row.of), "Beyond noise, or within it.", rank=1),
+        ColumnOf("source", "source", "text", lambda row: row.of.text, "The line that ran.", rank=6),
+        ColumnOf("moved", "was", "text", lambda row: _moved(row.of), "Where a moved line stood before.", rank=7),
         ColumnOf(
-            "edited", "edited", "text", lambda row: "edited" if row.of.is_edited else "", "Whether it reads anew."
+            "edited",
+            "edited",
+            "text",
+            lambda row: "edited" if row.of.is_edited else "",
+            "Whether it reads anew.",
+            rank=8,
         ),
     ]
     rows = [

@@ -368,18 +368,21 @@ def _collectives(merged: Profile, arrivals: _Arrivals) -> Table:
 
     columns = [
         ColumnOf("kind", "collective", "text", lambda row: row.kind or "unknown"),
-        ColumnOf("group", "group", "text", _group),
-        ColumnOf("dtype", "type", "text", lambda row: row.dtype),
-        ColumnOf("ranks", "ranks", "count", lambda row: row.ranks, "Ranks in this row."),
-        ColumnOf("calls", "calls", "count", lambda row: row.calls),
+        ColumnOf("group", "group", "text", _group, rank=4),
+        ColumnOf("dtype", "type", "text", lambda row: row.dtype, rank=6),
+        ColumnOf("ranks", "ranks", "count", lambda row: row.ranks, "Ranks in this row.", rank=5),
+        ColumnOf("calls", "calls", "count", lambda row: row.calls, rank=3),
         ColumnOf("time_ns", "time", "time", lambda row: row.time_ns, "Of all calls and ranks."),
-        ColumnOf("mean_ns", "mean", "time", lambda row: row.time_ns // row.calls if row.calls else None, "Of a call."),
+        ColumnOf(
+            "mean_ns", "mean", "time", lambda row: row.time_ns // row.calls if row.calls else None, "Of a call.", rank=2
+        ),
         ColumnOf(
             "message_bytes",
             "message",
             "bytes",
             lambda row: row.bytes // row.calls if row.calls and row.bytes else None,
             "Size of a message: the larger of what goes into a rank and what comes out.",
+            rank=4,
         ),
         ColumnOf(
             "exposed",
@@ -387,27 +390,46 @@ def _collectives(merged: Profile, arrivals: _Arrivals) -> Table:
             "share",
             lambda row: row.exposed_ns / row.time_ns if row.time_ns else None,
             "The part of the time that no computation overlaps.",
+            rank=1,
         ),
         ColumnOf(
-            "algorithm_bytes_per_s", "algorithm bandwidth", "bandwidth", lambda row: row.algorithm_bytes_per_s,
+            "algorithm_bytes_per_s",
+            "algorithm bandwidth",
+            "bandwidth",
+            lambda row: row.algorithm_bytes_per_s,
             "Bytes of the messages by the time.",
+            rank=7,
         ),
         ColumnOf(
-            "bus_bytes_per_s", "bus bandwidth", "bandwidth", lambda row: row.bus_bytes_per_s,
+            "bus_bytes_per_s",
+            "bus bandwidth",
+            "bandwidth",
+            lambda row: row.bus_bytes_per_s,
             "What each link must have carried, as nccl-tests counts.",
+            rank=5,
         ),
         ColumnOf(
-            "wait_ns", "waiting", "time", lambda row: row.wait_ns,
+            "wait_ns",
+            "waiting",
+            "time",
+            lambda row: row.wait_ns,
             "Of the time, that in which ranks wait for the last one to come.",
+            rank=2,
         ),
         ColumnOf(
-            "spread_ns", "arrival spread", "time", lambda row: spread(row, "mean"),
+            "spread_ns",
+            "arrival spread",
+            "time",
+            lambda row: spread(row, "mean"),
             "From the first rank's coming to the last one's, the mean over the calls: the longest less the shortest"
             " duration of a call on the ranks of the group.",
+            rank=3,
         ),
-        ColumnOf("max_spread_ns", "largest spread", "time", lambda row: spread(row, "most"), "Of a single call."),
-        ColumnOf("late", "last to come", "text", late, "The rank that came last to most calls."),
-    ]  # fmt: skip
+        ColumnOf(
+            "max_spread_ns", "largest spread", "time", lambda row: spread(row, "most"), "Of a single call.", rank=8
+        ),
+        ColumnOf("late", "last to come", "text", late, "The rank that came last to most calls.", rank=3),
+    ]
     return table_of(merged, "collectives", "Collectives", columns, merged.collectives)
 
 
@@ -423,7 +445,7 @@ def _spread_lines(merged: Profile) -> Table:
     steps = max(merged.totals.steps, 1)
     columns = [
         where(merged),
-        ColumnOf("function", "function", "text", lambda line: line.function),
+        ColumnOf("function", "function", "text", lambda line: line.function, rank=4),
         ColumnOf(
             "range_ns",
             "difference",
@@ -432,11 +454,16 @@ def _spread_lines(merged: Profile) -> Table:
             "Between the ranks with the most and the least of it, in a step.",
         ),
         ColumnOf(
-            "median_ns", "median", "time", lambda line: line.spread.median_ns // steps, "Of the ranks, in a step."
+            "median_ns",
+            "median",
+            "time",
+            lambda line: line.spread.median_ns // steps,
+            "Of the ranks, in a step.",
+            rank=5,
         ),
-        ColumnOf("min_ns", "least", "time", lambda line: line.spread.min_ns // steps, "In a step."),
-        ColumnOf("min_rank", "on rank", "text", lambda line: str(line.spread.min_rank)),
-        ColumnOf("max_ns", "most", "time", lambda line: line.spread.max_ns // steps, "In a step."),
-        ColumnOf("max_rank", "on rank", "text", lambda line: str(line.spread.max_rank)),
+        ColumnOf("min_ns", "least", "time", lambda line: line.spread.min_ns // steps, "In a step.", rank=3),
+        ColumnOf("min_rank", "least on rank", "text", lambda line: str(line.spread.min_rank), rank=3),
+        ColumnOf("max_ns", "most", "time", lambda line: line.spread.max_ns // steps, "In a step.", rank=2),
+        ColumnOf("max_rank", "most on rank", "text", lambda line: str(line.spread.max_rank), rank=1),
     ]
     return table_of(merged, "spread_lines", "Lines that differ between ranks", columns, rows[:LINES])

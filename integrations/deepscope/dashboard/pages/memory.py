@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from deepscope.analysis.numbers.memory_blocks import KINDS
@@ -77,6 +78,8 @@ class DeviceCurve(Answer):
     peak_bytes: int
     held: list[HeldPart]
     """At the peak; they sum to `peak_bytes`."""
+    at_peak: Table | None
+    """The same by line; None where `MemoryPage.at_peak` is that, or where no profile has this device alone."""
     steps: list[StepMark]
 
 
@@ -261,6 +264,9 @@ def _device(device: DeviceMemory, library: Library, question: Choice, profile: P
         peak_at_ns=own.peak_at_ns - begin,
         peak_bytes=own.peak.size_bytes,
         held=_parts(own.peak),
+        at_peak=_held_table(source.profile, "at_peak", "At the peak", _at_peak(source.profile))
+        if source.profile is not profile and len(source.profile.memory.devices) == 1
+        else None,
         steps=[
             StepMark(
                 number=step.number, begin_ns=step.start_ns - begin, end_ns=step.start_ns + step.duration_ns - begin
@@ -330,15 +336,16 @@ def _rows(moments: Moments, held: Held, by: Owner) -> list[HeldByLine]:
 def _held_columns() -> list[ColumnOf]:
     return [
         ColumnOf("size_bytes", "live", "bytes", lambda row: row.size_bytes, "The kinds sum to it."),
-        *(
-            ColumnOf(f"{kind}_bytes", kind_words(kind), "bytes", lambda row, field=f"{kind}_bytes": getattr(row, field))  # type: ignore[misc]
-            for kind in KINDS
-        ),
+        *(ColumnOf(f"{kind}_bytes", kind_words(kind), "bytes", attrgetter(f"{kind}_bytes"), rank=2) for kind in KINDS),
     ]
 
 
 def _held_table(profile: Profile, name: str, title: str, rows: Sequence[HeldByLine]) -> Table:
-    columns = [where(profile), ColumnOf("function", "function", "text", lambda row: row.function), *_held_columns()]
+    columns = [
+        where(profile),
+        ColumnOf("function", "function", "text", lambda row: row.function, rank=3),
+        *_held_columns(),
+    ]
     return table_of(profile, name, title, columns, rows)
 
 
@@ -360,18 +367,26 @@ def _line_table(profile: Profile) -> Table:
             "place",
             lambda row: f"{file_name(row.file, root)}:{row.line}" if hasattr(row, "file") else "(no user line)",
         ),
-        ColumnOf("function", "function", "text", lambda row: getattr(row, "function", "")),
+        ColumnOf("function", "function", "text", lambda row: getattr(row, "function", ""), rank=3),
         ColumnOf("bytes_allocated", "allocated", "bytes", lambda row: row.bytes_allocated, "By the line, in all."),
         ColumnOf(
-            "bytes_freed", "released", "bytes", lambda row: row.bytes_freed, "While the line ran, whoever allocated it."
+            "bytes_freed",
+            "released",
+            "bytes",
+            lambda row: row.bytes_freed,
+            "While the line ran, whoever allocated it.",
+            rank=1,
         ),
         ColumnOf(
             "net_bytes",
-            "allocated − released",
+            "left",
             "bytes",
             lambda row: row.bytes_allocated - row.bytes_freed,
             "What the line left behind.",
+            rank=4,
         ),
-        ColumnOf("peak_bytes", "live at the peak", "bytes", lambda row: row.peak_bytes, "Allocated by the line."),
+        ColumnOf(
+            "peak_bytes", "live at the peak", "bytes", lambda row: row.peak_bytes, "Allocated by the line.", rank=2
+        ),
     ]
     return table_of(profile, "memory_lines", "What lines allocate", columns, rows)

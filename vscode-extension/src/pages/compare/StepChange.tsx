@@ -1,11 +1,11 @@
 /** The step in both runs, and where its true difference lies. */
 
 import type { JSX } from "preact";
-import type { Change } from "../contract";
+import type { TimeChange } from "../contract";
 import { time } from "../words";
 import { scaleOf } from "./changes";
 
-export function StepChange({ of }: { readonly of: Change }): JSX.Element {
+export function StepChange({ of }: { readonly of: TimeChange }): JSX.Element {
   const { beforeNs, afterNs, changeNs, lowNs, highNs, verdict } = of;
   const isNoise = verdict === "within noise" || verdict === "unknown";
   const tone = isNoise ? "noise" : changeNs > 0 ? "slower" : "faster";
@@ -40,7 +40,7 @@ export function StepChange({ of }: { readonly of: Change }): JSX.Element {
           <dd class="changed">{verdict === "unknown" ? "no interval" : verdict}</dd>
         </div>
       </dl>
-      {lowNs !== null && highNs !== null && (
+      {lowNs !== null && highNs !== null && highNs > lowNs && (
         <div class="interval">
           <span class="room" role="img" aria-label={`The true difference lies between ${time(lowNs)} and ${time(highNs)}`}>
             <span class="whisker" style={{ left: `${100 * scale(lowNs)}%`, width: `${100 * (scale(highNs) - scale(lowNs))}%` }} />

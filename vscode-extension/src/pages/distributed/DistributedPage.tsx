@@ -2,16 +2,17 @@
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { choiceOf, linkTo, type Address } from "../app/address";
+import { choiceOf, go, linkTo, withWords, type Address } from "../app/address";
 import type { PageProps } from "../app/registry";
 import { questions, type Distributed, type Straggler } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
 import { Figures } from "../parts/Figures";
 import { Place } from "../parts/Place";
+import { Segments } from "../parts/Segments";
 import { useAnswer } from "../source/useAnswer";
 import { count, time } from "../words";
-import { heatOf, rankTable } from "./heat";
+import { heatOf, rankTable, slowestFirst } from "./heat";
 import { RankBars } from "./RankBars";
 import "./distributed.css";
 
@@ -22,7 +23,9 @@ export function DistributedPage({ address }: PageProps): JSX.Element {
 }
 
 function Body({ of, address }: { readonly of: Distributed; readonly address: Address }): JSX.Element {
-  const table = useMemo(() => rankTable(of), [of]);
+  const order = address.words["order"] === "rank" ? "rank" : "own";
+  const ranks = useMemo(() => (order === "rank" ? of.ranks : slowestFirst(of.ranks)), [of, order]);
+  const table = useMemo(() => rankTable(ranks), [ranks]);
   const heat = useMemo(() => heatOf(table), [table]);
   return (
     <>
@@ -41,8 +44,21 @@ function Body({ of, address }: { readonly of: Distributed; readonly address: Add
       )}
       {of.ranks.length > 0 && of.partNames.length > 0 && (
         <section>
-          <h2>A step of each rank</h2>
-          <RankBars of={of} address={address} />
+          <header class="row">
+            <h2>A step of each rank</h2>
+            {ranks.length > 2 && (
+              <Segments
+                label="Order of ranks"
+                options={[
+                  ["own", "Slowest first"],
+                  ["rank", "By rank"],
+                ]}
+                value={order}
+                choose={(next) => go(withWords(address, { order: next === "own" ? "" : next }), false)}
+              />
+            )}
+          </header>
+          <RankBars ranks={ranks} partNames={of.partNames} address={address} />
         </section>
       )}
       <section>

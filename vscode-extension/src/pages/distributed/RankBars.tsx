@@ -2,15 +2,16 @@
 
 import type { JSX } from "preact";
 import { linkTo, type Address } from "../app/address";
-import type { Distributed } from "../contract";
+import type { RankRow } from "../contract";
 import { share, time } from "../words";
 
 interface Props {
-  readonly of: Distributed;
+  readonly ranks: readonly RankRow[];
+  readonly partNames: readonly string[];
   readonly address: Address;
 }
 
-export function RankBars({ of: { ranks, partNames }, address }: Props): JSX.Element {
+export function RankBars({ ranks, partNames, address }: Props): JSX.Element {
   const wholes = ranks.map(({ parts }) => parts.reduce((sum, part) => sum + part, 0));
   const longest = Math.max(...wholes, 1);
   const used = partNames.map((_, part) => ranks.some(({ parts }) => (parts[part] ?? 0) > 0));

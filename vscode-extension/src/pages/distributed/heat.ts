@@ -1,6 +1,6 @@
 /** Ranks as a table, and how far each number is above the least of its column. */
 
-import type { CellKind, Distributed, RankRow, Table } from "../contract";
+import type { CellKind, RankRow, Table } from "../contract";
 
 interface RankNumber {
   readonly key: keyof RankRow;
@@ -23,8 +23,13 @@ const NUMBERS: readonly RankNumber[] = [
   { key: "peakBytes", title: "peak memory", kind: "bytes", help: "The most that was allocated at once." },
 ];
 
+/** The ranks with the longest own time first. */
+export function slowestFirst(ranks: readonly RankRow[]): readonly RankRow[] {
+  return [...ranks].sort((one, other) => other.ownNs - one.ownNs || one.rank - other.rank);
+}
+
 /** Columns that say nothing of any rank are left out. */
-export function rankTable({ ranks }: Distributed): Table {
+export function rankTable(ranks: readonly RankRow[]): Table {
   const used = NUMBERS.filter(({ key }) => ranks.some((row) => Boolean(row[key])));
   const hosts = new Set(ranks.map(({ host }) => host));
   return {

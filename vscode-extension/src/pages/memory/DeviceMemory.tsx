@@ -42,7 +42,7 @@ export function DeviceMemory({ of, all, address }: Props): JSX.Element {
       </section>
       <section class="moment" aria-live="polite">
         {at === undefined || !isServed ? (
-          <Live title={`Live at the peak, ${time(of.peakAtNs)}`} size={of.peakBytes} held={of.held} lines={all.atPeak} address={address} isSum={all.devices.length > 1 || of.rank !== null}>
+          <Live title={`Live at the peak, ${time(of.peakAtNs)}`} size={of.peakBytes} held={of.held} lines={of.atPeak ?? all.atPeak} address={address} isSum={of.atPeak === null && (all.devices.length > 1 || of.rank !== null)}>
             {isServed && <Modules of={of} choice={choice} at={of.peakAtNs} address={address} />}
           </Live>
         ) : (
@@ -137,7 +137,7 @@ function AtMoment({ of, choice, at, address, isChosen }: MomentProps & { readonl
     const { answer } = found;
     return (
       <Live
-        title={`Live at ${time(relative(of.begin, answer.at))}`}
+        title={`Live at ${time(at)}`}
         size={answer.sizeBytes}
         held={answer.held}
         lines={address.words["live"] === "module" ? answer.modules : answer.lines}

@@ -147,7 +147,7 @@ function optionsOf(element: HTMLElement, latest: { readonly current: Props }, se
     ],
     cursor: {
       y: false,
-      points: { size: 7 },
+      points: { show: false }, // they would stand at the next event, not at the moment
       drag: { x: true, y: false, setScale: false, dist: CLICK_PX },
       bind: { dblclick: () => () => (latest.current.onWindow?.(undefined), null) },
     },

@@ -2,14 +2,8 @@
 
 import type { JSX } from "preact";
 import { share } from "../words";
+import type { StackPart } from "./stackPart";
 import "./chart.css";
-
-export interface StackPart {
-  readonly name: string;
-  readonly value: number;
-  /** `tone0`, a class with a colour. */
-  readonly tone: string;
-}
 
 interface Props {
   readonly parts: readonly StackPart[];

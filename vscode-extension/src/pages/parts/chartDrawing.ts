@@ -40,6 +40,7 @@ export function nameBands(plot: uPlot, bands: readonly Band[], colour: Colour, f
   ctx.save();
   ctx.font = scaledFont(font);
   ctx.textBaseline = "top";
+  ctx.textAlign = "left";
   ctx.fillStyle = colour("--muted");
   for (const band of bands) {
     const ends = placesOf(plot, band);
