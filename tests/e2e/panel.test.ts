@@ -132,8 +132,9 @@ describe("the dashboard in a panel", () => {
   it("is where it was after the window was loaded anew", async () => {
     await pages().getByRole("link", { name: "Findings" }).click();
     await pages().getByRole("heading", { name: "Findings", level: 1 }).waitFor();
-    await bench.page.reload();
-    await show(); // the editor remembers which tab was in front a little behind the time
+    const loaded = bench.page.waitForEvent("load");
+    await bench.run("Developer: Reload Window");
+    await loaded;
     await pages().getByRole("heading", { name: "Findings", level: 1 }).waitFor();
     await expect.poll(hash).toMatch(/^#\/findings/);
     await expect.poll(() => servers().length).toBe(1); // that of the window before is gone
