@@ -16,9 +16,6 @@ import { GoneError, ViewServer, type Reply, type Shown } from "./server";
 
 const VIEW = "deepscope.dashboard";
 const ATTEMPTS = 4;
-/** Where the pages were, for the next window. */
-const KEPT = "deepscope.dashboard.address";
-const KEEPING_MS = 300;
 
 export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSerializer {
   private panel: vscode.WebviewPanel | undefined;
@@ -34,7 +31,6 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
   /** Then the server outlives its panel. */
   private isInBrowser = false;
   private readonly hosts = new Set<string>();
-  private keeping: NodeJS.Timeout | undefined;
   private readonly crashes = new CrashPolicy();
   private readonly registration = vscode.window.registerWebviewPanelSerializer(VIEW, this);
 
@@ -100,9 +96,7 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
     if (!vscode.workspace.isTrusted || this.panel !== undefined) {
       panel.dispose();
     } else {
-      // The editor writes the panel's own state now and then; this one is always the last.
-      const last = readOr(keptState, this.context.workspaceState.get(KEPT)) ?? readOr(keptState, state);
-      this.take(panel, last?.hash ?? "");
+      this.take(panel, readOr(keptState, state)?.hash ?? "");
     }
     return Promise.resolve();
   }
@@ -244,8 +238,6 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
         break;
       case "at":
         this.hash = message.hash;
-        clearTimeout(this.keeping);
-        this.keeping = setTimeout(() => void this.context.workspaceState.update(KEPT, { hash: this.hash }), KEEPING_MS);
         break;
       case "open":
         this.log.info(`dashboard: ${message.file}:${message.line}`);
