@@ -61,7 +61,7 @@ describe("the dashboard as a file", () => {
     await page.getByRole("link", { name: "Overview" }).click();
     await page.locator(".hotlines .place", { hasText: `${PROGRAM}:` }).first().click();
     await expect.poll(() => page.url()).toContain("#/lines?");
-    expect(await page.locator("main").textContent()).toContain("def ");
+    await expect.poll(() => page.locator("main").textContent()).toContain("def ");
     expect(recorded.lines.some((one) => one.line === line)).toBe(true);
     await page.goBack();
     await page.locator(".hotlines").waitFor();

@@ -100,7 +100,7 @@ def flame(library: Library, question: FlameQuestion) -> Flame:
         whole_ns=sum(own[0] for own in tree.own) + tree.left_out_ns[0],
         before_ns=sum(before) + (round(tree.left_out_ns[1] * factor) if other is not None else 0),
         gone_ns=_gone(tree, before),
-        baseline="" if other is None else word(" ".join([title_of(other), other.trace.recorded_at]).strip()),
+        baseline="" if other is None else _title(other),
         left_out=tree.left_out,
         left_out_ns=tree.left_out_ns[0],
         note="" if profile.call_tree else "This trace tells no call paths; these are its lines.",
@@ -126,6 +126,11 @@ def _metrics(profile: Profile) -> list[FlameMetric]:
         "cpu": any(row.self_cpu_ns for row in rows),
     }
     return [name for name, is_there in found.items() if is_there]
+
+
+def _title(profile: Profile) -> str:
+    """What a run is called, with the minute of its recording."""
+    return f"{title_of(profile)} {word(profile.trace.recorded_at)[:16].replace('T', ' ')}".strip()
 
 
 def _as_many_steps(profile: Profile, other: Profile | None) -> float:

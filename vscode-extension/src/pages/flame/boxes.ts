@@ -56,6 +56,6 @@ const NEUTRAL = [242, 242, 242] as const;
 
 /** Red for slower, blue for faster: a pair that the colour-blind tell apart. */
 export function changeColour(share: number): string {
-  const [to, part] = [share > 0 ? RED : BLUE, Math.sqrt(Math.min(1, Math.abs(share) / FULL)) * 0.8];
+  const [to, part] = [share > 0 ? RED : BLUE, Math.sqrt(Math.min(1, Math.abs(share) / FULL)) * 0.62];
   return `rgb(${NEUTRAL.map((from, at) => Math.round(from + ((to[at] ?? from) - from) * part)).join(" ")})`;
 }

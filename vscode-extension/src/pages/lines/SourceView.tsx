@@ -74,7 +74,7 @@ export function SourceView({ of, chosen, by, setBy, selected, select }: Props): 
     }
   };
   return (
-    <div class="source" style={{ "--digits": `${digits + 1}ch`, "--margin": `${shown.length * COLUMN}px` }}>
+    <div class="source" style={{ "--digits": `${digits + 1}ch`, "--margin": `${shown.length * COLUMN}px`, "--rows": rows.length }}>
       <div
         class="sourcelines"
         ref={scroller}
