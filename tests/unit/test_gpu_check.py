@@ -25,10 +25,11 @@ def cuda_is_available() -> bool:
 
 
 def marks_used(path: Path) -> set[str]:
-    """The marks that a module asks for with `.at("mark")`, `check_wait(found, "mark", …)`."""
+    """The marks that a module asks for with `.at("mark")`, `check_wait(found, "mark", …)`, `line_of(HERE, "mark")`."""
     calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
     at = [call.args[0] for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "at"]
-    waits = [call.args[1] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "check_wait"]
+    second = {"check_wait", "line_of"}
+    waits = [call.args[1] for call in calls if isinstance(call.func, ast.Name) and call.func.id in second]
     return {node.value for node in [*at, *waits] if isinstance(node, ast.Constant)}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture.annotations import Annotations
+from deepscope.capture.compiled.captures import CaptureHold
 from deepscope.capture.compiled.level import ProvenanceHold
 from deepscope.capture.export import exported
 from deepscope.capture.line_scopes import arm, line_recorder, worker_clocks
@@ -90,6 +91,7 @@ class Recorder:
         self._own_workers = worker_clocks(options, session.user_code) if workers is None else None
         self._workers = workers if workers is not None else self._own_workers
         self._provenance = ProvenanceHold() if options.compiled_lines else None
+        self._captures = CaptureHold(session.user_code) if options.compiled_lines else None
         self._pace = Pace()
         self._state = _State.NEW
         self._window: Window | None = None
@@ -139,6 +141,8 @@ class Recorder:
         self._session.begin()
         if self._provenance is not None:
             self._provenance.take()
+        if self._captures is not None:
+            self._captures.take()
         self._plan, self._step = self._beginning, self._first_step
         atexit.register(self._at_exit)
         if self._session.is_chosen:
@@ -278,6 +282,8 @@ class Recorder:
         open_recorders.leave(self)
         if self._provenance is not None:
             self._provenance.release()
+        if self._captures is not None:
+            self._captures.release()
         if self._own_workers is not None:
             self._own_workers.retire()
 

@@ -58,6 +58,8 @@ _MARKS = {
     "on_train_batch_start": (Mark.BATCH_START, Loop.TRAIN),
     "on_train_batch_end": (Mark.BATCH_END, Loop.TRAIN),
     "on_train_end": (Mark.LOOP_END, Loop.TRAIN),
+    "on_sanity_check_start": (Mark.ENTER, Loop.VALIDATE),
+    "on_sanity_check_end": (Mark.LOOP_END, Loop.VALIDATE),
     # The first signs of a validation within fit, on any version of Lightning 2.
     "on_validation_model_zero_grad": (Mark.ENTER, Loop.VALIDATE),
     "on_validation_model_eval": (Mark.ENTER, Loop.VALIDATE),
@@ -66,6 +68,7 @@ _MARKS = {
     "on_validation_batch_start": (Mark.BATCH_START, Loop.VALIDATE),
     "on_validation_batch_end": (Mark.BATCH_END, Loop.VALIDATE),
     "on_validation_epoch_end": (Mark.LOOP_END, Loop.VALIDATE),
+    "on_validation_model_train": (Mark.LOOP_END, Loop.VALIDATE),
     "test_next": (Mark.BATCH_START, Loop.TEST),
     "on_test_batch_start": (Mark.BATCH_START, Loop.TEST),
     "on_test_batch_end": (Mark.BATCH_END, Loop.TEST),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from deepscope.lightning.stages import Stage
 
-__all__ = ["batches_of"]
+__all__ = ["batches_of", "planned_batches"]
 
 
 def batches_of(trainer: Any, stage: Stage) -> int | None:
@@ -20,6 +21,13 @@ def batches_of(trainer: Any, stage: Stage) -> int | None:
         return _finite(_training_batches(trainer) if stage is Stage.FIT else _evaluation_batches(trainer, stage))
     except (AttributeError, TypeError):
         return None  # a Lightning that names these differently: the schedule is then taken as it is
+
+
+def planned_batches(trainer: Any) -> int | None:
+    """How many batches fit will run if nothing fails; None where that is not certain."""
+    with suppress(Exception):  # a Lightning that names its callbacks differently
+        return None if _has_callback(trainer, "EarlyStopping") else batches_of(trainer, Stage.FIT)
+    return None
 
 
 def _finite(batches: float) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -21,9 +22,10 @@ from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import RecorderError
 from deepscope.lightning.actions import Action, Loop, Mark, classify
 from deepscope.lightning.keywords import LightningKeywords, choose
-from deepscope.lightning.lengths import batches_of
+from deepscope.lightning.lengths import batches_of, planned_batches
 from deepscope.lightning.logging_spans import LoggingSpans
 from deepscope.lightning.runs import Run, options_of, progress_of, run_of
+from deepscope.lightning.sanity import SanityCheck
 from deepscope.lightning.stages import Stage, StageRecorder, StageWindows
 from deepscope.lightning.summary import summarize
 
@@ -101,6 +103,9 @@ class DeepProfiling(_LightningProfiler):
         self._run: Run | None = None
         self._windows: dict[Stage, StageWindows] = {}
         self._current: StageWindows | None = None
+        self._sanity = SanityCheck()
+        self._planned: int | None = None
+        """How many batches this run of fit is to have, where that is certain."""
         self._workers: WorkerClocks | None = None
         self._actions: dict[str, Action] = {}
         self._contexts: dict[str, _Profiled] = {}
@@ -136,6 +141,7 @@ class DeepProfiling(_LightningProfiler):
         self._finish(complete=False)  # a run before this one that ended without a word
         self._hold_provenance()
         self._windows = {}
+        self._sanity, self._planned = SanityCheck(), None
         trainer = self._lightning_module.trainer if self._lightning_module is not None else None
         self._run = run_of(trainer, log_dir)
         if self._logging is not None:
@@ -153,7 +159,10 @@ class DeepProfiling(_LightningProfiler):
         """Lightning begins an action."""
         action = self._actions.get(action_name) or self._understand(action_name)
         if action.mark is not Mark.NONE:
+            began = time.perf_counter_ns()
             self._before(action)
+            if not self._sanity.is_over:
+                self._note(action, began)
         if self._current is not None and action.annotation is not None:
             self._current.push(action.annotation)
 
@@ -232,6 +241,13 @@ class DeepProfiling(_LightningProfiler):
         context = self._contexts[action_name] = kind(self, action_name, action.annotation or "")
         return context
 
+    def _note(self, action: Action, began_ns: int) -> None:
+        """The sanity check goes on, or is over as training begins."""
+        if action.loop is Loop.TRAIN:
+            self._sanity.is_over = True
+        elif action.loop is Loop.VALIDATE and self._stage_of(Loop.VALIDATE) is Stage.SANITY_CHECK:
+            self._sanity.note(began_ns, time.perf_counter_ns())
+
     def _before(self, action: Action) -> None:
         if action.mark is Mark.EXCEPTION:
             self._finish(complete=False)
@@ -299,11 +315,16 @@ class DeepProfiling(_LightningProfiler):
     def _new_windows(self, stage: Stage) -> StageWindows:
         run = self._run
         assert run is not None
+        if stage is Stage.FIT:
+            self._planned = planned_batches(run.trainer)
         schedule = Schedule.of(self.options, batches_of(run.trainer, stage))
         return StageWindows(Plan(schedule), partial(self._new_recorder, run, stage))
 
     def _new_recorder(self, run: Run, stage: Stage, plan: Plan, first_step: int) -> StageRecorder:
-        told = options_of(run.trainer) | (progress_of(run.trainer, first_step) if stage is Stage.FIT else {})
+        told = options_of(run.trainer)
+        if stage is Stage.FIT:
+            told |= progress_of(run.trainer, first_step)
+            told |= {"sanity_check_ns": self._sanity.duration_ns, "planned_batches": self._planned or 0}
         session = Session(
             self.options,
             name=self._choices.name or self.filename,

@@ -153,6 +153,9 @@ class Events:
     """Of a `cuda_sync` span that waits for an event, the stream that the event was recorded on; -1 none."""
     wait_record: Int64
     """The `correlation` of the call that recorded that event; -1 none."""
+    graph_node: Int64
+    """Of a CUDA graph's work, the id of its node: the executable graph's number in the upper 32 bits, the node's in the
+    lower ones; 0 or -1 for other work."""
     scope: Int32
     """Index into `Trace.scopes` for LINE_SCOPE and MODULE_SCOPE; -1 for others."""
 

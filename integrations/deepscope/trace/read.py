@@ -145,6 +145,7 @@ def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: 
         concrete=columns.argument("concrete", np.int32),
         wait_stream=columns.argument("wait_stream"),
         wait_record=columns.argument("wait_record"),
+        graph_node=columns.argument("graph_node"),
         scope=scope,
     )
     threads_found = _threads(columns, process_names, thread, is_device)

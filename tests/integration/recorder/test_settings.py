@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -88,3 +90,21 @@ def test_what_cannot_be_asked_costs_nothing_else(tmp_path):
     with pytest.raises(RuntimeError):
         _ = odd.pin_memory
     del optimizer
+
+
+def test_what_trains_is_told_by_library_and_class(tmp_path, monkeypatch):
+    class Trainer:
+        """In place of transformers', which is not needed for it."""
+
+    class Accelerator:
+        pass
+
+    module, other = ModuleType("transformers.trainer"), ModuleType("accelerate.accelerator")
+    module.Trainer, other.Accelerator = Trainer, Accelerator  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "transformers.trainer", module)
+    monkeypatch.setitem(sys.modules, "accelerate.accelerator", other)
+    trainer = type("MyTrainer", (Trainer,), {})()
+    with deepscope.profile(tmp_path):
+        torch.randn(2)
+    assert settings_of(tmp_path).frameworks == ["transformers.Trainer"]
+    del trainer

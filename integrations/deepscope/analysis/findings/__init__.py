@@ -5,6 +5,8 @@ from __future__ import annotations
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.findings import (
     anomaly_detection,
+    changing_shapes,
+    clipping,
     data_loader,
     device_sync,
     exposed_collectives,
@@ -19,6 +21,7 @@ from deepscope.analysis.findings import (
     recomputation,
     reduced_each_pass,
     repeated_casts,
+    sanity_check,
     slow_steps,
     small_collectives,
     stale_gradients,
@@ -57,6 +60,9 @@ RULES = (
     graph_breaks.RULE,
     worker_restarts.RULE,
     anomaly_detection.RULE,
+    changing_shapes.RULE,
+    clipping.RULE,
+    sanity_check.RULE,
     kept_activations.RULE,
     stale_gradients.RULE,
 )

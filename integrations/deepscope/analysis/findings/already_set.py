@@ -7,9 +7,21 @@ from collections.abc import Sequence
 from deepscope.trace.format.settings import LoaderSettings, Settings
 from deepscope.trace.model import Trace
 
-__all__ = ["has_faster_products", "is_fused", "keeps_workers", "loader_workers", "pins_memory", "product_type"]
+__all__ = [
+    "frameworks",
+    "has_faster_products",
+    "is_fused",
+    "keeps_workers",
+    "loader_workers",
+    "pins_memory",
+    "product_type",
+    "sanity_check",
+    "tries_algorithms",
+]
 
 _NOTHING = Settings()
+_FAR = 1 << 53
+"""Greater numbers are none that a recorder told."""
 
 
 def _of(trace: Trace) -> Settings:
@@ -38,6 +50,12 @@ def pins_memory(trace: Trace) -> bool:
     return bool(loaders) and all(loader.pin_memory for loader in loaders)
 
 
+def frameworks(trace: Trace) -> list[str]:
+    """The objects that train in the process, by library and class: `lightning.Trainer`, `transformers.Trainer`, …"""
+    settings = _of(trace)
+    return (["lightning.Trainer"] if settings.trainer else []) + settings.frameworks
+
+
 def has_faster_products(trace: Trace) -> bool:
     """Whether products of float32 may be computed with TF32 or less."""
     return _of(trace).matmul_precision in {"high", "medium"}
@@ -46,6 +64,21 @@ def has_faster_products(trace: Trace) -> bool:
 def product_type(trace: Trace) -> str:
     """The type that autocast gives to products, "" where it is not on."""
     return _of(trace).autocast
+
+
+def sanity_check(trace: Trace) -> tuple[int, int]:
+    """How long Lightning's sanity check took before this run of fit, in ns, and how many batches the run is to have.
+
+    0 each where it is not known.
+    """
+    told = (_of(trace).trainer.get(name) for name in ("sanity_check_ns", "planned_batches"))
+    check_ns, batches = (one if type(one) is int and 0 < one < _FAR else 0 for one in told)
+    return check_ns, batches
+
+
+def tries_algorithms(trace: Trace) -> bool | None:
+    """Whether convolutions try out which algorithm is the fastest (`cudnn.benchmark`); None where it is not known."""
+    return _of(trace).cudnn_benchmark
 
 
 def is_fused(trace: Trace) -> bool:

@@ -10,6 +10,7 @@ from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import named, of_kind
 from deepscope.analysis.findings.already_set import loader_workers
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.worker_restarts import waited_longer_ns
 from deepscope.analysis.ownership.workers import HAS_NO_WORKERS, HAS_WORKERS, worker_count
@@ -52,7 +53,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         + ("the device is idle meanwhile" if facts.has_device else "nothing else runs meanwhile"),
         evidence=evidence,
         saving_ns=int(saving),
-        remedy=_remedy(facts),
+        remedy=_remedy(facts) + framework_option(facts, RULE.code),
     )
 
 

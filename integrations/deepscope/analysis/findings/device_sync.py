@@ -21,8 +21,8 @@ WORTH_WAITING = 0.05
 """Shares of the wall time. A line is named from the first on by what it would save, from the second on by what it
 waits, if that costs anything."""
 COSTS_ANYTHING = 0.0005
-_OTHERS = (WaitCause.COPY_IN, WaitCause.CHECK)
-"""DS002's, and DS022's."""
+_OTHERS = (WaitCause.COPY_IN, WaitCause.CHECK, WaitCause.SEARCH, WaitCause.CLIPPING)
+"""DS002's, DS022's, DS023's, and DS024's."""
 
 _MESSAGES = {
     WaitCause.VALUE: "reading a value (`.item()`, `float()`, `bool()`, `print`) waits for all work of the device",

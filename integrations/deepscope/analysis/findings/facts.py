@@ -8,12 +8,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals
+from deepscope.analysis.algebra.ancestry import nearest_to
+from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import Mask, by_line
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.findings.anomaly_checks import anomaly_checks
+from deepscope.analysis.findings.clipping_calls import Clipping, find_clipping
+from deepscope.analysis.findings.convolution_searches import convolution_searches
 from deepscope.analysis.findings.gaps import Gaps, find_gaps
-from deepscope.analysis.findings.waits_by_cause import CausedWaits, caused_waits
+from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause, caused_waits
 from deepscope.analysis.numbers.idle import Timeline, timeline
 from deepscope.analysis.numbers.phases import PHASES
 from deepscope.analysis.numbers.recording_cost import RecordingCost, recording_cost
@@ -63,11 +66,28 @@ class Facts:
         return anomaly_checks(self.trace, self.attribution.calls.parent)
 
     @cached_property
+    def searches(self) -> Int64:
+        """The convolutions (events, ascending) that try out algorithms."""
+        return convolution_searches(self.trace, self.attribution.calls.parent)
+
+    @cached_property
+    def clipping(self) -> Clipping:
+        """Where gradients are clipped."""
+        return find_clipping(self.trace, self.attribution.scopes, self.attribution.calls.parent)
+
+    @cached_property
     def all_waits(self) -> CausedWaits:
         """The waits of the training thread in the whole trace."""
         waits, of = self.analysis.waits, self.attribution
         here = waits[self.trace.events.thread[waits] == of.training.thread]
-        return caused_waits(self.trace, of.operators, self.work, here, of.owners.location, checks=self.anomaly_checks)
+        within = {
+            WaitCause.CLIPPING: np.append(self.clipping.calls, self.clipping.reads),
+            WaitCause.CHECK: self.anomaly_checks,
+            WaitCause.SEARCH: self.searches,
+        }
+        return caused_waits(
+            self.trace, of.operators, self.work, here, of.owners.location, parent=of.calls.parent, within=within
+        )
 
     @cached_property
     def waits(self) -> CausedWaits:
@@ -77,7 +97,12 @@ class Facts:
     @cached_property
     def gaps(self) -> Gaps:
         """The device's idle time by cause."""
-        return find_gaps(self.work, self.analysis.phases, self.analysis.window, self.waits, self.recording)
+        searching = union(*(ends[self.searches] for ends in (self.trace.events.start_ns, self.trace.events.end_ns)))
+        window = self.analysis.window
+        clipping = nearest_to(self.work.node, self.attribution.calls.parent, self.clipping.loops) >= 0
+        return find_gaps(
+            self.work, self.analysis.phases, window, self.waits, self.recording, searching=searching, clipping=clipping
+        )
 
     @cached_property
     def recording(self) -> RecordingCost:

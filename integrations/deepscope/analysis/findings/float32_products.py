@@ -10,6 +10,7 @@ import numpy as np
 from deepscope.analysis.algebra.selection import by_line, distinct
 from deepscope.analysis.findings.already_set import has_faster_products, product_type
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.numbers.device_peaks import peak_of
 from deepscope.records import Finding
@@ -76,7 +77,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "faster_by": round(1 / (1 - rate), 1),
             },
             saving_ns=int(saving[line]),
-            remedy=_remedy(trace),
+            remedy=_remedy(trace) + framework_option(facts, RULE.code),
         )
 
 

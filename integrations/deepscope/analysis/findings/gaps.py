@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import by_line
+from deepscope.analysis.algebra.selection import Mask, by_line
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause
 from deepscope.analysis.numbers.phases import PHASES, PhaseTimeline
 from deepscope.analysis.numbers.recording_cost import RecordingCost
@@ -39,6 +39,10 @@ class Gaps:
     """By line: after a wait for a copy to the device."""
     checked: Int64
     """By line: after a wait of autograd's that looks for NaN."""
+    clipped: Int64
+    """By line: after a wait for the norm of the gradients, as they are clipped."""
+    clip_launch: Int64
+    """By line: what is `launch` for other kernels, before those that clip gradients one by one."""
     launch: Int64
     """By line: short gaps before kernels that the CPU launched late, less what recording cost there."""
     rest: list[Intervals]
@@ -46,32 +50,52 @@ class Gaps:
 
 
 def find_gaps(
-    work: OwnedWork, phases: PhaseTimeline, within: Intervals, waits: CausedWaits, recording: RecordingCost
+    work: OwnedWork,
+    phases: PhaseTimeline,
+    within: Intervals,
+    waits: CausedWaits,
+    recording: RecordingCost,
+    *,
+    searching: Intervals,
+    clipping: Mask,
 ) -> Gaps:
-    """The idle time within a window by cause; `waits` are those of the training thread."""
+    """The idle time within a window by cause.
+
+    Args:
+        work: of the trace.
+        phases: of the trace.
+        within: the window.
+        waits: those of the training thread.
+        recording: what it cost.
+        searching: when convolutions try out algorithms; what is idle meanwhile is theirs and in none of these.
+        clipping: which work clips gradients one by one, shape (w,).
+    """
     is_data = phases.phase == PHASES.index("data")
     data = union(phases.spans.start[is_data], phases.spans.end[is_data])
     lines = recording.lines
     loader, rest = [], []
-    synced, copied, checked, launch = np.zeros((4, lines + 1), np.int64)
+    after_wait = np.zeros((max(WaitCause) + 1, lines + 1), np.int64)
+    launch, clip_launch = np.zeros((2, lines + 1), np.int64)
     for device, working in work.busy.items():
-        free = working.complement(within)
+        free = working.complement(searching.complement(within) if len(searching.start) else within)
         loader.append(free.intersection(data))
         pieces = data.complement(free) if len(data.start) else free
         taken, line, cause = _explained_by_waits(pieces, waits)
-        is_copy, is_check = cause == WaitCause.COPY_IN, cause == WaitCause.CHECK
-        copied += by_line(line[is_copy], lines, taken[is_copy])
-        checked += by_line(line[is_check], lines, taken[is_check])
-        synced += by_line(line[~is_copy & ~is_check], lines, taken[~is_copy & ~is_check])
+        np.add.at(after_wait, (np.maximum(cause, 0), line), taken)
         after = pieces.start + taken
         is_short = pieces.end - pieces.start < LAUNCH_GAP_NS
         ended_by = _launched_late(work, device, pieces)
         left = pieces.end - after - recording.within(after, pieces.end)
         counted = is_short & (ended_by >= 0) & (left >= TURNAROUND_NS)
+        clips = counted & np.append(clipping, False)[ended_by]
+        clip_launch += by_line(work.location[ended_by[clips]], lines, left[clips])
+        counted &= ~clips
         launch += by_line(work.location[ended_by[counted]], lines, left[counted])
         # Long gaps go to the line that the CPU was on.
         rest.append(union(after[~is_short], pieces.end[~is_short]))
-    return Gaps(loader, synced, copied, checked, launch, rest)
+    copied, checked, clipped = after_wait[[WaitCause.COPY_IN, WaitCause.CHECK, WaitCause.CLIPPING]]
+    synced = after_wait.sum(axis=0) - copied - checked - clipped
+    return Gaps(loader, synced, copied, checked, clipped, clip_launch, launch, rest)
 
 
 def _explained_by_waits(pieces: Intervals, waits: CausedWaits) -> tuple[Int64, Int64, Int64]:

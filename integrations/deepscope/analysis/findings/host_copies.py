@@ -11,6 +11,7 @@ from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import Mask, by_line, distinct
 from deepscope.analysis.findings.already_set import pins_memory
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import line_text, with_keyword
 from deepscope.analysis.findings.waits_by_cause import WaitCause
@@ -62,7 +63,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             message=_message(from_pageable=from_pageable),
             evidence={name: int(values[line]) for name, values in columns.items()},
             saving_ns=int(saving[line]),
-            remedy=_PINNED if pins_memory(facts.trace) else _REMEDY,
+            remedy=_PINNED if pins_memory(facts.trace) else _REMEDY + framework_option(facts, RULE.code),
             edits=_edits(facts, place),
         )
 

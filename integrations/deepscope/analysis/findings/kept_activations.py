@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.library_options import in_modules
 from deepscope.analysis.findings.memory_pressure import is_short, memory_severity
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.records import Finding
 from deepscope.trace.arrays import pick
+from deepscope.trace.model import Int64
 
 __all__ = ["RULE"]
 
@@ -34,10 +36,11 @@ def _find(facts: Facts) -> Iterator[Finding]:
             saving = use.saving_without(curve, use.live_bytes(is_kept & (line_of_block == line)))
             if saving < WORTH * curve.peak_bytes:
                 continue
+            module, option = in_modules(facts, RULE.code, _operators_of(facts, line))
             yield RULE.finding(
                 facts,
                 location=line,
-                message="memory is short, and most of it is kept for the backward pass",
+                message="memory is short, and most of it is kept for the backward pass" + module,
                 evidence={
                     "activations_of_peak_bytes": int(kept[line]),
                     "peak_bytes": curve.peak_bytes,
@@ -45,9 +48,18 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 },
                 saving_ns=0,
                 remedy="Compute it anew in the backward pass: `torch.utils.checkpoint.checkpoint(block, x, "
-                "use_reentrant=False)` around each block that this line runs. It costs its forward pass once more.",
+                "use_reentrant=False)` around each block that this line runs. It costs its forward pass once more."
+                + option,
                 severity=memory_severity(facts, curve, saving),
             )
+
+
+def _operators_of(facts: Facts, line: int) -> Int64:
+    """The forward operators (events) of a line, in the whole trace."""
+    attribution = facts.attribution
+    nodes = attribution.operators.nodes
+    own = (attribution.owners.location[nodes] == line) & ~attribution.calls.backward[nodes]
+    return np.asarray(nodes[own])
 
 
 RULE = Rule("DS030", "Activations fill the memory", _find)

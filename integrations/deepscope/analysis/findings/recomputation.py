@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,7 @@ from deepscope.analysis.algebra.ancestry import nearest_to, position_in
 from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.findings.calls_below import cost_ns, marked, topmost
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.library_options import module_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
@@ -29,10 +31,14 @@ def _find(facts: Facts) -> Iterator[Finding]:
     spent = by_line(location, facts.lines, cost_ns(facts, again) + _before_ns(facts, again))
     calls = by_line(location, facts.lines)
     for line in np.flatnonzero(spent >= max(WORTH * facts.wall_ns, 1)).tolist():
+        here = again[location == (line if line < facts.lines else -1)]
+        option = module_option(facts, RULE.code, here)
+        block = _block(facts, here) if option is not None else ""
         yield RULE.finding(
             facts,
             location=line if line < facts.lines else -1,
-            message="activations are computed again in the backward pass, which costs time and saves memory",
+            message="activations are computed again in the backward pass, which costs time and saves memory"
+            + (f" (module {block})" if block else ""),
             evidence={
                 "recomputed_ns": int(spent[line]),
                 "recomputations": int(calls[line]),
@@ -40,7 +46,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
             },
             saving_ns=int(spent[line]),
             remedy="If memory allows, checkpoint fewer blocks or none, or keep what is dear to compute "
-            "(`torch.utils.checkpoint.create_selective_checkpoint_contexts`).",
+            "(`torch.utils.checkpoint.create_selective_checkpoint_contexts`)."
+            + (f" Here that is {option.option}." if option is not None else ""),
         )
 
 
@@ -79,6 +86,19 @@ def _before_ns(facts: Facts, again: Int64) -> Int64:
     result = np.zeros(len(again), np.int64)
     result[order] = np.maximum(events.start_ns[rows] - since, 0)
     return result
+
+
+def _block(facts: Facts, again: Int64) -> str:
+    """Path and class of the module that most of what is computed again lies in; "" for none."""
+    modules = facts.analysis.modules
+    at = position_in(modules.nodes, again, len(facts.trace.events))
+    classes = dict(modules.names)
+    times: Counter[str] = Counter()
+    for module, count in enumerate(np.bincount(modules.module[at[at >= 0]]).tolist()):
+        if count:
+            times[modules.names[module][0].rpartition(".")[0]] += count
+    (path, _), *_ = times.most_common(1) or [("", 0)]
+    return f"{path}, {classes[path]}" if path in classes else ""
 
 
 def _places(facts: Facts) -> Int64:

@@ -9,6 +9,7 @@ import numpy as np
 from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.collectives_seen import Collectives, Operation, collectives
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.share_of_wall import share_of_wall
 from deepscope.records import Finding
@@ -24,7 +25,6 @@ _REMEDY = (
     "Run all backward passes but the last before `optimizer.step()` within `with model.no_sync():` (of "
     "`DistributedDataParallel`; the forward pass belongs inside, too)."
 )
-_LIGHTNING = " Lightning does so by itself with `Trainer(accumulate_grad_batches=…)`."
 
 
 def too_early(facts: Facts) -> Mask:
@@ -82,7 +82,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "exposed_ns": int(exposed[line]),
             },
             saving_ns=int(saving[line]),
-            remedy=_REMEDY + (_LIGHTNING if "lightning" in facts.trace.header.versions else ""),
+            remedy=_REMEDY + framework_option(facts, RULE.code),
         )
 
 

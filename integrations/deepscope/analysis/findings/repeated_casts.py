@@ -11,6 +11,7 @@ import numpy as np
 from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.library_options import in_modules
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
 from deepscope.trace.arrays import distinct_places, pick
@@ -62,17 +63,20 @@ def _find(facts: Facts) -> Iterator[Finding]:
     count = by_line(location, facts.lines)
     frozen = by_line(location, facts.lines, np.where(casts.trained, 0, spent))
     for line in np.flatnonzero(saving >= max(WORTH * facts.wall_ns, 1)).tolist():
+        is_frozen = 2 * int(frozen[line]) > int(casting[line])
+        here = casts.event[(location == (line if line < facts.lines else -1)) & ~casts.trained]
+        module, option = in_modules(facts, RULE.code, here if is_frozen else here[:0])
         yield RULE.finding(
             facts,
             location=line if line < facts.lines else -1,
-            message="the same parameters are cast to a lower precision over and over",
+            message="the same parameters are cast to a lower precision over and over" + module,
             evidence={
                 "casting_ns": int(casting[line]),
                 "casts": int(count[line]),
                 "casts_per_step": facts.per_step(int(count[line])),
             },
             saving_ns=int(saving[line]),
-            remedy=_FROZEN if 2 * int(frozen[line]) > int(casting[line]) else _AGAIN,
+            remedy=(_FROZEN if is_frozen else _AGAIN) + option,
         )
 
 

@@ -10,7 +10,7 @@ from deepscope.records import Edit
 from deepscope.trace.model import Trace
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["line_text", "lines_calling", "repeats_within", "with_keyword"]
+__all__ = ["line_text", "lines_calling", "lines_reading", "repeats_within", "with_keyword"]
 
 
 def line_text(trace: Trace, location: Location) -> str:
@@ -48,6 +48,49 @@ def lines_calling(trace: Trace, file: str, is_meant: Callable[[str], bool]) -> f
         if isinstance(node, ast.Call) and is_meant(_dotted(node.func)):
             found.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return frozenset(found)
+
+
+def lines_reading(trace: Trace, file: str, is_meant: Callable[[str], bool]) -> frozenset[int]:
+    """The lines of a file on which nothing is read from a tensor (`.item()`, `float(…)`) but what calls returned.
+
+    Args:
+        trace: of the file.
+        file: its path.
+        is_meant: says by their dotted names whether functions are meant; the name that such a call is assigned to is
+            followed within its function.
+    """
+    found: set[int] = set()
+    tree = _tree(_text(trace, file))
+    functions = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)] if tree is not None else []
+    for function in functions:
+        nodes = list(ast.walk(function))
+        names = {
+            target.id
+            for node in nodes
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and is_meant(_dotted(node.value.func))
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        if names:
+            reads = [read for node in nodes if isinstance(node, ast.Call) and (read := _read(node))[1]]
+            others = {line for line, name in reads if name not in names}
+            found.update(line for line, name in reads if name in names and line not in others)
+    return frozenset(found)
+
+
+_FUNCTIONS = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _read(call: ast.Call) -> tuple[int, str]:
+    """The line of a call that reads a value, and the name of the tensor; "?" for one without, "" for other calls."""
+    tensor: ast.expr | None = None
+    if isinstance(call.func, ast.Attribute) and call.func.attr in {"item", "tolist"} and not call.args:
+        tensor = call.func.value
+    elif isinstance(call.func, ast.Name) and call.func.id in {"float", "bool", "int"} and len(call.args) == 1:
+        tensor = call.args[0]
+    if tensor is None or (isinstance(tensor, ast.Call) and _read(tensor)[1]):  # `float(x.item())` is one
+        return call.lineno, ""
+    return call.lineno, tensor.id if isinstance(tensor, ast.Name) else "?"
 
 
 def _dotted(function: ast.expr) -> str:

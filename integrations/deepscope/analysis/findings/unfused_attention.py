@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.algebra.ancestry import nearest, nearest_to
-from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
+from deepscope.analysis.algebra.selection import Mask, by_line
 from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named, topmost
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.library_options import module_around, module_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
 from deepscope.trace.arrays import distinct_places, pick
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.model import Int64
 
 __all__ = ["RULE"]
 
@@ -24,10 +25,6 @@ WORTH = 0.02
 _BATCHED = ("aten::bmm", "aten::baddbmm")
 _PRODUCTS = (*_BATCHED, "aten::mm", "aten::addmm", "aten::convolution")
 _FUSED = ("aten::scaled_dot_product_attention", "aten::_scaled_dot_product_attention_math")
-_NEED_WEIGHTS = " (`nn.MultiheadAttention` does with `need_weights=False`)"
-_IMPLEMENTATION = (
-    ' (models of transformers do with `from_pretrained(…, attn_implementation="sdpa")`, where they have it)'
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
     count = by_line(location, facts.lines)
     for line in np.flatnonzero(saving_by_line >= max(WORTH * facts.wall_ns, 1)).tolist():
         here = location == (line if line < facts.lines else -1)
-        module, option = _module(facts, found.scores[here])
+        option = module_option(facts, RULE.code, found.scores[here])
+        module = module_around(facts, found.scores[here])
         yield RULE.finding(
             facts,
             location=line if line < facts.lines else -1,
@@ -76,7 +74,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             },
             saving_ns=int(saving_by_line[line]),
             remedy="Call `torch.nn.functional.scaled_dot_product_attention`, which does all of it in one kernel"
-            f"{option}.",
+            + (f"; here that is {option.option}." if option is not None else "."),
         )
 
 
@@ -180,24 +178,6 @@ def _within(facts: Facts, events: Int64, first: Int64, last: Int64) -> tuple[Int
         inside = (at >= 0) & (ts < end[rows[at]])
         found[here[inside]] = rows[at[inside]]
     return events[found >= 0], found[found >= 0]
-
-
-def _module(facts: Facts, products: Int64) -> tuple[str, str]:
-    """The module that most of some products ran in, and its library's option for the fused kernel; "" for none."""
-    modules, trace = facts.analysis.modules, facts.trace
-    inside = modules.of_event[products]
-    if not (inside >= 0).any():
-        return "", ""
-    module = int(np.bincount(modules.module[inside[inside >= 0]]).argmax())
-    path, name = modules.names[module]
-    product = products[(inside >= 0) & (modules.module[inside] == module)][:1]
-    if name == "MultiheadAttention":
-        return path, _NEED_WEIGHTS
-    frames = named(trace, of_kind(trace, Kind.PYTHON_FUNCTION), lambda frame: "transformers/models/" in frame)
-    known = np.array([one.python_module.startswith("transformers.") for one in trace.scopes] + [False])
-    library = frames | (of_kind(trace, Kind.MODULE_SCOPE) & known[trace.events.scope])
-    is_theirs = bool((nearest_to(product, facts.attribution.calls.parent, library) >= 0).all())
-    return path if path == name else f"{path}, {name}", _IMPLEMENTATION if is_theirs else ""
 
 
 RULE = Rule("DS010", "Unfused attention", _find)

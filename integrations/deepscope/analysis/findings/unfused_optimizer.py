@@ -12,6 +12,7 @@ from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.selection import Mask, by_line, distinct, named, of_kind
 from deepscope.analysis.findings.calls_below import marked
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
 from deepscope.trace.arrays import pick
@@ -60,7 +61,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "operators_per_step": facts.per_step(count),
             },
             saving_ns=int(saving[line]),
-            remedy=f"Make it with `{optimizer}(…, fused=True)` (on the CPU from torch 2.4 on): one call for all.",
+            remedy=f"Make it with `{optimizer}(…, fused=True)` (on the CPU from torch 2.4 on): one call for all."
+            + framework_option(facts, RULE.code),
         )
 
 

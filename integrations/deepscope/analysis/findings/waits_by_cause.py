@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -34,6 +35,10 @@ class WaitCause(IntEnum):
     OTHER = 6
     CHECK = 7
     """Autograd's engine looks for NaN: anomaly detection is on."""
+    SEARCH = 8
+    """A convolution tries out algorithms: `cudnn.benchmark` is on."""
+    CLIPPING = 9
+    """The norm of the gradients is read as they are clipped."""
 
 
 _BY_OPERATOR = {
@@ -72,7 +77,14 @@ class CausedWaits:
 
 
 def caused_waits(
-    trace: Trace, operators: Operators, work: Work, waits: Int64, location: Int64, *, checks: Int64
+    trace: Trace,
+    operators: Operators,
+    work: Work,
+    waits: Int64,
+    location: Int64,
+    *,
+    parent: Int64,
+    within: Mapping[WaitCause, Int64],
 ) -> CausedWaits:
     """One thread's waits (events) with their causes.
 
@@ -82,7 +94,8 @@ def caused_waits(
         work: its work.
         waits: the events in which the thread waits.
         location: the line that owns each event, shape (n,).
-        checks: the operators (events) by which autograd's engine looks for NaN.
+        parent: the event that encloses each one on its thread, shape (n,).
+        within: causes, and the events in which waits have them; in those of `CLIPPING` only waits for a value do.
     """
     events = trace.events
     found = _outermost(events.start_ns[waits], events.end_ns[waits], waits)
@@ -91,11 +104,12 @@ def caused_waits(
         inward = _copies_inward(trace, operators, work)
         of_copy = np.where(np.isin(copy, inward), WaitCause.COPY_IN, WaitCause.COPY_OUT)
         cause = np.where((cause == WaitCause.OTHER) & (copy >= 0), of_copy, cause)
-    if len(checks):
-        is_check = np.zeros(len(operators.nodes), np.bool_)
-        is_check[operators.around[checks]] = True
-        around = nearest_to(pick(operators.around, found), operators.caller, is_check)
-        cause = np.where(around >= 0, WaitCause.CHECK, cause)
+    for meant, around in within.items():
+        if len(around):
+            chosen = np.zeros(len(events), np.bool_)
+            chosen[around] = True
+            has = nearest_to(found, parent, chosen) >= 0
+            cause = np.where(has & ((meant != WaitCause.CLIPPING) | (cause == WaitCause.VALUE)), meant, cause)
     return CausedWaits(events.start_ns[found], events.end_ns[found], location[found], cause)
 
 

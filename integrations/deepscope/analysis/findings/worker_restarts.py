@@ -11,6 +11,7 @@ from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import named, of_kind
 from deepscope.analysis.findings.already_set import keeps_workers
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.ownership.workers import HAS_WORKERS
 from deepscope.records import Finding
@@ -96,7 +97,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             "batches_longer_ns": int(found.longer_ns.sum()),
         },
         saving_ns=saving,
-        remedy="Keep them: `DataLoader(…, persistent_workers=True)`.",
+        remedy="Keep them: `DataLoader(…, persistent_workers=True)`." + framework_option(facts, RULE.code),
     )
 
 

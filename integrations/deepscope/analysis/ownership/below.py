@@ -68,7 +68,8 @@ def find_below(attribution: Attribution, modules: ModuleScopes, counted: Mask, p
 
     The way leads from the call that launched a piece of work to the line that owns it, for backward work by its forward
     operator. An operator within one of the same name, and autograd's node within the engine's span around it, are one.
-    The way of a compiled kernel ends at the call of its graph: what it was fused from stands above that.
+    The way of a compiled kernel ends at the call of its graph: what it was fused from stands above that. A replayed
+    kernel has no way at all: what is around the replay is not below the line that it was captured at.
 
     Args:
         attribution: of the trace.
@@ -100,6 +101,7 @@ def find_below(attribution: Attribution, modules: ModuleScopes, counted: Mask, p
 
     of_work = above(np.where(counted, attribution.work.node, -1))
     of_work[(of_work >= 0) & is_graph[of_work] & (attribution.work.fused >= 0)] = -1
+    of_work[attribution.work.captured] = -1
     nodes, caller = _closure(of_work, callers, len(place))
     known = Below(nodes, position_in(nodes, caller, len(place)), place[nodes], position_in(nodes, of_work, len(place)))
     is_operator = np.array([one.kind == "operator" for one in places.all], np.bool_)

@@ -1,4 +1,7 @@
-"""Kernels of torch.compile at the source lines that they were fused from (`Compiled kernels` in docs/numbers.md)."""
+"""Kernels of torch.compile at the source lines that they were fused from, those of CUDA graphs at the captured ones.
+
+docs/numbers.md defines both (`Compiled kernels`, `CUDA graphs`).
+"""
 
 from __future__ import annotations
 
@@ -72,6 +75,8 @@ class FusedKernels:
     """All locations of the trace, those that only compiled code names after the others."""
     known: int
     """How many the others are."""
+    captured: Mask
+    """Which pieces are of a CUDA graph's replay, and have the lines of its capture; shape (w,)."""
     untold: Mask
     """Which pieces of work run within a call of a compiled graph that tells no source lines; shape (w,)."""
     kernel: Int64
@@ -168,9 +173,20 @@ def find_fused(trace: Trace, parent: Int64, work: Work, locations: list[Location
     sources = _Sources(trace.header, locations)
     sources.name(one.place for one in trace.header.compiled.breaks)
     sources.name(one.place for one in trace.header.compiled.recompilations)
-    if not keys:
-        nothing = np.full(len(work), -1, np.int64)
-        return FusedKernels(sources.locations, len(locations), np.zeros(len(work), np.bool_), nothing, [])
+    kernel = np.full(len(work), -1, np.int64)
+    untold = np.zeros(len(work), np.bool_)
+    if keys:
+        kernel, untold = _of_graphs(trace, parent, work, keys, sources)
+    lines = _captured(trace, work, sources)
+    captured = (kernel < 0) & (lines >= 0)
+    kernel[captured] = lines[captured]
+    untold &= ~captured
+    return FusedKernels(sources.locations, len(locations), captured, untold, kernel, sources.all)
+
+
+def _of_graphs(trace: Trace, parent: Int64, work: Work, keys: dict[int, str], sources: _Sources) -> tuple[Int64, Mask]:
+    """The numbers (in `sources`) of the kernels of compiled graphs, -1 for other work, and which work is of graphs that
+    tell nothing; both of shape (w,)."""
     child = _children_of_calls(trace, parent, work, keys)
     rows = np.flatnonzero(child >= 0)
     names = _Names(trace.header, keys)
@@ -182,7 +198,25 @@ def find_fused(trace: Trace, parent: Int64, work: Work, locations: list[Location
     untold[rows] = is_untold[trace.events.name[parent[child[rows]]]]
     if names.kernels and len(rows):
         kernel[rows] = _kernels(trace, parent, work, rows, child[rows], names=names, sources=sources)
-    return FusedKernels(sources.locations, len(locations), untold, kernel, sources.all)
+    return kernel, untold
+
+
+def _captured(trace: Trace, work: Work, sources: _Sources) -> Int64:
+    """The number (in `sources`) of the line that each piece's node was captured at, -1 for none; shape (w,)."""
+    told = [
+        (graph.graph << 32 | node, place) for graph in trace.header.compiled.captures for node, place in graph.nodes
+    ]
+    nodes = trace.events.graph_node[work.event]
+    if not told or not (nodes > 0).any():
+        return np.full(len(work), -1, np.int64)
+    known, first = np.unique(np.array([node for node, _ in told], np.int64), return_index=True)
+    at = np.minimum(np.searchsorted(known, nodes), len(known) - 1)
+    found = np.where((nodes > 0) & (known[at] == nodes), first[at], -1)
+    used = {one: told[one][1] for one in distinct_values(found[found >= 0]).tolist()}
+    number = np.full(len(told) + 1, -1, np.int64)
+    for one, place in used.items():
+        number[one] = sources.of([CompiledKernel("", [(place, 1)])])
+    return np.asarray(number[found])
 
 
 def _children_of_calls(trace: Trace, parent: Int64, work: Work, keys: Iterable[int]) -> Int64:

@@ -42,6 +42,8 @@ class OwnedWork(Work):
     """A number that rows have in common which were fused from the same lines; -1 where the source is not known."""
     shared: Mask
     """Whether other lines have a part of the same piece."""
+    captured: Mask
+    """Whether it is of a CUDA graph's replay, and stands at the line that it was captured at."""
     untold: Mask
     """Whether it is of a compiled graph that tells no source lines, so that it stands at the line of the call."""
     backward: Mask
@@ -79,6 +81,7 @@ def owned(
         called_at=called_at[row],
         fused=parts.fused,
         shared=differs[row],
+        captured=compiled.captured[row],
         untold=compiled.untold[row],
         backward=((work.node >= 0) & calls.backward[work.node])[row],
         step=steps.of(work.launch_ns)[row],

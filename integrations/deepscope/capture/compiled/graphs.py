@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from deepscope.capture.compiled.breaks import Broken, Recompiled, graph_breaks, recompilations
+from deepscope.capture.compiled.captures import Captured, captured_graphs
 from deepscope.capture.lines.dynamo import hide_modules
 
 __all__ = ["CompiledRecord", "GraphWatch", "SeenGraph"]
@@ -44,6 +45,8 @@ class CompiledRecord:
     breaks: list[Broken] = field(default_factory=list)
     """The graph breaks that were met so far, before the window too."""
     recompilations: list[Recompiled] = field(default_factory=list)
+    captures: list[Captured] = field(default_factory=list)
+    """The CUDA graphs that were captured so far, before the window too."""
 
 
 class GraphWatch:
@@ -101,7 +104,7 @@ class GraphWatch:
             self._add_living()
         seen, self._seen = self._seen, {}
         graphs = [_told(graph, key) for graph, key in seen.values()]
-        return CompiledRecord(graphs, graph_breaks(), recompilations(self._since_ns))
+        return CompiledRecord(graphs, graph_breaks(), recompilations(self._since_ns), captured_graphs())
 
     def _note(self, graph: Any) -> str:
         """Remembers a graph that is called; the name to call it by where it has none of its own, else ""."""

@@ -17,6 +17,7 @@ import msgspec
 from deepscope.capture.compiled.breaks import Frame
 from deepscope.capture.compiled.graphs import CompiledRecord, SeenGraph
 from deepscope.trace.format.compiled_code import (
+    CapturedGraph,
     CompiledCode,
     CompiledGraph,
     CompiledKernel,
@@ -62,6 +63,10 @@ def compiled_code(record: CompiledRecord, row_of: Callable[[Frame, int], SourceP
     code.breaks = [GraphBreak(places.of(one.frames[-_DEEPEST:]), one.reason) for one in record.breaks]
     code.recompilations = [
         Recompilation(places.of([one.function]), one.reason, one.duration_ns) for one in record.recompilations
+    ]
+    code.captures = [
+        CapturedGraph(one.graph, [(node, places.of(frames)) for node, frames in one.nodes if frames])
+        for one in record.captures
     ]
     code.places = [*places.rows]
     return code

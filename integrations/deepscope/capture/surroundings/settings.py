@@ -35,8 +35,12 @@ def settings(*, autocast: str = "", trainer: Mapping[str, Any] | None = None) ->
         with suppress(Exception):
             setattr(found, name, ask())
     parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
-    kinds = [DataLoader, Optimizer, *([parallel] if parallel else [])]
+    known = _frameworks()
+    kinds = [DataLoader, Optimizer, *([parallel] if parallel else []), *known.values()]
     loaders, optimizers, *wrapped = living(kinds)
+    trainers = wrapped[len(wrapped) - len(known) :]
+    wrapped = wrapped[: len(wrapped) - len(known)]
+    found.frameworks = [name for name, objects in zip(known, trainers, strict=True) if objects]
     found.loaders = _told(loaders, _loader)
     found.optimizers = _told(optimizers, _optimizer)
     found.parallel = _told([one for kind in wrapped for one in kind], _parallel)
@@ -51,6 +55,20 @@ _FLAGS: dict[str, Callable[[], Any]] = {
     "anomaly": torch.is_anomaly_enabled,
     "threads": torch.get_num_threads,
 }
+
+
+_FRAMEWORKS = {
+    "transformers.Trainer": ("transformers.trainer", "Trainer"),
+    "accelerate.Accelerator": ("accelerate.accelerator", "Accelerator"),
+    "lightning.Fabric": ("lightning.fabric.fabric", "Fabric"),
+}
+"""Where the classes are defined."""
+
+
+def _frameworks() -> dict[str, type]:
+    """The classes whose objects train, of the libraries that are imported."""
+    found = {name: getattr(sys.modules.get(module), kind, None) for name, (module, kind) in _FRAMEWORKS.items()}
+    return {name: kind for name, kind in found.items() if isinstance(kind, type)}
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, bool | int | float | str]:

@@ -78,11 +78,11 @@ def levels_of(slices: Slices, lane_slice: Int64) -> Levels:
     covered = np.concatenate(([0], np.cumsum(covers)))
     label, place = _largest_parts(slices, first, last, born)
     begins = np.concatenate((np.arange(n), first))
-    order = np.argsort(died.astype(np.int64) * (n + 1) + begins, kind="stable")
-    begins, died = begins[order], died[order]
+    key = died.astype(np.int64) * (n + 1) + begins
+    order = np.argsort(key, kind="stable")
+    begins, key = begins[order], key[order]
     group = order - n
     ends = np.concatenate((slices.end, reach[last]))[order]
-    key = died.astype(np.int64) * (n + 1) + begins
     offset = np.searchsorted(key, (np.arange(TOP + 1) * (n + 1))[:, np.newaxis] + lane_slice)
     return Levels(
         start=start[begins],

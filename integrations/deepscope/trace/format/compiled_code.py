@@ -8,7 +8,15 @@ import msgspec
 
 from deepscope.trace.format.limits import Count
 
-__all__ = ["CompiledCode", "CompiledGraph", "CompiledKernel", "GraphBreak", "Recompilation", "SourcePlace"]
+__all__ = [
+    "CapturedGraph",
+    "CompiledCode",
+    "CompiledGraph",
+    "CompiledKernel",
+    "GraphBreak",
+    "Recompilation",
+    "SourcePlace",
+]
 
 
 class SourcePlace(msgspec.Struct, array_like=True, frozen=True):
@@ -60,6 +68,15 @@ class Recompilation(msgspec.Struct, array_like=True, frozen=True):
     duration_ns: Count = 0
 
 
+class CapturedGraph(msgspec.Struct, frozen=True):
+    """A CUDA graph that was captured under DeepScope's eyes."""
+
+    graph: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
+    """The upper half of `graph node id` in the arguments of the work that its replays do."""
+    nodes: list[tuple[Annotated[int, msgspec.Meta(ge=0, lt=2**32)], Count]] = []
+    """Lower halves of these ids, and where the nodes were captured (indexes into `CompiledCode.places`)."""
+
+
 class CompiledCode(msgspec.Struct):
     """What torch.compile tells of the graphs that ran in the window."""
 
@@ -70,3 +87,5 @@ class CompiledCode(msgspec.Struct):
     """Those that dynamo met before the window ended."""
     recompilations: list[Recompilation] = []
     """Those in the window."""
+    captures: list[CapturedGraph] = []
+    """Of CUDA graphs, whether or not the window replays them."""

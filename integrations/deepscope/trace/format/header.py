@@ -67,7 +67,8 @@ class Configuration:
     modules: bool = True
     """Record the calls of `nn.Module`s, too; they hang on the same hooks, which go in for either."""
     compiled_lines: bool = True
-    """Have torch.compile keep the source lines that each kernel was made from, and record them."""
+    """Have torch.compile keep the source lines that each kernel was made from, and record them; the lines at which CUDA
+    graphs are captured, too."""
     libraries: str = "off"
     """`hot`: record the lines of installed packages that own the running modules, too."""
     source: str = "text"

@@ -60,6 +60,9 @@ class Settings(msgspec.Struct, omit_defaults=True):
     loaders: list[LoaderSettings] = []
     optimizers: list[OptimizerSettings] = []
     parallel: list[ParallelSettings] = []
+    frameworks: list[str] = []
+    """What trains in the process beside Lightning's Trainer, by library and class: `transformers.Trainer`."""
     trainer: dict[str, bool | int | float | str] = {}
     """Options of Lightning's Trainer by name; of fit also `first_batch`, the number of the step with which recording
-    began or went on, and `global_step`, what loggers counted then."""
+    began or went on, `global_step`, what loggers counted then, `sanity_check_ns`, how long the sanity check before it
+    took, and `planned_batches`, how many the run is to have (0 each where there was none, or it is not certain)."""

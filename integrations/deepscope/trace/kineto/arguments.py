@@ -52,6 +52,7 @@ _FIELDS = {
     "device": _Field(),
     "stream": _Field(also=("npu_stream",)),
     "size_bytes": _Field(also=("mtia_size",)),
+    "graph_node": _Field(),
     "scope": _Field(),
     "call_stack": _Field(_Kind.STRING),
     "shapes": _Field(_Kind.JSON, also=("old_shapes",)),
@@ -103,7 +104,7 @@ _OF_OPERATORS = (
     *_OF_COLLECTIVES,
 )
 _OF_CALLS = ("correlation", "external_id")
-_OF_DEVICE_WORK = ("correlation", "external_id", "device", "stream", "size_bytes")
+_OF_DEVICE_WORK = ("correlation", "external_id", "device", "stream", "size_bytes", "graph_node")
 _OF_LAUNCHES = ("grid", "block", "registers", "shared_memory", "blocks_per_sm")
 _WRITTEN: dict[str, tuple[str, ...]] = {
     "cpu_op": _OF_OPERATORS,

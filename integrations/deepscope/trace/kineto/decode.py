@@ -38,6 +38,7 @@ class Args(msgspec.Struct, gc=False):
     registers: Any = msgspec.field(default=-1, name="registers per thread")
     shared_memory: Any = msgspec.field(default=-1, name="shared memory")
     blocks_per_sm: Any = msgspec.field(default=-1, name="blocks per SM")
+    graph_node: Any = msgspec.field(default=-1, name="graph node id")
     scope: Any = -1
     # Of collectives: kernels that are one, and the operators that announce them.
     collective: Any = msgspec.field(default=None, name="Collective name")

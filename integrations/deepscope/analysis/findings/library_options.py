@@ -1,0 +1,151 @@
+"""The options of libraries that do what a finding advises, where a library's module or training loop is what it found.
+
+Each is named as its library's own documentation has it; a library without an option for a rule is not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepscope.analysis.algebra.ancestry import nearest_to
+from deepscope.analysis.algebra.selection import Mask, named, of_kind
+from deepscope.analysis.findings.already_set import frameworks
+from deepscope.analysis.findings.facts import Facts
+from deepscope.trace.model import Int64, Kind
+
+__all__ = ["LibraryOption", "framework_option", "in_modules", "module_around", "module_option"]
+
+MOST = 0.5
+"""A library's option is named if more than this part of what was found runs in its modules."""
+
+_OF_MODULES: Mapping[str, Mapping[str, str]] = {
+    "DS008": {
+        "transformers": "`model.gradient_checkpointing_disable()` of transformers (of its Trainer: "
+        "`TrainingArguments(gradient_checkpointing=False)`)",
+        "diffusers": "`model.disable_gradient_checkpointing()` of diffusers",
+        "timm": "`model.set_grad_checkpointing(False)` of timm",
+        "torchvision.models.densenet": "`memory_efficient=False` of torchvision's DenseNets",
+    },
+    "DS010": {
+        "torch.nn.modules.activation": "`need_weights=False` in the call of `nn.MultiheadAttention`",
+        "transformers": '`from_pretrained(…, attn_implementation="sdpa")` of transformers, where the model has it',
+        "diffusers": "`model.set_attn_processor(AttnProcessor2_0())` of diffusers, without attention slicing",
+        "timm": "`timm.layers.set_fused_attn(True)` before the model is made",
+    },
+    "DS018": {
+        "transformers": "`from_pretrained(…, dtype=torch.bfloat16)` of transformers (`torch_dtype` before 4.56)",
+        "diffusers": "`from_pretrained(…, torch_dtype=torch.bfloat16)` of diffusers",
+    },
+    "DS030": {
+        "transformers": "`model.gradient_checkpointing_enable()` of transformers (of its Trainer: "
+        "`TrainingArguments(gradient_checkpointing=True)`)",
+        "diffusers": "`model.enable_gradient_checkpointing()` of diffusers",
+        "timm": "`model.set_grad_checkpointing()` of timm",
+        "torchvision.models.densenet": "`memory_efficient=True` of torchvision's DenseNets",
+    },
+}
+"""Rule → Python module (with all below it) that defines a class → the option."""
+
+_TRANSFORMERS, _ACCELERATE, _LIGHTNING = "transformers.Trainer", "accelerate.Accelerator", "lightning.Trainer"
+_OF_FRAMEWORKS: Mapping[str, Mapping[str, str]] = {
+    "DS002": {_TRANSFORMERS: "`TrainingArguments(dataloader_pin_memory=True)`"},
+    "DS003": {_TRANSFORMERS: "`TrainingArguments(dataloader_num_workers=…, dataloader_persistent_workers=True)`"},
+    "DS006": {
+        _TRANSFORMERS: "`TrainingArguments(tf32=True)`, or `bf16=True`",
+        _LIGHTNING: '`Trainer(precision="bf16-mixed")`',
+    },
+    "DS011": {_TRANSFORMERS: '`TrainingArguments(optim="adamw_torch_fused")`'},
+    "DS016": {
+        _LIGHTNING: "`Trainer(accumulate_grad_batches=…)`",
+        _TRANSFORMERS: "`TrainingArguments(gradient_accumulation_steps=…)`",
+        _ACCELERATE: "`Accelerator(gradient_accumulation_steps=…)` and `with accelerator.accumulate(model):`",
+    },
+    "DS021": {_TRANSFORMERS: "`TrainingArguments(dataloader_persistent_workers=True)`"},
+}
+"""Rule → the object that trains, as `Settings.frameworks` has it → the option."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryOption:
+    """What a library has for a finding."""
+
+    module: str
+    """The library's module that most of it ran in: its path and class; "" where that is not told."""
+    option: str
+
+
+def module_option(facts: Facts, code: str, events: Int64) -> LibraryOption | None:
+    """The option of the library whose modules most of some calls (events) ran in, backward work by its forward.
+
+    None where no library has one, or its modules are not told, or code of the user's runs within them.
+    """
+    if not len(events):
+        return None
+    up = facts.attribution.calls.up
+    for package, option in _OF_MODULES.get(code, {}).items():
+        theirs = _calls_of(facts, package)
+        if not theirs.any():
+            continue
+        around = nearest_to(events, up, theirs if package.startswith("torch.") else theirs | facts.once(_others))
+        inside = around[(around >= 0) & theirs[around]]
+        if len(inside) > MOST * len(events):
+            return LibraryOption(module_around(facts, inside), option)
+    return None
+
+
+def in_modules(facts: Facts, code: str, events: Int64) -> tuple[str, str]:
+    """What a message says of the module, and a remedy of its library's option; "" both where there is none."""
+    found = module_option(facts, code, events)
+    if found is None:
+        return "", ""
+    return f" (module {found.module})" if found.module else "", f" Here that is {found.option}."
+
+
+def framework_option(facts: Facts, code: str) -> str:
+    """` With transformers.Trainer: …`, for the frameworks that train in the process; "" where none has an option."""
+    options = _OF_FRAMEWORKS.get(code, {})
+    return "".join(f" With {one}: {options[one]}." for one in frameworks(facts.trace) if one in options)
+
+
+def module_around(facts: Facts, events: Int64) -> str:
+    """Path and class of the module that most of some events ran in; "" for none."""
+    modules = facts.analysis.modules
+    inside = modules.of_event[events]
+    inside = inside[inside >= 0]
+    if not len(inside):
+        return ""
+    path, name = modules.names[int(np.bincount(modules.module[inside]).argmax())]
+    return path if path == name else f"{path}, {name}"
+
+
+def _others(facts: Facts) -> Mask:
+    """Which events are calls of modules that are not torch's own, frames of such files, or the user's lines."""
+    trace = facts.trace
+    own = np.array([not f"{one.python_module}.".startswith("torch.") for one in trace.scopes] + [False])
+    modules = of_kind(trace, Kind.MODULE_SCOPE) & own[trace.events.scope]
+    frames = named(trace, of_kind(trace, Kind.PYTHON_FUNCTION), _is_no_torchs)
+    return np.asarray(modules | frames | facts.attribution.scopes.marks)
+
+
+def _is_no_torchs(frame: str) -> bool:
+    path = frame.partition("(")[0]
+    return path.endswith(".py") and not _is_in(frame, "torch")
+
+
+def _calls_of(facts: Facts, package: str) -> Mask:
+    """Which events are calls of a package's modules, or frames of its files; shape (n,)."""
+    trace = facts.trace
+    folder = package.replace(".", "/")
+    known = np.array([f"{one.python_module}.".startswith(f"{package}.") for one in trace.scopes] + [False])
+    modules = of_kind(trace, Kind.MODULE_SCOPE) & known[trace.events.scope]
+    frames = named(trace, of_kind(trace, Kind.PYTHON_FUNCTION), lambda frame: _is_in(frame, folder))
+    return np.asarray(modules | frames)
+
+
+def _is_in(frame: str, folder: str) -> bool:
+    """Whether a frame (`…/site-packages/timm/layers/attention.py(70): forward`) lies in a package's folder or file."""
+    path = f"/{frame.partition('(')[0]}"
+    return f"/{folder}/" in path or path.endswith(f"/{folder}.py")

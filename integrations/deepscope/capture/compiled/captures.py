@@ -1,0 +1,199 @@
+"""At which lines the kernels of CUDA graphs were captured, where torch and the driver can tell the nodes of a graph.
+
+A replay launches a whole graph with one call, so that its kernels tell nothing of the lines that they come from. While
+a graph is captured, each stretch between two lines is marked with `torch.cuda._graph_annotations.mark_kernels`, which
+finds the nodes that were added (it needs `cuda.bindings` and a driver of CUDA 13.1; without them it finds none). In a
+trace the replayed kernels bear their nodes' ids (`graph node id`).
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from types import FrameType
+from typing import Any, NamedTuple
+
+from deepscope.capture.compiled.breaks import Frame
+from deepscope.capture.compiled.line_follower import LineFollower
+from deepscope.capture.lines import UserCode
+
+__all__ = ["Capture", "CaptureHold", "Captured", "captured_graphs"]
+
+_GRAPHS, _ANNOTATIONS = "torch.cuda.graphs", "torch.cuda._graph_annotations"
+_MOST = 200_000
+"""Nodes that are remembered."""
+
+
+class Captured(NamedTuple):
+    """A graph that was captured."""
+
+    graph: int
+    """The number of its executable form: the upper half of its nodes' ids."""
+    nodes: list[tuple[int, tuple[Frame, ...]]]
+    """The number of each node, the lower half of its id, and the stack that it was captured at, outermost first."""
+
+
+_captured: dict[int, Captured] = {}
+"""By number: captures come before the windows that their replays lie in."""
+
+
+def captured_graphs() -> list[Captured]:
+    """The graphs that were captured in this process under a hold, as long as they are not too many."""
+    return list(_captured.values())
+
+
+class Capture:
+    """One capture, from `begin` to `end`. Nothing that goes wrong here reaches it."""
+
+    def __init__(self, annotations: Any, code: UserCode) -> None:
+        self._annotations = annotations
+        self._follower = LineFollower(code, self._moved)
+        self._nodes: dict[int, tuple[Frame, ...]] = {}
+        self._stack: tuple[Frame, ...] = ()
+        self._mark: Any = None
+        self._name: dict[str, Any] = {}
+        self._was_enabled = False
+        self._pending = 0
+
+    def begin(self, base: FrameType) -> None:
+        """The capture has begun in the frame `base`."""
+        with suppress(Exception):
+            if not _tells_nodes(self._annotations):
+                return
+            self._was_enabled = self._annotations._annotations_enabled
+            self._pending = len(self._annotations._pending_scopes)
+            self._annotations.enable_annotations()
+            if not self._follower.start(base):
+                self._close()
+
+    def close(self) -> None:
+        """The capture is about to end."""
+        with suppress(Exception):
+            self._follower.stop()
+            self._close()
+            if not self._was_enabled:
+                self._annotations.disable_annotations()
+                del self._annotations._pending_scopes[self._pending :]
+
+    def end(self, graph: Any) -> Captured | None:
+        """The capture has ended; what it told, None where that is nothing."""
+        with suppress(Exception):
+            if self._nodes:
+                runtime, checked = self._annotations._cuda_runtime, self._annotations._check_cuda_bindings
+                handle = runtime.cudaGraphExec_t(init_value=graph.raw_cuda_graph_exec())
+                return Captured(int(checked(runtime.cudaGraphExecGetId(handle))), list(self._nodes.items()))
+        return None
+
+    def _moved(self, stack: tuple[Frame, ...]) -> None:
+        with suppress(Exception):
+            if stack != self._stack or self._mark is None:
+                self._close()
+                self._stack = stack
+                self._name = {"deepscope": len(stack)}
+                self._mark = self._annotations.mark_kernels(self._name)
+                self._mark.__enter__()
+
+    def _close(self) -> None:
+        """The nodes since the last line are that line's."""
+        mark, self._mark = self._mark, None
+        if mark is None:
+            return
+        mark.__exit__(None, None, None)
+        pending = self._annotations._pending_scopes
+        if pending and pending[-1][0] is self._name:
+            for node in pending.pop()[1]:
+                self._nodes.setdefault(node & 0xFFFFFFFF, self._stack)
+
+
+def _tells_nodes(annotations: Any) -> bool:
+    """Whether `cuda.bindings` and the driver tell nodes; torch itself would warn of older bindings."""
+    has_call = hasattr(getattr(annotations, "_cuda_runtime", None), "cudaGraphNodeGetToolsId")
+    return has_call and not annotations._is_tools_id_unavailable()
+
+
+class CaptureHold:
+    """Has captures from `take` to `release` watched for the lines of some user code; takes at once.
+
+    Several may be held. One that is dropped without `release` is released then.
+    """
+
+    def __init__(self, code: UserCode) -> None:
+        self._code = code
+        self._end: Any = None
+        self.take()
+
+    def take(self) -> None:
+        """Hold, unless this is held already, or torch has no graphs with annotations."""
+        if (self._end is None or not self._end.alive) and _can_annotate():
+            kind = sys.modules[_GRAPHS].graph
+            self._end = weakref.finalize(self, _released, kind, self._code)
+            self._end.atexit = False
+            _taken(kind, self._code)
+
+    def release(self) -> None:
+        """Hold no longer; safe to call twice."""
+        if self._end is not None:
+            self._end()
+
+
+def _can_annotate() -> bool:
+    """Whether torch is here, is made for CUDA, and has annotations of graphs; they are imported as a capture begins."""
+    torch: Any = sys.modules.get("torch")
+    is_for_cuda = getattr(getattr(torch, "version", None), "cuda", None) is not None
+    return _GRAPHS in sys.modules and is_for_cuda and find_spec(_ANNOTATIONS) is not None
+
+
+_holds: list[UserCode] = []
+_originals: dict[type, tuple[Callable[..., Any], Callable[..., Any]]] = {}
+
+
+def _taken(kind: type, code: UserCode) -> None:
+    _holds.append(code)
+    if kind not in _originals:
+        _originals[kind] = kind.__enter__, kind.__exit__  # type: ignore[attr-defined]
+        kind.__enter__, kind.__exit__ = _watched(*_originals[kind])  # type: ignore[attr-defined]
+
+
+def _released(kind: type, code: UserCode) -> None:
+    _holds.remove(code)
+    if _holds or kind not in _originals:
+        return
+    enter, leave = _originals.pop(kind)
+    for name, original in (("__enter__", enter), ("__exit__", leave)):
+        if getattr(getattr(kind, name), "__wrapped__", None) is original:
+            setattr(kind, name, original)
+
+
+def _watched(enter: Callable[..., Any], leave: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """`torch.cuda.graph`'s methods with a watch around the capture."""
+
+    @functools.wraps(enter)
+    def watched_enter(self: Any) -> Any:
+        result = enter(self)
+        with suppress(Exception):
+            if _holds:
+                self._deepscope_capture = capture = Capture(import_module(_ANNOTATIONS), _holds[-1])
+                capture.begin(sys._getframe(1))
+        return result
+
+    @functools.wraps(leave)
+    def watched_leave(self: Any, *error: Any) -> Any:
+        capture = self.__dict__.pop("_deepscope_capture", None)
+        if capture is not None:
+            capture.close()
+        result = leave(self, *error)
+        if capture is not None:
+            _remember(capture.end(self.cuda_graph))
+        return result
+
+    return watched_enter, watched_leave
+
+
+def _remember(found: Captured | None) -> None:
+    if found is not None and sum(len(one.nodes) for one in _captured.values()) + len(found.nodes) <= _MOST:
+        _captured[found.graph] = found
