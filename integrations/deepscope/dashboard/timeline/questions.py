@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepscope.dashboard.answer import Choice, Question
+from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.timeline.answers import (
     Durations,
@@ -106,9 +106,7 @@ def timeline_selection(library: Library, question: Stretch) -> Selection:
 def timeline_search(library: Library, question: TextSearch) -> Matches:
     """The slices whose names hold a text."""
     kinds = question.kinds.split(",") if question.kinds else None
-    return library.timeline(question).search(
-        question.text, from_ns=question.from_ns, limit=question.limit, kinds=kinds
-    )
+    return library.timeline(question).search(question.text, from_ns=question.from_ns, limit=question.limit, kinds=kinds)
 
 
 def timeline_line(library: Library, question: LineSearch) -> Matches:
