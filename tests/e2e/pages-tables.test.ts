@@ -43,8 +43,8 @@ describe("the tables of the dashboard", () => {
 
   it("have the report's operators in the report's order", async () => {
     await pages.show("operators");
+    await expect.poll(async () => (await names()).slice(0, 10)).toEqual(operators.slice(0, 10).map(({ label }) => label));
     await picture("operators");
-    expect((await names()).slice(0, 10)).toEqual(operators.slice(0, 10).map(({ label }) => label));
     expect(await pages.page.locator(".datatable .foot").textContent()).toContain(`${operators.length} rows`);
   });
 
@@ -60,6 +60,19 @@ describe("the tables of the dashboard", () => {
     await expect.poll(() => calls.getAttribute("aria-sort")).toBe("ascending");
     await pages.page.getByRole("columnheader", { name: "operator" }).getByRole("button").click({ modifiers: ["Shift"] });
     await expect.poll(() => address().get("sort")).toBe("calls,label");
+  });
+
+  it("choose columns, which the browser keeps, and filter by words", async () => {
+    await pages.show("operators?where=type:matmul");
+    await expect.poll(names).toContain("aten::mm");
+    expect(await names()).not.toContain("aten::gelu");
+    await pages.page.getByRole("button", { name: /^Columns/ }).click();
+    await pages.page.getByRole("checkbox", { name: "share" }).uncheck();
+    await pages.page.keyboard.press("Escape");
+    await pages.page.reload();
+    await expect.poll(names).toContain("aten::mm");
+    expect(await pages.page.getByRole("columnheader", { name: "share" }).count()).toBe(0);
+    await pages.page.evaluate(() => window.localStorage.clear());
   });
 
   it("find rows and keep them in the address", async () => {
@@ -85,15 +98,18 @@ describe("the tables of the dashboard", () => {
     await expect.poll(() => details.count()).toBe(0);
   });
 
-  it("have operators by shapes and by kind, whose own times sum to the same", async () => {
-    for (const by of ["shapes", "type"]) {
-      await pages.show(`operators?by=${by}`);
-      await expect.poll(async () => (await names()).length).toBeGreaterThan(3);
-    }
+  it("have operators by stacks and by kind, and say where there are no shapes", async () => {
+    await pages.show("operators?by=stacks");
+    await pages.page.getByRole("columnheader", { name: "called from" }).waitFor();
+    await pages.show("operators?by=shapes");
+    await pages.page.getByText("The trace has no shapes").waitFor();
+    await pages.show("operators?by=type");
+    await expect.poll(names).toContain("matmul");
   });
 
   it("have the modules as a tree that arrow keys open and close", async () => {
     await pages.show("modules");
+    await expect.poll(names).toContainEqual(expect.stringMatching(/×\d+$/));
     await picture("modules");
     const rows = pages.page.locator(".datatable tbody tr[role=row]");
     const before = await rows.count();
@@ -102,11 +118,11 @@ describe("the tables of the dashboard", () => {
     await expect.poll(() => rows.count()).toBeLessThan(before);
     await pages.page.keyboard.press("ArrowRight");
     await expect.poll(() => rows.count()).toBe(before);
-    expect(await names()).toContainEqual(expect.stringMatching(/×\d+$/));
   });
 
   it("have the steps; a click shows one alone", async () => {
     await pages.show("steps");
+    await pages.page.locator(".steps .step").first().waitFor();
     await picture("steps");
     await pages.page.locator(".steps .step").first().click();
     await expect.poll(() => address().get("step")).not.toBeNull();

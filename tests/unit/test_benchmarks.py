@@ -242,3 +242,24 @@ def test_the_measured_saving_is_the_part_of_the_bad_step_that_the_mended_one_lac
     rounds = [Round(10.0, 6.0, 0.5, []), Round(20.0, 15.0, 0.3, []), Round(30.0, 15.0, 0.4, [])]
     assert rounds[0].measured == 0.4
     assert middle(rounds) == (20.0, 15.0, 0.4, 0.25)
+
+
+@pytest.mark.usefixtures("on_path")
+def test_frames_are_summed_up_over_all_motions() -> None:
+    from frames import add_motions, percentile
+    from results import Result
+
+    quick, slow = {"intervals": [16.0] * 95, "work": [2.0] * 95}, {"intervals": [50.0] * 5, "work": [40.0] * 5}
+    result = Result("frames", {}, {}, {}, [], {}, {})
+    add_motions(
+        result, [{"frames": {"zooming": quick, "panning": slow}, "cpu": {"page": [4, 5, 20], "compositor": [3]}}]
+    )
+    page, page_p95, _, _, median, p95, rate = result.goals
+    assert (page.measured.median, page.is_met, page_p95.measured.median, page_p95.is_met) == (5, True, 20, False)
+    assert (median.measured.median, p95.measured.median) == (16, 50)
+    assert rate.measured.median == pytest.approx(100 / (0.095 * 16 + 0.005 * 50))
+    assert (median.is_met, rate.is_met) == (True, False)
+    ((_, first, second),) = result.tables.values()
+    assert first[:3] == ["zooming", "62.5", "16.0"]
+    assert second[:3] == ["panning", "20.0", "50.0"]
+    assert percentile([1, 2, 3], 1.0) == 3

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from deepscope.dashboard.answer import Answer, Choice, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import ColumnOf, key_of, share_column, table_of
-from deepscope.dashboard.pages.words import file_name, word
+from deepscope.dashboard.pages.words import word
 from deepscope.records import Detail, Operator, OperatorInDetail, Profile
 from deepscope.report.event_names import readable
 from deepscope.report.shapes import shapes_text
@@ -100,11 +100,7 @@ def _operator_columns(profile: Profile, by: Grouping) -> list[ColumnOf]:
         if by == "shapes"
         else []
     )
-    by_stacks = (
-        [ColumnOf("stack", "called from", "text", lambda row: stack_words(row.stack, profile))]
-        if by == "stacks"
-        else []
-    )
+    by_stacks = [ColumnOf("stack", "called from", "text", lambda row: stack_words(row.stack))] if by == "stacks" else []
     return [
         ColumnOf("label", "operator", "text", lambda row: readable(row.name)),
         *by_shapes,
@@ -194,11 +190,14 @@ def _tensor_cores(row: Any) -> float | None:
     return row.tensor_core_total_ns / row.total_device_ns  # type: ignore[no-any-return]
 
 
-def stack_words(stack: str, profile: Profile) -> str:
+def stack_words(stack: str) -> str:
     """`train.py:12 < loop.py:40`, the innermost line first."""
     from deepscope.trace.names import parse_call_stack  # imports NumPy, which no other page needs
 
     frames = parse_call_stack(stack)
-    root = profile.trace.project_root
-    names = [f"{file_name(one.path, root)}:{one.line}" for one in frames[:_STACK]]
+    names = [f"{_last(one.path)}:{one.line}" for one in frames[:_STACK]]
     return word(" < ".join([*names, *(["…"] if len(frames) > _STACK else [])]))
+
+
+def _last(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]

@@ -22,9 +22,9 @@ export function Histogram({ of, length, chosen, show }: Props): JSX.Element {
   return (
     <>
       <h3>
-        {count(of.count)} of this name · {duration(of.totalNs)}
+        {of.count === 1 ? "The only one of its name" : `${count(of.count)} of this name · ${duration(of.totalNs)}`}
       </h3>
-      {of.count > 1 && (
+      {of.count > 1 && of.largestNs > of.leastNs && (
         <>
           <div class="bins" role="img" aria-label={words}>
             {of.counts.map((bin, at) => (

@@ -38,7 +38,6 @@ export function StageView(props: StageProps): JSX.Element {
   const parts = {
     area: useRef<HTMLDivElement>(null),
     base: useRef<HTMLCanvasElement>(null),
-    marks: useRef<HTMLCanvasElement>(null),
     ruler: useRef<HTMLCanvasElement>(null),
     overview: useRef<HTMLCanvasElement>(null),
   };
@@ -52,16 +51,13 @@ export function StageView(props: StageProps): JSX.Element {
   const lanes = useMemo(() => lanesOf(of, choices), [of, choices]);
 
   useEffect(() => {
-    const [area, base, marks, ruler, overview] = [parts.area, parts.base, parts.marks, parts.ruler, parts.overview].map((part) => part.current) as [
-      HTMLDivElement | null,
-      ...(HTMLCanvasElement | null)[],
-    ];
-    if (area == null || base == null || marks == null || ruler == null || overview == null) {
+    const [area, base, ruler, overview] = [parts.area.current, parts.base.current, parts.ruler.current, parts.overview.current];
+    if (area === null || base === null || ruler === null || overview === null) {
       return undefined;
     }
     const made = new Stage(
       of,
-      { scroller: area, base, marks, ruler, overview },
+      { scroller: area, base, ruler, overview },
       (begin, end, pixels, tracks) =>
         patiently(source, questions.timeline_window, { ...choice, begin, end, pixels, tracks: tracks.length === 0 ? "none" : tracks.join(",") }),
       {
@@ -100,7 +96,6 @@ export function StageView(props: StageProps): JSX.Element {
       <canvas class="ruler" ref={parts.ruler} aria-hidden="true" />
       <div class="viewport">
         <canvas class="base" ref={parts.base} aria-hidden="true" />
-        <canvas class="base" ref={parts.marks} aria-hidden="true" />
         <div
           class="lanes"
           ref={parts.area}

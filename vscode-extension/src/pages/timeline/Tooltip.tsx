@@ -51,7 +51,7 @@ function Words({ of, hit, name, x, y }: Pointed & { readonly of: Timeline }): JS
           {isJoined ? ` · ${count(hit.count)} slices, ${share(hit.busy / Math.max(length, 1))} covered; zoom in to part them` : ` · ${kind}`}
         </span>
       </span>
-      {place !== undefined && <span class="muted">{place.title}</span>}
+      {place !== undefined && place.title !== name && <span class="muted">{place.title}</span>}
     </div>
   );
 }

@@ -12,7 +12,6 @@ const SMALL = 6;
 export function drawMarks(context: CanvasRenderingContext2D, scene: Scene, marks: Marks): void {
   const { ratio, width, height, palette } = scene;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, width, height);
   if (marks.stretch !== undefined) {
     drawStretch(context, scene, toX(marks.stretch.begin, scene.view, width), toX(marks.stretch.end, scene.view, width));
   }
@@ -39,6 +38,7 @@ export function drawMarks(context: CanvasRenderingContext2D, scene: Scene, marks
     context.fillRect(x, 0, 1, height);
     drawValues(context, scene, marks.pointer, x);
   }
+  context.setTransform(1, 0, 0, 1, 0, 0);
 }
 
 function drawStretch(context: CanvasRenderingContext2D, { height, width, palette }: Scene, from: number, to: number): void {

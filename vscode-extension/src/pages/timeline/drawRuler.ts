@@ -24,7 +24,9 @@ export function drawRuler(context: CanvasRenderingContext2D, palette: Palette, v
     context.fillStyle = palette.strong;
     context.fillRect(x, RULER - 7, 1, 7);
     context.fillStyle = palette.muted;
-    context.fillText(label, x + 4, RULER / 2);
+    if (x + 4 + context.measureText(label).width < width) {
+      context.fillText(label, x + 4, RULER / 2);
+    }
   }
   if (marks.stretch !== undefined) {
     const middle = toX((marks.stretch.begin + marks.stretch.end) / 2, view, width);

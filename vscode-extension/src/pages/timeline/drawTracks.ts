@@ -16,7 +16,6 @@ const DIM = -1;
 
 export function drawTracks(context: CanvasRenderingContext2D, scene: Scene): void {
   const { palette, ratio, width, height, top } = scene;
-  context.globalAlpha = 1;
   context.fillStyle = palette.background;
   context.fillRect(0, 0, width * ratio, height * ratio);
   context.font = `${FONT * ratio}px ${palette.font}`;

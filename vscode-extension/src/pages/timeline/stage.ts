@@ -3,15 +3,16 @@
 import type { Link, Timeline } from "../contract";
 import { drawCharts } from "./drawCharts";
 import { drawMarks } from "./drawMarks";
-import { drawBrush, drawWhole, OVERVIEW } from "./drawOverview";
+import { OVERVIEW } from "./drawOverview";
 import { drawRuler, RULER } from "./drawRuler";
 import { drawTracks } from "./drawTracks";
 import { covering, levelOf, type Piece } from "./grid";
 import { beside, hitAt, middleOf, type Direction, type Hit } from "./hit";
 import { Labels } from "./labels";
-import { lanesOf, overviewOf, seen, type Choices, type Lane } from "./layout";
+import { lanesOf, seen, type Choices, type Lane } from "./layout";
 import { Loader, type AskWindow } from "./loader";
 import { Motion } from "./motion";
+import { opaque, Overview } from "./overview";
 import { paletteOf, watchTheme, type Colouring, type Palette } from "./palette";
 import type { Marks, Scene, Sought, Spot } from "./scene";
 import type { Tile } from "./tiles";
@@ -21,7 +22,6 @@ export interface Elements {
   /** Scrolls over all lanes. */
   readonly scroller: HTMLElement;
   readonly base: HTMLCanvasElement;
-  readonly marks: HTMLCanvasElement;
   readonly ruler: HTMLCanvasElement;
   readonly overview: HTMLCanvasElement;
 }
@@ -70,8 +70,10 @@ export class Stage {
   /** While one is being drawn with the pointer. */
   private marking: View | undefined;
   private settledAt: View | undefined;
-  private readonly strip = document.createElement("canvas");
-  private stripOf: readonly unknown[] = [];
+  /** The tracks without what stands above them, while the view rests: the pointer's moves draw no track anew. */
+  private readonly rest = document.createElement("canvas");
+  private isResting = false;
+  private readonly overview: Overview;
   private readonly ends: (() => void)[] = [];
 
   constructor(
@@ -84,6 +86,7 @@ export class Stage {
     this.motion = new Motion(view, Math.max(of.endNs, 1), () => this.request());
     const counters = of.counters.map(({ id }) => id);
     this.loader = new Loader(this.whole, counters, ask, () => this.redraw(), (message) => told.failed(message));
+    this.overview = new Overview(of);
     this.palette = paletteOf(document.documentElement);
     this.labels = this.newLabels();
     const sizes = new ResizeObserver(() => this.resize());
@@ -92,7 +95,6 @@ export class Stage {
     at.scroller.addEventListener("scroll", scrolled, { passive: true });
     const repaint = (): void => {
       this.palette = paletteOf(document.documentElement);
-      this.stripOf = [];
       this.redraw();
     };
     this.ends.push(watchTheme(repaint), () => sizes.disconnect(), () => at.scroller.removeEventListener("scroll", scrolled));
@@ -178,15 +180,7 @@ export class Stage {
       this.isStale = true;
     }
     const scene = this.scene();
-    if (this.isStale) {
-      this.isStale = false;
-      this.want(scene);
-      const context = this.at.base.getContext("2d", { alpha: false });
-      if (context !== null) {
-        drawTracks(context, scene);
-        drawCharts(context, scene);
-      }
-    }
+    this.drawBase(scene, isMoving);
     this.drawAbove(scene);
     if (isMoving) {
       this.request();
@@ -196,13 +190,31 @@ export class Stage {
     }
   }
 
+  private drawBase(scene: Scene, isMoving: boolean): void {
+    const context = opaque(this.at.base);
+    if (this.isStale || !this.isResting) {
+      if (this.isStale) {
+        this.want(scene);
+      }
+      this.isStale = false;
+      drawTracks(context, scene);
+      drawCharts(context, scene);
+      this.isResting = !isMoving;
+      if (!isMoving) {
+        opaque(this.rest).drawImage(this.at.base, 0, 0);
+      }
+    } else {
+      context.drawImage(this.rest, 0, 0);
+    }
+  }
+
   private want(scene: Scene): void {
     // Where a motion leads is brought, not what it passes through.
     const goal = this.motion.goal;
     const tracks = seen(scene.lanes, scene.top - 200, scene.top + scene.height + 200);
     const wanted = tracks.flatMap((lane) => (lane.type === "track" && lane.track.slices > 0 ? [lane.track.id] : []));
     const whole = { begin: 0, end: this.whole };
-    this.loader.want(goal, this.width, wanted, [whole, this.width, overviewOf(this.of).map(({ id }) => id)]);
+    this.loader.want(goal, this.width, wanted, [whole, this.width, this.overview.tracks.map(({ id }) => id)]);
   }
 
   private drawAbove(scene: Scene): void {
@@ -214,30 +226,10 @@ export class Stage {
       stretch: this.marking ?? this.shown.stretch,
       pointer: this.pointerX === undefined ? undefined : toNs(this.pointerX, scene.view, this.width),
     };
-    const [above, ruler, overview] = [this.at.marks, this.at.ruler, this.at.overview].map((canvas) => canvas.getContext("2d"));
-    if (above != null && ruler != null && overview != null) {
-      drawMarks(above, scene, marks);
-      drawRuler(ruler, this.palette, scene.view, this.width, this.ratio, marks);
-      this.drawStrip(scene);
-      overview.setTransform(1, 0, 0, 1, 0, 0);
-      overview.drawImage(this.strip, 0, 0);
-      drawBrush(overview, scene, scene.view, this.whole, this.width, marks.found);
-    }
-  }
-
-  private drawStrip(scene: Scene): void {
-    const tracks = overviewOf(this.of);
+    drawMarks(opaque(this.at.base), scene, marks);
+    drawRuler(opaque(this.at.ruler), this.palette, scene.view, this.width, this.ratio, marks);
     const whole = { begin: 0, end: this.whole };
-    const pieces = new Map(tracks.map(({ id }) => [id, this.pieces(id, whole)]));
-    const key = [this.palette, scene.colouring, this.width, ...[...pieces.values()].flatMap((list) => list.map(({ tile }) => tile))];
-    if (key.length === this.stripOf.length && key.every((part, at) => part === this.stripOf[at])) {
-      return;
-    }
-    this.stripOf = key;
-    const context = this.strip.getContext("2d", { alpha: false });
-    if (context !== null) {
-      drawWhole(context, scene, this.width, tracks, (track) => pieces.get(track) ?? []);
-    }
+    this.overview.draw(opaque(this.at.overview), scene, (track) => this.pieces(track, whole), marks.found);
   }
 
   scene(): Scene {
@@ -276,22 +268,21 @@ export class Stage {
   }
 
   private resize(): void {
-    const { base, marks, ruler, overview } = this.at;
+    const { base, ruler, overview } = this.at;
     this.ratio = window.devicePixelRatio;
     this.width = Math.max(base.clientWidth, 1);
     this.height = Math.max(base.clientHeight, 1);
     const sizes: readonly (readonly [HTMLCanvasElement, number])[] = [
       [base, this.height],
-      [marks, this.height],
+      [this.rest, this.height],
       [ruler, RULER],
       [overview, OVERVIEW],
-      [this.strip, OVERVIEW],
     ];
     for (const [canvas, height] of sizes) {
       canvas.width = Math.round(this.width * this.ratio);
       canvas.height = Math.round(height * this.ratio);
     }
-    this.stripOf = [];
+    this.overview.resize(this.width, this.ratio);
     this.redraw();
   }
 }

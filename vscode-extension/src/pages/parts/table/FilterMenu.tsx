@@ -19,18 +19,19 @@ interface Props {
 export function FilterMenu({ of, filters, set }: Props): JSX.Element {
   const change = (id: string, value: Condition | undefined): void =>
     set([...filters.filter((one) => one.id !== id), ...(value === undefined ? [] : [{ id, value }])]);
+  const valueOf = ({ key }: Column): Condition | undefined => filters.find(({ id }) => id === key)?.value;
   return (
     <Menu label={filters.length > 0 ? `Filter · ${filters.length}` : "Filter"} title="Which rows are shown" isActive={filters.length > 0}>
       {() => (
         <>
-          {of.columns.map((column, at) => {
-            const value = filters.find(({ id }) => id === column.key)?.value;
-            return isNumber(column) ? (
-              <Range key={column.key} column={column} value={value} set={(next) => change(column.key, next)} />
-            ) : (
-              <Words key={column.key} column={column} found={wordsOf(of, at)} value={value} set={(next) => change(column.key, next)} />
-            );
-          })}
+          {of.columns.map((column, at) =>
+            isNumber(column) ? null : (
+              <Words key={column.key} column={column} found={wordsOf(of, at)} value={valueOf(column)} set={(next) => change(column.key, next)} />
+            ),
+          )}
+          {of.columns.filter(isNumber).map((column) => (
+            <Range key={column.key} column={column} value={valueOf(column)} set={(next) => change(column.key, next)} />
+          ))}
           {filters.length > 0 && (
             <button type="button" onClick={() => set([])}>
               Show all rows

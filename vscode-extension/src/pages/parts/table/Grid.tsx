@@ -74,7 +74,7 @@ export function Grid({ of, rows: state, shown, widths, resized, cell, canChoose 
       aria-activedescendant={rows.length > 0 ? `${of.id}-${at}` : undefined}
       onKeyDown={pressed}
     >
-      <table role="presentation" style={wide === undefined ? { width: `${width}px` } : { minWidth: `${width}px` }}>
+      <table role="presentation" style={{ minWidth: `${width}px` }}>
         <colgroup>
           {columns.map(({ column }) => (
             <col key={column.key} style={column.key === wide ? {} : { width: `${widths.get(column.key) ?? 0}px` }} />
