@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from deepscope.dashboard.pages.findings import finding_page, findings
+from deepscope.dashboard.pages.flame import flame
 from deepscope.dashboard.pages.header import header, runs
 from deepscope.dashboard.pages.kernels import kernel, kernels
+from deepscope.dashboard.pages.line import line
+from deepscope.dashboard.pages.lines import file, line_list, lines
 from deepscope.dashboard.pages.modules import modules
 from deepscope.dashboard.pages.operator_details import operator, operator_variants
 from deepscope.dashboard.pages.operators import operators
@@ -31,6 +34,11 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
         runs,
         header,
         overview,
+        lines,
+        line_list,
+        file,
+        line,
+        flame,
         findings,
         finding_page,
         operators,

@@ -22,8 +22,22 @@ function ask<Asked, Answer>(name: string, answer: Reader<Answer>): Ask<Asked, An
 export const cellKind = oneOf("text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth");
 export type CellKind = ReturnType<typeof cellKind>;
 
+export const depth = oneOf("line", "module", "library", "operator", "kernel");
+export type Depth = ReturnType<typeof depth>;
+
 export const detail = oneOf("shapes", "stacks");
 export type Detail = ReturnType<typeof detail>;
+
+/** Where a file belongs: the project, other user code, recorded lines of libraries, whose time is the user's. */
+export const fileGroup = oneOf("project", "outside", "library");
+export type FileGroup = ReturnType<typeof fileGroup>;
+
+/** From the outermost line down to the work, or from the work up to its callers. */
+export const flameDirection = oneOf("down", "up");
+export type FlameDirection = ReturnType<typeof flameDirection>;
+
+export const flameMetric = oneOf("device", "backward", "cpu");
+export type FlameMetric = ReturnType<typeof flameMetric>;
 
 export const grouping = oneOf("name", "shapes", "stacks", "type");
 export type Grouping = ReturnType<typeof grouping>;
@@ -33,6 +47,9 @@ export type KernelKind = ReturnType<typeof kernelKind>;
 
 export const linkKind = oneOf("launch", "backward", "wait");
 export type LinkKind = ReturnType<typeof linkKind>;
+
+export const nodeKind = oneOf("line", "module", "library", "operator", "kernel", "other");
+export type NodeKind = ReturnType<typeof nodeKind>;
 
 export const section = oneOf("step", "span", "overlap", "idle", "device");
 export type Section = ReturnType<typeof section>;
@@ -61,6 +78,53 @@ export interface Choice {
   readonly step?: number | null;
   readonly phase?: string;
   readonly module?: string;
+}
+
+/** Which file. */
+export interface FileQuestion {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  /** As recorded. */
+  readonly file: string;
+}
+
+/** Which line. */
+export interface LineQuestion {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  /** As recorded; "" for the work of no user line. */
+  readonly file?: string;
+  readonly line?: number;
+  /** Where a line runs in several functions (a comprehension's); "" for the one that costs most. */
+  readonly function?: string;
+  /** Whether modules that differ in a number alone become one: `layers.*`. */
+  readonly fold?: boolean;
+}
+
+/** What to draw. */
+export interface FlameQuestion {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  readonly metric?: FlameMetric;
+  readonly depth?: Depth;
+  readonly direction?: FlameDirection;
+  /** Another run's id, to which the difference is shown. */
+  readonly baseline?: string;
 }
 
 /** Which advice's page. */
@@ -247,7 +311,7 @@ export const runs: Reader<Runs> = object({
   version: text,
 });
 
-/** One thing that is known of a slice. */
+/** One thing that is known. */
 export interface Fact {
   readonly label: string;
   readonly value: string;
@@ -540,29 +604,6 @@ export const overview: Reader<Overview> = object({
   moreFindings: finite,
 });
 
-/** All advice, the largest saving first. */
-export interface Findings {
-  readonly findings: readonly ShownFinding[];
-  readonly wallNs: number;
-  readonly steps: number;
-}
-export const findings: Reader<Findings> = object({
-  findings: list(shownFinding),
-  wallNs: finite,
-  steps: finite,
-});
-
-/** The page that explains a piece of advice. */
-export interface FindingPage {
-  readonly code: string;
-  /** In Markdown; "" where there is no such page. */
-  readonly text: string;
-}
-export const findingPage: Reader<FindingPage> = object({
-  code: text,
-  text: text,
-});
-
 /** A column of a table. */
 export interface Column {
   /** The same in every version: what addresses and exports call it. */
@@ -579,6 +620,62 @@ export const column: Reader<Column> = object({
   kind: cellKind,
   help: text,
   rank: finite,
+});
+
+/** A file with the sums over its lines. */
+export interface LineFile {
+  /** As recorded. */
+  readonly file: string;
+  /** From the project's root, with `/`. */
+  readonly name: string;
+  readonly group: FileGroup;
+  /** Measured ones. */
+  readonly lines: number;
+  /** By `Lines.columns`; null for what does not add up. */
+  readonly values: readonly (number | null)[];
+}
+export const lineFile: Reader<LineFile> = object({
+  file: text,
+  name: text,
+  group: fileGroup,
+  lines: finite,
+  values: list(nullable(finite)),
+});
+
+/** What is no line's: a framework's own work, and the work of no user line. */
+export interface Rest {
+  readonly name: string;
+  readonly about: string;
+  readonly values: readonly number[];
+}
+export const rest: Reader<Rest> = object({
+  name: text,
+  about: text,
+  values: list(finite),
+});
+
+/** The files, the dearest first, and what is no line's: with the files of libraries left aside they are all. */
+export interface Lines {
+  readonly columns: readonly Column[];
+  /** Of all lines and the rest; null for what does not add up. */
+  readonly wholes: readonly (number | null)[];
+  /** The largest value of a line, to which heat is relative. */
+  readonly largest: readonly number[];
+  readonly files: readonly LineFile[];
+  readonly rest: readonly Rest[];
+  /** Of the user; those of libraries are apart. */
+  readonly lines: number;
+  /** Files beyond the limit. */
+  readonly leftOut: number;
+}
+export const lines: Reader<Lines> = object({
+  columns: list(column),
+  wholes: list(nullable(finite)),
+  largest: list(finite),
+  files: list(lineFile),
+  rest: list(rest),
+  lines: finite,
+  leftOut: finite,
 });
 
 /** Rows of cells. */
@@ -608,6 +705,294 @@ export const table: Reader<Table> = object({
   parents: list(finite),
   keys: list(text),
   leftOut: finite,
+});
+
+/** All lines. */
+export interface LineList {
+  /** The user's, and what is no line's: they sum to the whole. */
+  readonly lines: Table;
+  /** Recorded lines of libraries: their time is the user's lines'. */
+  readonly library: Table;
+}
+export const lineList: Reader<LineList> = object({
+  lines: table,
+  library: table,
+});
+
+/** A line of a file with its numbers; of one that runs in several functions (a comprehension's) all together. */
+export interface MeasuredLine {
+  readonly line: number;
+  /** The dearest first. */
+  readonly functions: readonly string[];
+  readonly verdict: string;
+  /** What its numbers are of, where that is not simply the line. */
+  readonly notes: readonly string[];
+  readonly isLibrary: boolean;
+  /** By `columns`; of totals, which overlap, the largest. */
+  readonly values: readonly number[];
+}
+export const measuredLine: Reader<MeasuredLine> = object({
+  line: finite,
+  functions: list(text),
+  verdict: text,
+  notes: list(text),
+  isLibrary: flag,
+  values: list(finite),
+});
+
+/** A file's text as it ran, and its measured lines. */
+export interface FileText {
+  readonly file: string;
+  readonly name: string;
+  readonly columns: readonly Column[];
+  /** The largest value of a line of the whole profile. */
+  readonly largest: readonly number[];
+  /** Empty where what ran is not known for certain. */
+  readonly text: readonly string[];
+  /** Why there is no text. */
+  readonly missing: string;
+  /** By number. */
+  readonly rows: readonly MeasuredLine[];
+}
+export const fileText: Reader<FileText> = object({
+  file: text,
+  name: text,
+  columns: list(column),
+  largest: list(finite),
+  text: list(text),
+  missing: text,
+  rows: list(measuredLine),
+});
+
+/** A part of a line's cost. */
+export interface LineCause {
+  readonly name: string;
+  readonly help: string;
+  readonly timeNs: number;
+  readonly share: number;
+}
+export const lineCause: Reader<LineCause> = object({
+  name: text,
+  help: text,
+  timeNs: finite,
+  share: finite,
+});
+
+/** A line that shares kernels with this one. */
+export interface FusedLine {
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+  readonly sharedNs: number;
+}
+export const fusedLine: Reader<FusedLine> = object({
+  file: text,
+  line: finite,
+  place: text,
+  sharedNs: finite,
+});
+
+/** A line of a call path. */
+export interface Caller {
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+  readonly function: string;
+}
+export const caller: Reader<Caller> = object({
+  file: text,
+  line: finite,
+  place: text,
+  function: text,
+});
+
+/** A way to a line, the outermost line first; without frames the line was called by no other. */
+export interface CallPath {
+  readonly frames: readonly Caller[];
+  /** Device time of the line itself. */
+  readonly selfNs: number;
+  /** The same with that of the lines that it calls. */
+  readonly totalNs: number;
+  /** CPU time of the line and of those that it calls. */
+  readonly cpuNs: number;
+}
+export const callPath: Reader<CallPath> = object({
+  frames: list(caller),
+  selfNs: finite,
+  totalNs: finite,
+  cpuNs: finite,
+});
+
+/** A node of the tree below a line; parents come before what is below them, the first is the line itself. */
+export interface BelowNode {
+  /** -1 for the line. */
+  readonly parent: number;
+  readonly kind: NodeKind;
+  readonly name: string;
+  readonly file: string;
+  readonly line: number;
+  /** `functional.py:12`; "" where none is known. */
+  readonly place: string;
+  readonly selfNs: number;
+  readonly totalNs: number;
+  /** Part of `total_ns`. */
+  readonly backwardNs: number;
+  readonly calls: number;
+  /** How many modules that are alike it stands for. */
+  readonly layers: number;
+}
+export const belowNode: Reader<BelowNode> = object({
+  parent: finite,
+  kind: nodeKind,
+  name: text,
+  file: text,
+  line: finite,
+  place: text,
+  selfNs: finite,
+  totalNs: finite,
+  backwardNs: finite,
+  calls: finite,
+  layers: finite,
+});
+
+/** One line. */
+export interface LineDetails {
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+  readonly function: string;
+  /** In which it runs, the dearest first. */
+  readonly functions: readonly string[];
+  readonly source: string;
+  readonly notes: readonly string[];
+  readonly isLibrary: boolean;
+  readonly figures: readonly Figure[];
+  /** Of what the run costs. */
+  readonly costShare: number;
+  readonly verdict: string;
+  /** What the verdict rests on, or why there is none. */
+  readonly why: string;
+  /** They sum to the cost. */
+  readonly causes: readonly LineCause[];
+  readonly costNs: number;
+  readonly fusedWith: readonly FusedLine[];
+  /** Bytes that were live at the peak, by what held them. */
+  readonly held: readonly Figure[];
+  readonly findings: readonly ShownFinding[];
+  readonly callers: readonly CallPath[];
+  readonly callersLeftOut: number;
+  readonly below: readonly BelowNode[];
+  /** Smaller nodes; their time is in no node that is shown but in the totals above. */
+  readonly belowLeftOut: number;
+  /** Why call paths and what is below are not known. */
+  readonly note: string;
+}
+export const lineDetails: Reader<LineDetails> = object({
+  file: text,
+  line: finite,
+  place: text,
+  function: text,
+  functions: list(text),
+  source: text,
+  notes: list(text),
+  isLibrary: flag,
+  figures: list(figure),
+  costShare: finite,
+  verdict: text,
+  why: text,
+  causes: list(lineCause),
+  costNs: finite,
+  fusedWith: list(fusedLine),
+  held: list(figure),
+  findings: list(shownFinding),
+  callers: list(callPath),
+  callersLeftOut: finite,
+  below: list(belowNode),
+  belowLeftOut: finite,
+  note: text,
+});
+
+/** What boxes show. */
+export interface FlameFrame {
+  readonly kind: NodeKind;
+  readonly name: string;
+  /** As recorded; "" where none is known. */
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+}
+export const flameFrame: Reader<FlameFrame> = object({
+  kind: nodeKind,
+  name: text,
+  file: text,
+  line: finite,
+  place: text,
+});
+
+/** The nodes in columns; a parent stands before its children. */
+export interface Flame {
+  /** Of which there is any time. */
+  readonly metrics: readonly FlameMetric[];
+  readonly isDevice: boolean;
+  readonly frames: readonly FlameFrame[];
+  /** Of each node its frame. */
+  readonly shown: readonly number[];
+  /** Of each node; -1 for a root. */
+  readonly parents: readonly number[];
+  /** Nanoseconds of each node that lie in none of its children, over all steps. */
+  readonly own: readonly number[];
+  /** The same of the baseline, for as many steps and ranks; empty without one. */
+  readonly before: readonly number[];
+  readonly wholeNs: number;
+  readonly beforeNs: number;
+  /** The baseline's time on call paths that this run does not have. */
+  readonly goneNs: number;
+  /** What the baseline is called. */
+  readonly baseline: string;
+  /** Smaller nodes, whose time their parents have. */
+  readonly leftOut: number;
+  /** Time of those that had no parent; with `own` it sums to `whole_ns`. */
+  readonly leftOutNs: number;
+  readonly note: string;
+}
+export const flame: Reader<Flame> = object({
+  metrics: list(flameMetric),
+  isDevice: flag,
+  frames: list(flameFrame),
+  shown: list(finite),
+  parents: list(finite),
+  own: list(finite),
+  before: list(finite),
+  wholeNs: finite,
+  beforeNs: finite,
+  goneNs: finite,
+  baseline: text,
+  leftOut: finite,
+  leftOutNs: finite,
+  note: text,
+});
+
+/** All advice, the largest saving first. */
+export interface Findings {
+  readonly findings: readonly ShownFinding[];
+  readonly wallNs: number;
+  readonly steps: number;
+}
+export const findings: Reader<Findings> = object({
+  findings: list(shownFinding),
+  wallNs: finite,
+  steps: finite,
+});
+
+/** The page that explains a piece of advice. */
+export interface FindingPage {
+  readonly code: string;
+  /** In Markdown; "" where there is no such page. */
+  readonly text: string;
+}
+export const findingPage: Reader<FindingPage> = object({
+  code: text,
+  text: text,
 });
 
 /** A row for each operator, each of its shapes or stacks, or each kind. */
@@ -1162,6 +1547,31 @@ export const questions = {
   header: ask<Choice, Header>("header", header),
   /** How long a step is, what it is made of, which lines and findings matter. */
   overview: ask<Choice, Overview>("overview", overview),
+  /** The files that lines stand in, with their sums. */
+  lines: ask<Choice, Lines>("lines", lines),
+  /** All lines as tables. */
+  line_list: ask<Choice, LineList>("line_list", lineList),
+  /**
+   * One file.
+   *
+   * Raises:
+   *     OptionError: the profile does not have it.
+   */
+  file: ask<FileQuestion, FileText>("file", fileText),
+  /**
+   * One line's details.
+   *
+   * Raises:
+   *     OptionError: nothing was measured there.
+   */
+  line: ask<LineQuestion, LineDetails>("line", lineDetails),
+  /**
+   * The flame graph of what was chosen.
+   *
+   * Raises:
+   *     OptionError: the baseline has device work and this run has none, or the other way round.
+   */
+  flame: ask<FlameQuestion, Flame>("flame", flame),
   /** What could be changed. */
   findings: ask<Choice, Findings>("findings", findings),
   /** The page that explains a piece of advice, as it stands in the package. */

@@ -3,6 +3,8 @@
 import type { ComponentType } from "preact";
 import type { Header } from "../contract";
 import { FindingsPage } from "../findings/FindingsPage";
+import { FlamePage } from "../flame/FlamePage";
+import { LinesPage } from "../lines/LinesPage";
 import { KernelsPage } from "../kernels/KernelsPage";
 import { ModulesPage } from "../modules/ModulesPage";
 import { OperatorsPage } from "../operators/OperatorsPage";
@@ -29,6 +31,8 @@ export interface Page {
 /** In the order of the navigation; the first is shown when none is chosen. */
 export const PAGES: readonly Page[] = [
   { id: "overview", title: "Overview", component: OverviewPage },
+  { id: "lines", title: "Lines", component: LinesPage, isThere: (header) => header.hasLines },
+  { id: "flame", title: "Flame graph", component: FlamePage },
   { id: "timeline", title: "Timeline", component: TimelinePage, needsServer: true },
   { id: "operators", title: "Operators", component: OperatorsPage },
   { id: "kernels", title: "Kernels", component: KernelsPage, isThere: ({ isDevice }) => isDevice },
