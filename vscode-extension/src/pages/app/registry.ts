@@ -2,10 +2,13 @@
 
 import type { ComponentType } from "preact";
 import type { Header } from "../contract";
+import { ComparePage } from "../compare/ComparePage";
+import { DistributedPage } from "../distributed/DistributedPage";
 import { FindingsPage } from "../findings/FindingsPage";
 import { FlamePage } from "../flame/FlamePage";
 import { LinesPage } from "../lines/LinesPage";
 import { KernelsPage } from "../kernels/KernelsPage";
+import { MemoryPage } from "../memory/MemoryPage";
 import { ModulesPage } from "../modules/ModulesPage";
 import { OperatorsPage } from "../operators/OperatorsPage";
 import { OverviewPage } from "../overview/OverviewPage";
@@ -37,6 +40,9 @@ export const PAGES: readonly Page[] = [
   { id: "operators", title: "Operators", component: OperatorsPage },
   { id: "kernels", title: "Kernels", component: KernelsPage, isThere: ({ isDevice }) => isDevice },
   { id: "modules", title: "Modules", component: ModulesPage, isThere: ({ hasModules }) => hasModules },
+  { id: "memory", title: "Memory", component: MemoryPage },
+  { id: "distributed", title: "Distributed", component: DistributedPage, isThere: ({ hasRanks }) => hasRanks },
   { id: "steps", title: "Steps", component: StepsPage },
   { id: "findings", title: "Findings", component: FindingsPage },
+  { id: "compare", title: "Compare", component: ComparePage, needsServer: true },
 ];
