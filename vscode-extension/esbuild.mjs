@@ -33,7 +33,7 @@ const bundles = [
   },
   {
     ...shared,
-    entryPoints: { flame: "src/webviews/flame.ts", dashboard: "src/webviews/dashboard.ts" },
+    entryPoints: { flame: "src/webviews/flame.ts", board: "src/webviews/board.ts" },
     outdir: "dist/webviews",
     platform: "browser",
     target: "es2022",
@@ -41,7 +41,18 @@ const bundles = [
   },
   {
     ...shared,
-    // Served by resources/dashboard.py among TensorBoard's pages.
+    // The dashboard's pages, as `pages.mjs` bundles them for browsers.
+    entryPoints: { pages: "src/pages/panel.tsx" },
+    outdir: "dist/webviews",
+    platform: "browser",
+    target: "es2022",
+    format: "iife",
+    jsx: "automatic",
+    jsxImportSource: "preact",
+  },
+  {
+    ...shared,
+    // Served by resources/board.py among TensorBoard's pages.
     entryPoints: { charts: "src/webviews/charts/google.ts", page: "src/webviews/tensorboard.ts" },
     outdir: "dist/tensorboard",
     platform: "browser",

@@ -32,6 +32,7 @@ def test_the_wheel_holds_the_packages_the_example_and_the_entry_points(wheel: Pa
     assert not [name for name in names if name.startswith(("integrations", "lsp_server", "tests"))]
     assert "[lightning.pytorch.callbacks_factory]" in entry_points
     assert "[pytorch_lightning.callbacks_factory]" in entry_points
+    assert "[tensorboard_plugins]\ndeepscope = deepscope.dashboard.tensorboard:Loader" in entry_points
 
 
 @pytest.mark.slow

@@ -25,7 +25,10 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @click.option("--partial", is_flag=True, help="Read what is whole of a trace that ends early.")
 @click.option("--peaks", default="", help="What the device can do at best: fp32=67,bf16=989,bandwidth=3.35.")
-def view(paths: tuple[str, ...], *, port: int, host: str, no_browser: bool, partial: bool, peaks: str) -> None:
+@click.option("--follow-stdin", is_flag=True, help="For editors: shows what standard input says, and ends with it.")
+def view(
+    paths: tuple[str, ...], *, port: int, host: str, no_browser: bool, partial: bool, peaks: str, follow_stdin: bool
+) -> None:
     """Show runs in a browser: lines, flame graph, timeline, operators, memory, findings.
 
     PATH is a trace, a folder of runs or an fsspec URL; without one the newest of the usual folders is taken. The
@@ -35,17 +38,22 @@ def view(paths: tuple[str, ...], *, port: int, host: str, no_browser: bool, part
 
     from deepscope.analysis.peaks import given_peaks
     from deepscope.dashboard.application import Application
+    from deepscope.dashboard.follow import follow, follow_line
     from deepscope.dashboard.library import Library
     from deepscope.dashboard.server import Pages, serve
     from deepscope.store.runs import newest_folder
 
     given_peaks(peaks)  # what cannot be read is told at once
-    library = Library(paths or (newest_folder(FOLDERS),), partial=partial, peaks=peaks)
-    library.runs()
+    library = Library(paths or (() if follow_stdin else (newest_folder(FOLDERS),)), partial=partial, peaks=peaks)
+    if not follow_stdin:
+        library.runs()
     token = secrets.token_urlsafe(24)
     hosts = {name for name in LOOPBACK if host in LOOPBACK}
+    pages = Pages(Application(library), token=token, hosts=hosts)
+    if follow_stdin:
+        follow_line(sys.stdin.buffer.readline(), library, pages)
     try:
-        server = serve(Pages(Application(library), token=token, hosts=hosts), host, port)
+        server = serve(pages, host, port)
     except OSError as error:
         raise DeepScopeError(f"{printable(host)}:{port}: {error.strerror or error}; try --port 0") from error
     shown = f"[{host}]" if ":" in host else host
@@ -58,6 +66,9 @@ def view(paths: tuple[str, ...], *, port: int, host: str, no_browser: bool, part
     signal.signal(signal.SIGTERM, _ended)
     click.echo(address)
     sys.stdout.flush()
+    if follow_stdin:
+        told = {"shown": lambda: click.echo("shown"), "ended": server.shutdown}
+        threading.Thread(target=follow, args=(sys.stdin.buffer, library, pages), kwargs=told, daemon=True).start()
     if not no_browser:
         threading.Thread(target=_open, args=(address,), daemon=True).start()
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Lock
@@ -15,12 +15,12 @@ import msgspec
 from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.memory.moments import Moments
 from deepscope.dashboard.memory.reading import ReadingRequest, read_moments
-from deepscope.errors import NoTraceError, OptionError
+from deepscope.errors import DeepScopeError, NoTraceError, OptionError
 from deepscope.processes import Told
 from deepscope.records import Detail, Profile
-from deepscope.store.files import TraceFile
+from deepscope.store.files import TraceFile, is_url
 from deepscope.store.loader import Loader, Request
-from deepscope.store.recognition import FoundTrace
+from deepscope.store.recognition import FoundTrace, Recognizer
 from deepscope.store.runs import STAGES, Selection, find_traces, select_from
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ PATIENCE_SECONDS = 0.4
 WINDOW_MARK = "~"
 """In a choice, between a run's id and the number of one of its windows; without, it is the newest."""
 LOOK_SECONDS = 2.0
-"""How long what was found below the paths holds."""
+REMOTE_LOOK_SECONDS = 30.0
+"""How long what was found below the paths holds; in a remote store each look costs requests."""
 PROFILES = 8
 """Kept in memory; the rest comes from the cache again."""
 MOMENTS = 2
@@ -118,16 +119,31 @@ class Library:
     """
 
     def __init__(self, paths: Sequence[str], *, partial: bool = False, peaks: str = "") -> None:
-        self.paths = tuple(paths)
         self.partial = partial
         self._peaks = peaks
         self._lock = Lock()
-        self._looked_at = float("-inf")
-        self._runs: list[FoundRun] = []
         self._profiles: Background[Request, Profile] = Background(PROFILES)
+        self._loaders: set[Loader] = set()
         self._ranks: Background[Request, list[Profile]] = Background(RUNS)
         self._moments: Background[tuple[ReadingRequest, TraceFile], Moments] = Background(MOMENTS)
         self._timelines: Background[TraceFile, TimelineIndex] = Background(TIMELINES)
+        self._recognizers: dict[str, Recognizer] = {}
+        self.show(paths)
+
+    def show(self, paths: Sequence[str], first: str = "") -> None:
+        """Shows these paths from now on.
+
+        Args:
+            paths: as for the library itself.
+            first: a trace of the run that is meant where none is chosen; else it is the newest.
+        """
+        with self._lock:
+            self.paths = tuple(paths)
+            self._first = first
+            self._look_seconds = REMOTE_LOOK_SECONDS if any(is_url(path) for path in paths) else LOOK_SECONDS
+            self._recognizers = {path: self._recognizers.get(path) or Recognizer() for path in paths}
+            self._looked_at = float("-inf")
+            self._runs: list[FoundRun] = []
 
     def runs(self) -> list[FoundRun]:
         """The runs below the paths, the newest first.
@@ -136,13 +152,13 @@ class Library:
             NoTraceError: there is none.
         """
         with self._lock:
-            if time.monotonic() - self._looked_at > LOOK_SECONDS or not self._runs:
-                self._runs = _runs_of(self.paths)
+            if time.monotonic() - self._looked_at > self._look_seconds or not self._runs:
+                self._runs = _runs_of(self._recognizers)
                 self._looked_at = time.monotonic()
             return self._runs
 
     def run(self, choice: Choice) -> FoundRun:
-        """The chosen run, else the newest.
+        """The chosen run, else the one to be shown first.
 
         Raises:
             NoTraceError: there is none.
@@ -150,7 +166,8 @@ class Library:
         """
         runs = self.runs()
         if not choice.run:
-            return runs[0]
+            first = (one for one in runs if any(trace.file.path == self._first for trace in one.traces))
+            return next(first, runs[0])
         name, mark, window = choice.run.partition(WINDOW_MARK)
         for one in runs:
             if one.id == name:
@@ -176,7 +193,7 @@ class Library:
         """
         selection = self.selection(choice)
         request = self._request(choice, selection, details)
-        return self._profiles.get(request, lambda told: Loader(request).load(told), _size(selection))
+        return self._profiles.get(request, lambda told: self._load(request, told), _size(selection))
 
     def ranks(self, choice: Choice) -> list[Profile]:
         """The profile of each rank of the chosen run by itself, whatever rank is chosen; without their large tables.
@@ -195,8 +212,9 @@ class Library:
             for file in selection.files:
                 single = Selection((file,), selection.stage, selection.also_recorded)
                 before = done
-                one = Loader(msgspec.structs.replace(request, path=file.path, selection=single)).load(
-                    lambda read, _, before=before: told(before + read, total)  # type: ignore[misc]
+                one = self._load(
+                    msgspec.structs.replace(request, path=file.path, selection=single),
+                    lambda read, _, before=before: told(before + read, total),  # type: ignore[misc]
                 )
                 found.append(_lightened(one))
                 done += file.size_bytes
@@ -253,9 +271,23 @@ class Library:
         )
 
     def close(self) -> None:
-        """Begins nothing more."""
+        """Begins nothing more, and ends what is being read."""
         for background in (self._profiles, self._ranks, self._moments, self._timelines):
             background.close()
+        with self._lock:
+            loaders = list(self._loaders)
+        for loader in loaders:
+            loader.cancel()
+
+    def _load(self, request: Request, told: Told) -> Profile:
+        loader = Loader(request)
+        with self._lock:
+            self._loaders.add(loader)
+        try:
+            return loader.load(told)
+        finally:
+            with self._lock:
+                self._loaders.discard(loader)
 
 
 def _size(selection: Selection) -> int:
@@ -332,14 +364,14 @@ class _Job(Generic[T]):
         return self.future.result()
 
 
-def _runs_of(paths: Sequence[str]) -> list[FoundRun]:
+def _runs_of(recognizers: Mapping[str, Recognizer]) -> list[FoundRun]:
     found: dict[str, FoundTrace] = {}
-    missing: NoTraceError | None = None
-    for path in paths:
+    missing: DeepScopeError | None = None
+    for path, recognizer in recognizers.items():
         try:
-            found |= {one.file.path: one for one in find_traces(path)}
-        except NoTraceError as error:
-            missing = error
+            found |= {one.file.path: one for one in find_traces(path, recognizer)}
+        except DeepScopeError as error:  # the others are shown all the same
+            missing = missing or error
     if not found:
         raise missing or NoTraceError("no trace is here")
     groups: dict[Any, list[FoundTrace]] = {}

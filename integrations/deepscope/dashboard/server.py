@@ -54,15 +54,28 @@ class Pages:
         token: what `X-DeepScope-Token` must say; "" asks for none, where another door has checked already.
         hosts: names that `Host` may have; empty for any.
         policy: the pages' content security policy.
+        door: what the pages take themselves to be behind.
     """
 
     def __init__(
-        self, application: Application, *, token: str = "", hosts: Iterable[str] = (), policy: str = POLICY
+        self,
+        application: Application,
+        *,
+        token: str = "",
+        hosts: Iterable[str] = (),
+        policy: str = POLICY,
+        door: str = "server",
     ) -> None:
         self._application = application
         self._token = token
         self._hosts = frozenset(hosts)
         self._policy = policy
+        self._door = door
+
+    def admit(self, hosts: Iterable[str]) -> None:
+        """From now on answers under these names, too, where names are checked."""
+        if self._hosts:
+            self._hosts |= frozenset(hosts)
 
     def __call__(self, environ: dict[str, Any], start: _Start) -> list[bytes]:
         status, kind, body = self._respond(environ)
@@ -98,7 +111,10 @@ class Pages:
             return HTTPStatus(reply.status), "application/json", reply.body
         if folder == "" and name in ASSETS:
             file, kind = ASSETS[name]
-            return HTTPStatus.OK, kind, asset(file)
+            text = asset(file)
+            if file == "index.html":
+                text = text.replace(b'data-door="server"', f'data-door="{self._door}"'.encode())
+            return HTTPStatus.OK, kind, text
         return HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"nothing is here"
 
     def _refusal(self, environ: dict[str, Any]) -> str:

@@ -61,7 +61,7 @@ def cached_profile(request: Request) -> Profile | None:
     return judged(kept, selection, request.peaks)
 
 
-@dataclass
+@dataclass(eq=False)
 class Loader:
     """One load that can be cancelled from another thread."""
 

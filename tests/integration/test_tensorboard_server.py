@@ -1,4 +1,4 @@
-"""The dashboard's server: TensorBoard with torch-tb-profiler, its pages with the extension's scripts."""
+"""The extension's TensorBoard: TensorBoard with torch-tb-profiler, its pages with the extension's scripts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(extension: Path, *shown: str, **environment: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The address of a server as the extension starts it, and its process."""
     shown = shown or ("--logdir", str(extension / "runs"))
-    command = [sys.executable, str(extension / "resources" / "dashboard.py"), *shown]
+    command = [sys.executable, str(extension / "resources" / "board.py"), *shown]
     environment = {**os.environ, **environment}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as server:
         assert server.stdout is not None

@@ -1,9 +1,9 @@
-/** The dashboard: TensorBoard in a panel beside the code, or in the browser. */
+/** TensorBoard in a panel beside the code, or in the browser. */
 
 import { randomBytes } from "node:crypto";
 import * as path from "node:path";
 import * as vscode from "vscode";
-import { besideOf } from "../flame/panel";
+import { besideOf, tabIcon } from "../flame/panel";
 import { notify } from "../notify";
 import { page } from "../page";
 import { CrashPolicy } from "../server/crashes";
@@ -13,13 +13,13 @@ import { readOr } from "../shape";
 import { jump } from "./jump";
 import { fromPage, type FromPage } from "./messages";
 import { isSame, only, type Shown } from "./shown";
-import { TensorBoard } from "./tensorboard";
+import { TensorBoard } from "./process";
 
 const REMOTE = /^[a-z][a-z0-9+.-]+:\/\//i;
 const BODY = `<header><span id="place"></span><button id="browser" type="button">Open in Browser</button></header>
 <iframe id="board" title="TensorBoard" sandbox="allow-scripts allow-same-origin allow-forms allow-popups allow-downloads"></iframe>`;
 
-export class Dashboard implements vscode.Disposable {
+export class TensorBoardPanel implements vscode.Disposable {
   private board: { readonly process: TensorBoard; readonly shown: Shown } | undefined;
   private panel: vscode.WebviewPanel | undefined;
   private readonly crashes = new CrashPolicy();
@@ -31,7 +31,7 @@ export class Dashboard implements vscode.Disposable {
     private readonly log: vscode.LogOutputChannel,
   ) {}
 
-  /** Shows the dashboard of these traces; without an argument that of the traces that the editor shows. */
+  /** Shows these traces; without an argument those that the editor shows. */
   async open(paths?: readonly string[]): Promise<void> {
     const shown = this.chosen(paths);
     if (shown === undefined) {
@@ -57,7 +57,7 @@ export class Dashboard implements vscode.Disposable {
 
   private chosen(paths: readonly string[] = this.session.status?.trace?.paths ?? []): Shown | undefined {
     if (!vscode.workspace.isTrusted) {
-      void notify("info", "DeepScope: this workspace is restricted; trust it to start the dashboard.");
+      void notify("info", "DeepScope: this workspace is restricted; trust it to start TensorBoard.");
       return undefined;
     }
     if (paths.length === 0) {
@@ -65,7 +65,7 @@ export class Dashboard implements vscode.Disposable {
       return undefined;
     }
     if (paths.some((path) => REMOTE.test(path))) {
-      void notify("info", "DeepScope: TensorBoard reads local folders; copy the trace here to see it there.");
+      void notify("info", "DeepScope: TensorBoard reads local folders; the dashboard shows this trace.");
       return undefined;
     }
     return only(paths);
@@ -83,11 +83,11 @@ export class Dashboard implements vscode.Disposable {
       );
       this.showPage(panel, uri, shown);
     } catch (error) {
-      this.log.error(`dashboard: ${String(error)}`);
+      this.log.error(`TensorBoard: ${String(error)}`);
       panel.dispose();
       const choice = await notify(
         "error",
-        `DeepScope: the dashboard did not start: ${error instanceof Error ? error.message : String(error)}`,
+        `DeepScope: TensorBoard did not start: ${error instanceof Error ? error.message : String(error)}`,
         "Show Logs",
       );
       if (choice !== undefined) {
@@ -102,7 +102,7 @@ export class Dashboard implements vscode.Disposable {
     if (interpreter === undefined) {
       throw new Error("no Python interpreter was found");
     }
-    if (!interpreter.facts.hasDashboard) {
+    if (!interpreter.facts.hasTensorBoard) {
       throw new Error(`${interpreter.python} lacks TensorBoard; run: pip install 'deepscope[dashboard]'`);
     }
     if (this.board === undefined || !isSame(shown, this.board.shown)) {
@@ -112,9 +112,9 @@ export class Dashboard implements vscode.Disposable {
         shown,
         process: new TensorBoard({
           python: interpreter.python,
-          script: this.context.asAbsolutePath(path.join("resources", "dashboard.py")),
+          script: this.context.asAbsolutePath(path.join("resources", "board.py")),
           shown: shown.words,
-          extraArguments: settings.get<string[]>("dashboard.arguments", []),
+          extraArguments: settings.get<string[]>("tensorboard.arguments", []),
           cwd: this.context.globalStorageUri.fsPath,
           say: (line) => this.log.info(`TensorBoard: ${line}`),
           died: () => this.died(shown),
@@ -147,12 +147,12 @@ export class Dashboard implements vscode.Disposable {
 
   private createPanel(): vscode.WebviewPanel {
     const panel = vscode.window.createWebviewPanel(
-      "deepscope.dashboard",
-      "DeepScope Dashboard",
+      "deepscope.tensorboard",
+      "TensorBoard",
       { viewColumn: vscode.ViewColumn.Active, preserveFocus: true },
       { enableScripts: true, localResourceRoots: [this.assets], retainContextWhenHidden: true },
     );
-    panel.iconPath = vscode.Uri.joinPath(this.context.extensionUri, "media", "activity.svg");
+    panel.iconPath = tabIcon(this.context.extensionUri);
     panel.webview.onDidReceiveMessage((given: unknown) => {
       const message = readOr(fromPage, given);
       if (message !== undefined) {
@@ -171,10 +171,10 @@ export class Dashboard implements vscode.Disposable {
     const address = uri.toString(true);
     webview.html = page(
       {
-        title: "DeepScope Dashboard",
+        title: "TensorBoard",
         cspSource: webview.cspSource,
-        script: webview.asWebviewUri(vscode.Uri.joinPath(this.assets, "dashboard.js")).toString(),
-        style: webview.asWebviewUri(vscode.Uri.joinPath(this.assets, "dashboard.css")).toString(),
+        script: webview.asWebviewUri(vscode.Uri.joinPath(this.assets, "board.js")).toString(),
+        style: webview.asWebviewUri(vscode.Uri.joinPath(this.assets, "board.css")).toString(),
         frameOrigin: new URL(address).origin,
         body: BODY,
         data: { url: `${address}#pytorch_profiler`, folder: shown.title },
@@ -192,7 +192,7 @@ export class Dashboard implements vscode.Disposable {
         await vscode.commands.executeCommand(message.command);
         break;
       case "open":
-        this.log.info(`dashboard: ${message.filename}:${message.line}`);
+        this.log.info(`TensorBoard: ${message.filename}:${message.line}`);
         await jump(message, this.requests, besideOf(this.panel));
         break;
     }

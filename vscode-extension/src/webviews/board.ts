@@ -1,7 +1,7 @@
-/** The dashboard's page: TensorBoard in a frame; clicks on its frames and the editor's keys go on to the extension. */
+/** TensorBoard's panel: TensorBoard in a frame; clicks on its frames and the editor's keys go on to the extension. */
 
-import { readEditorCommand, readFrameClick, type FromPage } from "../dashboard/messages";
-import "./dashboard.css";
+import { readEditorCommand, readFrameClick, type FromPage } from "../tensorboard/messages";
+import "./board.css";
 
 const vscode = acquireVsCodeApi();
 const board = document.getElementById("board");

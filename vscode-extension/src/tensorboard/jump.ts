@@ -1,4 +1,4 @@
-/** From a frame in the dashboard to the line in an editor. */
+/** From a frame in TensorBoard to the line in an editor. */
 
 import * as vscode from "vscode";
 import { notify } from "../notify";

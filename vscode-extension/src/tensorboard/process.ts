@@ -10,9 +10,9 @@ const END_MS = 5_000;
 
 export interface TensorBoardOptions {
   readonly python: string;
-  /** The extension's `dashboard.py`. */
+  /** The extension's `board.py`. */
   readonly script: string;
-  /** What it shows, as `dashboard.py` takes it. */
+  /** What it shows, as `board.py` takes it. */
   readonly shown: readonly string[];
   readonly extraArguments: readonly string[];
   readonly cwd: string;

@@ -1,9 +1,9 @@
-/** The traces that a dashboard shows: those of one run. */
+/** The traces that TensorBoard shows: those of one run. */
 
 import { parentOf } from "../views/runRows";
 
 export interface Shown {
-  /** Arguments for `dashboard.py`; equal arguments show the same. */
+  /** Arguments for `board.py`; equal arguments show the same. */
   readonly words: readonly string[];
   readonly title: string;
 }

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { googleReached, googleSilent, isGooglesHere } from "./support/charts";
 import { listening } from "./support/listening";
-import { PROGRAM, traces } from "./support/recorded";
+import { hottestOf, PROGRAM, report, traces } from "./support/recorded";
 import { Workbench } from "./support/workbench";
 
-describe("the dashboard", () => {
+describe("TensorBoard in a panel", () => {
   let bench: Workbench;
 
   beforeAll(async () => {
@@ -12,7 +12,7 @@ describe("the dashboard", () => {
   });
   afterAll(() => bench.close());
 
-  const showDashboard = (): Promise<void> => bench.showTab("DeepScope Dashboard");
+  const showBoard = (): Promise<void> => bench.showTab("TensorBoard");
 
   /** What torch-tb-profiler's own page says when a frame is clicked. */
   async function say(message: { filename: string; line: unknown }): Promise<void> {
@@ -21,7 +21,7 @@ describe("the dashboard", () => {
   }
 
   it("shows torch-tb-profiler's tables and charts without a network", async () => {
-    await bench.run("DeepScope: Open Dashboard");
+    await bench.run("DeepScope: Open TensorBoard");
     const profiler = bench.profiler();
     await profiler.getByRole("columnheader", { name: "Time Duration (us)" }).waitFor();
     await profiler.getByRole("cell", { name: "Average Step Time" }).waitFor();
@@ -30,7 +30,7 @@ describe("the dashboard", () => {
     }
     await profiler.getByRole("button", { name: "Google Charts could not be loaded" }).waitFor();
     expect(await bench.webview().locator("#place").innerText()).toBe(traces(inject("project")).at(-1)); // the run that is shown
-    await bench.screenshot("dashboard");
+    await bench.screenshot("tensorboard");
   });
 
   it("opens the executing line where a call frame is clicked", async () => {
@@ -55,7 +55,7 @@ describe("the dashboard", () => {
     ["Control+Shift+P", ">"],
     ["Control+P", ""],
   ])("leaves the editor its keys while TensorBoard has the focus: %s", async (keys, asked) => {
-    await showDashboard();
+    await showBoard();
     for (const inside of [bench.profiler(), bench.tensorboard()]) {
       await inside.locator("body").click({ position: { x: 3, y: 3 } });
       await inside.locator("body").press(keys);
@@ -67,16 +67,31 @@ describe("the dashboard", () => {
     }
   });
 
+  it("has DeepScope's own tab, whose lines open in the editor", async () => {
+    await showBoard();
+    const chosen = (name: RegExp): Promise<void> => bench.tensorboard().getByRole("tab", { name }).click();
+    await chosen(/^deepscope$/i);
+    const hottest = hottestOf(report(traces(inject("project")).at(-1)!));
+    const place = bench.tab().locator(".hotlines .place").first();
+    await place.waitFor();
+    expect(await place.textContent()).toBe(`${PROGRAM}:${hottest.line}`);
+    await bench.screenshot("tensorboard-tab");
+    await place.click();
+    await bench.atLine(hottest.line);
+    await showBoard();
+    await chosen(/pytorch_profiler/i);
+  });
+
   it("opens the first line of a file, which is line 0 there, and a relative path through the server's mapping", async () => {
     await bench.showTab(PROGRAM);
     await bench.goToLine(3);
-    await showDashboard();
+    await showBoard();
     await say({ filename: PROGRAM, line: 0 });
     await bench.atLine(1);
   });
 
   it("opens a file outside the workspace only after asking", async () => {
-    await showDashboard();
+    await showBoard();
     await say({ filename: "/etc/hostname", line: 0 });
     const dialog = bench.page.locator(".monaco-dialog-box").filter({ hasText: "outside this workspace" });
     await dialog.waitFor();
@@ -91,7 +106,7 @@ describe("the dashboard", () => {
   it("hears TensorBoard alone, and no message of another shape", async () => {
     await bench.showTab(PROGRAM);
     await bench.goToLine(3);
-    await showDashboard();
+    await showBoard();
     await say({ filename: PROGRAM, line: "9" });
     await say({ filename: PROGRAM, line: -2 });
     // The page itself, and the workbench: behind code-server's proxy it even shares TensorBoard's origin.
@@ -102,12 +117,12 @@ describe("the dashboard", () => {
     // What TensorBoard says after them is the first that is heard.
     await say({ filename: PROGRAM, line: 20 });
     await bench.atLine(21);
-    const heard = bench.editor.extensionLog().match(/dashboard: .*:\d+/g) ?? [];
+    const heard = bench.editor.extensionLog().match(/TensorBoard: .*:\d+/g) ?? [];
     expect(heard.filter((line) => line.endsWith(":9"))).toEqual([]);
   });
 
   it("opens in the browser, at an address that the browser can reach", async () => {
-    await showDashboard();
+    await showBoard();
     const opened = bench.page.context().waitForEvent("page");
     await bench.webview().getByRole("button", { name: "Open in Browser" }).click();
     const page = await opened;
@@ -117,14 +132,14 @@ describe("the dashboard", () => {
   });
 
   it("leaves the drawing to Google where the network has its charts, and draws where nobody answers", async () => {
-    await showDashboard();
+    await showBoard();
     const address = await bench.webview().locator("#board").getAttribute("src");
     const context = bench.page.context();
     for (const [network, isGoogles] of [[googleReached, true], [googleSilent, false]] as const) {
       const forget = await network(context);
       const page = await context.newPage();
       await page.goto(address ?? "");
-      const profiler = page.frameLocator("iframe");
+      const profiler = page.frameLocator('iframe[src*="name=pytorch_profiler"]');
       await profiler.getByText("Step Time Breakdown").waitFor();
       await expect.poll(() => profiler.locator("body").evaluate(isGooglesHere)).toBe(isGoogles);
       await expect.poll(() => profiler.locator("svg[role=img]").count()).toBe(isGoogles ? 0 : 2);
@@ -134,9 +149,9 @@ describe("the dashboard", () => {
   });
 
   it("has TensorBoard back after it died", async () => {
-    const [before] = bench.editor.processes("dashboard.py");
+    const [before] = bench.editor.processes("board.py");
     process.kill(before!, "SIGKILL");
-    const others = (): number[] => bench.editor.processes("dashboard.py").filter((pid) => pid !== before);
+    const others = (): number[] => bench.editor.processes("board.py").filter((pid) => pid !== before);
     await expect.poll(() => others().length).toBe(1);
     // The page from before stands until the new process answers.
     await expect.poll(() => listening(others()[0]!).length).toBeGreaterThan(0);
@@ -144,14 +159,14 @@ describe("the dashboard", () => {
   });
 
   it("listens on the loopback alone", async () => {
-    const [pid] = bench.editor.processes("dashboard.py");
+    const [pid] = bench.editor.processes("board.py");
     await expect.poll(() => listening(pid!).length).toBeGreaterThan(0);
     expect(listening(pid!).every((address) => address.startsWith("127.0.0.1:"))).toBe(true);
   });
 
   it("ends TensorBoard with its panel", async () => {
-    expect(bench.editor.processes("dashboard.py").length).toBe(1);
-    await bench.page.locator(".tab").filter({ hasText: "DeepScope Dashboard" }).getByRole("button", { name: /Close/ }).click();
-    await expect.poll(() => bench.editor.processes("dashboard.py").length).toBe(0);
+    expect(bench.editor.processes("board.py").length).toBe(1);
+    await bench.page.locator(".tab").filter({ hasText: "TensorBoard" }).getByRole("button", { name: /Close/ }).click();
+    await expect.poll(() => bench.editor.processes("board.py").length).toBe(0);
   });
 });
