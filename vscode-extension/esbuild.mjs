@@ -3,7 +3,6 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { build, context } from "esbuild";
 import { buildPages } from "./pages.mjs";
-import { buildReport } from "./report.mjs";
 import { notices } from "./notices.mjs";
 
 // The contract is checked in, so that a build needs no Python; where one with the server's packages is at hand it is made anew.
@@ -66,7 +65,6 @@ if (process.argv.includes("--watch")) {
     await (await context(bundle)).watch();
   }
 } else {
-  await buildReport();
   await buildPages();
   const results = await Promise.all(bundles.map((bundle) => build(bundle)));
   mkdirSync("dist", { recursive: true });

@@ -2,8 +2,8 @@
 
 import type { JSX } from "preact";
 import { questions, type Header, type Run } from "../contract";
-import { useAnswer } from "../source/useAnswer";
-import { go, withWords, type Address } from "./address";
+import { useAnswer, useOffers } from "../source/useAnswer";
+import { choiceOf, go, withWords, type Address } from "./address";
 import { baselinesOf, titleOf } from "./baselines";
 
 interface Props {
@@ -14,6 +14,9 @@ interface Props {
 export function Pickers({ header, address }: Props): JSX.Element {
   const found = useAnswer(questions.runs, {}, true);
   const runs = found.state === "ready" ? found.answer.runs : [];
+  const offers = useOffers();
+  const chosen = choiceOf(address);
+  const steps = header.steps.filter((step) => offers({ ...chosen, step }));
   const [base = "", window] = header.run.split("~");
   const run = runs.find(({ id }) => id === base);
   const choose = (words: Readonly<Record<string, string>>): void => go(withWords(address, words));
@@ -53,11 +56,12 @@ export function Pickers({ header, address }: Props): JSX.Element {
           choose={(rank) => choose({ rank, step: "" })}
         />
       )}
-      {header.steps.length > 1 && (
+      {header.step !== null && steps.length === 0 && <span class="muted">step {header.step}</span>}
+      {header.steps.length > 1 && steps.length > 0 && (
         <Picker
           label="Step"
           value={address.words["step"] ?? ""}
-          options={[["", `all ${header.steps.length} steps`], ...header.steps.map((step): [string, string] => [String(step), `step ${step}`])]}
+          options={[["", `all ${header.steps.length} steps`], ...steps.map((step): [string, string] => [String(step), `step ${step}`])]}
           choose={(step) => choose({ step })}
         />
       )}

@@ -4,13 +4,13 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { choiceOf, go, linkTo, withWords, type Address } from "../app/address";
 import type { PageProps } from "../app/registry";
-import { questions, type Depth, type Flame, type FlameDirection, type FlameMetric } from "../contract";
+import { questions, type Depth, type Flame, type FlameDirection, type FlameMetric, type FlameQuestion } from "../contract";
 import { DEPTH_WORDS, DEPTHS, KIND_WORDS } from "../../depthWords";
 import { KINDS, kindColour } from "../../flame/colours";
 import { Answer } from "../parts/Answered";
 import { Place } from "../parts/Place";
 import { Segments } from "../parts/Segments";
-import { useAnswer, useSource } from "../source/useAnswer";
+import { useAnswer, useHas, useSource } from "../source/useAnswer";
 import { count, duration, share } from "../words";
 import { boxesOf, changeColour, type Box } from "./boxes";
 import { FlameChart, signed } from "./FlameChart";
@@ -47,6 +47,9 @@ interface GraphProps {
 }
 
 function Graph({ flame, address, depth, direction, metric }: GraphProps): JSX.Element {
+  const has = useHas();
+  const asked = { ...choiceOf(address), depth, direction, ...(address.words["metric"] === undefined ? {} : { metric }) };
+  const offers = (other: Partial<FlameQuestion>): boolean => has(questions.flame, { ...asked, ...other });
   const root = useMemo(() => boxesOf(flame), [flame]);
   const [search, setSearch] = useState("");
   const [reset, setReset] = useState(0);
@@ -59,11 +62,11 @@ function Graph({ flame, address, depth, direction, metric }: GraphProps): JSX.El
   return (
     <>
       <div class="flametools">
-        <Segments label="Direction" options={DIRECTIONS} value={direction} choose={(next) => say("direction", next === "down" ? "" : next)} />
+        <Segments label="Direction" options={DIRECTIONS.filter(([one]) => offers({ direction: one }))} value={direction} choose={(next) => say("direction", next === "down" ? "" : next)} />
         {flame.metrics.length > 1 && shown !== undefined && (
           <Segments
             label="Metric"
-            options={flame.metrics.map((one) => [one, one === "device" && !flame.isDevice ? "Operators" : METRICS[one]] as const)}
+            options={flame.metrics.filter((one) => offers({ metric: one })).map((one) => [one, one === "device" && !flame.isDevice ? "Operators" : METRICS[one]] as const)}
             value={shown}
             choose={(next) => say("metric", next)}
           />
@@ -71,7 +74,7 @@ function Graph({ flame, address, depth, direction, metric }: GraphProps): JSX.El
         <label title={shown === "cpu" ? "The CPU's time is known of lines, not of what is below them" : undefined}>
           Down to{" "}
           <select value={depth} disabled={shown === "cpu"} onChange={(event) => say("depth", event.currentTarget.value)}>
-            {DEPTHS.map((one) => (
+            {DEPTHS.filter((one) => offers({ depth: one })).map((one) => (
               <option key={one} value={one}>
                 {DEPTH_WORDS[one].toLowerCase()}
               </option>

@@ -2,11 +2,11 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { go, linkTo, withWords, type Address } from "../app/address";
-import type { CallPath, LineCause, LineDetails } from "../contract";
+import { choiceOf, go, linkTo, withWords, type Address } from "../app/address";
+import { questions, type CallPath, type LineCause, type LineDetails } from "../contract";
 import { FindingCard } from "../findings/FindingCard";
 import { Place } from "../parts/Place";
-import { useSource } from "../source/useAnswer";
+import { useHas, useSource } from "../source/useAnswer";
 import { count, duration, share, words } from "../words";
 import { BelowTree } from "./BelowTree";
 import { editorLink } from "./editorLink";
@@ -20,6 +20,7 @@ interface Props {
 
 export function LinePanel({ of, address, hasText }: Props): JSX.Element {
   const folded = address.words["fold"] === "1";
+  const canFold = useHas()(questions.line, { ...choiceOf(address), file: of.file, line: of.line, fold: true });
   return (
     <>
       <header class="linehead">
@@ -71,7 +72,7 @@ export function LinePanel({ of, address, hasText }: Props): JSX.Element {
       <Part
         title="What its work is made of"
         tools={
-          <label title="Modules that differ in a number alone become one: layers.*">
+          canFold && <label title="Modules that differ in a number alone become one: layers.*">
             <input type="checkbox" checked={folded} onChange={() => go(withWords(address, { fold: folded ? "" : "1" }), false)} /> alike layers as one
           </label>
         }
