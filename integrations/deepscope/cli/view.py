@@ -14,8 +14,8 @@ import click
 
 from deepscope.cli.options import FOLDERS
 from deepscope.errors import DeepScopeError
-from deepscope.processes import end_all
 from deepscope.printable import printable
+from deepscope.processes import end_all
 
 __all__ = ["view"]
 
