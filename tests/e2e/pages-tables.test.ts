@@ -98,9 +98,11 @@ describe("the tables of the dashboard", () => {
     await expect.poll(() => details.count()).toBe(0);
   });
 
-  it("have operators by shapes and by kind", async () => {
+  it("have operators by stacks and by kind, and say where there are no shapes", async () => {
+    await pages.show("operators?by=stacks");
+    await pages.page.getByRole("columnheader", { name: "called from" }).waitFor();
     await pages.show("operators?by=shapes");
-    await pages.page.getByRole("columnheader", { name: "shapes" }).waitFor();
+    await pages.page.getByText("The trace has no shapes").waitFor();
     await pages.show("operators?by=type");
     await expect.poll(names).toContain("matmul");
   });

@@ -17,6 +17,12 @@ const GROUPINGS: readonly (readonly [Grouping, string])[] = [
   ["type", "Kind"],
 ];
 
+/** What is said where a trace does not tell them apart. */
+const LACKING: readonly (readonly [Grouping, string, string])[] = [
+  ["shapes", "in_shapes", "The trace has no shapes: they are recorded with record_shapes=True."],
+  ["stacks", "stack", "The trace has no lines of code that led to operators."],
+];
+
 export function OperatorsPage({ address, header }: PageProps): JSX.Element {
   const by = GROUPINGS.find(([one]) => one === address.words["by"])?.[0] ?? "name";
   const found = useAnswer(questions.operators, { ...choiceOf(address), by });
@@ -33,7 +39,10 @@ export function OperatorsPage({ address, header }: PageProps): JSX.Element {
   return (
     <Answer of={found}>
       {({ table }) => (
-        <DataTable of={table} fills tools={tools} details={(row) => <OperatorPanel key={row.key} of={table} row={row} by={by} choice={choiceOf(address)} header={header} />} />
+        <>
+          {LACKING.map(([grouping, column, words]) => by === grouping && !table.columns.some(({ key }) => key === column) && <p class="note">{words}</p>)}
+          <DataTable of={table} fills tools={tools} details={(row) => <OperatorPanel key={row.key} of={table} row={row} by={by} choice={choiceOf(address)} header={header} />} />
+        </>
       )}
     </Answer>
   );
