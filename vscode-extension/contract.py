@@ -162,18 +162,11 @@ def _structs_in(kind: shapes.Type, above: tuple[type, ...]) -> Iterator[shapes.S
 
 
 def _named(structs: Iterable[shapes.StructType]) -> list[shapes.StructType]:
-    """Each once. Two of one name become one type, so they must have the same fields."""
-    named: dict[str, shapes.StructType] = {}
+    found: dict[str, shapes.StructType] = {}
     for one in structs:
-        other = named.setdefault(one.cls.__name__, one)
-        if _fields(other) != _fields(one):
-            homes = f"{other.cls.__module__} and {one.cls.__module__}"
-            raise TypeError(f"{one.cls.__name__} has other fields in {homes}: the pages need another name for one")
-    return list(named.values())
-
-
-def _fields(struct: shapes.StructType) -> list[tuple[str, str]]:
-    return [(field.encode_name, _type(field.type)) for field in struct.fields]
+        if found.setdefault(one.cls.__name__, one).cls is not one.cls:
+            raise SystemExit(f"two structs have one name: {found[one.cls.__name__].cls} and {one.cls}")
+    return list(found.values())
 
 
 def _words(name: str, home: Any) -> str:
