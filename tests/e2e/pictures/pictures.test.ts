@@ -10,7 +10,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, inject, it } from "vitest";
+import { openPages } from "../support/pages";
 import { hottestOf, PROGRAM, report, TRACES } from "../support/recorded";
+import { OUTPUT } from "../support/surroundings";
 import { Workbench } from "../support/workbench";
 
 describe("pictures", () => {
@@ -106,5 +108,17 @@ describe("pictures", () => {
     await bench.run("DeepScope: Run Python File with DeepScope");
     await bench.notification(/took \d+(\.\d)? %/).waitFor();
     await bench.screenshot("picture-record");
+  });
+});
+
+describe("pictures of the pages", () => {
+  it("the overview and the timeline", async () => {
+    const pages = await openPages([join(inject("project"), TRACES)], { width: 1280, height: 780 });
+    await pages.page.screenshot({ path: join(OUTPUT, "picture-overview.png") });
+    await pages.show("timeline");
+    await expect.poll(() => pages.page.locator(".timeline").getAttribute("data-slices")).not.toBeNull();
+    await pages.page.waitForTimeout(2000); // a canvas does not say when it has drawn
+    await pages.page.screenshot({ path: join(OUTPUT, "picture-timeline.png") });
+    await pages.close();
   });
 });
