@@ -162,7 +162,11 @@ def _structs_in(kind: shapes.Type, above: tuple[type, ...]) -> Iterator[shapes.S
 
 
 def _named(structs: Iterable[shapes.StructType]) -> list[shapes.StructType]:
-    return list({one.cls.__name__: one for one in structs}.values())
+    found: dict[str, shapes.StructType] = {}
+    for one in structs:
+        if found.setdefault(one.cls.__name__, one).cls is not one.cls:
+            raise SystemExit(f"two structs have one name: {found[one.cls.__name__].cls} and {one.cls}")
+    return list(found.values())
 
 
 def _words(name: str, home: Any) -> str:

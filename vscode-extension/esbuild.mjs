@@ -3,7 +3,6 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { build, context } from "esbuild";
 import { buildPages } from "./pages.mjs";
-import { buildReport } from "./report.mjs";
 import { notices } from "./notices.mjs";
 
 // The contract is checked in, so that a build needs no Python; where one with the server's packages is at hand it is made anew.
@@ -33,7 +32,7 @@ const bundles = [
   },
   {
     ...shared,
-    entryPoints: { flame: "src/webviews/flame.ts", dashboard: "src/webviews/dashboard.ts" },
+    entryPoints: { flame: "src/webviews/flame.ts", board: "src/webviews/board.ts" },
     outdir: "dist/webviews",
     platform: "browser",
     target: "es2022",
@@ -41,7 +40,18 @@ const bundles = [
   },
   {
     ...shared,
-    // Served by resources/dashboard.py among TensorBoard's pages.
+    // The dashboard's pages, as `pages.mjs` bundles them for browsers.
+    entryPoints: { pages: "src/pages/panel.tsx" },
+    outdir: "dist/webviews",
+    platform: "browser",
+    target: "es2022",
+    format: "iife",
+    jsx: "automatic",
+    jsxImportSource: "preact",
+  },
+  {
+    ...shared,
+    // Served by resources/board.py among TensorBoard's pages.
     entryPoints: { charts: "src/webviews/charts/google.ts", page: "src/webviews/tensorboard.ts" },
     outdir: "dist/tensorboard",
     platform: "browser",
@@ -55,7 +65,6 @@ if (process.argv.includes("--watch")) {
     await (await context(bundle)).watch();
   }
 } else {
-  await buildReport();
   await buildPages();
   const results = await Promise.all(bundles.map((bundle) => build(bundle)));
   mkdirSync("dist", { recursive: true });

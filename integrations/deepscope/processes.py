@@ -22,7 +22,17 @@ from deepscope.errors import DeepScopeError, remake
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["ONE_THREAD", "HelperProcess", "MessageError", "ProcessEndedError", "Told", "Work", "cores", "serve"]
+__all__ = [
+    "ONE_THREAD",
+    "HelperProcess",
+    "MessageError",
+    "ProcessEndedError",
+    "Told",
+    "Work",
+    "cores",
+    "end_all",
+    "serve",
+]
 
 Told: TypeAlias = Callable[[int, int], None]
 """Called with bytes done and bytes in all."""
@@ -32,6 +42,7 @@ Work: TypeAlias = Callable[[bytes, Told], bytes]
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 """Environment of a process that only reads traces: it has no matrices, for which NumPy would start a thread a core."""
 
+_RUNNING: set[HelperProcess] = set()
 _MARK = b"DSM2"
 """Stands before each message, so that other output on the pipe is not taken for a length."""
 _PROGRESS, _DONE, _FAILED = b"P", b"D", b"F"
@@ -61,6 +72,7 @@ class HelperProcess:
         self._process = process
         self._requests = process.stdin
         self._answers = process.stdout
+        _RUNNING.add(self)
 
     @classmethod
     def start(cls, module: str, *, is_quiet: bool = False) -> HelperProcess | None:
@@ -123,11 +135,18 @@ class HelperProcess:
 
     def end(self) -> None:
         """Ends it at once, whatever it is doing; a thread that waits in `ask` gets `ProcessEndedError`."""
+        _RUNNING.discard(self)
         self._process.kill()
         for stream in (self._requests, self._answers):
             with suppress(OSError):
                 stream.close()
         self._process.wait()
+
+
+def end_all() -> None:
+    """Ends each one that this process has started and that still runs: for a server that ends."""
+    for process in tuple(_RUNNING):
+        process.end()
 
 
 def serve(work: Work) -> None:

@@ -39,8 +39,8 @@ describe("a trace recorded on another machine", () => {
     await bench.screenshot("elsewhere");
   });
 
-  it("has the dashboard's frames open the file that is here", async () => {
-    await bench.run("DeepScope: Open Dashboard");
+  it("has TensorBoard's frames open the file that is here", async () => {
+    await bench.run("DeepScope: Open TensorBoard");
     const profiler = bench.profiler();
     await profiler.getByText("Overview").first().waitFor();
     const line = hottestOf(recorded).line;

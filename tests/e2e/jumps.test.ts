@@ -139,10 +139,10 @@ describe("a jump after an edit", () => {
     await bench.jump(bench.rows("Hot Lines").filter({ hasText: placeInRow(hottest.line + 5) }).first(), hottest.line + 5);
   });
 
-  it("leads there from a frame of the dashboard", async () => {
+  it("leads there from a frame in TensorBoard", async () => {
     await bench.showTab("Flame Graph");
     await bench.page.locator(".tab.active").filter({ hasText: "Flame Graph" }).getByRole("button", { name: /Close/ }).click();
-    await bench.run("DeepScope: Open Dashboard");
+    await bench.run("DeepScope: Open TensorBoard");
     await bench.profiler().getByText("Overview").first().waitFor(); // the frame is loaded, and stays
     const said = { filename: program, line: hottest.line - 1 }; // counts from 0
     await bench.profiler().locator("body").evaluate((_, message) => window.parent.parent.postMessage(message, "*"), said);

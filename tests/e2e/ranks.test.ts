@@ -62,7 +62,7 @@ describe("a run of two ranks", () => {
     await expect.poll(async () => Math.abs((await total()) - mean) / mean).toBeLessThan(0.01);
   });
 
-  it("is compared with, and opened in the dashboard, from its row", async () => {
+  it("is compared with, and opened in TensorBoard, from its row", async () => {
     const runs = bench.rows("Runs").filter({ hasText: /2 ranks/ });
     const baselines = bench.rows("Runs").filter({ hasText: "baseline" });
     await expect.poll(() => baselines.count()).toBe(3); // by itself: the run before, and each of its ranks
@@ -72,11 +72,11 @@ describe("a run of two ranks", () => {
     await runs.nth(1).getByRole("button", { name: /Compare with This/ }).click();
     await expect.poll(() => baselines.count()).toBe(3);
     await bench.screenshot("ranks-compared");
-    await bench.chooseFromMenu(runs.nth(1), "Open in Dashboard");
+    await bench.chooseFromMenu(runs.nth(1), "Open in TensorBoard");
     await bench.profiler().getByText("Overview").first().waitFor();
     // The other run's traces lie in the same folder.
     await bench.profiler().locator("body").filter({ hasText: /Number of Worker\(s\)\s*2/ }).waitFor();
     await bench.profiler().getByText("before.fit.rank0").first().waitFor();
-    await bench.screenshot("ranks-dashboard");
+    await bench.screenshot("ranks-tensorboard");
   });
 });

@@ -17,6 +17,7 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.event_tables import EVENT_TABLES, event_table
 from deepscope.comparison import TABLES as COMPARED
 from deepscope.comparison import compare
+from deepscope.dashboard.html_file import html_file
 from deepscope.dashboard.timeline.opening import open_timeline
 from deepscope.errors import DeepScopeError
 from deepscope.records import PHASES, Numbers, Profile
@@ -27,7 +28,6 @@ from deepscope.report.compare import comparison_json, comparison_text
 from deepscope.report.compare_markdown import comparison_markdown
 from deepscope.report.csv_report import csv_report
 from deepscope.report.exports.csv_files import write_csv_files
-from deepscope.report.exports.html import html_page
 from deepscope.report.exports.perfetto import perfetto_text, timelines
 from deepscope.report.exports.pprof import pprof_profile
 from deepscope.report.exports.profile_json import profile_json
@@ -208,7 +208,7 @@ def _make_everything(profile: Profile) -> None:
         assert all(row.within_noise and not row.change_ns for row in found.rows)
         for words in (comparison_text(found), comparison_json(found), comparison_markdown(found)):
             words.encode("utf-8")
-    for form in (profile_json, html_page, Profile._repr_html_):
+    for form in (profile_json, html_file, Profile._repr_html_):
         form(profile).encode("utf-8")
     pprof_profile(profile)
     with TemporaryDirectory() as folder:

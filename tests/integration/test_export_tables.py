@@ -16,9 +16,9 @@ from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.build import build_profile
 from deepscope.analysis.event_tables import EVENT_TABLES, event_table
 from deepscope.analysis.ownership.attribution import attribute
+from deepscope.dashboard.html_file import LIMIT_BYTES, html_file
 from deepscope.records import Profile
 from deepscope.records.columns import ColumnTable
-from deepscope.report.exports.html import LIMIT_BYTES, html_page
 from deepscope.report.exports.perfetto import perfetto_text, timelines
 from deepscope.report.exports.pprof import pprof_profile
 from deepscope.report.exports.tensorboard import scalars
@@ -224,10 +224,13 @@ def check_timeline(document: dict[str, Any]) -> None:
 
 def test_the_page_is_small_and_call_paths_hold_all_time(path: Path) -> None:
     profile = read(path)[1]
-    page = html_page(profile)
+    page = html_file(profile)
     assert len(page) < LIMIT_BYTES
-    [data] = re.findall(r'<script type="application/json" id="profile">(.*?)</script>', page)
-    assert sum(node[3] for node in json.loads(data)["flame"]["nodes"]) == profile.totals.device_ns
+    [data] = re.findall(r'<script type="application/json" id="answers">(.*?)</script>', page)
+    flame = json.loads(data)["flame?depth=kernel&direction=down"]
+    assert sum(flame["own"]) + flame["leftOutNs"] == flame["wholeNs"]
+    if "device" in flame["metrics"]:
+        assert flame["wholeNs"] == profile.totals.device_ns
     found = read_pprof(pprof_profile(profile))
     assert sum(sample.value[0] for sample in found.sample) == profile.totals.device_ns
     rows = [*profile.lines, profile.no_line]

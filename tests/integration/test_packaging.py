@@ -28,10 +28,12 @@ def test_the_wheel_holds_the_packages_the_example_and_the_entry_points(wheel: Pa
     assert {"deepscope/__init__.py", "deepscope/py.typed", "deepscope/examples/train_transformer.py"} <= names
     assert "deepscope_lsp/__init__.py" in names
     assert {"deepscope/docs/findings/hot-line.md", "deepscope/docs/findings/DS001.md"} <= names
-    assert {f"deepscope/report/exports/page/{name}" for name in ("report.js", "report.css", "NOTICES.txt")} <= names
+    bundle = ("index.html", "dashboard.js", "dashboard.css", "NOTICES.txt")
+    assert {f"deepscope/dashboard/bundle/{name}" for name in bundle} <= names
     assert not [name for name in names if name.startswith(("integrations", "lsp_server", "tests"))]
     assert "[lightning.pytorch.callbacks_factory]" in entry_points
     assert "[pytorch_lightning.callbacks_factory]" in entry_points
+    assert "[tensorboard_plugins]\ndeepscope = deepscope.dashboard.tensorboard:Loader" in entry_points
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ sys.stdout.write(
             "python": ".".join(str(part) for part in sys.version_info[:3]),
             "deepscope": installed("deepscope"),
             "hasServer": found("deepscope_lsp") and found("pygls"),
-            "hasDashboard": found("tensorboard") and found("torch_tb_profiler"),
+            "hasTensorBoard": found("tensorboard") and found("torch_tb_profiler"),
             "hasTorch": found("torch"),
             "isExternallyManaged": is_externally_managed(),
         }

@@ -1,9 +1,10 @@
 /** The commands of the palette and the menus, one line for each. */
 
 import * as vscode from "vscode";
-import type { Dashboard } from "./dashboard/dashboard";
+import type { DashboardPanel } from "./dashboard/panel";
 import type { FlamePanel } from "./flame/panel";
 import type { Jumps } from "./jumps";
+import { textPlace } from "./dashboard/links";
 import { notify } from "./notify";
 import { cursorPlace } from "./places";
 import type { Notices } from "./run/notices";
@@ -15,6 +16,8 @@ import type { LanguageServer } from "./server/languageServer";
 import type { Requests } from "./server/requests";
 import type { Session } from "./session";
 import { pickInterpreter, pickTrace } from "./pickers";
+import { readOr } from "./shape";
+import type { TensorBoardPanel } from "./tensorboard/panel";
 import type { CallPathsView } from "./views/callPathsView";
 import type { Row } from "./views/hotLinesRows";
 import type { HotLinesView } from "./views/hotLinesView";
@@ -32,7 +35,8 @@ export interface Parts {
   readonly callPaths: CallPathsView;
   readonly runs: RunsView;
   readonly flame: FlamePanel;
-  readonly dashboard: Dashboard;
+  readonly dashboard: DashboardPanel;
+  readonly tensorboard: TensorBoardPanel;
   readonly runner: Runner;
   readonly notices: Notices;
 }
@@ -47,7 +51,7 @@ interface LineArgument {
 }
 
 export function registerCommands(parts: Parts): vscode.Disposable[] {
-  const { session, requests, jumps, hotLines, callPaths, runs, flame, dashboard, runner, notices } = parts;
+  const { session, requests, jumps, hotLines, callPaths, runs, flame, dashboard, tensorboard, runner, notices } = parts;
 
   const take = async (answer: Promise<Status>): Promise<void> => {
     notices.expectChange();
@@ -55,8 +59,13 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
   };
   /** The line of a row; without a row the one that the cursor is on. */
   const lineOf = async (row: LineArgument | undefined): Promise<RecordedLine | undefined> => {
-    const place = recordedOf(row) ?? cursorPlace();
+    const place = readOr(textPlace, row) ?? recordedOf(row) ?? cursorPlace();
     return place === undefined || "file" in place ? place : recordedAt(place, requests);
+  };
+  /** Shows a line on a page of the dashboard. */
+  const showOn = async (name: "lines" | "timeline", row: LineArgument | undefined): Promise<void> => {
+    const line = await lineOf(row);
+    await (line === undefined ? tellUnmeasured() : dashboard.show(name, line));
   };
   const dropBaseline = async (): Promise<void> => {
     await requests.clearBaseline();
@@ -81,7 +90,8 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     "deepscope.runs.delete": (row: TraceRow) => runs.delete(row),
     "deepscope.runs.reveal": (row: TraceRow) =>
       vscode.commands.executeCommand("revealInExplorer", vscode.Uri.file(row.trace.path)),
-    "deepscope.runs.dashboard": (row: RunRow | TraceRow) => dashboard.open(pathsOf(row)),
+    "deepscope.runs.dashboard": (row: RunRow | TraceRow) => dashboard.open({ paths: pathsOf(row) }),
+    "deepscope.runs.tensorboard": (row: RunRow | TraceRow) => tensorboard.open(pathsOf(row)),
 
     "deepscope.hotLines.groupBy": () => hotLines.chooseGroup(),
     "deepscope.hotLines.sortBy": () => hotLines.chooseMetric(),
@@ -118,6 +128,15 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     },
     "deepscope.openDashboard": () => dashboard.open(),
     "deepscope.openDashboardInBrowser": () => dashboard.openInBrowser(),
+    "deepscope.dashboard.back": () => dashboard.step("back"),
+    "deepscope.dashboard.forward": () => dashboard.step("forward"),
+    "deepscope.flame.showInDashboard": async (box: unknown) => {
+      const line = flame.lineOf(box);
+      await (line === undefined ? tellUnmeasured() : dashboard.show("lines", line));
+    },
+    "deepscope.showInDashboard": (row?: LineArgument) => showOn("lines", row),
+    "deepscope.showInTimeline": (row?: LineArgument) => showOn("timeline", row),
+    "deepscope.openTensorBoard": () => tensorboard.open(),
     "deepscope.runFile": (uri?: vscode.Uri) => runner.runFile(uri),
 
     "deepscope.restartServer": () => session.start("asked"),

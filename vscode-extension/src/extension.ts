@@ -2,7 +2,8 @@
 
 import * as vscode from "vscode";
 import { registerCommands } from "./commands";
-import { Dashboard } from "./dashboard/dashboard";
+import { dashboardMiddleware } from "./dashboard/hover";
+import { DashboardPanel } from "./dashboard/panel";
 import { Edits } from "./edits";
 import { FlamePanel } from "./flame/panel";
 import { Heat } from "./heat/heat";
@@ -15,6 +16,7 @@ import { callersMiddleware } from "./server/callers";
 import { LanguageServer } from "./server/languageServer";
 import { Session } from "./session";
 import { StatusItem } from "./status/statusItem";
+import { TensorBoardPanel } from "./tensorboard/panel";
 import { CallPathsView } from "./views/callPathsView";
 import { ElsewhereRows } from "./views/elsewhere";
 import { HotLinesView } from "./views/hotLinesView";
@@ -23,7 +25,10 @@ import { RunsView } from "./views/runsView";
 export function activate(context: vscode.ExtensionContext): void {
   const log = vscode.window.createOutputChannel("DeepScope", { log: true });
   const interpreters = new Interpreters(context, log);
-  const server: LanguageServer = new LanguageServer(log, callersMiddleware(() => server.requests, () => jumps));
+  const server: LanguageServer = new LanguageServer(log, {
+    ...callersMiddleware(() => server.requests, () => jumps),
+    ...dashboardMiddleware,
+  });
   const { requests } = server;
   const texts = new RecordedTexts(requests);
   const jumps: Jumps = new Jumps(requests, texts);
@@ -36,7 +41,8 @@ export function activate(context: vscode.ExtensionContext): void {
   const callPaths = new CallPathsView(context.workspaceState, session, requests, log);
   const runs = new RunsView(session, requests, log);
   const flame = new FlamePanel(context.extensionUri, context.workspaceState, session, requests, jumps, log);
-  const dashboard = new Dashboard(context, session, requests, log);
+  const dashboard = new DashboardPanel(context, session, requests, jumps, log);
+  const tensorboard = new TensorBoardPanel(context, session, requests, log);
   const runner = new Runner(session);
   const notices = new Notices(requests, jumps, log);
 
@@ -56,6 +62,7 @@ export function activate(context: vscode.ExtensionContext): void {
     runs,
     flame,
     dashboard,
+    tensorboard,
     runner,
     edits,
     texts,
@@ -73,10 +80,11 @@ export function activate(context: vscode.ExtensionContext): void {
       callPaths.refresh();
       void runs.refresh();
       void flame.refresh();
+      void dashboard.follow();
       void notices.follow(shown);
     }),
     heat.onEdited((edited) => status.showEdited(edited)),
-    ...registerCommands({ context, log, session, server, requests, jumps, hotLines, callPaths, runs, flame, dashboard, runner, notices }),
+    ...registerCommands({ context, log, session, server, requests, jumps, hotLines, callPaths, runs, flame, dashboard, tensorboard, runner, notices }),
   );
   void session.start();
 }

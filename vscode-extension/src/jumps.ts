@@ -39,6 +39,12 @@ export class Jumps implements vscode.Disposable {
     }
   }
 
+  /** The same for a line of any trace: one that the editor does not show may name a file that is here. */
+  async openNamed(line: RecordedLine, options: JumpOptions = {}): Promise<void> {
+    const found = (await this.requests.locate(line)) === null ? await this.requests.resolvePath(line.file, line.line) : null;
+    await (found === null ? this.open(line, options) : openPlace(found, options));
+  }
+
   dispose(): void {
     this.mapped.dispose();
   }

@@ -20,6 +20,7 @@ export function page(parts: PageParts, nonce: string): string {
     `script-src 'nonce-${nonce}'`,
     `style-src ${parts.cspSource}`,
     `font-src ${parts.cspSource}`,
+    `img-src ${parts.cspSource} data:`,
     ...(parts.frameOrigin === undefined ? [] : [`frame-src ${parts.frameOrigin}`]),
   ].join("; ");
   const data = Object.entries(parts.data ?? {}).map(([name, value]) => ` data-${name}="${escaped(value)}"`);

@@ -9,6 +9,7 @@ import type { LanguageServer } from "./server/languageServer";
 import type { Standing } from "./status/words";
 
 const TRACES = "**/*.pt.trace.json{,.gz}";
+const SETTLING_MS = 20_000;
 const NOT_THEIRS = "**/{node_modules,site-packages,.git}/**";
 
 /** A change of what is shown. */
@@ -86,6 +87,22 @@ export class Session implements vscode.Disposable {
     const holding = path == null ? [] : roots.filter((root) => isBelowAny(path, [vscode.Uri.parse(root).fsPath]));
     const nearest = holding.sort((one, other) => other.length - one.length)[0];
     return roots.length < 2 ? undefined : (nearest ?? this.status?.root ?? undefined);
+  }
+
+  /** Waits until it is known whether a server runs; for a while at most. */
+  async settled(): Promise<void> {
+    if (this.currentStanding === "starting") {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, SETTLING_MS);
+        const listener = this.onChange(({ standing }) => {
+          if (standing !== "starting") {
+            listener.dispose();
+            clearTimeout(timer);
+            resolve();
+          }
+        });
+      });
+    }
   }
 
   get interpreter(): Interpreter | undefined {

@@ -65,6 +65,14 @@ export function oneOf<const T extends string>(...words: readonly T[]): Reader<T>
   return (value, at) => words.find((word) => word === value) ?? fail(at, words.map((word) => `"${word}"`).join(" or "), value);
 }
 
+/** A text of a form; `what` names it. */
+export function matching(pattern: RegExp, what: string): Reader<string> {
+  return (value, at) => {
+    const found = text(value, at);
+    return pattern.test(found) ? found : fail(at, what, value);
+  };
+}
+
 /** One word and no other: it tells the members of a union apart. */
 export function literal<const T extends string>(word: T): Reader<T> {
   return oneOf(word);

@@ -63,7 +63,7 @@ describe("interpreters", () => {
 });
 
 describe("an interpreter", () => {
-  const facts: Facts = { executable: "/p", python: "3.11.4", deepscope: "0.1.0", hasServer: true, hasDashboard: true, hasTorch: false, isExternallyManaged: false };
+  const facts: Facts = { executable: "/p", python: "3.11.4", deepscope: "0.1.0", hasServer: true, hasTensorBoard: true, hasTorch: false, isExternallyManaged: false };
 
   it.each([
     [{}, "ready"],
@@ -78,7 +78,7 @@ describe("an interpreter", () => {
 });
 
 describe("DeepScope can be installed", () => {
-  const facts: Facts = { executable: "/usr/bin/python3", python: "3.11.2", deepscope: null, hasServer: false, hasDashboard: false, hasTorch: false, isExternallyManaged: true };
+  const facts: Facts = { executable: "/usr/bin/python3", python: "3.11.2", deepscope: null, hasServer: false, hasTensorBoard: false, hasTorch: false, isExternallyManaged: true };
   const places = { folders: ["/w"], ownEnvironment: "/own", isWindows: false, exists: () => false };
   const steps = (python: string, own: Facts, there: typeof places): string[] =>
     installChoices({ python, facts: own }, there).map((choice) => choice.steps.map((step) => step.slice(0, 4).join(" ")).join("; "));

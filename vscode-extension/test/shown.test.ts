@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { isSame, only } from "../src/dashboard/shown";
+import { isSame, only } from "../src/tensorboard/shown";
 
-describe("what a dashboard is of", () => {
+describe("what TensorBoard shows", () => {
   it("is a run's own traces, whatever lies beside them", () => {
     const run = only(["/w/runs/a.rank0.json", "/w/runs/a.rank1.json"]);
     expect(run.words).toEqual(["--trace", "/w/runs/a.rank0.json", "--trace", "/w/runs/a.rank1.json"]);

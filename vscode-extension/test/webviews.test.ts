@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { editorCommand } from "../src/dashboard/keys";
-import { fromPage as dashboardFromPage, readEditorCommand, readFrameClick } from "../src/dashboard/messages";
-import { isLocalAbsolute } from "../src/dashboard/paths";
+import { editorCommand } from "../src/tensorboard/keys";
+import { fromPage as boardFromPage, readEditorCommand, readFrameClick } from "../src/tensorboard/messages";
+import { isLocalAbsolute } from "../src/tensorboard/paths";
 import { boxColour, kindColour, KINDS } from "../src/flame/colours";
 import { drawnTree, frameLabels, framesOf } from "../src/flame/drawn";
 import { fromPage, toPage, type DrawnNode } from "../src/flame/messages";
@@ -30,8 +30,8 @@ describe("a click on a frame in torch-tb-profiler", () => {
   ])("is refused in another shape: %j", (message) => expect(readFrameClick(message)).toBeUndefined());
 
   it("reaches the extension in a shape of its own", () => {
-    expect(readOr(dashboardFromPage, { type: "open", filename: "a.py", line: 1 })).toBeDefined();
-    expect(readOr(dashboardFromPage, { type: "run", command: "x" })).toBeUndefined();
+    expect(readOr(boardFromPage, { type: "open", filename: "a.py", line: 1 })).toBeDefined();
+    expect(readOr(boardFromPage, { type: "run", command: "x" })).toBeUndefined();
   });
 
   it.each([
@@ -65,8 +65,8 @@ describe("a key pressed in TensorBoard", () => {
     for (const other of [null, "F1", {}, { editorCommand: "workbench.action.terminal.new" }, { editorCommand: 1 }]) {
       expect(readEditorCommand(other)).toBeUndefined();
     }
-    expect(readOr(dashboardFromPage, { type: "command", command: "workbench.action.showCommands" })).toBeDefined();
-    expect(readOr(dashboardFromPage, { type: "command", command: "workbench.action.terminal.new" })).toBeUndefined();
+    expect(readOr(boardFromPage, { type: "command", command: "workbench.action.showCommands" })).toBeDefined();
+    expect(readOr(boardFromPage, { type: "command", command: "workbench.action.terminal.new" })).toBeUndefined();
   });
 });
 

@@ -35,6 +35,11 @@ class Job(NamedTuple):
         """The Profile, from the cache where it can."""
         return load(self.path, **self.reading)
 
+    def each_rank(self, whole: Profile) -> list[Profile]:
+        """Of a Profile of several ranks that of each one; none of any other."""
+        ranks = whole.trace.ranks if len(whole.trace.ranks) > 1 else []
+        return [load(self.path, **{**self.reading, "rank": rank}) for rank in ranks]
+
     def traces(self) -> Traces:
         """The traces themselves, one a rank."""
         from deepscope.store.analyses import Traces
@@ -120,9 +125,10 @@ def _tensorboard(job: Job) -> None:
 
 
 def _html(job: Job) -> None:
-    from deepscope.report.exports.html import html_page
+    from deepscope.dashboard.html_file import html_file
 
-    emit(html_page(job.profile()), job.output)
+    profile = job.profile()
+    emit(html_file(profile, job.each_rank(profile)), job.output)
 
 
 def _told(written: list[str], folder: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 import threading
+from contextlib import suppress
+from socket import gethostname
 from typing import Any
 
 import click
@@ -12,20 +15,27 @@ import click
 from deepscope.cli.options import FOLDERS
 from deepscope.errors import DeepScopeError
 from deepscope.printable import printable
+from deepscope.processes import end_all
 
 __all__ = ["view"]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  the address from here
 
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where to listen; 0 for any that is free.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Another address lets other machines in.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Another address lets other machines in; 0.0.0.0 for all."
+)
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @click.option("--partial", is_flag=True, help="Read what is whole of a trace that ends early.")
 @click.option("--peaks", default="", help="What the device can do at best: fp32=67,bf16=989,bandwidth=3.35.")
-def view(paths: tuple[str, ...], *, port: int, host: str, no_browser: bool, partial: bool, peaks: str) -> None:
+@click.option("--follow-stdin", is_flag=True, help="For editors: shows what standard input says, and ends with it.")
+def view(
+    paths: tuple[str, ...], *, port: int, host: str, no_browser: bool, partial: bool, peaks: str, follow_stdin: bool
+) -> None:
     """Show runs in a browser: lines, flame graph, timeline, operators, memory, findings.
 
     PATH is a trace, a folder of runs or an fsspec URL; without one the newest of the usual folders is taken. The
@@ -35,44 +45,79 @@ def view(paths: tuple[str, ...], *, port: int, host: str, no_browser: bool, part
 
     from deepscope.analysis.peaks import given_peaks
     from deepscope.dashboard.application import Application
+    from deepscope.dashboard.follow import follow, follow_line
     from deepscope.dashboard.library import Library
     from deepscope.dashboard.server import Pages, serve
     from deepscope.store.runs import newest_folder
 
     given_peaks(peaks)  # what cannot be read is told at once
-    library = Library(paths or (newest_folder(FOLDERS),), partial=partial, peaks=peaks)
-    library.runs()
+    library = Library(paths or (() if follow_stdin else (newest_folder(FOLDERS),)), partial=partial, peaks=peaks)
+    if not follow_stdin:
+        library.runs()
     token = secrets.token_urlsafe(24)
-    hosts = {name for name in LOOPBACK if host in LOOPBACK}
+    hosts = {*LOOPBACK, host} if _is_loopback(host) else set()
+    pages = Pages(Application(library), token=token, hosts=hosts)
+    if follow_stdin:
+        follow_line(sys.stdin.buffer.readline(), library, pages)
     try:
-        server = serve(Pages(Application(library), token=token, hosts=hosts), host, port)
+        server = serve(pages, host, port)
     except OSError as error:
-        raise DeepScopeError(f"{printable(host)}:{port}: {error.strerror or error}; try --port 0") from error
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{server.server_port}/?token={token}"
+        hint = "; try --port 0" if error.errno in {errno.EADDRINUSE, errno.EACCES} else ""
+        raise DeepScopeError(f"{printable(_url(host, port))}: {error.strerror or error}{hint}") from error
+    address = f"http://{_url(ANY.get(host, host), server.server_port)}/?token={token}"
     if not hosts:
         click.echo(
-            "Warning: whoever can reach this machine and has the address can see the traces and their source text.",
+            "Warning: whoever can reach this machine and has the address can see the traces and their source text.\n"
+            "What is sent is not encrypted; ssh -L (docs/dashboard.md) is, and needs no --host.",
             err=True,
         )
-    signal.signal(signal.SIGTERM, _ended)
+        if host in ANY:
+            click.echo(
+                f"From other machines: http://{_url(gethostname(), server.server_port)}/?token={token}", err=True
+            )
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _ended)
     click.echo(address)
     sys.stdout.flush()
+    if follow_stdin:
+        told = {"shown": lambda: click.echo("shown"), "ended": server.shutdown}
+        threading.Thread(target=follow, args=(sys.stdin.buffer, library, pages), kwargs=told, daemon=True).start()
     if not no_browser:
         threading.Thread(target=_open, args=(address,), daemon=True).start()
     try:
-        server.serve_forever(poll_interval=0.2)
+        server.serve_forever(poll_interval=0.5)
     except KeyboardInterrupt:
         pass
     finally:
         server.server_close()
         library.close()
+        end_all()
+
+
+def _is_loopback(host: str) -> bool:
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host in LOOPBACK
+
+
+def _url(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _open(address: str) -> None:
-    import webbrowser
+    """In a process of its own: what browsers print is not for this terminal, nor is a browser of text in it."""
+    import subprocess
 
-    webbrowser.open(address)
+    command = [sys.executable, "-I", "-m", "webbrowser", address]
+    nowhere = subprocess.DEVNULL
+    with suppress(OSError):
+        subprocess.run(  # noqa: S603  this very interpreter
+            command, stdin=nowhere, stdout=nowhere, stderr=nowhere, check=False, start_new_session=True
+        )
 
 
 def _ended(*_: Any) -> None:

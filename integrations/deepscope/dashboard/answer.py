@@ -6,11 +6,11 @@ with, so that the pages and this package cannot differ.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-__all__ = ["Answer", "CellKind", "Choice", "Column", "Fact", "Figure", "Question", "Table"]
+__all__ = ["Answer", "CellKind", "Choice", "Column", "Fact", "Figure", "Question", "Table", "encoded"]
 
 CellKind = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth"]
 """How a value is shown: times in nanoseconds, shares from 0 to 1, rates in FLOP/s, bandwidths in B/s."""
@@ -82,3 +82,14 @@ class Table(Answer):
     """Of each row the word by which addresses and questions name it; empty where none is asked for by itself."""
     left_out: int = 0
     """Rows beyond the limit."""
+
+
+def encoded(answer: Any) -> bytes:
+    """An answer as JSON. What is no Unicode (undecodable bytes of a path) is U+FFFD, as in a browser's addresses."""
+    try:
+        return msgspec.json.encode(answer)
+    except UnicodeEncodeError:
+        import json
+
+        text = json.dumps(msgspec.to_builtins(answer), ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()

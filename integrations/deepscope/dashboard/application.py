@@ -10,9 +10,10 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from deepscope.dashboard.answer import encoded
 from deepscope.dashboard.library import Library, NotYetError
 from deepscope.dashboard.questions import QUESTIONS
-from deepscope.errors import DeepScopeError, NoTraceError, OptionError
+from deepscope.errors import DeepScopeError, NoTraceError, OptionError, in_python
 
 __all__ = ["Application", "Reply"]
 
@@ -45,15 +46,21 @@ class Application:
             return _failure(404, f"no such question: {name[:100]}")
         try:
             question = msgspec.convert(dict(query), _takes(name), strict=False)
-            reply = Reply(200, msgspec.json.encode(ask(self.library, question)))
+            reply = Reply(200, encoded(ask(self.library, question)))
         except NotYetError as error:
             reply = Reply(202, msgspec.json.encode({"progress": {"done": error.done, "total": error.total}}))
+        except (OverflowError, UnicodeEncodeError):
+            reply = _failure(400, "there is a number or a letter in the question that no trace can have")
         except NoTraceError as error:
-            reply = _failure(404, str(error))
-        except (OptionError, msgspec.ValidationError) as error:
+            reply = _failure(404, error.told(_named))
+        except OptionError as error:
+            reply = _failure(400, error.told(_named))
+        except msgspec.ValidationError as error:
             reply = _failure(400, str(error))
-        except (DeepScopeError, MemoryError) as error:
-            reply = _failure(422, str(error) or "not enough memory")
+        except DeepScopeError as error:
+            reply = _failure(422, error.told(_named))
+        except MemoryError:
+            reply = _failure(422, "not enough memory for this trace")
         except Exception as error:  # noqa: BLE001  the door stays open whatever a trace does to one page
             _LOG.exception("%s could not be answered", name)
             reply = _failure(500, f"{type(error).__name__}: {error}")
@@ -63,6 +70,11 @@ class Application:
 @cache
 def _takes(name: str) -> Any:
     return get_type_hints(QUESTIONS[name])["question"]
+
+
+def _named(name: str, value: object) -> str:
+    """An option in the words of those who look at pages."""
+    return "deepscope view --partial" if name == "partial" else in_python(name, value)
 
 
 def _failure(status: int, message: str) -> Reply:

@@ -4,32 +4,43 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import msgspec
+
 from deepscope.dashboard.answer import Choice
-from deepscope.errors import NoTraceError, OptionError
+from deepscope.dashboard.memory.moments import Moments
+from deepscope.dashboard.memory.reading import ReadingRequest, read_moments
+from deepscope.errors import DeepScopeError, NoTraceError, OptionError
 from deepscope.processes import Told
 from deepscope.records import Detail, Profile
-from deepscope.store.files import TraceFile
+from deepscope.store.files import TraceFile, is_url
 from deepscope.store.loader import Loader, Request
-from deepscope.store.recognition import FoundTrace
+from deepscope.store.recognition import FoundTrace, Recognizer
 from deepscope.store.runs import STAGES, Selection, find_traces, select_from
 
 if TYPE_CHECKING:
     from deepscope.dashboard.timeline.index import TimelineIndex
 
-__all__ = ["FoundRun", "Library", "NotYetError"]
+__all__ = ["WINDOW_MARK", "FoundRun", "Library", "NotYetError"]
 
 PATIENCE_SECONDS = 0.4
 """How long a question waits for a profile that is being read before it is told how far the reading is."""
+WINDOW_MARK = "~"
+"""In a choice, between a run's id and the number of one of its windows; without, it is the newest."""
 LOOK_SECONDS = 2.0
-"""How long what was found below the paths holds."""
+REMOTE_LOOK_SECONDS = 30.0
+"""How long what was found below the paths holds; in a remote store each look costs requests."""
 PROFILES = 8
 """Kept in memory; the rest comes from the cache again."""
+MOMENTS = 2
+"""Traces whose blocks of memory are kept."""
+RUNS = 2
+"""Runs whose ranks' profiles are kept one by one."""
 TIMELINES = 3
 """Kept in memory: they are as large as their traces."""
 READERS = 2
@@ -53,7 +64,33 @@ class FoundRun:
 
     id: str
     traces: tuple[FoundTrace, ...]
-    """The newest first."""
+    """The newest first; of a window alone if one is chosen."""
+    window: int | None = None
+    """The chosen one."""
+
+    @property
+    def base(self) -> str:
+        """The run's own id, whatever window of it is chosen."""
+        return self.id.partition(WINDOW_MARK)[0]
+
+    @property
+    def windows(self) -> list[int]:
+        """Recorded windows of the stage that is shown when none is asked for."""
+        stages = self.stages
+        found = {one.identity.window for one in self.traces if one.identity.stage == stages[0]}
+        return sorted(number for number in found if number is not None)
+
+    @property
+    def program(self) -> str:
+        """What ran, where a trace tells it."""
+        return next((one.identity.program for one in self.traces if one.identity.program), "")
+
+    def at_window(self, word: str) -> FoundRun | None:
+        """One window of it; None where it has none of this number."""
+        if not (word.isascii() and word.isdigit()):
+            return None
+        chosen = tuple(one for one in self.traces if one.identity.window == int(word))
+        return FoundRun(f"{self.id}{WINDOW_MARK}{int(word)}", chosen, int(word)) if chosen else None
 
     @property
     def newest(self) -> FoundTrace:
@@ -82,14 +119,31 @@ class Library:
     """
 
     def __init__(self, paths: Sequence[str], *, partial: bool = False, peaks: str = "") -> None:
-        self.paths = tuple(paths)
         self.partial = partial
         self._peaks = peaks
         self._lock = Lock()
-        self._looked_at = float("-inf")
-        self._runs: list[FoundRun] = []
         self._profiles: Background[Request, Profile] = Background(PROFILES)
+        self._loaders: set[Loader] = set()
+        self._ranks: Background[Request, list[Profile]] = Background(RUNS)
+        self._moments: Background[tuple[ReadingRequest, TraceFile], Moments] = Background(MOMENTS)
         self._timelines: Background[TraceFile, TimelineIndex] = Background(TIMELINES)
+        self._recognizers: dict[str, Recognizer] = {}
+        self.show(paths)
+
+    def show(self, paths: Sequence[str], first: str = "") -> None:
+        """Shows these paths from now on.
+
+        Args:
+            paths: as for the library itself.
+            first: a trace of the run that is meant where none is chosen; else it is the newest.
+        """
+        with self._lock:
+            self.paths = tuple(paths)
+            self._first = first
+            self._look_seconds = REMOTE_LOOK_SECONDS if any(is_url(path) for path in paths) else LOOK_SECONDS
+            self._recognizers = {path: self._recognizers.get(path) or Recognizer() for path in paths}
+            self._looked_at = float("-inf")
+            self._runs: list[FoundRun] = []
 
     def runs(self) -> list[FoundRun]:
         """The runs below the paths, the newest first.
@@ -98,13 +152,13 @@ class Library:
             NoTraceError: there is none.
         """
         with self._lock:
-            if time.monotonic() - self._looked_at > LOOK_SECONDS or not self._runs:
-                self._runs = _runs_of(self.paths)
+            if time.monotonic() - self._looked_at > self._look_seconds or not self._runs:
+                self._runs = _runs_of(self._recognizers)
                 self._looked_at = time.monotonic()
             return self._runs
 
     def run(self, choice: Choice) -> FoundRun:
-        """The chosen run, else the newest.
+        """The chosen run, else the one to be shown first.
 
         Raises:
             NoTraceError: there is none.
@@ -112,10 +166,14 @@ class Library:
         """
         runs = self.runs()
         if not choice.run:
-            return runs[0]
+            first = (one for one in runs if any(trace.file.path == self._first for trace in one.traces))
+            return next(first, runs[0])
+        name, mark, window = choice.run.partition(WINDOW_MARK)
         for one in runs:
-            if one.id == choice.run:
-                return one
+            if one.id == name:
+                found = one.at_window(window) if mark else one
+                if found is not None:
+                    return found
         raise OptionError("run", choice.run, "no such run is here any more")
 
     def selection(self, choice: Choice) -> Selection:
@@ -134,7 +192,50 @@ class Library:
             TraceError, OptionError: as `load_profile`.
         """
         selection = self.selection(choice)
-        request = Request(
+        request = self._request(choice, selection, details)
+        return self._profiles.get(request, lambda told: self._load(request, told), _size(selection))
+
+    def ranks(self, choice: Choice) -> list[Profile]:
+        """The profile of each rank of the chosen run by itself, whatever rank is chosen; without their large tables.
+
+        Raises:
+            NotYetError: they are still being read, one after another; ask again.
+            TraceError, OptionError: as `load_profile`.
+        """
+        whole = msgspec.structs.replace(choice, rank=None)
+        selection = self.selection(whole)
+        request = self._request(whole, selection)
+
+        def load(told: Told) -> list[Profile]:
+            found: list[Profile] = []
+            done, total = 0, _size(selection)
+            for file in selection.files:
+                single = Selection((file,), selection.stage, selection.also_recorded)
+                before = done
+                one = self._load(
+                    msgspec.structs.replace(request, path=file.path, selection=single),
+                    lambda read, _, before=before: told(before + read, total),  # type: ignore[misc]
+                )
+                found.append(_lightened(one))
+                done += file.size_bytes
+                told(done, total)
+            return found
+
+        return self._ranks.get(request, load, _size(selection))
+
+    def moments(self, choice: Choice) -> Moments:
+        """The memory of the one trace that `trace_file` is, block by block.
+
+        Raises:
+            NotYetError: it is still being read; ask again.
+            TraceError, OptionError: as `load_profile`.
+        """
+        file = self.trace_file(choice)
+        request = ReadingRequest(file.path, self.partial)
+        return self._moments.get((request, file), lambda told: read_moments(request, told), file.size_bytes)
+
+    def _request(self, choice: Choice, selection: Selection, details: tuple[Detail, ...] = ()) -> Request:
+        return Request(
             path=selection.files[0].path,
             selection=selection,
             step=choice.step,
@@ -146,8 +247,6 @@ class Library:
             partial=self.partial,
             peaks=self._peaks,
         )
-        size = sum(file.size_bytes for file in selection.files)
-        return self._profiles.get(request, lambda told: Loader(request).load(told), size)
 
     def trace_file(self, choice: Choice) -> TraceFile:
         """The one trace whose events are asked for: of the chosen rank, else of the first.
@@ -172,9 +271,38 @@ class Library:
         )
 
     def close(self) -> None:
-        """Begins nothing more."""
-        self._profiles.close()
-        self._timelines.close()
+        """Begins nothing more, and ends what is being read."""
+        for background in (self._profiles, self._ranks, self._moments, self._timelines):
+            background.close()
+        with self._lock:
+            loaders = list(self._loaders)
+        for loader in loaders:
+            loader.cancel()
+
+    def _load(self, request: Request, told: Told) -> Profile:
+        loader = Loader(request)
+        with self._lock:
+            self._loaders.add(loader)
+        try:
+            return loader.load(told)
+        finally:
+            with self._lock:
+                self._loaders.discard(loader)
+
+
+def _size(selection: Selection) -> int:
+    return sum(file.size_bytes for file in selection.files)
+
+
+def _lightened(profile: Profile) -> Profile:
+    """A profile without what is large, and said of all ranks together."""
+    return msgspec.structs.replace(
+        profile,
+        **{
+            name: [] for name in ("call_tree", "parts", "places", "step_times", "operators", "kernels", "library_lines")
+        },
+        files={},
+    )
 
 
 K = TypeVar("K")
@@ -236,14 +364,14 @@ class _Job(Generic[T]):
         return self.future.result()
 
 
-def _runs_of(paths: Sequence[str]) -> list[FoundRun]:
+def _runs_of(recognizers: Mapping[str, Recognizer]) -> list[FoundRun]:
     found: dict[str, FoundTrace] = {}
-    missing: NoTraceError | None = None
-    for path in paths:
+    missing: DeepScopeError | None = None
+    for path, recognizer in recognizers.items():
         try:
-            found |= {one.file.path: one for one in find_traces(path)}
-        except NoTraceError as error:
-            missing = error
+            found |= {one.file.path: one for one in find_traces(path, recognizer)}
+        except DeepScopeError as error:  # the others are shown all the same
+            missing = missing or error
     if not found:
         raise missing or NoTraceError("no trace is here")
     groups: dict[Any, list[FoundTrace]] = {}

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from deepscope.dashboard.pages.compare import compare
+from deepscope.dashboard.pages.distributed import distributed
 from deepscope.dashboard.pages.findings import finding_page, findings
+from deepscope.dashboard.pages.flame import flame
 from deepscope.dashboard.pages.header import header, runs
 from deepscope.dashboard.pages.kernels import kernel, kernels
+from deepscope.dashboard.pages.line import line
+from deepscope.dashboard.pages.lines import file, line_list, lines
+from deepscope.dashboard.pages.memory import memory, memory_at, memory_curve
 from deepscope.dashboard.pages.modules import modules
 from deepscope.dashboard.pages.operator_details import operator, operator_variants
 from deepscope.dashboard.pages.operators import operators
@@ -31,7 +37,17 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
         runs,
         header,
         overview,
+        lines,
+        line_list,
+        file,
+        line,
+        flame,
+        memory,
+        memory_at,
+        memory_curve,
+        distributed,
         findings,
+        compare,
         finding_page,
         operators,
         operator,

@@ -9,12 +9,15 @@ from __future__ import annotations
 import gzip
 import hmac
 import logging
+import os
 import socket
+import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
 from socketserver import ThreadingMixIn
+from threading import BoundedSemaphore
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -36,6 +39,12 @@ ASSETS = {
 }
 """What the pages are made of, by the last part of their address: the same for everybody, so without a token."""
 WORTH_PACKING_BYTES = 2_000
+MOST_WORDS = 50
+"""Of a question."""
+MOST_AT_ONCE = 64
+"""Requests that are answered side by side; the others wait."""
+PATIENCE_SECONDS = 20
+"""For the next bytes of a request, and for a place among those that are answered."""
 
 _Start = Callable[[str, list[tuple[str, str]]], Any]
 
@@ -54,15 +63,28 @@ class Pages:
         token: what `X-DeepScope-Token` must say; "" asks for none, where another door has checked already.
         hosts: names that `Host` may have; empty for any.
         policy: the pages' content security policy.
+        door: what the pages take themselves to be behind.
     """
 
     def __init__(
-        self, application: Application, *, token: str = "", hosts: Iterable[str] = (), policy: str = POLICY
+        self,
+        application: Application,
+        *,
+        token: str = "",
+        hosts: Iterable[str] = (),
+        policy: str = POLICY,
+        door: str = "server",
     ) -> None:
         self._application = application
         self._token = token
         self._hosts = frozenset(hosts)
         self._policy = policy
+        self._door = door
+
+    def admit(self, hosts: Iterable[str]) -> None:
+        """From now on answers under these names, too, where names are checked."""
+        if self._hosts:
+            self._hosts |= frozenset(hosts)
 
     def __call__(self, environ: dict[str, Any], start: _Start) -> list[bytes]:
         status, kind, body = self._respond(environ)
@@ -79,6 +101,8 @@ class Pages:
             body = gzip.compress(body, compresslevel=1, mtime=0)
             headers.append(("Content-Encoding", "gzip"))
         headers.append(("Content-Length", str(len(body))))
+        if status == HTTPStatus.METHOD_NOT_ALLOWED:
+            headers.append(("Allow", "GET, HEAD"))
         start(f"{status.value} {status.phrase}", headers)
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
@@ -91,15 +115,24 @@ class Pages:
         path = environ.get("PATH_INFO", "/")
         folder, _, name = path.rpartition("/")
         if folder.endswith("/api"):
-            if self._token and not hmac.compare_digest(environ.get(TOKEN_HEADER, "").encode(), self._token.encode()):
-                return HTTPStatus.UNAUTHORIZED, "application/json", b'{"error":"the token in the address is wrong"}'
-            query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True, max_num_fields=50))
-            reply = self._application.answer(name, query)
-            return HTTPStatus(reply.status), "application/json", reply.body
-        if folder == "" and name in ASSETS:
+            return self._answer(name, environ)
+        if name in ASSETS:  # in any folder: a proxy may have put its own in front
             file, kind = ASSETS[name]
-            return HTTPStatus.OK, kind, asset(file)
+            text = asset(file)
+            if file == "index.html":
+                text = text.replace(b'data-door="server"', f'data-door="{self._door}"'.encode())
+            return HTTPStatus.OK, kind, text
         return HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"nothing is here"
+
+    def _answer(self, name: str, environ: dict[str, Any]) -> tuple[HTTPStatus, str, bytes]:
+        if self._token and not hmac.compare_digest(environ.get(TOKEN_HEADER, "").encode(), self._token.encode()):
+            return HTTPStatus.UNAUTHORIZED, "application/json", b'{"error":"the token in the address is wrong"}'
+        try:
+            words = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True, max_num_fields=MOST_WORDS)
+        except ValueError:
+            return HTTPStatus.BAD_REQUEST, "application/json", b'{"error":"the question has too many words"}'
+        reply = self._application.answer(name, dict(words))
+        return HTTPStatus(reply.status), "application/json", reply.body
 
     def _refusal(self, environ: dict[str, Any]) -> str:
         """Why a request is not answered; "" where it is."""
@@ -107,11 +140,10 @@ class Pages:
         if self._hosts and _hostname(f"//{host}") not in self._hosts:
             return "this name is not this server's"
         origin = environ.get("HTTP_ORIGIN", "")
-        if origin and urlsplit(origin).netloc != host:
+        if origin and origin.partition("://")[2] != host:
             return "other origins are not answered"
-        if environ.get("HTTP_SEC_FETCH_SITE", "same-origin") not in {"same-origin", "none"} and (
-            environ.get("PATH_INFO", "/") not in {"/", "/index.html"}
-        ):
+        is_page = environ.get("PATH_INFO", "/").rpartition("/")[2] in {"", "index.html"}
+        if environ.get("HTTP_SEC_FETCH_SITE", "same-origin") not in {"same-origin", "none"} and not is_page:
             return "other sites are not answered"
         return ""
 
@@ -127,13 +159,41 @@ class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
     request_queue_size = 64
 
+    def __init__(self, *arguments: Any) -> None:
+        self._places = BoundedSemaphore(MOST_AT_ONCE)
+        super().__init__(*arguments)
+
     def server_bind(self) -> None:
         """Without the reverse look-up of the host's name, which takes seconds where there is no name server."""
-        self.allow_reuse_address = True
+        if os.name != "nt":  # where it would let another program listen, too
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
         self.setup_environ()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answers in a thread of its own, when there is a place."""
+        if not self._places.acquire(timeout=PATIENCE_SECONDS):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._places.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answers, and makes place for another one."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """What a client does to its connection is no news for the terminal."""
+        del request, client_address
+        logging.getLogger(__name__).debug("a request ended early: %s", sys.exc_info()[1])
 
 
 class _ServerOfSix(_Server):
@@ -141,7 +201,7 @@ class _ServerOfSix(_Server):
 
 
 class _Handler(WSGIRequestHandler):
-    timeout = 60
+    timeout = PATIENCE_SECONDS
     protocol_version = "HTTP/1.0"
 
     def address_string(self) -> str:

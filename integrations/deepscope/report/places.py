@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from deepscope.report.wording import printable
 from deepscope.trace.source_lines import source_lines
 
 __all__ = ["Sources", "place_name", "short_path"]
+
+LARGEST_BYTES = 32 << 20
+"""Of a source file that is read."""
 
 _INSTALLED = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
 
@@ -71,8 +75,14 @@ class Sources:
         if recorded.text is not None:
             return recorded.text
         try:
-            content = Path(path).read_bytes()
+            content = _content(Path(path))
         except (OSError, ValueError):
             return ""
         same = hashlib.sha256(content).hexdigest() == recorded.sha256
         return content.decode("utf-8", "replace") if same else ""
+
+
+def _content(path: Path) -> bytes:
+    """A file's bytes; none of what a trace may name to do harm: a device, a pipe, something huge."""
+    found = path.stat()
+    return path.read_bytes() if stat.S_ISREG(found.st_mode) and found.st_size <= LARGEST_BYTES else b""

@@ -88,6 +88,7 @@ def load_selection(
     progress: Progress | None = None,
 ) -> Profile:
     """The profile of traces that were selected already, for the same `rank` and `stage`; all else as `load_profile`."""
+    _check_view(phase, details)
     view = View(step=step, phase=phase, module=module, details=tuple(sorted(set(details))))
     profiles = _load(selection.files, view, partial=partial, cache=cache, progress=progress)
     _check(profiles, view, rank=rank, stage=stage)

@@ -61,7 +61,7 @@ def cached_profile(request: Request) -> Profile | None:
     return judged(kept, selection, request.peaks)
 
 
-@dataclass
+@dataclass(eq=False)
 class Loader:
     """One load that can be cancelled from another thread."""
 
@@ -89,9 +89,13 @@ class Loader:
         profile = cached_profile(self.request)
         if profile is not None:
             return profile
+        try:
+            request = msgspec.msgpack.encode(self.request)
+        except UnicodeEncodeError:
+            raise TraceError(f"{self.request.path}: its path has bytes that are no text; rename it") from None
         process = self._start()
         try:
-            return msgspec.msgpack.decode(process.ask(msgspec.msgpack.encode(self.request), progress), type=Profile)
+            return msgspec.msgpack.decode(process.ask(request, progress), type=Profile)
         except (ProcessEndedError, MessageError, MemoryError, msgspec.MsgspecError) as error:
             if self._is_cancelled:
                 raise self._cancelled() from None

@@ -35,25 +35,30 @@ class Selection:
     """Other stages of the same run, in the order of `STAGES`."""
 
 
-def find_traces(path: str) -> list[FoundTrace]:
+def find_traces(path: str, recognizer: Recognizer | None = None) -> list[FoundTrace]:
     """All traces at `path` (a file, a folder, an fsspec URL), newest first.
 
     In a folder these are the files named `*.pt.trace.json[.gz]`, and every other `*.json`, `*.gz` and `*.trace` that
     begins like a trace. In a remote store each look costs a request, so the others count only if none is named so.
 
+    Args:
+        path: where to look.
+        recognizer: remembers what was found at this path the last time.
+
     Raises:
         NoTraceError: nothing is at `path`, or no trace is in the folder.
     """
+    recognizer = recognizer or Recognizer()
     file = single_file(path)
     if file is not None:
-        return Recognizer().traces((), named=[file])
+        return recognizer.traces((), named=[file])
     files = sorted(list_files(path), key=lambda file: (-(file.named_ns or file.mtime_ns), file.path))
     named = [file for file in files if file.is_named_trace]
     others = [file for file in files if not file.is_named_trace]
     if is_url(path):
-        found = Recognizer().traces((named or others)[:REMOTE_LOOK_LIMIT])
+        found = recognizer.traces((named or others)[:REMOTE_LOOK_LIMIT])
     else:
-        found = Recognizer().traces(named[:NAMED_LOOK_LIMIT] + others[:LOOK_LIMIT])
+        found = recognizer.traces(named[:NAMED_LOOK_LIMIT] + others[:LOOK_LIMIT])
     if not found:
         seen = f" ({len(files)} files looked into, none of them a trace)" if files else ""
         raise NoTraceError(

@@ -74,10 +74,19 @@ describe("pictures", () => {
     await bench.screenshot("picture-flame");
   });
 
-  it("the dashboard's call frames", async () => {
+  it("the dashboard", async () => {
     await open("Light Modern", 1300, 760);
     await bench.run("View: Toggle Primary Side Bar Visibility");
     await bench.run("DeepScope: Open Dashboard");
+    await bench.webview().locator(".hotlines .place").first().waitFor();
+    await settle();
+    await bench.screenshot("picture-dashboard");
+  });
+
+  it("torch-tb-profiler's call frames", async () => {
+    await open("Light Modern", 1300, 760);
+    await bench.run("View: Toggle Primary Side Bar Visibility");
+    await bench.run("DeepScope: Open TensorBoard");
     const profiler = bench.profiler();
     await profiler.getByText("Overview").first().click();
     await profiler.getByText("Operator", { exact: true }).last().click();
@@ -87,7 +96,7 @@ describe("pictures", () => {
     await profiler.getByText(`${PROGRAM}(`).last().scrollIntoViewIfNeeded();
     await profiler.getByRole("button", { name: "Google Charts could not be loaded" }).click();
     await settle();
-    await bench.screenshot("picture-dashboard");
+    await bench.screenshot("picture-tensorboard");
   });
 
   it("a run recorded, and its notice", async () => {

@@ -22,9 +22,19 @@ export function moveRecorded(trace: string, from: string, to: string): void {
   replace(trace, text.replaceAll(from, to));
 }
 
+/** A trace, as far as the tests change it. */
+export interface WholeTrace {
+  deepscope: TraceHeader;
+  traceEvents: { cat?: string; name?: string }[];
+}
+
 export function doctor(trace: string, change: (header: TraceHeader) => void): void {
-  const whole = JSON.parse(gunzipSync(readFileSync(trace)).toString("utf8")) as { deepscope: TraceHeader };
-  change(whole.deepscope);
+  doctorWhole(trace, (whole) => change(whole.deepscope));
+}
+
+export function doctorWhole(trace: string, change: (whole: WholeTrace) => void): void {
+  const whole = JSON.parse(gunzipSync(readFileSync(trace)).toString("utf8")) as WholeTrace;
+  change(whole);
   replace(trace, JSON.stringify(whole));
 }
 

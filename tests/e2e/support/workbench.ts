@@ -252,14 +252,19 @@ export class Workbench {
     return message;
   }
 
-  /** TensorBoard's page in the dashboard. */
+  /** TensorBoard's page in its panel. */
   tensorboard(): FrameLocator {
     return this.webview().frameLocator("#board");
   }
 
   /** The page of torch-tb-profiler in it. */
   profiler(): FrameLocator {
-    return this.tensorboard().frameLocator("iframe");
+    return this.tensorboard().frameLocator('iframe[src*="name=pytorch_profiler"]');
+  }
+
+  /** DeepScope's own tab in it. */
+  tab(): FrameLocator {
+    return this.tensorboard().frameLocator('iframe[src*="name=deepscope"]');
   }
 
   /** The page inside the webview of the active editor tab. */

@@ -1,46 +1,37 @@
-/** What torch-tb-profiler says when a frame is clicked, and what the dashboard's page and the extension say. */
+/** What the dashboard's pages in a panel and the extension say. */
 
-import { literal, natural, object, oneOf, readOr, text, union } from "../shape";
-import { EDITOR_COMMANDS, type EditorCommand } from "./keys";
+import { flag, literal, matching, natural, object, text, union } from "../shape";
 
-const FILENAME_LIMIT = 4096;
+const question = matching(/^[a-z][A-Za-z0-9_]{0,60}$/, "a question's name");
+/** As `URLSearchParams` writes one. */
+const query = matching(/^[\w.~*%&=+-]*$/, "a query");
+/** Where the pages are: `#/lines?file=…&line=12`; "" is the first page. */
+const hash = matching(/^(#\/.{0,100000})?$/, "an address");
+/** As recorded. */
+const file = matching(/^[^\0]{1,100000}$/, "a file's name");
 
-/**
- * torch-tb-profiler 0.4: `window.parent.parent.postMessage({filename, line: LINE - 1}, "*")`. `line` is 0-based: 0 is the
- * first line of a file, not the absence of one.
- */
-const frameClick = object({ filename: text, line: natural });
-
-export interface FrameClick {
-  readonly filename: string;
-  /** From 1. */
-  readonly line: number;
-}
-
-/** A click on a frame, its line counted from 1; undefined for any other message. */
-export function readFrameClick(given: unknown): FrameClick | undefined {
-  let click;
-  try {
-    click = frameClick(given, "message");
-  } catch {
-    return undefined;
-  }
-  const isName = click.filename !== "" && click.filename.length <= FILENAME_LIMIT && !click.filename.includes("\0");
-  return isName ? { filename: click.filename, line: click.line + 1 } : undefined;
-}
-
-/** What `webviews/tensorboard.ts` says in TensorBoard's pages when a key of the editor's is pressed there. */
-const editorKey = object({ editorCommand: oneOf(...EDITOR_COMMANDS) });
-
-/** The command that a key pressed in TensorBoard asks for; undefined for any other message. */
-export function readEditorCommand(given: unknown): EditorCommand | undefined {
-  return readOr(editorKey, given)?.editorCommand;
-}
-
-/** From the page to the extension. */
-export const fromPage = union({
-  open: object({ type: literal("open"), filename: text, line: natural }),
-  browser: object({ type: literal("browser") }),
-  command: object({ type: literal("command"), command: oneOf(...EDITOR_COMMANDS) }),
+/** From the pages to the extension. */
+export const fromPages = union({
+  ready: object({ type: literal("ready") }),
+  ask: object({ type: literal("ask"), id: natural, name: question, query }),
+  open: object({ type: literal("open"), file, line: natural }),
+  at: object({ type: literal("at"), hash }),
 });
-export type FromPage = ReturnType<typeof fromPage>;
+export type FromPages = ReturnType<typeof fromPages>;
+
+/** From the extension to the pages. */
+export const toPages = union({
+  /** `body` is JSON. */
+  answer: object({ type: literal("answer"), id: natural, status: natural, body: text }),
+  /** The answer to `ready`. */
+  start: object({ type: literal("start"), hash }),
+  go: object({ type: literal("go"), hash }),
+  /** There are other traces than before; with `isOther` the editor shows another run. */
+  changed: object({ type: literal("changed"), isOther: flag }),
+  back: object({ type: literal("back") }),
+  forward: object({ type: literal("forward") }),
+});
+export type ToPages = ReturnType<typeof toPages>;
+
+/** What is kept of a panel while its window is closed. */
+export const keptState = object({ hash });

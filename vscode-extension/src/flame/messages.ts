@@ -32,6 +32,9 @@ const drawnNode: Reader<DrawnNode> = (value, at) =>
     children: list(drawnNode),
   })(value, at);
 
+/** What a menu in the page is about, as the editor hands it to a command. */
+export const boxOfMenu = object({ frame: natural });
+
 /** From the extension to its page. */
 export const toPage = union({
   graph: object({

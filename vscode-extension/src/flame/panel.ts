@@ -10,7 +10,7 @@ import { DEPTHS, keptDepth } from "../depths";
 import { readOr } from "../shape";
 import { page } from "../page";
 import { drawnTree, frameLabels, framesOf } from "./drawn";
-import { fromPage, type FromPage, type ToPage } from "./messages";
+import { boxOfMenu, fromPage, type FromPage, type ToPage } from "./messages";
 
 const BODY = `<header>
 <label>Metric <select id="metric"></select></label>
@@ -117,6 +117,13 @@ export class FlamePanel implements vscode.Disposable {
     }
   }
 
+  /** The line of the box whose menu was opened (`webviews/flame.ts` names its frame). */
+  lineOf(box: unknown): RecordedLine | undefined {
+    const frame = readOr(boxOfMenu, box)?.frame;
+    const line = frame === undefined ? undefined : this.graph?.frames[frame];
+    return line === undefined ? undefined : { file: line.file, line: line.line };
+  }
+
   dispose(): void {
     this.panel?.dispose();
   }
@@ -130,7 +137,7 @@ export class FlamePanel implements vscode.Disposable {
       { enableScripts: true, localResourceRoots: [dist], retainContextWhenHidden: true },
     );
     const { webview } = panel;
-    panel.iconPath = vscode.Uri.joinPath(this.extensionUri, "media", "activity.svg");
+    panel.iconPath = tabIcon(this.extensionUri);
     webview.onDidReceiveMessage((given: unknown) => {
       const message = readOr(fromPage, given);
       if (message !== undefined) {
@@ -194,4 +201,10 @@ export class FlamePanel implements vscode.Disposable {
 export function besideOf(panel: vscode.WebviewPanel | undefined): vscode.ViewColumn {
   const other = vscode.window.tabGroups.all.find((group) => group.viewColumn !== panel?.viewColumn);
   return other?.viewColumn ?? vscode.ViewColumn.Beside;
+}
+
+/** The mark on the tab of a panel, which takes no colour of the theme's. */
+export function tabIcon(extensionUri: vscode.Uri): { light: vscode.Uri; dark: vscode.Uri } {
+  const named = (name: string): vscode.Uri => vscode.Uri.joinPath(extensionUri, "media", name);
+  return { light: named("tab-light.svg"), dark: named("tab-dark.svg") };
 }

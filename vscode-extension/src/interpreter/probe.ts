@@ -14,7 +14,7 @@ const answer = object({
   python: text,
   deepscope: nullable(text),
   hasServer: flag,
-  hasDashboard: flag,
+  hasTensorBoard: flag,
   hasTorch: flag,
   /** pip refuses to install there (PEP 668). */
   isExternallyManaged: flag,

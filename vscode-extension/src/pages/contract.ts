@@ -22,8 +22,30 @@ function ask<Asked, Answer>(name: string, answer: Reader<Answer>): Ask<Asked, An
 export const cellKind = oneOf("text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth");
 export type CellKind = ReturnType<typeof cellKind>;
 
+/** What of a line is compared: what it costs the run, or its device time alone. */
+export const comparedNumber = oneOf("cost", "self");
+export type ComparedNumber = ReturnType<typeof comparedNumber>;
+
+/** What the rows of a comparison are. */
+export const comparedTable = oneOf("line", "operator", "kernel", "module", "phase", "step");
+export type ComparedTable = ReturnType<typeof comparedTable>;
+
+export const depth = oneOf("line", "module", "library", "operator", "kernel");
+export type Depth = ReturnType<typeof depth>;
+
 export const detail = oneOf("shapes", "stacks");
 export type Detail = ReturnType<typeof detail>;
+
+/** Where a file belongs: the project, other user code, recorded lines of libraries, whose time is the user's. */
+export const fileGroup = oneOf("project", "outside", "library");
+export type FileGroup = ReturnType<typeof fileGroup>;
+
+/** From the outermost line down to the work, or from the work up to its callers. */
+export const flameDirection = oneOf("down", "up");
+export type FlameDirection = ReturnType<typeof flameDirection>;
+
+export const flameMetric = oneOf("device", "backward", "cpu");
+export type FlameMetric = ReturnType<typeof flameMetric>;
 
 export const grouping = oneOf("name", "shapes", "stacks", "type");
 export type Grouping = ReturnType<typeof grouping>;
@@ -33,6 +55,16 @@ export type KernelKind = ReturnType<typeof kernelKind>;
 
 export const linkKind = oneOf("launch", "backward", "wait");
 export type LinkKind = ReturnType<typeof linkKind>;
+
+export const nodeKind = oneOf("line", "module", "library", "operator", "kernel", "other");
+export type NodeKind = ReturnType<typeof nodeKind>;
+
+export const owner = oneOf("line", "module");
+export type Owner = ReturnType<typeof owner>;
+
+/** What has become of a row: `unknown` where nothing tells of noise. */
+export const rowVerdict = oneOf("slower", "faster", "within noise", "new", "gone", "unknown");
+export type RowVerdict = ReturnType<typeof rowVerdict>;
 
 export const section = oneOf("step", "span", "overlap", "idle", "device");
 export type Section = ReturnType<typeof section>;
@@ -61,6 +93,99 @@ export interface Choice {
   readonly step?: number | null;
   readonly phase?: string;
   readonly module?: string;
+}
+
+/** Which file. */
+export interface FileQuestion {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  /** As recorded. */
+  readonly file: string;
+}
+
+/** Which line. */
+export interface LineQuestion {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  /** As recorded; "" for the work of no user line. */
+  readonly file?: string;
+  readonly line?: number;
+  /** Where a line runs in several functions (a comprehension's); "" for the one that costs most. */
+  readonly function?: string;
+  /** Whether modules that differ in a number alone become one: `layers.*`. */
+  readonly fold?: boolean;
+}
+
+/** What to draw. */
+export interface FlameQuestion {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  readonly metric?: FlameMetric;
+  readonly depth?: Depth;
+  readonly direction?: FlameDirection;
+  /** Another run's id, to which the difference is shown. */
+  readonly baseline?: string;
+}
+
+/** What was live at a moment. The rank, if any, is `DeviceCurve.rank`. */
+export interface MomentQuestion {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  readonly device?: string;
+  /** On the trace's clock: nanoseconds in digits. */
+  readonly at?: string;
+}
+
+/** The curve in a window. The rank, if any, is `DeviceCurve.rank`. */
+export interface WindowQuestion {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  readonly device?: string;
+  /** `DeviceCurve.begin`. */
+  readonly zero?: string;
+  /** From there. */
+  readonly beginNs?: number;
+  readonly endNs?: number;
+}
+
+/** Which run is compared with which. */
+export interface CompareQuestion {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  /** As `Run.id` has it: the run before; "" for the one that was recorded before the chosen one. */
+  readonly baseline?: string;
+  readonly by?: ComparedTable;
+  readonly number?: ComparedNumber;
 }
 
 /** Which advice's page. */
@@ -221,6 +346,8 @@ export interface Run {
   readonly ranks: readonly number[];
   /** The one first that is shown when none is chosen. */
   readonly stages: readonly string[];
+  /** Of that stage. `id`, `~` and the number of one is a run's word for that window alone, in place of the newest. */
+  readonly windows: readonly number[];
   readonly traces: number;
   /** Of its traces. */
   readonly sizeBytes: number;
@@ -232,6 +359,7 @@ export const run: Reader<Run> = object({
   recordedAt: text,
   ranks: list(finite),
   stages: list(text),
+  windows: list(finite),
   traces: finite,
   sizeBytes: finite,
 });
@@ -247,7 +375,7 @@ export const runs: Reader<Runs> = object({
   version: text,
 });
 
-/** One thing that is known of a slice. */
+/** One thing that is known. */
 export interface Fact {
   readonly label: string;
   readonly value: string;
@@ -280,6 +408,8 @@ export interface Header {
   readonly hasLines: boolean;
   readonly hasMemory: boolean;
   readonly hasCollectives: boolean;
+  /** Whether the run has several ranks, whichever of them is chosen, or collectives. */
+  readonly hasRanks: boolean;
   readonly hasModules: boolean;
 }
 export const header: Reader<Header> = object({
@@ -297,6 +427,7 @@ export const header: Reader<Header> = object({
   hasLines: flag,
   hasMemory: flag,
   hasCollectives: flag,
+  hasRanks: flag,
   hasModules: flag,
 });
 
@@ -540,29 +671,6 @@ export const overview: Reader<Overview> = object({
   moreFindings: finite,
 });
 
-/** All advice, the largest saving first. */
-export interface Findings {
-  readonly findings: readonly ShownFinding[];
-  readonly wallNs: number;
-  readonly steps: number;
-}
-export const findings: Reader<Findings> = object({
-  findings: list(shownFinding),
-  wallNs: finite,
-  steps: finite,
-});
-
-/** The page that explains a piece of advice. */
-export interface FindingPage {
-  readonly code: string;
-  /** In Markdown; "" where there is no such page. */
-  readonly text: string;
-}
-export const findingPage: Reader<FindingPage> = object({
-  code: text,
-  text: text,
-});
-
 /** A column of a table. */
 export interface Column {
   /** The same in every version: what addresses and exports call it. */
@@ -579,6 +687,62 @@ export const column: Reader<Column> = object({
   kind: cellKind,
   help: text,
   rank: finite,
+});
+
+/** A file with the sums over its lines. */
+export interface LineFile {
+  /** As recorded. */
+  readonly file: string;
+  /** From the project's root, with `/`. */
+  readonly name: string;
+  readonly group: FileGroup;
+  /** Measured ones. */
+  readonly lines: number;
+  /** By `Lines.columns`; null for what does not add up. */
+  readonly values: readonly (number | null)[];
+}
+export const lineFile: Reader<LineFile> = object({
+  file: text,
+  name: text,
+  group: fileGroup,
+  lines: finite,
+  values: list(nullable(finite)),
+});
+
+/** What is no line's: a framework's own work, and the work of no user line. */
+export interface Rest {
+  readonly name: string;
+  readonly about: string;
+  readonly values: readonly number[];
+}
+export const rest: Reader<Rest> = object({
+  name: text,
+  about: text,
+  values: list(finite),
+});
+
+/** The files, the dearest first, and what is no line's: with the files of libraries left aside they are all. */
+export interface Lines {
+  readonly columns: readonly Column[];
+  /** Of all lines and the rest; null for what does not add up. */
+  readonly wholes: readonly (number | null)[];
+  /** The largest value of a line, to which heat is relative. */
+  readonly largest: readonly number[];
+  readonly files: readonly LineFile[];
+  readonly rest: readonly Rest[];
+  /** Of the user; those of libraries are apart. */
+  readonly lines: number;
+  /** Files beyond the limit. */
+  readonly leftOut: number;
+}
+export const lines: Reader<Lines> = object({
+  columns: list(column),
+  wholes: list(nullable(finite)),
+  largest: list(finite),
+  files: list(lineFile),
+  rest: list(rest),
+  lines: finite,
+  leftOut: finite,
 });
 
 /** Rows of cells. */
@@ -608,6 +772,601 @@ export const table: Reader<Table> = object({
   parents: list(finite),
   keys: list(text),
   leftOut: finite,
+});
+
+/** All lines. */
+export interface LineList {
+  /** The user's, and what is no line's: they sum to the whole. */
+  readonly lines: Table;
+  /** Recorded lines of libraries: their time is the user's lines'. */
+  readonly library: Table;
+}
+export const lineList: Reader<LineList> = object({
+  lines: table,
+  library: table,
+});
+
+/** A line of a file with its numbers; of one that runs in several functions (a comprehension's) all together. */
+export interface MeasuredLine {
+  readonly line: number;
+  /** The dearest first. */
+  readonly functions: readonly string[];
+  readonly verdict: string;
+  /** What its numbers are of, where that is not simply the line. */
+  readonly notes: readonly string[];
+  readonly isLibrary: boolean;
+  /** By `columns`; of totals, which overlap, the largest. */
+  readonly values: readonly number[];
+}
+export const measuredLine: Reader<MeasuredLine> = object({
+  line: finite,
+  functions: list(text),
+  verdict: text,
+  notes: list(text),
+  isLibrary: flag,
+  values: list(finite),
+});
+
+/** A file's text as it ran, and its measured lines. */
+export interface FileText {
+  readonly file: string;
+  readonly name: string;
+  readonly columns: readonly Column[];
+  /** The largest value of a line of the whole profile. */
+  readonly largest: readonly number[];
+  /** Empty where what ran is not known for certain. */
+  readonly text: readonly string[];
+  /** Why there is no text. */
+  readonly missing: string;
+  /** By number. */
+  readonly rows: readonly MeasuredLine[];
+}
+export const fileText: Reader<FileText> = object({
+  file: text,
+  name: text,
+  columns: list(column),
+  largest: list(finite),
+  text: list(text),
+  missing: text,
+  rows: list(measuredLine),
+});
+
+/** A part of a line's cost. */
+export interface LineCause {
+  readonly name: string;
+  readonly help: string;
+  readonly timeNs: number;
+  readonly share: number;
+}
+export const lineCause: Reader<LineCause> = object({
+  name: text,
+  help: text,
+  timeNs: finite,
+  share: finite,
+});
+
+/** A line that shares kernels with this one. */
+export interface FusedLine {
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+  readonly sharedNs: number;
+}
+export const fusedLine: Reader<FusedLine> = object({
+  file: text,
+  line: finite,
+  place: text,
+  sharedNs: finite,
+});
+
+/** A line of a call path. */
+export interface Caller {
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+  readonly function: string;
+}
+export const caller: Reader<Caller> = object({
+  file: text,
+  line: finite,
+  place: text,
+  function: text,
+});
+
+/** A way to a line, the outermost line first; without frames the line was called by no other. */
+export interface CallPath {
+  readonly frames: readonly Caller[];
+  /** Device time of the line itself. */
+  readonly selfNs: number;
+  /** The same with that of the lines that it calls. */
+  readonly totalNs: number;
+  /** CPU time of the line and of those that it calls. */
+  readonly cpuNs: number;
+}
+export const callPath: Reader<CallPath> = object({
+  frames: list(caller),
+  selfNs: finite,
+  totalNs: finite,
+  cpuNs: finite,
+});
+
+/** A node of the tree below a line; parents come before what is below them, the first is the line itself. */
+export interface BelowNode {
+  /** -1 for the line. */
+  readonly parent: number;
+  readonly kind: NodeKind;
+  readonly name: string;
+  readonly file: string;
+  readonly line: number;
+  /** `functional.py:12`; "" where none is known. */
+  readonly place: string;
+  readonly selfNs: number;
+  readonly totalNs: number;
+  /** Part of `total_ns`. */
+  readonly backwardNs: number;
+  readonly calls: number;
+  /** How many modules that are alike it stands for. */
+  readonly layers: number;
+}
+export const belowNode: Reader<BelowNode> = object({
+  parent: finite,
+  kind: nodeKind,
+  name: text,
+  file: text,
+  line: finite,
+  place: text,
+  selfNs: finite,
+  totalNs: finite,
+  backwardNs: finite,
+  calls: finite,
+  layers: finite,
+});
+
+/** One line. */
+export interface LineDetails {
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+  readonly function: string;
+  /** In which it runs, the dearest first. */
+  readonly functions: readonly string[];
+  readonly source: string;
+  readonly notes: readonly string[];
+  readonly isLibrary: boolean;
+  readonly figures: readonly Figure[];
+  /** Of what the run costs. */
+  readonly costShare: number;
+  readonly verdict: string;
+  /** What the verdict rests on, or why there is none. */
+  readonly why: string;
+  /** They sum to the cost. */
+  readonly causes: readonly LineCause[];
+  readonly costNs: number;
+  readonly fusedWith: readonly FusedLine[];
+  /** Bytes that were live at the peak, by what held them. */
+  readonly held: readonly Figure[];
+  readonly findings: readonly ShownFinding[];
+  readonly callers: readonly CallPath[];
+  readonly callersLeftOut: number;
+  readonly below: readonly BelowNode[];
+  /** Smaller nodes; their time is in no node that is shown but in the totals above. */
+  readonly belowLeftOut: number;
+  /** Why call paths and what is below are not known. */
+  readonly note: string;
+}
+export const lineDetails: Reader<LineDetails> = object({
+  file: text,
+  line: finite,
+  place: text,
+  function: text,
+  functions: list(text),
+  source: text,
+  notes: list(text),
+  isLibrary: flag,
+  figures: list(figure),
+  costShare: finite,
+  verdict: text,
+  why: text,
+  causes: list(lineCause),
+  costNs: finite,
+  fusedWith: list(fusedLine),
+  held: list(figure),
+  findings: list(shownFinding),
+  callers: list(callPath),
+  callersLeftOut: finite,
+  below: list(belowNode),
+  belowLeftOut: finite,
+  note: text,
+});
+
+/** What boxes show. */
+export interface FlameFrame {
+  readonly kind: NodeKind;
+  readonly name: string;
+  /** As recorded; "" where none is known. */
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+}
+export const flameFrame: Reader<FlameFrame> = object({
+  kind: nodeKind,
+  name: text,
+  file: text,
+  line: finite,
+  place: text,
+});
+
+/** The nodes in columns; a parent stands before its children. */
+export interface Flame {
+  /** Of which there is any time. */
+  readonly metrics: readonly FlameMetric[];
+  readonly isDevice: boolean;
+  readonly frames: readonly FlameFrame[];
+  /** Of each node its frame. */
+  readonly shown: readonly number[];
+  /** Of each node; -1 for a root. */
+  readonly parents: readonly number[];
+  /** Nanoseconds of each node that lie in none of its children, over all steps. */
+  readonly own: readonly number[];
+  /** The same of the baseline, for as many steps and ranks; empty without one. */
+  readonly before: readonly number[];
+  readonly wholeNs: number;
+  readonly beforeNs: number;
+  /** The baseline's time on call paths that this run does not have. */
+  readonly goneNs: number;
+  /** What the baseline is called. */
+  readonly baseline: string;
+  /** Smaller nodes, whose time their parents have. */
+  readonly leftOut: number;
+  /** Time of those that had no parent; with `own` it sums to `whole_ns`. */
+  readonly leftOutNs: number;
+  readonly note: string;
+}
+export const flame: Reader<Flame> = object({
+  metrics: list(flameMetric),
+  isDevice: flag,
+  frames: list(flameFrame),
+  shown: list(finite),
+  parents: list(finite),
+  own: list(finite),
+  before: list(finite),
+  wholeNs: finite,
+  beforeNs: finite,
+  goneNs: finite,
+  baseline: text,
+  leftOut: finite,
+  leftOutNs: finite,
+  note: text,
+});
+
+/** What was allocated after each of some events. Times are nanoseconds from `DeviceCurve.begin`. */
+export interface MemoryCurve {
+  readonly atNs: readonly number[];
+  readonly allocatedBytes: readonly number[];
+  /** Empty where the trace does not say; -1 where it does not say for an event. */
+  readonly reservedBytes: readonly number[];
+}
+export const memoryCurve: Reader<MemoryCurve> = object({
+  atNs: list(finite),
+  allocatedBytes: list(finite),
+  reservedBytes: list(finite),
+});
+
+/** How much of what was live was of one kind. */
+export interface HeldPart {
+  /** In words, in the order in which kinds are shown everywhere; all kinds are there. */
+  readonly kind: string;
+  readonly sizeBytes: number;
+}
+export const heldPart: Reader<HeldPart> = object({
+  kind: text,
+  sizeBytes: finite,
+});
+
+/** A step on the axis of time. */
+export interface StepMark {
+  readonly number: number;
+  readonly beginNs: number;
+  readonly endNs: number;
+}
+export const stepMark: Reader<StepMark> = object({
+  number: finite,
+  beginNs: finite,
+  endNs: finite,
+});
+
+/** The memory of one device; of several ranks that call theirs by the same name, that with the largest peak. */
+export interface DeviceCurve {
+  readonly device: string;
+  /** Of several the one that this is of. */
+  readonly rank: number | null;
+  /** The 0 of all times here, on the trace's clock: nanoseconds in digits, more than JavaScript's numbers hold. */
+  readonly begin: string;
+  readonly endNs: number;
+  readonly curve: MemoryCurve;
+  /** 0 where the trace does not say. */
+  readonly capacityBytes: number;
+  readonly peakAtNs: number;
+  readonly peakBytes: number;
+  /** At the peak; they sum to `peak_bytes`. */
+  readonly held: readonly HeldPart[];
+  /** The same by line; None where `MemoryPage.at_peak` is that, or where no profile has this device alone. */
+  readonly atPeak: Table | null;
+  readonly steps: readonly StepMark[];
+}
+export const deviceCurve: Reader<DeviceCurve> = object({
+  device: text,
+  rank: nullable(finite),
+  begin: text,
+  endNs: finite,
+  curve: memoryCurve,
+  capacityBytes: finite,
+  peakAtNs: finite,
+  peakBytes: finite,
+  held: list(heldPart),
+  atPeak: nullable(table),
+  steps: list(stepMark),
+});
+
+/** An allocation that failed, and what was live then. */
+export interface FailedAllocation {
+  readonly message: string;
+  readonly device: string;
+  readonly sizeBytes: number;
+  readonly held: readonly HeldPart[];
+  readonly lines: Table;
+}
+export const failedAllocation: Reader<FailedAllocation> = object({
+  message: text,
+  device: text,
+  sizeBytes: finite,
+  held: list(heldPart),
+  lines: table,
+});
+
+/** The memory of a run. */
+export interface MemoryPage {
+  readonly figures: readonly Figure[];
+  /** The largest peak first; empty where nothing recorded memory. */
+  readonly devices: readonly DeviceCurve[];
+  /** Whether the recorder told what held memory; else all of it is unknown. */
+  readonly isTold: boolean;
+  /** What was live at the peaks by line, the devices and ranks added up. */
+  readonly atPeak: Table;
+  /** What each line allocated and released. */
+  readonly lines: Table;
+  readonly failure: FailedAllocation | null;
+}
+export const memoryPage: Reader<MemoryPage> = object({
+  figures: list(figure),
+  devices: list(deviceCurve),
+  isTold: flag,
+  atPeak: table,
+  lines: table,
+  failure: nullable(failedAllocation),
+});
+
+/** What was live on a device after the last event until a moment. */
+export interface Moment {
+  /** When that event was, on the trace's clock: nanoseconds in digits. */
+  readonly at: string;
+  /** As the curve has it. */
+  readonly allocatedBytes: number;
+  /** -1 where the trace does not say. */
+  readonly reservedBytes: number;
+  /** What the kinds sum to, and the rows of each table: `allocated_bytes`, or more where more blocks are known. */
+  readonly sizeBytes: number;
+  readonly held: readonly HeldPart[];
+  readonly lines: Table;
+  readonly modules: Table;
+}
+export const moment: Reader<Moment> = object({
+  at: text,
+  allocatedBytes: finite,
+  reservedBytes: finite,
+  sizeBytes: finite,
+  held: list(heldPart),
+  lines: table,
+  modules: table,
+});
+
+/** One rank. Times are a step's; without steps the whole trace's. */
+export interface RankRow {
+  readonly rank: number;
+  readonly host: string;
+  readonly device: string;
+  readonly steps: number;
+  readonly stepNs: number;
+  /** The step without the part in which only collectives run. */
+  readonly ownNs: number;
+  /** The step by `Distributed.part_names`, each instant once. */
+  readonly parts: readonly number[];
+  /** Work that is no collective; without a device operators' own time. */
+  readonly computeNs: number;
+  /** In collectives, summed. */
+  readonly communicationNs: number;
+  /** The part of it that no computation overlaps. */
+  readonly exposedNs: number;
+  /** When no stream of a device works, summed over the devices. */
+  readonly idleNs: number;
+  /** Of the training thread in the phase of loading data. */
+  readonly dataNs: number;
+  /** CPU time in calls that wait for the device. */
+  readonly syncNs: number;
+  /** In collectives for other ranks; None where the traces do not tell. */
+  readonly waitedNs: number | null;
+  /** How many calls of collectives this rank came to last; None as above. */
+  readonly last: number | null;
+  readonly peakBytes: number;
+}
+export const rankRow: Reader<RankRow> = object({
+  rank: finite,
+  host: text,
+  device: text,
+  steps: finite,
+  stepNs: finite,
+  ownNs: finite,
+  parts: list(finite),
+  computeNs: finite,
+  communicationNs: finite,
+  exposedNs: finite,
+  idleNs: finite,
+  dataNs: finite,
+  syncNs: finite,
+  waitedNs: nullable(finite),
+  last: nullable(finite),
+  peakBytes: finite,
+});
+
+/** A rank that the others wait for. */
+export interface Straggler {
+  readonly rank: number;
+  /**
+   * Where `Distributed.knows_waits`, by how much less of a step it waits in collectives than the others' median does;
+   * else by how much its own time of a step is above the median of the others.
+   */
+  readonly excessNs: number;
+  /** Of the step, that in which it is slower by most; "" where no part has a fifth of it. */
+  readonly part: string;
+  /** By which that part is above the median. */
+  readonly partNs: number;
+  /** Of the line whose cost a step, without collectives, is above the median by most; "" where none has a fifth. */
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+  readonly function: string;
+  readonly source: string;
+  readonly lineNs: number;
+}
+export const straggler: Reader<Straggler> = object({
+  rank: finite,
+  excessNs: finite,
+  part: text,
+  partNs: finite,
+  file: text,
+  line: finite,
+  place: text,
+  function: text,
+  source: text,
+  lineNs: finite,
+});
+
+/** Ranks side by side. */
+export interface Distributed {
+  readonly sentence: string;
+  readonly figures: readonly Figure[];
+  readonly partNames: readonly string[];
+  /** By rank. */
+  readonly ranks: readonly RankRow[];
+  /** The ranks with the longest own time, the longest first; empty for a single rank. */
+  readonly slowest: readonly number[];
+  /** The worst first. */
+  readonly stragglers: readonly Straggler[];
+  /** Ranks of the run of which there is no trace. */
+  readonly missing: number;
+  /** Whether the traces tell which ranks a collective has, and each of them is here: for at least one collective. */
+  readonly knowsWaits: boolean;
+  readonly collectives: Table;
+  /** Lines by how much their device time differs between ranks. */
+  readonly lines: Table;
+}
+export const distributed: Reader<Distributed> = object({
+  sentence: text,
+  figures: list(figure),
+  partNames: list(text),
+  ranks: list(rankRow),
+  slowest: list(finite),
+  stragglers: list(straggler),
+  missing: finite,
+  knowsWaits: flag,
+  collectives: table,
+  lines: table,
+});
+
+/** All advice, the largest saving first. */
+export interface Findings {
+  readonly findings: readonly ShownFinding[];
+  readonly wallNs: number;
+  readonly steps: number;
+}
+export const findings: Reader<Findings> = object({
+  findings: list(shownFinding),
+  wallNs: finite,
+  steps: finite,
+});
+
+/** A side of a comparison. */
+export interface ComparedRun {
+  readonly run: string;
+  readonly title: string;
+  readonly recordedAt: string;
+  readonly steps: number;
+}
+export const comparedRun: Reader<ComparedRun> = object({
+  run: text,
+  title: text,
+  recordedAt: text,
+  steps: finite,
+});
+
+/** A time a step in both runs, in nanoseconds (without steps: in all). */
+export interface TimeChange {
+  readonly beforeNs: number;
+  readonly afterNs: number;
+  readonly changeNs: number;
+  /** Where the true difference lies, from here to `high_ns`; None where nothing tells of the spread. */
+  readonly lowNs: number | null;
+  readonly highNs: number | null;
+  readonly verdict: RowVerdict;
+}
+export const timeChange: Reader<TimeChange> = object({
+  beforeNs: finite,
+  afterNs: finite,
+  changeNs: finite,
+  lowNs: nullable(finite),
+  highNs: nullable(finite),
+  verdict: rowVerdict,
+});
+
+/** A run beside another one. */
+export interface Compared {
+  /** None where there is no other run; then there are no rows. */
+  readonly before: ComparedRun | null;
+  readonly after: ComparedRun;
+  readonly by: ComparedTable;
+  readonly number: ComparedNumber;
+  /** Whether anything is known of noise. */
+  readonly hasIntervals: boolean;
+  readonly step: TimeChange | null;
+  readonly stepWords: string;
+  readonly noiseWords: string;
+  /** Those beyond noise first, each part by the size of its change; rows without a change are left out. */
+  readonly rows: Table;
+  /** So many of them, the first. */
+  readonly beyondNoise: number;
+}
+export const compared: Reader<Compared> = object({
+  before: nullable(comparedRun),
+  after: comparedRun,
+  by: comparedTable,
+  number: comparedNumber,
+  hasIntervals: flag,
+  step: nullable(timeChange),
+  stepWords: text,
+  noiseWords: text,
+  rows: table,
+  beyondNoise: finite,
+});
+
+/** The page that explains a piece of advice. */
+export interface FindingPage {
+  readonly code: string;
+  /** In Markdown; "" where there is no such page. */
+  readonly text: string;
+}
+export const findingPage: Reader<FindingPage> = object({
+  code: text,
+  text: text,
 });
 
 /** A row for each operator, each of its shapes or stacks, or each kind. */
@@ -1162,8 +1921,43 @@ export const questions = {
   header: ask<Choice, Header>("header", header),
   /** How long a step is, what it is made of, which lines and findings matter. */
   overview: ask<Choice, Overview>("overview", overview),
+  /** The files that lines stand in, with their sums. */
+  lines: ask<Choice, Lines>("lines", lines),
+  /** All lines as tables. */
+  line_list: ask<Choice, LineList>("line_list", lineList),
+  /**
+   * One file.
+   *
+   * Raises:
+   *     OptionError: the profile does not have it.
+   */
+  file: ask<FileQuestion, FileText>("file", fileText),
+  /**
+   * One line's details.
+   *
+   * Raises:
+   *     OptionError: nothing was measured there.
+   */
+  line: ask<LineQuestion, LineDetails>("line", lineDetails),
+  /**
+   * The flame graph of what was chosen.
+   *
+   * Raises:
+   *     OptionError: the baseline has device work and this run has none, or the other way round.
+   */
+  flame: ask<FlameQuestion, Flame>("flame", flame),
+  /** The memory's curve, its peak, and what was live then. */
+  memory: ask<Choice, MemoryPage>("memory", memoryPage),
+  /** What was live at a moment, by line, by module and by what held it. */
+  memory_at: ask<MomentQuestion, Moment>("memory_at", moment),
+  /** The curve in a window. */
+  memory_curve: ask<WindowQuestion, MemoryCurve>("memory_curve", memoryCurve),
+  /** Ranks side by side, and which one is late. */
+  distributed: ask<Choice, Distributed>("distributed", distributed),
   /** What could be changed. */
   findings: ask<Choice, Findings>("findings", findings),
+  /** What became slower or faster since another run. */
+  compare: ask<CompareQuestion, Compared>("compare", compared),
   /** The page that explains a piece of advice, as it stands in the package. */
   finding_page: ask<FindingPageAsked, FindingPage>("finding_page", findingPage),
   /** The operators, those first in which the device works longest. */

@@ -1,31 +1,22 @@
-/** The dashboard's pages: the same behind each door. */
+/** The dashboard's pages in a browser: from a server, in TensorBoard, or as a file of their own. */
 
-import { render } from "preact";
-import { App } from "./app/App";
+import { draw } from "./app/start";
 import { EmbeddedSource } from "./source/embedded";
 import { HttpSource } from "./source/http";
 import type { Source } from "./source/source";
-import { SourceContext } from "./source/useAnswer";
-import "./style/tokens.css";
-import "./style/layout.css";
-import "./style/parts.css";
-import "./overview/overview.css";
+import { keepAddress, TensorBoardSource } from "./source/tensorboard";
 
 function sourceOf(): Source {
   const own = document.getElementById("answers")?.textContent;
   if (own != null) {
-    return new EmbeddedSource(JSON.parse(own));
+    return new EmbeddedSource(own);
+  }
+  if (document.body.dataset["door"] === "tensorboard") {
+    keepAddress();
+    return new TensorBoardSource();
   }
   return new HttpSource("./api/", new URLSearchParams(window.location.search).get("token") ?? "");
 }
 
-const root = document.getElementById("root");
-if (root !== null) {
-  root.replaceChildren();
-  render(
-    <SourceContext.Provider value={sourceOf()}>
-      <App />
-    </SourceContext.Provider>,
-    root,
-  );
-}
+document.getElementById("root")?.replaceChildren();
+draw(sourceOf());

@@ -8,6 +8,11 @@ export { duration, share };
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 const DECIMAL = ["", "k", "M", "G", "T", "P", "E"];
 
+/** A name as it is, but that what steers or turns the text around it is a visible escape. */
+export function visible(name: string): string {
+  return name.replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, (letter) => `\\u{${(letter.codePointAt(0) ?? 0).toString(16)}}`);
+}
+
 /** `1.50 MiB`. */
 export function bytes(size: number): string {
   return scaled(size, 1024, BINARY);

@@ -69,6 +69,12 @@ window.addEventListener("resize", () => {
 });
 search.addEventListener("input", find);
 element("reset", HTMLButtonElement).addEventListener("click", () => chart?.resetZoom());
+// The editor reads what its menu is about from here.
+chartElement.addEventListener("contextmenu", (event) => {
+  const box = event.target instanceof Element ? event.target.closest("g.frame") : null;
+  const frame = box === null ? -1 : select<Element, PlacedNode<Box>>(box).datum().data.opens;
+  chartElement.dataset["vscodeContext"] = JSON.stringify({ frame, opens: frame >= 0, preventDefaultContextMenuItems: true });
+}, true);
 for (const choice of [metric, depth, rank]) {
   choice.addEventListener("change", () => {
     const chosen = graph?.metrics.find((one) => one === metric.value);

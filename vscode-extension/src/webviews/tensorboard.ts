@@ -1,6 +1,6 @@
-/** Added to TensorBoard's pages in the dashboard: keys that belong to the editor are told to it. */
+/** Added to TensorBoard's pages in the panel: keys that belong to the editor are told to it. */
 
-import { editorCommand } from "../dashboard/keys";
+import { editorCommand } from "../tensorboard/keys";
 
 /** How many pages lie above this one in TensorBoard alone: torch-tb-profiler's is in a frame, its trace view in another. */
 function depthInTensorBoard(): number {
@@ -18,6 +18,7 @@ function above(): Window[] {
 
 const outside = above().slice(depthInTensorBoard());
 if (outside.length > 0) {
+  document.documentElement.dataset["editor"] = "vscode"; // DeepScope's own tab tells the editor of lines
   window.addEventListener(
     "keydown",
     (event) => {

@@ -9,12 +9,12 @@ import numpy as np
 
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns, Mask, by_line
-from deepscope.analysis.numbers.memory_blocks import KINDS, UNKNOWN, Blocks, device_codes, device_of, find_blocks
+from deepscope.analysis.numbers.memory_blocks import KINDS, Blocks, device_codes, device_of, find_blocks, held_by_owner
 from deepscope.analysis.ownership.calls import Nested, open_at
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64, MemoryEvents, Trace
 
-__all__ = ["DeviceCurve", "MemoryUse", "find_memory"]
+__all__ = ["DeviceCurve", "MemoryUse", "find_memory", "reserved_bytes"]
 
 _CPU = 0  # torch's DeviceType
 
@@ -93,13 +93,12 @@ class MemoryUse:
 
     def held_at(self, place: int, code: int, level: int) -> Int64:
         """What is live on a device after an event, by line and kind, to a level; shape (lines + 1, kinds)."""
-        live = np.flatnonzero(self.blocks.live_at(place, code))
-        result = np.zeros((self.lines + 1, len(KINDS)), np.int64)
-        size = self.blocks.size_bytes[live]
-        np.add.at(result, (pick(self.line, self.blocks.begin[live]), self.blocks.kind[live]), size)
-        # The file's total counts unless the known blocks sum up to more.
-        result[self.lines, UNKNOWN] += max(level - int(size.sum()), 0)
-        return result
+        return held_by_owner(self.blocks, self.line_of_block, self.lines, place=place, device=code, level=level)
+
+    @cached_property
+    def line_of_block(self) -> Int64:
+        """The line that allocated each block, -1 for none; shape (b,)."""
+        return pick(self.line, self.blocks.begin)
 
     def level_of(self, code: int) -> tuple[Int64, Int64]:
         """Places of a device's events, and what was allocated after each."""
@@ -152,14 +151,14 @@ class MemoryUse:
             place=place,
             ts_ns=memory.ts_ns[row],
             allocated_bytes=level,
-            reserved_bytes=_reserved(memory, row),
+            reserved_bytes=reserved_bytes(memory, row),
             peak=peak,
             held_bytes=self.held_at(int(place[peak]), code, int(level[peak])),
         )
 
 
-def _reserved(memory: MemoryEvents, row: Int64) -> Int64:
-    """What the allocator holds; the CPU's says 0, which is to say that it does not know."""
+def reserved_bytes(memory: MemoryEvents, row: Int64) -> Int64:
+    """What the allocator holds after each event (rows); -1 where it does not know, for which the CPU's says 0."""
     reserved = memory.total_reserved_bytes[row]
     return np.where(reserved > 0, reserved, -1)
 

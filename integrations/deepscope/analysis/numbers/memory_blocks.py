@@ -10,7 +10,17 @@ from deepscope.analysis.algebra.selection import Mask
 from deepscope.trace.format.held_memory import HELD_KINDS, MemoryAccount, Survey
 from deepscope.trace.model import Int64, MemoryEvents
 
-__all__ = ["KINDS", "NEVER", "TEMPORARIES", "UNKNOWN", "Blocks", "device_codes", "device_of", "find_blocks"]
+__all__ = [
+    "KINDS",
+    "NEVER",
+    "TEMPORARIES",
+    "UNKNOWN",
+    "Blocks",
+    "device_codes",
+    "device_of",
+    "find_blocks",
+    "held_by_owner",
+]
 
 KINDS = (*HELD_KINDS, "temporaries", "unknown")
 """What a block is to the training; a block that is several is the first of them."""
@@ -43,6 +53,21 @@ class Blocks:
     def live_at(self, place: int, device: int) -> Mask:
         """Which blocks of a device are live after the event at a place; shape (b,)."""
         return np.asarray((self.device == device) & (self.begin <= place) & (self.end > place))
+
+
+def held_by_owner(blocks: Blocks, owner: Int64, owners: int, *, place: int, device: int, level: int) -> Int64:
+    """What is live on a device after the event at a place, by owner and kind; shape (owners + 1, kinds).
+
+    It sums to `level`, which is what was allocated, or to the live blocks should they be more. `owner` is each block's,
+    -1 for none, which is the last row.
+    """
+    live = np.flatnonzero(blocks.live_at(place, device))
+    result = np.zeros((owners + 1, len(KINDS)), np.int64)
+    size = blocks.size_bytes[live]
+    np.add.at(result, (owner[live], blocks.kind[live]), size)
+    # The file's total counts unless the known blocks sum up to more.
+    result[owners, UNKNOWN] += max(level - int(size.sum()), 0)
+    return result
 
 
 def device_codes(device_type: Int64, device_id: Int64) -> Int64:

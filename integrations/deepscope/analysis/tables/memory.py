@@ -13,7 +13,7 @@ from deepscope.trace.arrays import distinct_values
 from deepscope.trace.format.held_memory import OutOfMemory
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["device_name", "memory_table"]
+__all__ = ["curve_rows", "device_name", "memory_table"]
 
 _STRETCHES = 240
 """Of a long curve each of so many stretches of time keeps its lowest and its highest point."""
@@ -45,7 +45,7 @@ def memory_table(analysis: Analysis) -> Memory:
 
 
 def _device(curve: DeviceCurve, trace: Trace) -> DeviceMemory:
-    chosen = _chosen(curve)
+    chosen = curve_rows(curve.ts_ns, curve.allocated_bytes)
     points = zip(
         curve.ts_ns[chosen].tolist(),
         curve.allocated_bytes[chosen].tolist(),
@@ -62,9 +62,11 @@ def _device(curve: DeviceCurve, trace: Trace) -> DeviceMemory:
     )
 
 
-def _chosen(curve: DeviceCurve) -> Int64:
-    """Rows that draw the curve: the first, the last, the peak, and the extremes of each stretch."""
-    ts, level = curve.ts_ns, curve.allocated_bytes
+def curve_rows(ts: Int64, level: Int64) -> Int64:
+    """Rows that draw a curve: the first, the last, the peak, and the extremes of each stretch; ascending.
+
+    `ts` ascends; both have the shape (k,), k at least 1.
+    """
     count = len(ts)
     if count <= 2 * _STRETCHES:
         return np.arange(count)
@@ -73,7 +75,7 @@ def _chosen(curve: DeviceCurve) -> Int64:
     by_level = np.lexsort((level, stretch))
     ends = np.flatnonzero(np.append(stretch[by_level][1:] != stretch[by_level][:-1], True))
     begins = np.append(0, ends[:-1] + 1)
-    rows = np.concatenate((by_level[begins], by_level[ends], [0, curve.peak, count - 1]))
+    rows = np.concatenate((by_level[begins], by_level[ends], [0, int(np.argmax(level)), count - 1]))
     return distinct_values(rows)
 
 

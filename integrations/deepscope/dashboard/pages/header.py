@@ -26,6 +26,8 @@ class Run(Answer):
     """That its traces name; empty for a single process."""
     stages: list[str]
     """The one first that is shown when none is chosen."""
+    windows: list[int]
+    """Of that stage. `id`, `~` and the number of one is a run's word for that window alone, in place of the newest."""
     traces: int
     size_bytes: int
     """Of its traces."""
@@ -55,6 +57,7 @@ def _run(found: FoundRun) -> Run:
         recorded_at=datetime.fromtimestamp(newest.time_ns / 1e9, timezone.utc).isoformat(timespec="seconds"),
         ranks=found.ranks,
         stages=found.stages,
+        windows=found.windows,
         traces=len(found.traces),
         size_bytes=sum(one.file.size_bytes for one in found.traces),
     )
@@ -91,6 +94,8 @@ class Header(Answer):
     has_lines: bool
     has_memory: bool
     has_collectives: bool
+    has_ranks: bool
+    """Whether the run has several ranks, whichever of them is chosen, or collectives."""
     has_modules: bool
 
 
@@ -115,6 +120,7 @@ def header(library: Library, question: Choice) -> Header:
         has_lines=bool(profile.lines),
         has_memory=bool(profile.memory.devices),
         has_collectives=bool(profile.collectives),
+        has_ranks=len(library.run(question).ranks) > 1 or info.world_size > 1 or bool(profile.collectives),
         has_modules=bool(profile.modules),
     )
 

@@ -13,7 +13,7 @@ from deepscope.records import Kernel, KernelKind, Profile
 from deepscope.report.event_names import readable
 from deepscope.report.kernel_columns import launch_sizes, range_words, shared_words
 
-__all__ = ["KernelAsked", "KernelDetails", "Kernels", "kernel", "kernels"]
+__all__ = ["KernelAsked", "KernelDetails", "Kernels", "kernel", "kernel_key", "kernels"]
 
 _LONGEST = 4000
 
@@ -45,13 +45,13 @@ def kernels(library: Library, question: Choice) -> Kernels:
     """The kernels, those first that take longest."""
     profile = library.profile(question)
     rows = sorted(profile.kernels, key=lambda row: -row.device_ns)
-    return Kernels(table=table_of(profile, "kernels", "Kernels", _columns(profile), rows, keys=_key))
+    return Kernels(table=table_of(profile, "kernels", "Kernels", _columns(profile), rows, keys=kernel_key))
 
 
 def kernel(library: Library, question: KernelAsked) -> KernelDetails:
     """One kernel in detail."""
     profile = library.profile(question)
-    row = next((one for one in profile.kernels if _key(one) == question.key), None)
+    row = next((one for one in profile.kernels if kernel_key(one) == question.key), None)
     if row is None:
         raise OptionError("key", question.key, "no such kernel is here")
     launcher = next((one for one in profile.operators if one.name == row.operator), None)
@@ -70,7 +70,8 @@ def kernel(library: Library, question: KernelAsked) -> KernelDetails:
     )
 
 
-def _key(row: Kernel) -> str:
+def kernel_key(row: Kernel) -> str:
+    """The word of an address for a row."""
     return key_of(row.name, row.kind)
 
 

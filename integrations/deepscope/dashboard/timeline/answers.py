@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from deepscope.dashboard.answer import Fact
+
 __all__ = [
     "Change",
     "Counter",
@@ -142,13 +144,6 @@ class Window(Answer):
     tracks: list[TrackWindow]
     counters: list[CounterWindow]
     names: list[str]
-
-
-class Fact(Answer):
-    """One thing that is known of a slice."""
-
-    label: str
-    value: str
 
 
 class Link(Answer):

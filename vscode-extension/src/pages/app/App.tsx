@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { questions, type Header } from "../contract";
 import { Answer } from "../parts/Answered";
 import { useAnswer, useSource } from "../source/useAnswer";
-import { choiceOf, linkTo, useAddress, type Address } from "./address";
+import { choiceOf, linkTo, useAddress, written, type Address } from "./address";
 import { Boundary } from "./Boundary";
 import { Pickers } from "./Pickers";
 import { PAGES, type Page } from "./registry";
@@ -24,8 +24,18 @@ export function App(): JSX.Element {
         Skip to the page
       </a>
       <TopBar header={answer} address={address} />
+      {header.state === "failed" && <WayBack address={address} />}
       <Answer of={header}>{(shown) => <Body header={shown} address={address} />}</Answer>
     </div>
+  );
+}
+
+/** Where what the address chooses cannot be shown: to what can be. */
+function WayBack({ address }: { readonly address: Address }): JSX.Element | null {
+  return Object.keys(address.words).length === 0 ? null : (
+    <p class="wayback">
+      <a href={written({ page: "overview", words: {} })}>Go to the first page</a>
+    </p>
   );
 }
 
@@ -62,11 +72,12 @@ function Mark(): JSX.Element {
 
 function Body({ header, address }: { readonly header: Header; readonly address: Address }): JSX.Element {
   const { isServed } = useSource();
-  const pages = PAGES.filter((page) => (page.isThere?.(header) ?? true) && (isServed || page.needsServer !== true));
+  const there = PAGES.filter((page) => page.isThere?.(header) ?? true);
+  const pages = there.filter((page) => isServed || page.needsServer !== true);
   const chosen = pages.find((page) => page.id === address.page) ?? pages[0];
   return (
     <div class="body">
-      <Navigation pages={pages} chosen={chosen} address={address} />
+      <Navigation pages={pages} missing={there.filter((page) => !pages.includes(page))} chosen={chosen} address={address} />
       {chosen !== undefined && <Shown page={chosen} header={header} address={address} />}
     </div>
   );
@@ -74,11 +85,13 @@ function Body({ header, address }: { readonly header: Header; readonly address: 
 
 interface NavigationProps {
   readonly pages: readonly Page[];
+  /** Those that need a server, where there is none. */
+  readonly missing: readonly Page[];
   readonly chosen: Page | undefined;
   readonly address: Address;
 }
 
-function Navigation({ pages, chosen, address }: NavigationProps): JSX.Element {
+function Navigation({ pages, missing, chosen, address }: NavigationProps): JSX.Element {
   return (
     <nav class="pages" aria-label="Pages">
       {pages.map((page) => (
@@ -86,6 +99,7 @@ function Navigation({ pages, chosen, address }: NavigationProps): JSX.Element {
           {page.title}
         </a>
       ))}
+      {missing.length > 0 && <p class="missing">{missing.map(({ title }) => title).join(", ")}: in deepscope view</p>}
     </nav>
   );
 }

@@ -2,8 +2,9 @@
 
 import type { JSX } from "preact";
 import { questions, type Header, type Run } from "../contract";
-import { useAnswer } from "../source/useAnswer";
-import { go, withWords, type Address } from "./address";
+import { useAnswer, useOffers } from "../source/useAnswer";
+import { choiceOf, go, withWords, type Address } from "./address";
+import { baselinesOf, titleOf } from "./baselines";
 
 interface Props {
   readonly header: Header;
@@ -13,14 +14,18 @@ interface Props {
 export function Pickers({ header, address }: Props): JSX.Element {
   const found = useAnswer(questions.runs, {}, true);
   const runs = found.state === "ready" ? found.answer.runs : [];
-  const run = runs.find(({ id }) => id === header.run);
+  const offers = useOffers();
+  const chosen = choiceOf(address);
+  const steps = header.steps.filter((step) => offers({ ...chosen, step }));
+  const [base = "", window] = header.run.split("~");
+  const run = runs.find(({ id }) => id === base);
   const choose = (words: Readonly<Record<string, string>>): void => go(withWords(address, words));
   return (
     <div class="pickers">
       {runs.length > 1 ? (
         <Picker
           label="Run"
-          value={header.run}
+          value={base}
           options={runs.map((one) => [one.id, titleOf(one)])}
           choose={(id) => choose({ run: id, rank: "", stage: "", step: "", phase: "", module: "" })}
         />
@@ -35,6 +40,14 @@ export function Pickers({ header, address }: Props): JSX.Element {
           choose={(stage) => choose({ stage, step: "" })}
         />
       )}
+      {run !== undefined && run.windows.length > 1 && (
+        <Picker
+          label="Window"
+          value={window ?? String(run.windows.at(-1))}
+          options={run.windows.map((number) => [String(number), `window ${number}`])}
+          choose={(number) => choose({ run: `${base}~${number}`, step: "" })}
+        />
+      )}
       {run !== undefined && run.ranks.length > 1 && (
         <Picker
           label="Rank"
@@ -43,22 +56,44 @@ export function Pickers({ header, address }: Props): JSX.Element {
           choose={(rank) => choose({ rank, step: "" })}
         />
       )}
-      {header.steps.length > 1 && (
+      {header.step !== null && steps.length === 0 && <span class="muted">step {header.step}</span>}
+      {header.steps.length > 1 && steps.length > 0 && (
         <Picker
           label="Step"
           value={address.words["step"] ?? ""}
-          options={[["", `all ${header.steps.length} steps`], ...header.steps.map((step): [string, string] => [String(step), `step ${step}`])]}
+          options={[["", `all ${header.steps.length} steps`], ...steps.map((step): [string, string] => [String(step), `step ${step}`])]}
           choose={(step) => choose({ step })}
         />
       )}
+      {BESIDE.has(address.page) && <Baseline header={header} address={address} runs={runs} />}
     </div>
   );
 }
 
-function titleOf(run: Run): string {
-  const when = new Date(run.recordedAt);
-  const time = Number.isNaN(when.getTime()) ? "" : ` · ${when.toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}`;
-  return `${run.title}${time}`;
+/** Pages that show a run beside another one, the baseline. */
+const BESIDE = new Set(["compare", "flame"]);
+
+interface BaselineProps extends Props {
+  readonly runs: readonly Run[];
+}
+
+/** The run that this one is compared with; of a run with several windows each of them. */
+function Baseline({ header, address, runs }: BaselineProps): JSX.Element | null {
+  const options = baselinesOf(runs, header.run);
+  if (options.length === 0) {
+    return null;
+  }
+  return (
+    <label class="beside">
+      <span class="muted">compared with</span>
+      <Picker
+        label="Baseline"
+        value={address.words["baseline"] ?? ""}
+        options={[["", address.page === "compare" ? "the run before" : "nothing"], ...options]}
+        choose={(baseline) => go(withWords(address, { baseline }))}
+      />
+    </label>
+  );
 }
 
 interface PickerProps {

@@ -1,14 +1,14 @@
-/** Light, dark, or as the system has it. Inside VS Code the editor's theme counts, and there is no choice. */
+/** Light, dark, or as the system has it. Where the theme is that of what is around the pages, there is no choice. */
 
 import type { JSX } from "preact";
-import { useTheme, type Theme } from "./theme";
+import { isThemeGiven, useTheme, type Theme } from "./theme";
 
 const NEXT: Readonly<Record<Theme, Theme>> = { auto: "light", light: "dark", dark: "auto" };
 const WORDS: Readonly<Record<Theme, string>> = { auto: "System", light: "Light", dark: "Dark" };
 
 export function ThemeButton(): JSX.Element | null {
   const [theme, choose] = useTheme();
-  if (document.body.dataset["door"] === "panel") {
+  if (isThemeGiven()) {
     return null;
   }
   return (

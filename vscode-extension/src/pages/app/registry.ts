@@ -2,7 +2,12 @@
 
 import type { ComponentType } from "preact";
 import type { Header } from "../contract";
+import { ComparePage } from "../compare/ComparePage";
+import { DistributedPage } from "../distributed/DistributedPage";
 import { FindingsPage } from "../findings/FindingsPage";
+import { FlamePage } from "../flame/FlamePage";
+import { LinesPage } from "../lines/LinesPage";
+import { MemoryPage } from "../memory/MemoryPage";
 import { KernelsPage } from "../kernels/KernelsPage";
 import { ModulesPage } from "../modules/ModulesPage";
 import { OperatorsPage } from "../operators/OperatorsPage";
@@ -29,10 +34,15 @@ export interface Page {
 /** In the order of the navigation; the first is shown when none is chosen. */
 export const PAGES: readonly Page[] = [
   { id: "overview", title: "Overview", component: OverviewPage },
+  { id: "lines", title: "Lines", component: LinesPage, isThere: (header) => header.hasLines },
+  { id: "flame", title: "Flame graph", component: FlamePage },
   { id: "timeline", title: "Timeline", component: TimelinePage, needsServer: true },
   { id: "operators", title: "Operators", component: OperatorsPage },
   { id: "kernels", title: "Kernels", component: KernelsPage, isThere: ({ isDevice }) => isDevice },
   { id: "modules", title: "Modules", component: ModulesPage, isThere: ({ hasModules }) => hasModules },
+  { id: "memory", title: "Memory", component: MemoryPage },
+  { id: "distributed", title: "Distributed", component: DistributedPage, isThere: ({ hasRanks }) => hasRanks },
   { id: "steps", title: "Steps", component: StepsPage },
   { id: "findings", title: "Findings", component: FindingsPage },
+  { id: "compare", title: "Compare", component: ComparePage, needsServer: true },
 ];

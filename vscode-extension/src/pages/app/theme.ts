@@ -1,16 +1,28 @@
-/** Light or dark: the reader's choice, else the system's; inside VS Code the editor's. */
+/** Light or dark: the reader's choice, else the system's. In TensorBoard its own counts, in VS Code the editor's. */
 
 import { useEffect, useState } from "preact/hooks";
 
 export type Theme = "auto" | "light" | "dark";
 const KEY = "deepscope.theme";
+/** On the body of TensorBoard's page while it is dark. */
+const TENSORBOARD_DARK = "dark-mode";
 
 /** The chosen theme, and how to choose another one. */
 export function useTheme(): readonly [Theme, (theme: Theme) => void] {
   const [theme, setTheme] = useState<Theme>(remembered);
+  const board = tensorBoard();
+  const [isDark, setDark] = useState(isDarkIn(board));
   useEffect(() => {
-    document.documentElement.dataset["theme"] = theme;
-  }, [theme]);
+    document.documentElement.dataset["theme"] = board === undefined ? theme : isDark ? "dark" : "light";
+  }, [theme, board, isDark]);
+  useEffect(() => {
+    if (board === undefined) {
+      return undefined;
+    }
+    const watcher = new MutationObserver(() => setDark(isDarkIn(board)));
+    watcher.observe(board, { attributes: true, attributeFilter: ["class"] });
+    return () => watcher.disconnect();
+  }, [board]);
   return [
     theme,
     (chosen) => {
@@ -22,6 +34,27 @@ export function useTheme(): readonly [Theme, (theme: Theme) => void] {
       }
     },
   ];
+}
+
+/** Whether the pages have the colours of what is around them. */
+export function isThemeGiven(): boolean {
+  return document.body.dataset["door"] === "panel" || tensorBoard() !== undefined;
+}
+
+/** The body of the page that holds these, where that is TensorBoard. */
+function tensorBoard(): HTMLElement | undefined {
+  if (document.body.dataset["door"] !== "tensorboard" || window.parent === window) {
+    return undefined;
+  }
+  try {
+    return window.parent.document.body;
+  } catch {
+    return undefined; // a page of another origin
+  }
+}
+
+function isDarkIn(board: HTMLElement | undefined): boolean {
+  return board?.classList.contains(TENSORBOARD_DARK) ?? false;
 }
 
 function remembered(): Theme {

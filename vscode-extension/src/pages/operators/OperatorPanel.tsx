@@ -9,7 +9,7 @@ import { NamedTimes, OwnerLines, TimeBars } from "../parts/Lists";
 import { Place } from "../parts/Place";
 import { RowFacts } from "../parts/RowFacts";
 import type { TableRow } from "../parts/table/rows";
-import { useAnswer } from "../source/useAnswer";
+import { useAnswer, useSource } from "../source/useAnswer";
 import { count, duration } from "../words";
 import "../parts/parts.css";
 
@@ -42,6 +42,7 @@ interface DetailsProps {
 }
 
 function Details({ of, label, asked, choice, header }: DetailsProps): JSX.Element {
+  const { isServed } = useSource();
   return (
     <>
       {of.name !== label && <code class="own">{of.name}</code>}
@@ -79,8 +80,8 @@ function Details({ of, label, asked, choice, header }: DetailsProps): JSX.Elemen
       <OwnerLines title="Lines that run it, with its backward pass" of={of.lines} />
       <NamedTimes title="Kernels below it, with its backward pass" page="kernels" of={of.kernels} />
       <NamedTimes title="Operators of this kind" page="operators" of={of.operators} />
-      {asked.by === "name" && <DurationsInTrace asked={{ ...choice, name: of.name, kind: "operator" }} header={header} />}
-      {asked.by === "name" && (
+      {isServed && asked.by === "name" && <DurationsInTrace asked={{ ...choice, name: of.name, kind: "operator" }} header={header} />}
+      {isServed && asked.by === "name" && (
         <>
           <Variants title="Its shapes" asked={{ ...asked, by: "shapes" }} column="in_shapes" />
           <Variants title="Its stacks" asked={{ ...asked, by: "stacks" }} column="stack" />

@@ -7,7 +7,7 @@ import { questions, type Grouping } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
 import { Segments } from "../parts/Segments";
-import { useAnswer } from "../source/useAnswer";
+import { useAnswer, useHas } from "../source/useAnswer";
 import { OperatorPanel } from "./OperatorPanel";
 
 const GROUPINGS: readonly (readonly [Grouping, string])[] = [
@@ -26,10 +26,12 @@ const LACKING: readonly (readonly [Grouping, string, string])[] = [
 export function OperatorsPage({ address, header }: PageProps): JSX.Element {
   const by = GROUPINGS.find(([one]) => one === address.words["by"])?.[0] ?? "name";
   const found = useAnswer(questions.operators, { ...choiceOf(address), by });
-  const tools = (
+  const has = useHas();
+  const groupings = GROUPINGS.filter(([one]) => has(questions.operators, { ...choiceOf(address), by: one }));
+  const tools = groupings.length > 1 && (
     <Segments
       label="A row for each"
-      options={GROUPINGS}
+      options={groupings}
       value={by}
       choose={(next) => go(withWords(address, { by: next === "name" ? "" : next, sort: "", where: "", row: "" }))}
     />

@@ -1,8 +1,9 @@
 /** Each step as a bar of its phases; a click shows that step alone. */
 
 import type { JSX } from "preact";
-import { go, useAddress, withWords } from "../app/address";
+import { choiceOf, go, useAddress, withWords } from "../app/address";
 import type { StepBar } from "../contract";
+import { useOffers } from "../source/useAnswer";
 import { duration } from "../words";
 import "./stepbars.css";
 
@@ -28,6 +29,7 @@ const WITH_NUMBERS = 40;
 
 export function StepBars({ steps, phaseNames, marks = [] }: Props): JSX.Element {
   const address = useAddress();
+  const offers = useOffers();
   const most = Math.max(...steps.map(({ durationNs }) => durationNs), 1);
   const used = phaseNames.map((_, phase) => steps.some((step) => (step.phases[phase] ?? 0) > 0));
   return (
@@ -39,6 +41,7 @@ export function StepBars({ steps, phaseNames, marks = [] }: Props): JSX.Element 
               key={step.number}
               type="button"
               class="step"
+              disabled={!offers({ ...choiceOf(address), step: step.number })}
               tabIndex={steps.length > WITH_NUMBERS ? -1 : 0}
               title={titleOf(step, phaseNames)}
               aria-label={`step ${step.number}: ${duration(step.durationNs)}`}

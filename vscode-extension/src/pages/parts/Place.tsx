@@ -3,6 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { linkTo, useAddress } from "../app/address";
 import { useSource } from "../source/useAnswer";
+import { visible } from "../words";
 
 interface Props {
   readonly file: string;
@@ -35,7 +36,7 @@ export function Place({ file, line, class: style = "", children }: Props): JSX.E
     }
   };
   return (
-    <a class={`place ${style}`} href={linkTo(address, "lines", { file, line: String(line) })} title={`${file}:${line}`} onClick={opened}>
+    <a class={`place ${style}`} href={linkTo(address, "lines", { file, line: String(line) })} title={visible(`${file}:${line}`)} onClick={opened}>
       {words}
     </a>
   );

@@ -32,6 +32,8 @@ export interface Source {
    * @throws NotYetError, FailedError; or a ShapeError where the answer is none of this version's.
    */
   ask<Asked extends object, Answer>(question: Ask<Asked, Answer>, asked: Asked): Promise<Answer>;
+  /** Whether a question has an answer here; always, where not given. */
+  has?(name: string, asked: object): boolean;
   /** Opens a line in the editor, where `opensCode`. */
   open(place: CodePlace): void;
 }

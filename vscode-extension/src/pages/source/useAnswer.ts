@@ -2,7 +2,7 @@
 
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
-import type { Ask } from "../contract";
+import { questions, type Ask, type Choice } from "../contract";
 import { NotYetError, queryOf, type Source } from "./source";
 
 export type Answered<T> =
@@ -22,6 +22,18 @@ export function useSource(): Source {
     throw new Error("there is no source around this component");
   }
   return source;
+}
+
+/** Tells of a question whether it is answered here: a file has no more than was put into it. */
+export function useHas(): <Asked extends object, T>(question: Ask<Asked, T>, asked: Asked) => boolean {
+  const source = useSource();
+  return (question, asked) => source.has?.(question.name, asked) ?? true;
+}
+
+/** Tells of a choice whether it can be shown. */
+export function useOffers(): (choice: Choice) => boolean {
+  const has = useHas();
+  return (choice) => has(questions.header, choice);
 }
 
 const kept = new WeakMap<Source, Map<string, Promise<unknown>>>();

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { PageProps } from "../app/registry";
-import { questions, type Choice, type Found, type Timeline } from "../contract";
+import { questions, type Choice, type Found, type Header, type Timeline } from "../contract";
 import { Answer } from "../parts/Answered";
 import { queryOf } from "../source/source";
 import { asking, useAnswer, useSource } from "../source/useAnswer";
@@ -211,9 +211,14 @@ function Explorer({ of, choice, address: { words }, header }: ExplorerProps): JS
         seek={seek}
       />
       {over === "help" && <Help close={() => setOver("")} />}
-      {over === "perfetto" && <Perfetto trace={header.facts.find(({ label }) => label === "Trace")?.value ?? "TRACE"} close={() => setOver("")} />}
+      {over === "perfetto" && <Perfetto trace={traceIn(header)} close={() => setOver("")} />}
     </div>
   );
+}
+
+/** The path of the first trace. */
+function traceIn({ facts }: Header): string {
+  return (facts.find(({ label }) => label === "Trace")?.value ?? "TRACE").replace(/ and \d+ more$/, "");
 }
 
 function spotOf({ track, row, startNs, endNs }: Found): Spot {

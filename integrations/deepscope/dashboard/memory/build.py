@@ -1,0 +1,53 @@
+"""A trace's memory, block by block, from the trace."""
+
+from __future__ import annotations
+
+from deepscope.analysis.algebra.extent import Extent
+from deepscope.analysis.numbers.memory import find_memory, reserved_bytes
+from deepscope.analysis.numbers.memory_blocks import device_of
+from deepscope.analysis.ownership.attribution import attribute
+from deepscope.analysis.ownership.modules import find_modules
+from deepscope.analysis.tables.memory import device_name
+from deepscope.dashboard.memory.moments import DeviceMoments, Moments, Place
+from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.model import Trace
+
+__all__ = ["moments_of"]
+
+
+def moments_of(trace: Trace) -> Moments:
+    """The memory of the trace's devices, or of its CPU where that is the device: what its Profile has the curves of."""
+    found = attribute(trace)
+    locations = found.scopes.locations
+    use = find_memory(
+        trace,
+        found.calls.nested,
+        found.owners.location,
+        len(locations),
+        Extent(None),
+        on_cpu=found.work.metric == "cpu_self",
+    )
+    modules = find_modules(trace, found.calls)
+    allocated_in = pick(modules.instance, pick(modules.of_event, use.event))
+    devices = []
+    for code in distinct_values(use.device).tolist():
+        place, level = use.level_of(code)
+        row = use.rows[place]
+        devices.append(
+            DeviceMoments(
+                name=device_name(*device_of(code)),
+                code=code,
+                ts_ns=trace.memory.ts_ns[row],
+                place=place,
+                allocated_bytes=level,
+                reserved_bytes=reserved_bytes(trace.memory, row),
+            )
+        )
+    return Moments(
+        devices=devices,
+        lines=[Place(one.file, one.line, one.function) for one in locations],
+        modules=[one.path for one in modules.instances],
+        blocks=use.blocks,
+        line=use.line_of_block,
+        module=pick(allocated_in, use.blocks.begin),
+    )

@@ -1,0 +1,186 @@
+"""What of a trace tells what was live at any moment: its blocks and its devices' curves, without the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from deepscope.analysis.numbers.memory_blocks import Blocks, held_by_owner
+from deepscope.analysis.tables.memory import curve_rows
+from deepscope.errors import OptionError
+from deepscope.records import CurvePoint
+from deepscope.trace.model import Int64
+
+__all__ = ["DeviceMoments", "Held", "Moments", "Owner", "Packed"]
+
+Owner = Literal["line", "module"]
+"""By what live bytes are divided, besides by kind."""
+
+
+class Place(msgspec.Struct, array_like=True):
+    """A line of code."""
+
+    file: str
+    line: int
+    function: str
+
+
+class PackedDevice(msgspec.Struct, array_like=True):
+    """A device, its columns as bytes of little-endian 64-bit integers."""
+
+    name: str
+    code: int
+    ts: bytes
+    place: bytes
+    allocated: bytes
+    reserved: bytes
+
+
+class Packed(msgspec.Struct, array_like=True):
+    """`Moments` as it goes from process to process."""
+
+    devices: list[PackedDevice]
+    lines: list[Place]
+    modules: list[str]
+    blocks: list[bytes]
+    """Device, size, begin, end and kind of each block; `Blocks` says what they are."""
+    line: bytes
+    module: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMoments:
+    """One device's memory after each event; columns of shape (k,) in order of time, at least one row."""
+
+    name: str
+    code: int
+    """As `device_codes` has it."""
+    ts_ns: Int64
+    place: Int64
+    """What `Blocks` counts by."""
+    allocated_bytes: Int64
+    reserved_bytes: Int64
+    """-1 where the trace does not say."""
+
+    def row_at(self, at_ns: int) -> int:
+        """The last event until a moment; the first one if there is none."""
+        return max(int(np.searchsorted(self.ts_ns, at_ns, "right")) - 1, 0)
+
+    def curve(self, begin_ns: int, end_ns: int) -> list[CurvePoint]:
+        """The curve in a window, a few hundred points, with the one before the window and the one after it."""
+        first = self.row_at(begin_ns)
+        last = min(int(np.searchsorted(self.ts_ns, end_ns, "right")), len(self.ts_ns) - 1)
+        chosen = slice(first, max(last, first) + 1)
+        rows = curve_rows(self.ts_ns[chosen], self.allocated_bytes[chosen]) + first
+        columns = (self.ts_ns[rows], self.allocated_bytes[rows], self.reserved_bytes[rows])
+        return [CurvePoint(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What was live after one event."""
+
+    at_ns: int
+    allocated_bytes: int
+    """As the curve has it."""
+    reserved_bytes: int
+    by_owner: Int64
+    """By owner and kind, the last row for none; shape (owners + 1, kinds). It sums to `allocated_bytes`, or to the
+    blocks that are known to have been live should they be more."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The memory of a trace's devices; columns of shape (b,), one row a block."""
+
+    devices: list[DeviceMoments]
+    lines: list[Place]
+    modules: list[str]
+    blocks: Blocks
+    line: Int64
+    """The line that allocated each block, -1 for none."""
+    module: Int64
+    """The innermost module that it was allocated in, -1 for none."""
+
+    @cached_property
+    def _by_name(self) -> dict[str, DeviceMoments]:
+        return {one.name: one for one in self.devices}
+
+    def device(self, name: str) -> DeviceMoments:
+        """A device; "" for the first.
+
+        Raises:
+            OptionError: the trace has no memory of such a device.
+        """
+        found = self._by_name.get(name) if name else next(iter(self.devices), None)
+        if found is None:
+            raise OptionError(
+                "device", name, f"no memory of it is here; there is: {', '.join(self._by_name) or 'none'}"
+            )
+        return found
+
+    def held_at(self, device: DeviceMoments, at_ns: int, by: Owner) -> Held:
+        """What was live on a device after the last event until a moment."""
+        row = device.row_at(at_ns)
+        owner, owners = (self.line, len(self.lines)) if by == "line" else (self.module, len(self.modules))
+        level = int(device.allocated_bytes[row])
+        place = int(device.place[row])
+        return Held(
+            at_ns=int(device.ts_ns[row]),
+            allocated_bytes=level,
+            reserved_bytes=int(device.reserved_bytes[row]),
+            by_owner=held_by_owner(self.blocks, owner, owners, place=place, device=device.code, level=level),
+        )
+
+    def packed(self) -> Packed:
+        """All of it to be handed to another process."""
+        blocks = self.blocks
+        columns = (blocks.device, blocks.size_bytes, blocks.begin, blocks.end, blocks.kind)
+        return Packed(
+            devices=[
+                PackedDevice(
+                    one.name,
+                    one.code,
+                    _bytes(one.ts_ns),
+                    _bytes(one.place),
+                    _bytes(one.allocated_bytes),
+                    _bytes(one.reserved_bytes),
+                )
+                for one in self.devices
+            ],
+            lines=self.lines,
+            modules=self.modules,
+            blocks=[_bytes(column) for column in columns],
+            line=_bytes(self.line),
+            module=_bytes(self.module),
+        )
+
+    @classmethod
+    def unpacked(cls, packed: Packed) -> Moments:
+        """What another process handed over."""
+        device, size, begin, end, kind = map(_array, packed.blocks)
+        return cls(
+            devices=[
+                DeviceMoments(
+                    one.name, one.code, _array(one.ts), _array(one.place), _array(one.allocated), _array(one.reserved)
+                )
+                for one in packed.devices
+            ],
+            lines=packed.lines,
+            modules=packed.modules,
+            blocks=Blocks(device, size, begin, end, kind, np.zeros(len(size), np.bool_)),
+            line=_array(packed.line),
+            module=_array(packed.module),
+        )
+
+
+def _bytes(column: Int64) -> bytes:
+    return np.ascontiguousarray(column, "<i8").tobytes()
+
+
+def _array(data: bytes) -> Int64:
+    return np.frombuffer(data, "<i8").astype(np.int64, copy=False)

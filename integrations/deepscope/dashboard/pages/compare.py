@@ -1,0 +1,263 @@
+"""The comparison page: a run beside an earlier one, with what is within noise told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from deepscope import comparison as comparing
+from deepscope.comparison.compare import Comparison
+from deepscope.comparison.differences import Difference
+from deepscope.dashboard.answer import Answer, Choice, Table
+from deepscope.dashboard.library import WINDOW_MARK, Library, NotYetError
+from deepscope.dashboard.pages.tables import ColumnOf, table_of
+from deepscope.dashboard.pages.words import title_of, word
+from deepscope.records import Profile
+from deepscope.report.compare import noise_words, row_name, step_words, verdict_word
+
+__all__ = [
+    "CompareQuestion",
+    "Compared",
+    "ComparedNumber",
+    "ComparedRun",
+    "ComparedTable",
+    "RowVerdict",
+    "TimeChange",
+    "compare",
+]
+
+ComparedTable = Literal["line", "operator", "kernel", "module", "phase", "step"]
+"""What the rows of a comparison are."""
+ComparedNumber = Literal["cost", "self"]
+"""What of a line is compared: what it costs the run, or its device time alone."""
+RowVerdict = Literal["slower", "faster", "within noise", "new", "gone", "unknown"]
+"""What has become of a row: `unknown` where nothing tells of noise."""
+ROWS = 3000
+"""Rows of a comparison, the largest changes beyond noise first."""
+
+
+class CompareQuestion(Choice, kw_only=True, frozen=True):
+    """Which run is compared with which."""
+
+    baseline: str = ""
+    """As `Run.id` has it: the run before; "" for the one that was recorded before the chosen one."""
+    by: ComparedTable = "line"
+    number: ComparedNumber = "cost"
+
+
+class TimeChange(Answer):
+    """A time a step in both runs, in nanoseconds (without steps: in all)."""
+
+    before_ns: float
+    after_ns: float
+    change_ns: float
+    low_ns: float | None
+    """Where the true difference lies, from here to `high_ns`; None where nothing tells of the spread."""
+    high_ns: float | None
+    verdict: RowVerdict
+
+
+class ComparedRun(Answer):
+    """A side of a comparison."""
+
+    run: str
+    title: str
+    recorded_at: str
+    steps: int
+
+
+class Compared(Answer):
+    """A run beside another one."""
+
+    before: ComparedRun | None
+    """None where there is no other run; then there are no rows."""
+    after: ComparedRun
+    by: ComparedTable
+    number: ComparedNumber
+    has_intervals: bool
+    """Whether anything is known of noise."""
+    step: TimeChange | None
+    step_words: str
+    noise_words: str
+    rows: Table
+    """Those beyond noise first, each part by the size of its change; rows without a change are left out."""
+    beyond_noise: int
+    """So many of them, the first."""
+
+
+def compare(library: Library, question: CompareQuestion) -> Compared:
+    """What became slower or faster since another run."""
+    baseline = question.baseline or _one_before(library, question)
+    mine = Choice(**{name: getattr(question, name) for name in Choice.__struct_fields__})
+    if not baseline:
+        return Compared(
+            before=None,
+            after=_run(library, mine, library.profile(mine)),
+            by=question.by,
+            number=question.number,
+            has_intervals=False,
+            step=None,
+            step_words="",
+            noise_words="",
+            rows=Table(id="changes", title="", columns=[], rows=[], files=[], places=[]),
+            beyond_noise=0,
+        )
+    other = msgspec.structs.replace(mine, run=baseline)
+    before, after = _both(library, other, mine)
+    found = comparing.compare([before], [after], by=question.by, number=question.number)
+    changed = [row for row in found.rows if row.change_ns]
+    return Compared(
+        before=_run(library, other, before),
+        after=_run(library, mine, after),
+        by=question.by,
+        number=question.number,
+        has_intervals=found.has_intervals,
+        step=_change(found.step),
+        step_words=word(step_words(found)),
+        noise_words=word(noise_words(found), 600),
+        rows=_table(after, found, changed),
+        beyond_noise=sum(not row.within_noise for row in changed[:ROWS]),
+    )
+
+
+def _one_before(library: Library, question: Choice) -> str:
+    """The run that was recorded before the chosen one: of the same program if there is one."""
+    chosen = library.run(question)
+    if chosen.window is not None:
+        windows = library.run(Choice(run=chosen.base)).windows
+        earlier = [number for number in windows if number < chosen.window]
+        if earlier:
+            return f"{chosen.base}{WINDOW_MARK}{max(earlier)}"
+    names = [one.id for one in library.runs()]
+    older = library.runs()[names.index(chosen.base) + 1 :]
+    alike = [one for one in older if one.program == chosen.program]
+    return next((one.id for one in [*alike, *older]), "")
+
+
+def _both(library: Library, before: Choice, after: Choice) -> tuple[Profile, Profile]:
+    """Both profiles, read at one time."""
+    found: list[Profile] = []
+    done = total = 0
+    for choice in (before, after):
+        try:
+            found.append(library.profile(choice))
+        except NotYetError as error:
+            done, total = done + error.done, total + error.total
+    if len(found) < 2:
+        raise NotYetError(done, total)
+    return found[0], found[1]
+
+
+def _run(library: Library, choice: Choice, profile: Profile) -> ComparedRun:
+    return ComparedRun(
+        run=library.run(choice).id,
+        title=title_of(profile),
+        recorded_at=word(profile.trace.recorded_at),
+        steps=profile.totals.steps,
+    )
+
+
+def _change(row: Difference) -> TimeChange:
+    return TimeChange(
+        before_ns=row.before_ns,
+        after_ns=row.after_ns,
+        change_ns=row.change_ns,
+        low_ns=None if row.interval is None else row.interval.low_ns,
+        high_ns=None if row.interval is None else row.interval.high_ns,
+        verdict=verdict_word(row),  # type: ignore[arg-type]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A difference, and where it stands in the run after: nowhere if it is no line, or gone."""
+
+    of: Difference
+    file: str = ""
+    line: int = 0
+
+
+def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> Table:
+    is_line = found.by == "line"
+    columns = [
+        ColumnOf(
+            "name",
+            found.by,
+            "place" if is_line else "text",
+            lambda row: row_name(row.of),
+        ),
+        ColumnOf(
+            "function",
+            "function",
+            "text",
+            lambda row: row.of.name if is_line and row.of.place is not None else "",
+            rank=4,
+        ),
+        ColumnOf("change_ns", "difference", "time", lambda row: row.of.change_ns, "After less before, in a step."),
+        ColumnOf(
+            "change_share",
+            "of before",
+            "share",
+            lambda row: row.of.change_ns / row.of.before_ns if row.of.before_ns else None,
+            "The difference by the time before.",
+            rank=5,
+        ),
+        ColumnOf(
+            "low_ns",
+            "at least",
+            "time",
+            lambda row: None if row.of.interval is None else row.of.interval.low_ns,
+            "The true difference lies between this and the next, with a confidence of 95 % for all rows together.",
+            rank=3,
+        ),
+        ColumnOf(
+            "high_ns",
+            "at most",
+            "time",
+            lambda row: None if row.of.interval is None else row.of.interval.high_ns,
+            "As before.",
+            rank=3,
+        ),
+        ColumnOf(
+            "before_ns",
+            "before",
+            "time",
+            lambda row: None if row.of.status == "new" else row.of.before_ns,
+            "In a step.",
+            rank=2,
+        ),
+        ColumnOf(
+            "after_ns",
+            "after",
+            "time",
+            lambda row: None if row.of.status == "gone" else row.of.after_ns,
+            "In a step.",
+            rank=2,
+        ),
+        ColumnOf("verdict", "verdict", "text", lambda row: verdict_word(row.of), "Beyond noise, or within it.", rank=1),
+        ColumnOf("source", "source", "text", lambda row: row.of.text, "The line that ran.", rank=6),
+        ColumnOf("moved", "was", "text", lambda row: _moved(row.of), "Where a moved line stood before.", rank=7),
+        ColumnOf(
+            "edited",
+            "edited",
+            "text",
+            lambda row: "edited" if row.of.is_edited else "",
+            "Whether it reads anew.",
+            rank=8,
+        ),
+    ]
+    rows = [
+        _Row(one, one.after.record.file, one.after.record.line) if one.after is not None else _Row(one)
+        for one in changed
+    ]
+    return table_of(after, f"changes_{found.by}", "What has changed", columns, rows, limit=ROWS)
+
+
+def _moved(row: Difference) -> str:
+    if row.status != "moved" or row.before is None or row.after is None:
+        return ""
+    line = row.before.record.line
+    return f"line {line}" if row.before.path == row.after.path else word(f"{row.before.path}:{line}")

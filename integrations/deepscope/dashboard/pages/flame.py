@@ -1,0 +1,228 @@
+"""The flame graph: call paths down to kernels or up to callers, and their difference to another run's."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Literal
+
+from deepscope.comparison.pairing import pair_lines
+from deepscope.dashboard.answer import Answer, Choice
+from deepscope.dashboard.library import Library
+from deepscope.dashboard.pages.line import NodeKind
+from deepscope.dashboard.pages.words import file_name, title_of, word
+from deepscope.errors import OptionError
+from deepscope.records import Place, Profile
+from deepscope.report.flame import FlameMetric, FlameTree, flame_tree
+from deepscope.report.paths import Depth
+from deepscope.report.places import place_name
+
+__all__ = ["Flame", "FlameDirection", "FlameFrame", "FlameQuestion", "flame"]
+
+NODES = 8000
+
+FlameDirection = Literal["down", "up"]
+"""From the outermost line down to the work, or from the work up to its callers."""
+
+
+class FlameQuestion(Choice, kw_only=True, frozen=True):
+    """What to draw."""
+
+    metric: FlameMetric = "device"
+    depth: Depth = "kernel"
+    direction: FlameDirection = "down"
+    baseline: str = ""
+    """Another run's id, to which the difference is shown."""
+
+
+class FlameFrame(Answer):
+    """What boxes show."""
+
+    kind: NodeKind
+    name: str
+    file: str
+    """As recorded; "" where none is known."""
+    line: int
+    place: str
+
+
+class Flame(Answer):
+    """The nodes in columns; a parent stands before its children."""
+
+    metrics: list[FlameMetric]
+    """Of which there is any time."""
+    is_device: bool
+    frames: list[FlameFrame]
+    shown: list[int]
+    """Of each node its frame."""
+    parents: list[int]
+    """Of each node; -1 for a root."""
+    own: list[int]
+    """Nanoseconds of each node that lie in none of its children, over all steps."""
+    before: list[int]
+    """The same of the baseline, for as many steps and ranks; empty without one."""
+    whole_ns: int
+    before_ns: int
+    gone_ns: int
+    """The baseline's time on call paths that this run does not have."""
+    baseline: str
+    """What the baseline is called."""
+    left_out: int
+    """Smaller nodes, whose time their parents have."""
+    left_out_ns: int
+    """Time of those that had no parent; with `own` it sums to `whole_ns`."""
+    note: str
+
+
+def flame(library: Library, question: FlameQuestion) -> Flame:
+    """The flame graph of what was chosen.
+
+    Raises:
+        OptionError: the baseline has device work and this run has none, or the other way round.
+    """
+    profile = library.profile(question)
+    other = _baseline(library, question, profile)
+    metrics = _metrics(profile)
+    metric = question.metric if question.metric in metrics or not metrics else metrics[0]
+    naming = _Naming(profile, other)
+    profiles = [(profile, naming.name)] if other is None else [(profile, naming.name), (other, naming.of_other)]
+    tree = flame_tree(profiles, metric=metric, depth=question.depth, upwards=question.direction == "up", limit=NODES)
+    factor = _as_many_steps(profile, other)
+    before = [round(own[1] * factor) for own in tree.own] if other is not None else []
+    numbers, frames = _frames(tree, naming)
+    return Flame(
+        metrics=metrics,
+        is_device=profile.metric == "device",
+        frames=frames,
+        shown=numbers,
+        parents=tree.parents,
+        own=[own[0] for own in tree.own],
+        before=before,
+        whole_ns=sum(own[0] for own in tree.own) + tree.left_out_ns[0],
+        before_ns=sum(before) + (round(tree.left_out_ns[1] * factor) if other is not None else 0),
+        gone_ns=_gone(tree, before),
+        baseline="" if other is None else _title(other),
+        left_out=tree.left_out,
+        left_out_ns=tree.left_out_ns[0],
+        note="" if profile.call_tree else "This trace tells no call paths; these are its lines.",
+    )
+
+
+def _baseline(library: Library, question: FlameQuestion, profile: Profile) -> Profile | None:
+    if not question.baseline:
+        return None
+    ranks = library.run(Choice(run=question.baseline)).ranks
+    rank = question.rank if question.rank in ranks else None
+    other = library.profile(Choice(run=question.baseline, stage=question.stage, rank=rank))
+    if other.metric != profile.metric:
+        raise OptionError("baseline", question.baseline, "one run has device work and the other has none")
+    return other
+
+
+def _metrics(profile: Profile) -> list[FlameMetric]:
+    rows = [*profile.lines, profile.no_line]
+    found: dict[FlameMetric, bool] = {
+        "device": any(row.self_device_ns for row in rows),
+        "backward": any(row.backward_device_ns for row in rows),
+        "cpu": any(row.self_cpu_ns for row in rows),
+    }
+    return [name for name, is_there in found.items() if is_there]
+
+
+def _title(profile: Profile) -> str:
+    """What a run is called, with the minute of its recording."""
+    return f"{title_of(profile)} {word(profile.trace.recorded_at)[:16].replace('T', ' ')}".strip()
+
+
+def _as_many_steps(profile: Profile, other: Profile | None) -> float:
+    if other is None:
+        return 1.0
+    mine, its = (max(one.totals.steps, 1) * max(one.totals.ranks, 1) for one in (profile, other))
+    return mine / its
+
+
+def _gone(tree: FlameTree, before: list[int]) -> int:
+    """What nodes have in which, and below which, this run has nothing."""
+    mine = [own[0] for own in tree.own]
+    for number in range(len(mine) - 1, -1, -1):
+        if tree.parents[number] >= 0:
+            mine[tree.parents[number]] += mine[number]
+    return sum(time_ns for time_ns, here in zip(before, mine, strict=False) if not here)
+
+
+class _Naming:
+    """Which frame of one profile is which of the other: lines as they are paired, what is below them by name."""
+
+    def __init__(self, profile: Profile, other: Profile | None) -> None:
+        self._profile = profile
+        self._other = other
+        self._first: dict[Hashable, int] = {}
+        self._pairs: dict[int, int] = {}
+        if other is not None:
+            self._pairs = pair_lines(other, profile)
+            for number, place in enumerate(profile.places, len(profile.lines)):
+                self._first.setdefault(_alike(place), number)
+
+    def name(self, frame: int) -> Hashable:
+        """A frame of the profile: its number; of places that the other one cannot tell apart the first one's."""
+        first = len(self._profile.lines)
+        if frame < first or self._other is None:
+            return frame
+        return self._first[_alike(self._profile.places[frame - first])]
+
+    def of_other(self, frame: int) -> Hashable:
+        """A frame of the other profile: the number of the one that it is, else its own, apart."""
+        assert self._other is not None
+        first = len(self._other.lines)
+        if frame < 0:
+            return frame
+        if frame < first:
+            return self._pairs.get(frame, ("gone", frame))
+        return self._first.get(_alike(self._other.places[frame - first]), ("gone", frame))
+
+    def shown(self, name: Hashable) -> FlameFrame:
+        """What a frame shows."""
+        is_gone = isinstance(name, tuple)
+        profile = self._other if is_gone and self._other is not None else self._profile
+        number = name[1] if isinstance(name, tuple) else name
+        assert isinstance(number, int)
+        return _frame(profile, number, is_gone)
+
+
+def _alike(place: Place) -> Hashable:
+    if place.kind == "library":
+        return place.kind, place.name, _last(place.file), place.line
+    return place.kind, place.name
+
+
+def _frame(profile: Profile, number: int, is_gone: bool) -> FlameFrame:
+    """A frame; one that is in the other run alone has no place here."""
+    root = profile.trace.project_root
+    if number < 0:
+        return FlameFrame(kind="line", name="(no user line)", file="", line=0, place="")
+    if number < len(profile.lines):
+        line = profile.lines[number]
+        where = f"{file_name(line.file, root)}:{line.line}"
+        file = "" if is_gone else line.file
+        return FlameFrame(
+            kind="line", name=f"{word(line.function)} · {_last(where)}", file=file, line=line.line, place=where
+        )
+    place = profile.places[number - len(profile.lines)]
+    where = f"{file_name(place.file, root)}:{place.line}" if place.file and place.line else ""
+    name = word(place_name(place.kind, place.name))
+    return FlameFrame(
+        kind=place.kind,
+        name=f"{name} · {_last(where)}" if place.kind == "library" and where else name,
+        file="" if is_gone else place.file,
+        line=place.line,
+        place=where,
+    )
+
+
+def _frames(tree: FlameTree, naming: _Naming) -> tuple[list[int], list[FlameFrame]]:
+    numbers: dict[Hashable, int] = {}
+    shown = [numbers.setdefault(name, len(numbers)) for name in tree.frames]
+    return shown, [naming.shown(name) for name in numbers]
+
+
+def _last(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]

@@ -1,0 +1,343 @@
+"""All that is known of one line: its numbers, what holds it back, who calls it, and what its work is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from deepscope.analysis.verdict import Reason, limit_of
+from deepscope.dashboard.answer import Answer, Choice, Figure
+from deepscope.dashboard.library import Library
+from deepscope.dashboard.pages.callers import CallPath, call_paths
+from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
+from deepscope.dashboard.pages.line_numbers import line_numbers, values_of
+from deepscope.dashboard.pages.lines import notes_of
+from deepscope.dashboard.pages.words import file_name, word
+from deepscope.errors import OptionError
+from deepscope.printable import printable
+from deepscope.records import Line, Numbers, Profile
+from deepscope.report.below import Node, below, fold_alike, lines_of
+from deepscope.report.places import Sources, place_name
+from deepscope.report.why_words import no_word, why_words
+
+__all__ = ["BelowNode", "FusedLine", "LineCause", "LineDetails", "LineQuestion", "NodeKind", "line"]
+
+NODES = 5000
+"""Of the tree below a line, the largest."""
+
+NodeKind = Literal["line", "module", "library", "operator", "kernel", "other"]
+
+
+class LineQuestion(Choice, kw_only=True, frozen=True):
+    """Which line."""
+
+    file: str = ""
+    """As recorded; "" for the work of no user line."""
+    line: int = 0
+    function: str = ""
+    """Where a line runs in several functions (a comprehension's); "" for the one that costs most."""
+    fold: bool = False
+    """Whether modules that differ in a number alone become one: `layers.*`."""
+
+
+class LineCause(Answer):
+    """A part of a line's cost."""
+
+    name: str
+    help: str
+    time_ns: int
+    share: float
+
+
+class FusedLine(Answer):
+    """A line that shares kernels with this one."""
+
+    file: str
+    line: int
+    place: str
+    shared_ns: int
+
+
+class BelowNode(Answer):
+    """A node of the tree below a line; parents come before what is below them, the first is the line itself."""
+
+    parent: int
+    """-1 for the line."""
+    kind: NodeKind
+    name: str
+    file: str
+    line: int
+    place: str
+    """`functional.py:12`; "" where none is known."""
+    self_ns: int
+    total_ns: int
+    backward_ns: int
+    """Part of `total_ns`."""
+    calls: int
+    layers: int
+    """How many modules that are alike it stands for."""
+
+
+class LineDetails(Answer):
+    """One line."""
+
+    file: str
+    line: int
+    place: str
+    function: str
+    functions: list[str]
+    """In which it runs, the dearest first."""
+    source: str
+    notes: list[str]
+    is_library: bool
+    figures: list[Figure]
+    cost_share: float
+    """Of what the run costs."""
+    verdict: str
+    why: str
+    """What the verdict rests on, or why there is none."""
+    causes: list[LineCause]
+    """They sum to the cost."""
+    cost_ns: int
+    fused_with: list[FusedLine]
+    held: list[Figure]
+    """Bytes that were live at the peak, by what held them."""
+    findings: list[ShownFinding]
+    callers: list[CallPath]
+    callers_left_out: int
+    below: list[BelowNode]
+    below_left_out: int
+    """Smaller nodes; their time is in no node that is shown but in the totals above."""
+    note: str
+    """Why call paths and what is below are not known."""
+
+
+def line(library: Library, question: LineQuestion) -> LineDetails:
+    """One line's details.
+
+    Raises:
+        OptionError: nothing was measured there.
+    """
+    profile = library.profile(question)
+    if not question.file:
+        return _no_line(profile, question)
+    every = lines_of(profile)
+    here = [at for at, one in enumerate(every) if one.file == question.file and one.line == question.line]
+    here.sort(key=lambda at: -max(every[at].cost_ns, every[at].total_device_ns))
+    if not here:
+        where = f"{printable(question.file)[:200]}:{question.line}"
+        raise OptionError("line", where, "nothing was measured on it")
+    place = next((at for at in here if word(every[at].function) == question.function), here[0])
+    return _of_line(profile, place, [every[at] for at in here], question.fold)
+
+
+def _of_line(profile: Profile, place: int, here: list[Line], fold: bool) -> LineDetails:
+    row = lines_of(profile)[place]
+    is_library = place >= len(profile.lines)
+    found, left_out = _below(profile, place, fold)
+    root = profile.trace.project_root
+    paths = call_paths(profile, place)
+    reason = no_word(row, profile.peaks)
+    words = why_words(row, profile.peaks, on_device=profile.metric == "device")
+    return LineDetails(
+        file=row.file,
+        line=row.line,
+        place=f"{file_name(row.file, root)}:{row.line}",
+        function=word(row.function),
+        functions=[word(one.function) for one in here],
+        source=word(Sources(profile).text(row), 1000) if row.exact or row.fused else "",
+        notes=notes_of(row),
+        is_library=is_library,
+        figures=[*_figures(profile, row), *_spread(row)],
+        cost_share=_cost_share(profile, row),
+        verdict=row.verdict,
+        why=printable(words.partition(": ")[2] if words else "" if reason == Reason.NO_COST else reason),
+        causes=_causes(profile, row),
+        cost_ns=row.cost_ns,
+        fused_with=[
+            FusedLine(
+                file=one.file, line=one.line, place=f"{file_name(one.file, root)}:{one.line}", shared_ns=one.shared_ns
+            )
+            for one in row.shared_with
+        ],
+        held=_held(row),
+        findings=[
+            shown_finding(profile, one) for one in profile.findings if (one.file, one.line) == (row.file, row.line)
+        ],
+        callers=paths.paths,
+        callers_left_out=paths.left_out,
+        below=found,
+        below_left_out=left_out,
+        note="" if profile.call_tree else "This trace tells no call paths.",
+    )
+
+
+def _no_line(profile: Profile, question: LineQuestion) -> LineDetails:
+    row = profile.no_line
+    found, left_out = _below(profile, -1, question.fold)
+    paths = call_paths(profile, -1)
+    return LineDetails(
+        file="",
+        line=0,
+        place="(no user line)",
+        function="",
+        functions=[],
+        source="",
+        notes=["work that reached no line of the user's code"],
+        is_library=False,
+        figures=_figures(profile, row),
+        cost_share=_cost_share(profile, row),
+        verdict="",
+        why="",
+        causes=[],
+        cost_ns=row.cost_ns,
+        fused_with=[],
+        held=_held(row),
+        findings=[shown_finding(profile, one) for one in profile.findings if not one.file],
+        callers=paths.paths,
+        callers_left_out=paths.left_out,
+        below=found,
+        below_left_out=left_out,
+        note="" if profile.call_tree else "This trace tells no call paths.",
+    )
+
+
+def _figures(profile: Profile, row: Numbers) -> list[Figure]:
+    numbers = line_numbers(profile)
+    values = values_of(row, profile, numbers)
+    found = [
+        Figure(label=one.title, value=value, kind=one.kind, help=one.help)
+        for one, value in zip(numbers, values, strict=True)
+        if value or one.key == "cost"
+    ]
+    if row.framework_ns:
+        found.append(
+            Figure(
+                label="framework",
+                value=row.framework_ns,
+                kind="time",
+                help="The training framework's own, called from here; not in the numbers of the line.",
+            )
+        )
+    if row.recording_ns:
+        found.append(
+            Figure(
+                label="recording",
+                value=row.recording_ns,
+                kind="time",
+                help="What recording cost here, already taken off.",
+            )
+        )
+    return found
+
+
+def _spread(row: Line) -> list[Figure]:
+    if row.spread is None or not row.spread.max_ns:
+        return []
+    return [
+        Figure(label=f"rank {rank}", value=value, kind="time", help=f"Of the {which} rank.")
+        for rank, value, which in (
+            (row.spread.min_rank, row.spread.min_ns, "fastest"),
+            (row.spread.max_rank, row.spread.max_ns, "slowest"),
+        )
+    ]
+
+
+def _cost_share(profile: Profile, row: Numbers) -> float:
+    whole = sum(one.cost_ns for one in (*profile.lines, profile.no_line))
+    return (row.cost_ns - row.framework_ns) / whole if whole else 0.0
+
+
+_ON_DEVICE = {
+    "compute-bound": ("computing", "Kernels that need longer for their operations than for their bytes."),
+    "memory-bound": ("moving memory", "Kernels that need longer for their bytes than for their operations."),
+    "": ("rated work", "Kernels whose bytes are known, on a device whose peaks are not."),
+    "short_ns": ("short kernels", "Kernels too short to fill the device."),
+    "communication_ns": ("collectives", "Collectives that no other kernel hides."),
+    "copies_ns": ("copies", "Copies between host and device that no kernel hides."),
+    "unknown_ns": ("other kernels", "Work whose bytes are not known."),
+    "hidden_ns": ("hidden", "Collectives and copies that other kernels hide: they hold nothing back."),
+    "waiting_ns": ("idle, waiting", "The device idle while the CPU waited for it."),
+    "data_ns": ("idle, data", "The device idle while data was loaded or copied to it."),
+    "launch_ns": ("idle, launching", "The device idle while operators and the runtime launched work."),
+    "host_ns": ("idle, host", "The device idle while the CPU did anything else."),
+}
+_ON_CPU = _ON_DEVICE | {
+    "": ("rated work", "Operators whose bytes are known, on a processor whose peaks are not."),
+    "compute-bound": ("computing", "Operators that need longer for their operations than for their bytes."),
+    "memory-bound": ("moving memory", "Operators that need longer for their bytes than for their operations."),
+    "short_ns": ("dispatch", "Operators so short that they are all dispatch."),
+    "communication_ns": ("collectives", "Collectives."),
+    "unknown_ns": ("other operators", "Work whose bytes are not known."),
+    "waiting_ns": ("Python, blocked", "Python asleep, or waiting for a file, a lock or another thread."),
+    "data_ns": ("waiting for data", "Waiting for the data loader."),
+    "host_ns": ("Python, running", "The interpreter's own work."),
+}
+
+
+def _causes(profile: Profile, row: Line) -> list[LineCause]:
+    names = _ON_DEVICE if profile.metric == "device" else _ON_CPU
+    times = dict.fromkeys(names, 0)
+    for rate in row.why.rates:
+        times[limit_of(rate, profile.peaks)[0] if profile.peaks is not None else ""] += rate.device_ns
+    for field in names:
+        if field.endswith("_ns"):
+            times[field] = getattr(row.why, field)
+    whole = sum(times.values())
+    return [
+        LineCause(name=names[key][0], help=names[key][1], time_ns=time_ns, share=time_ns / whole)
+        for key, time_ns in sorted(times.items(), key=lambda item: -item[1])
+        if time_ns
+    ]
+
+
+_KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations", "temporaries", "unknown")
+
+
+def _held(row: Numbers) -> list[Figure]:
+    found = [(kind, getattr(row, f"peak_{kind}_bytes")) for kind in _KINDS]
+    return [
+        Figure(label="other" if kind == "unknown" else kind, value=size, kind="bytes")
+        for kind, size in sorted(found, key=lambda item: -item[1])
+        if size
+    ]
+
+
+def _below(profile: Profile, place: int, fold: bool) -> tuple[list[BelowNode], int]:
+    tree = below(profile, place)
+    rows = list(_numbered(fold_alike(tree) if fold else tree))
+    kept = _largest([node.total_device_ns for _, node in rows])
+    at = {number: shown for shown, number in enumerate(kept)}
+    nodes = [_node(profile, rows[number][1], at.get(rows[number][0], -1)) for number in kept]
+    return nodes, len(rows) - len(kept)
+
+
+def _node(profile: Profile, node: Node, parent: int) -> BelowNode:
+    return BelowNode(
+        parent=parent,
+        kind=node.kind,
+        name=word(node.name) if node.kind == "line" else word(place_name(node.kind, node.name)),
+        file=node.file,
+        line=node.line,
+        place=f"{file_name(node.file, profile.trace.project_root)}:{node.line}" if node.file and node.line else "",
+        self_ns=node.self_device_ns,
+        total_ns=node.total_device_ns,
+        backward_ns=node.backward_device_ns,
+        calls=node.calls,
+        layers=node.layers,
+    )
+
+
+def _numbered(tree: Node) -> Iterable[tuple[int, Node]]:
+    """The nodes, parents first, each with the number of its parent."""
+    above: list[int] = []
+    for number, (depth, node) in enumerate(tree.walk()):
+        del above[depth:]
+        yield above[-1] if above else -1, node
+        above.append(number)
+
+
+def _largest(totals: list[int]) -> list[int]:
+    """The numbers of the largest nodes: a parent has no less than what is below it, and comes first among equals."""
+    order = sorted(range(len(totals)), key=lambda number: (-totals[number], number))
+    return sorted(order[:NODES])

@@ -1,0 +1,325 @@
+"""The lines: the files that they stand in, the lines of one file beside its text, and all of them as a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from deepscope.dashboard.answer import Answer, Choice, Column, Table
+from deepscope.dashboard.library import Library
+from deepscope.dashboard.pages.line_numbers import LineNumber, columns_of, line_numbers, rest_of, sums_of, values_of
+from deepscope.dashboard.pages.tables import ColumnOf, table_of
+from deepscope.dashboard.pages.words import file_name, word
+from deepscope.errors import OptionError
+from deepscope.printable import printable
+from deepscope.records import Line, Numbers, Profile
+from deepscope.report.framework import framework_words, without_framework
+from deepscope.report.places import Sources
+
+__all__ = [
+    "FileGroup",
+    "FileQuestion",
+    "FileText",
+    "LineFile",
+    "LineList",
+    "Lines",
+    "MeasuredLine",
+    "Rest",
+    "file",
+    "line_list",
+    "lines",
+    "notes_of",
+]
+
+FILES = 4000
+"""Files of the tree, the dearest."""
+TEXT_LINES = 200_000
+"""Of a file; a longer one is not shown."""
+LINE_LETTERS = 1000
+"""Of a line of text."""
+
+FileGroup = Literal["project", "outside", "library"]
+"""Where a file belongs: the project, other user code, recorded lines of libraries, whose time is the user's."""
+
+
+class LineFile(Answer):
+    """A file with the sums over its lines."""
+
+    file: str
+    """As recorded."""
+    name: str
+    """From the project's root, with `/`."""
+    group: FileGroup
+    lines: int
+    """Measured ones."""
+    values: list[int | None]
+    """By `Lines.columns`; null for what does not add up."""
+
+
+class Rest(Answer):
+    """What is no line's: a framework's own work, and the work of no user line."""
+
+    name: str
+    about: str
+    values: list[int]
+
+
+class Lines(Answer):
+    """The files, the dearest first, and what is no line's: with the files of libraries left aside they are all."""
+
+    columns: list[Column]
+    wholes: list[int | None]
+    """Of all lines and the rest; null for what does not add up."""
+    largest: list[int]
+    """The largest value of a line, to which heat is relative."""
+    files: list[LineFile]
+    rest: list[Rest]
+    lines: int
+    """Of the user; those of libraries are apart."""
+    left_out: int
+    """Files beyond the limit."""
+
+
+class MeasuredLine(Answer):
+    """A line of a file with its numbers; of one that runs in several functions (a comprehension's) all together."""
+
+    line: int
+    functions: list[str]
+    """The dearest first."""
+    verdict: str
+    notes: list[str]
+    """What its numbers are of, where that is not simply the line."""
+    is_library: bool
+    values: list[int]
+    """By `columns`; of totals, which overlap, the largest."""
+
+
+class LineList(Answer):
+    """All lines."""
+
+    lines: Table
+    """The user's, and what is no line's: they sum to the whole."""
+    library: Table
+    """Recorded lines of libraries: their time is the user's lines'."""
+
+
+class FileQuestion(Choice, kw_only=True, frozen=True):
+    """Which file."""
+
+    file: str
+    """As recorded."""
+
+
+class FileText(Answer):
+    """A file's text as it ran, and its measured lines."""
+
+    file: str
+    name: str
+    columns: list[Column]
+    largest: list[int]
+    """The largest value of a line of the whole profile."""
+    text: list[str]
+    """Empty where what ran is not known for certain."""
+    missing: str
+    """Why there is no text."""
+    rows: list[MeasuredLine]
+    """By number."""
+
+
+def lines(library: Library, question: Choice) -> Lines:
+    """The files that lines stand in, with their sums."""
+    profile = library.profile(question)
+    numbers = line_numbers(profile)
+    files = _files(profile, numbers)
+    rest = rest_of(profile)
+    about = framework_words(profile)
+    return Lines(
+        columns=columns_of(numbers),
+        wholes=[
+            sum(one.of(row) for row in (*profile.lines, profile.no_line)) if one.is_sum else None for one in numbers
+        ],
+        largest=_largest(profile, numbers),
+        files=files[:FILES],
+        rest=[
+            Rest(name=word(name), about=word(about.get(name, "")), values=[one.of(row) for one in numbers])
+            for name, row in rest.items()
+        ],
+        lines=len(profile.lines),
+        left_out=max(len(files) - FILES, 0),
+    )
+
+
+def line_list(library: Library, question: Choice) -> LineList:
+    """All lines as tables."""
+    profile = library.profile(question)
+    numbers = line_numbers(profile)
+    rest = [_Named(name, row) for name, row in rest_of(profile).items()]
+    mine: list[Line | _Named] = [without_framework(line, profile) for line in profile.lines]
+    mine = sorted([*mine, *rest], key=lambda row: -row.cost_ns)
+    of_library = sorted(profile.library_lines, key=lambda line: -line.total_device_ns)
+    return LineList(
+        lines=_table(profile, "lines", "Lines", numbers, mine),
+        library=_table(profile, "library-lines", "Lines of libraries", numbers, of_library),
+    )
+
+
+class _Named:
+    """What no line has, as a row of the list."""
+
+    def __init__(self, name: str, numbers: Numbers) -> None:
+        self.name = name
+        self.numbers = numbers
+
+    def __getattr__(self, field: str) -> int:
+        return int(getattr(self.numbers, field))
+
+
+def _table(
+    profile: Profile, name: str, title: str, numbers: Sequence[LineNumber], rows: Sequence[Line | _Named]
+) -> Table:
+    sources = Sources(profile)
+    root = profile.trace.project_root
+    whole = sum(row.cost_ns for row in (*profile.lines, profile.no_line))
+
+    def where(row: Line | _Named) -> str:
+        return f"{file_name(row.file, root)}:{row.line}" if isinstance(row, Line) else row.name
+
+    def text(row: Line | _Named) -> str:
+        return sources.text(row) if isinstance(row, Line) and (row.exact or row.fused) else ""
+
+    columns = [
+        ColumnOf("place", "line", "place", where),
+        *(ColumnOf(one.key, one.title, one.kind, one.of, one.help, one.rank) for one in numbers),
+        ColumnOf("verdict", "why", "text", lambda row: getattr(row, "verdict", "") if isinstance(row, Line) else ""),
+        ColumnOf("function", "function", "text", lambda row: row.function if isinstance(row, Line) else "", rank=9),
+        ColumnOf("source", "source", "text", text),
+    ]
+    if name == "lines":
+        columns.insert(2, ColumnOf("share", "share", "share", lambda row: row.cost_ns / whole if whole else 0.0))
+    return table_of(profile, name, title, columns, rows)
+
+
+def file(library: Library, question: FileQuestion) -> FileText:
+    """One file.
+
+    Raises:
+        OptionError: the profile does not have it.
+    """
+    profile = library.profile(question)
+    path = question.file
+    mine = [line for line in profile.lines if line.file == path]
+    of_library = [line for line in profile.library_lines if line.file == path]
+    if not (mine or of_library or path in profile.files):
+        raise OptionError("file", printable(path)[:200], "this profile has no such file")
+    numbers = line_numbers(profile)
+    text, missing = _text(profile, path)
+    by_number: dict[tuple[int, bool], list[Line]] = {}
+    for row in mine:
+        by_number.setdefault((row.line, False), []).append(row)
+    for row in of_library:
+        by_number.setdefault((row.line, True), []).append(row)
+    return FileText(
+        file=path,
+        name=_name(profile, path),
+        columns=columns_of(numbers),
+        largest=_largest(profile, numbers),
+        text=text,
+        missing=missing,
+        rows=[
+            _measured(profile, number, by_number[number, is_library], numbers, is_library=is_library)
+            for number, is_library in sorted(by_number)
+        ],
+    )
+
+
+def notes_of(line: Line) -> list[str]:
+    """What a line's numbers are of, where that is not simply the line."""
+    found = []
+    if line.fused:
+        found.append("its parts of kernels that were fused from several lines")
+    elif not line.exact:
+        found.append("of the loop that begins here" if line.of_loop else "of the whole function that begins here")
+    elif line.shared_ns:
+        found.append("with its parts of kernels that were fused from several lines")
+    if line.in_compiled_region:
+        found.append("calls compiled code")
+    return found
+
+
+def _measured(
+    profile: Profile, number: int, rows: list[Line], numbers: Sequence[LineNumber], *, is_library: bool
+) -> MeasuredLine:
+    rows = sorted(rows, key=lambda row: (-row.cost_ns, -row.total_device_ns))
+    values = [values_of(row, profile, numbers) for row in rows]
+    return MeasuredLine(
+        line=number,
+        functions=[word(row.function) for row in rows],
+        verdict=rows[0].verdict,
+        notes=list(dict.fromkeys(note for row in rows for note in notes_of(row))),
+        is_library=is_library,
+        values=[
+            sum(column) if one.is_sum else max(column)
+            for one, column in zip(numbers, zip(*values, strict=True), strict=True)
+        ],
+    )
+
+
+def _files(profile: Profile, numbers: Sequence[LineNumber]) -> list[LineFile]:
+    """The dearest first; those of libraries last."""
+    groups: dict[tuple[str, FileGroup], list[Line]] = {}
+    root = profile.trace.project_root
+    for line in profile.lines:
+        groups.setdefault((line.file, "project" if _is_below(line.file, root) else "outside"), []).append(line)
+    for line in profile.library_lines:
+        groups.setdefault((line.file, "library"), []).append(line)
+    order = sorted(groups, key=lambda key: (key[1] == "library", -_weight(groups[key], key[1]), key))
+    return [
+        LineFile(
+            file=path,
+            name=_name(profile, path),
+            group=group,
+            lines=len(groups[path, group]),
+            values=sums_of(groups[path, group], profile, numbers),
+        )
+        for path, group in order
+    ]
+
+
+def _weight(rows: Iterable[Line], group: FileGroup) -> int:
+    return sum(row.total_device_ns if group == "library" else row.cost_ns for row in rows)
+
+
+def _is_below(path: str, root: str) -> bool:
+    """Whether a file is in the project; of a trace that names no project all are."""
+    root = root.rstrip("/\\")
+    return not root or (path.startswith(root) and path[len(root) : len(root) + 1] in {"/", "\\"})
+
+
+def _name(profile: Profile, path: str) -> str:
+    name = file_name(path, profile.trace.project_root)
+    return name if path.startswith("/") else name.replace("\\", "/")
+
+
+def _largest(profile: Profile, numbers: Iterable[LineNumber]) -> list[int]:
+    rows: list[Numbers] = [*profile.lines, *profile.library_lines]
+    return [max((one.of(row) for row in rows), default=0) for one in numbers]
+
+
+def _text(profile: Profile, path: str) -> tuple[list[str], str]:
+    found = Sources(profile).whole(path)
+    if not any(found):
+        recorded = profile.files.get(path)
+        if recorded is None or not recorded.sha256:
+            return [], "The trace does not have this file's text."
+        if recorded.text is not None:
+            return [], ""
+        return [], "The trace has no text of this file, and the file is not here as it was when it ran."
+    if len(found) > TEXT_LINES:
+        return [], "The file is too long to be shown."
+    return [_shown(line) for line in found], ""
+
+
+def _shown(line: str) -> str:
+    """A line of source: its tabs as four columns, nothing in it that turns the writing direction."""
+    safe = printable(line.expandtabs(4))
+    return safe if len(safe) <= LINE_LETTERS else f"{safe[: LINE_LETTERS - 1]}…"

@@ -1,0 +1,392 @@
+"""The memory page: each device's curve, what was live at its peak, and at any moment that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from deepscope.analysis.numbers.memory_blocks import KINDS
+from deepscope.dashboard.answer import Answer, Choice, Figure, Table
+from deepscope.dashboard.library import Library
+from deepscope.dashboard.memory.moments import Held, Moments, Owner
+from deepscope.dashboard.pages.tables import ColumnOf, table_of, where
+from deepscope.dashboard.pages.words import file_name, word
+from deepscope.errors import OptionError
+from deepscope.printable import printable
+from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Profile
+from deepscope.report.memory import kind_words, memory_by_line
+
+__all__ = [
+    "DeviceCurve",
+    "FailedAllocation",
+    "HeldPart",
+    "MemoryCurve",
+    "MemoryPage",
+    "Moment",
+    "MomentQuestion",
+    "StepMark",
+    "WindowQuestion",
+    "memory",
+    "memory_at",
+    "memory_curve",
+]
+
+STEPS = 2000
+"""Steps that are marked on the axis of time."""
+
+
+class HeldPart(Answer):
+    """How much of what was live was of one kind."""
+
+    kind: str
+    """In words, in the order in which kinds are shown everywhere; all kinds are there."""
+    size_bytes: int
+
+
+class StepMark(Answer):
+    """A step on the axis of time."""
+
+    number: int
+    begin_ns: int
+    end_ns: int
+
+
+class MemoryCurve(Answer):
+    """What was allocated after each of some events. Times are nanoseconds from `DeviceCurve.begin`."""
+
+    at_ns: list[int]
+    allocated_bytes: list[int]
+    reserved_bytes: list[int]
+    """Empty where the trace does not say; -1 where it does not say for an event."""
+
+
+class DeviceCurve(Answer):
+    """The memory of one device; of several ranks that call theirs by the same name, that with the largest peak."""
+
+    device: str
+    rank: int | None
+    """Of several the one that this is of."""
+    begin: str
+    """The 0 of all times here, on the trace's clock: nanoseconds in digits, more than JavaScript's numbers hold."""
+    end_ns: int
+    curve: MemoryCurve
+    capacity_bytes: int
+    """0 where the trace does not say."""
+    peak_at_ns: int
+    peak_bytes: int
+    held: list[HeldPart]
+    """At the peak; they sum to `peak_bytes`."""
+    at_peak: Table | None
+    """The same by line; None where `MemoryPage.at_peak` is that, or where no profile has this device alone."""
+    steps: list[StepMark]
+
+
+class FailedAllocation(Answer):
+    """An allocation that failed, and what was live then."""
+
+    message: str
+    device: str
+    size_bytes: int
+    held: list[HeldPart]
+    lines: Table
+
+
+class MemoryPage(Answer):
+    """The memory of a run."""
+
+    figures: list[Figure]
+    devices: list[DeviceCurve]
+    """The largest peak first; empty where nothing recorded memory."""
+    is_told: bool
+    """Whether the recorder told what held memory; else all of it is unknown."""
+    at_peak: Table
+    """What was live at the peaks by line, the devices and ranks added up."""
+    lines: Table
+    """What each line allocated and released."""
+    failure: FailedAllocation | None
+
+
+class MomentQuestion(Choice, kw_only=True, frozen=True):
+    """What was live at a moment. The rank, if any, is `DeviceCurve.rank`."""
+
+    device: str = ""
+    at: str = "0"
+    """On the trace's clock: nanoseconds in digits."""
+
+
+class Moment(Answer):
+    """What was live on a device after the last event until a moment."""
+
+    at: str
+    """When that event was, on the trace's clock: nanoseconds in digits."""
+    allocated_bytes: int
+    """As the curve has it."""
+    reserved_bytes: int
+    """-1 where the trace does not say."""
+    size_bytes: int
+    """What the kinds sum to, and the rows of each table: `allocated_bytes`, or more where more blocks are known."""
+    held: list[HeldPart]
+    lines: Table
+    modules: Table
+
+
+class WindowQuestion(Choice, kw_only=True, frozen=True):
+    """The curve in a window. The rank, if any, is `DeviceCurve.rank`."""
+
+    device: str = ""
+    zero: str = "0"
+    """`DeviceCurve.begin`."""
+    begin_ns: int = 0
+    """From there."""
+    end_ns: int = 0
+
+
+def memory(library: Library, question: Choice) -> MemoryPage:
+    """The memory's curve, its peak, and what was live then."""
+    profile = library.profile(question)
+    failure = profile.memory.failure
+    return MemoryPage(
+        figures=_figures(profile),
+        devices=[_device(one, library, question, profile) for one in profile.memory.devices],
+        is_told=profile.memory.is_told,
+        at_peak=_held_table(profile, "at_peak", "At the peak", _at_peak(profile)),
+        lines=_line_table(profile),
+        failure=None
+        if failure is None
+        else FailedAllocation(
+            message=printable(f"{failure.error}: {failure.message}")[:2000],
+            device=word(failure.device),
+            size_bytes=failure.held.size_bytes,
+            held=_parts(failure.held),
+            lines=_held_table(profile, "at_failure", "When the allocation failed", failure.lines),
+        ),
+    )
+
+
+def memory_at(library: Library, question: MomentQuestion) -> Moment:
+    """What was live at a moment, by line, by module and by what held it."""
+    at_ns = _digits("at", question.at)
+    profile = library.profile(question)
+    moments = library.moments(question)
+    device = moments.device(question.device)
+    held = moments.held_at(device, at_ns, "line")
+    modules = moments.held_at(device, at_ns, "module")
+    return Moment(
+        at=str(held.at_ns),
+        allocated_bytes=held.allocated_bytes,
+        reserved_bytes=held.reserved_bytes,
+        size_bytes=int(held.by_owner.sum()),
+        held=[
+            HeldPart(kind=kind_words(kind), size_bytes=int(size))
+            for kind, size in zip(KINDS, held.by_owner.sum(axis=0).tolist(), strict=True)
+        ],
+        lines=_held_table(profile, "at_moment", "By line", _rows(moments, held, "line")),
+        modules=_module_table(profile, _rows(moments, modules, "module")),
+    )
+
+
+def memory_curve(library: Library, question: WindowQuestion) -> MemoryCurve:
+    """The curve in a window."""
+    zero = _digits("zero", question.zero)
+    device = library.moments(question).device(question.device)
+    return _curve(device.curve(zero + question.begin_ns, zero + question.end_ns), zero)
+
+
+def _digits(name: str, text: str) -> int:
+    if not (text.isascii() and text.lstrip("-").isdigit() and len(text) < 25):
+        raise OptionError(name, text[:50], "no number of nanoseconds")
+    return int(text)
+
+
+def _figures(profile: Profile) -> list[Figure]:
+    devices, totals = profile.memory.devices, profile.totals
+    if not devices:
+        return []
+    largest = devices[0]
+    reserved = max((point.reserved_bytes for point in largest.curve), default=-1)
+    allocated = sum(one.bytes_allocated for one in [*profile.lines, profile.no_line])
+    found = [
+        Figure(
+            label="peak", value=largest.largest_peak_bytes, kind="bytes", help="The most that was allocated at once."
+        ),
+        Figure(
+            label="of the device",
+            value=largest.largest_peak_bytes / largest.capacity_bytes if largest.capacity_bytes else 0,
+            kind="share",
+            help="The peak by what the device has.",
+        ),
+        Figure(
+            label="reserved",
+            value=max(reserved, 0),
+            kind="bytes",
+            help="The most that the allocator held of the device.",
+        ),
+        Figure(
+            label="peaks of all",
+            value=totals.peak_bytes if totals.peak_bytes != largest.largest_peak_bytes else 0,
+            kind="bytes",
+            help="The peaks of all devices and ranks, added up.",
+        ),
+        Figure(
+            label="allocated a step" if totals.steps else "allocated in all",
+            value=allocated // max(totals.steps, 1) // max(totals.ranks, 1),
+            kind="bytes",
+            help="All allocations added up, also of what was released again.",
+        ),
+    ]
+    return [one for one in found if one.value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The profile that a curve is of."""
+
+    profile: Profile
+    device: DeviceMemory
+    rank: int | None
+
+
+def _device(device: DeviceMemory, library: Library, question: Choice, profile: Profile) -> DeviceCurve:
+    source = _source(device, library, question, profile)
+    own = source.device
+    begin = own.curve[0].at_ns if own.curve else own.peak_at_ns
+    end = own.curve[-1].at_ns if own.curve else own.peak_at_ns
+    steps = source.profile.steps[:STEPS]
+    return DeviceCurve(
+        device=word(device.device),
+        rank=source.rank,
+        begin=str(begin),
+        end_ns=end - begin,
+        curve=_curve(own.curve, begin),
+        capacity_bytes=own.capacity_bytes,
+        peak_at_ns=own.peak_at_ns - begin,
+        peak_bytes=own.peak.size_bytes,
+        held=_parts(own.peak),
+        at_peak=_held_table(source.profile, "at_peak", "At the peak", _at_peak(source.profile))
+        if source.profile is not profile and len(source.profile.memory.devices) == 1
+        else None,
+        steps=[
+            StepMark(
+                number=step.number, begin_ns=step.start_ns - begin, end_ns=step.start_ns + step.duration_ns - begin
+            )
+            for step in steps
+        ],
+    )
+
+
+def _source(device: DeviceMemory, library: Library, question: Choice, profile: Profile) -> _Source:
+    """Of several ranks the first one with the largest peak, as `of_largest` takes it."""
+    if len(profile.trace.ranks) < 2 or question.rank is not None:
+        return _Source(profile, device, question.rank)
+    for one in library.ranks(question):
+        for own in one.memory.devices:
+            if own.device == device.device and own.largest_peak_bytes == device.largest_peak_bytes:
+                return _Source(one, own, one.trace.ranks[0] if one.trace.ranks else None)
+    return _Source(profile, device, None)
+
+
+def _curve(points: Sequence[CurvePoint], begin_ns: int) -> MemoryCurve:
+    knows = any(point.reserved_bytes >= 0 for point in points)
+    return MemoryCurve(
+        at_ns=[point.at_ns - begin_ns for point in points],
+        allocated_bytes=[point.allocated_bytes for point in points],
+        reserved_bytes=[point.reserved_bytes for point in points] if knows else [],
+    )
+
+
+def _parts(held: HeldMemory) -> list[HeldPart]:
+    return [HeldPart(kind=kind_words(kind), size_bytes=getattr(held, f"{kind}_bytes")) for kind in KINDS]
+
+
+def _at_peak(profile: Profile) -> list[HeldByLine]:
+    if profile.memory.failure is None:
+        return memory_by_line(profile)
+    from msgspec.structs import replace
+
+    memory = replace(profile.memory, failure=None)  # which `memory_by_line` would tell of
+    return memory_by_line(replace(profile, memory=memory))
+
+
+def _rows(moments: Moments, held: Held, by: Owner) -> list[HeldByLine]:
+    """Owners with something live, the largest first; what no owner has stands without a file and a name."""
+    whole = held.by_owner.sum(axis=1)
+    rows = []
+    for owner in sorted(whole.nonzero()[0].tolist(), key=lambda row: (-int(whole[row]), row)):
+        file, line, name = "", 0, ""
+        if by == "line" and owner < len(moments.lines):
+            place = moments.lines[owner]
+            file, line, name = place.file, place.line, place.function
+        elif by == "module" and owner < len(moments.modules):
+            name = moments.modules[owner]
+        parts = zip(KINDS, held.by_owner[owner].tolist(), strict=True)
+        rows.append(
+            HeldByLine(
+                file=file,
+                line=line,
+                function=name,
+                size_bytes=int(whole[owner]),
+                **{f"{kind}_bytes": size for kind, size in parts},
+            )
+        )
+    return rows
+
+
+def _held_columns() -> list[ColumnOf]:
+    return [
+        ColumnOf("size_bytes", "live", "bytes", lambda row: row.size_bytes, "The kinds sum to it."),
+        *(ColumnOf(f"{kind}_bytes", kind_words(kind), "bytes", attrgetter(f"{kind}_bytes"), rank=2) for kind in KINDS),
+    ]
+
+
+def _held_table(profile: Profile, name: str, title: str, rows: Sequence[HeldByLine]) -> Table:
+    columns = [
+        where(profile),
+        ColumnOf("function", "function", "text", lambda row: row.function, rank=3),
+        *_held_columns(),
+    ]
+    return table_of(profile, name, title, columns, rows)
+
+
+def _module_table(profile: Profile, rows: Sequence[HeldByLine]) -> Table:
+    name = ColumnOf("module", "module", "text", lambda row: row.function or "(no module)")
+    return table_of(profile, "modules_at_moment", "By module", [name, *_held_columns()], rows)
+
+
+def _line_table(profile: Profile) -> Table:
+    root = profile.trace.project_root
+    rows: list[Any] = [one for one in profile.lines if one.bytes_allocated or one.bytes_freed or one.peak_bytes]
+    if profile.no_line.bytes_allocated or profile.no_line.bytes_freed or profile.no_line.peak_bytes:
+        rows.append(profile.no_line)
+    rows.sort(key=lambda row: -row.bytes_allocated)
+    columns = [
+        ColumnOf(
+            "place",
+            "line",
+            "place",
+            lambda row: f"{file_name(row.file, root)}:{row.line}" if hasattr(row, "file") else "(no user line)",
+        ),
+        ColumnOf("function", "function", "text", lambda row: getattr(row, "function", ""), rank=3),
+        ColumnOf("bytes_allocated", "allocated", "bytes", lambda row: row.bytes_allocated, "By the line, in all."),
+        ColumnOf(
+            "bytes_freed",
+            "released",
+            "bytes",
+            lambda row: row.bytes_freed,
+            "While the line ran, whoever allocated it.",
+            rank=1,
+        ),
+        ColumnOf(
+            "net_bytes",
+            "left",
+            "bytes",
+            lambda row: row.bytes_allocated - row.bytes_freed,
+            "What the line left behind.",
+            rank=4,
+        ),
+        ColumnOf(
+            "peak_bytes", "live at the peak", "bytes", lambda row: row.peak_bytes, "Allocated by the line.", rank=2
+        ),
+    ]
+    return table_of(profile, "memory_lines", "What lines allocate", columns, rows)

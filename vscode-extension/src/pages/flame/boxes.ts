@@ -1,0 +1,61 @@
+/** The answer's columns as the tree that is drawn, and the colours of a difference. */
+
+import type { Flame, FlameFrame, NodeKind } from "../contract";
+
+export interface Box {
+  readonly name: string;
+  readonly kind: NodeKind;
+  /** -1 for no line; as the colours take it. */
+  readonly frame: number;
+  readonly file: string;
+  readonly line: number;
+  readonly place: string;
+  value: number;
+  self: number;
+  /** The baseline's time, for as many steps. */
+  before: number;
+  readonly children: Box[];
+}
+
+const NOTHING: FlameFrame = { kind: "other", name: "?", file: "", line: 0, place: "" };
+
+/** The tree; boxes without time now are left out. */
+export function boxesOf(flame: Flame): Box {
+  const root: Box = { ...NOTHING, name: "all", frame: 0, value: flame.leftOutNs, self: flame.leftOutNs, before: 0, children: [] };
+  const boxes = flame.shown.map((frame, node): Box => {
+    const shown = flame.frames[frame] ?? NOTHING;
+    const isNone = shown.kind === "line" && shown.line === 0;
+    const own = flame.own[node] ?? 0;
+    return { ...shown, frame: isNone ? -1 : frame, value: own, self: own, before: flame.before[node] ?? 0, children: [] };
+  });
+  for (let node = boxes.length - 1; node >= 0; node -= 1) {
+    const [box, above] = [boxes[node], boxes[flame.parents[node] ?? -1] ?? root];
+    if (box !== undefined) {
+      above.value += box.value;
+      above.before += box.before;
+      if (box.value > 0) {
+        above.children.push(box);
+      }
+    }
+  }
+  root.before = flame.beforeNs;
+  return root;
+}
+
+/** From -1 (all of it is gone) to 1: by how much a box changed, as a share of the larger of both wholes. */
+export function change(box: Pick<Box, "value" | "before">, root: Pick<Box, "value" | "before">): number {
+  const whole = Math.max(root.value, root.before, 1);
+  return Math.max(-1, Math.min(1, (box.value - box.before) / whole));
+}
+
+const FULL = 0.1;
+/** From this share of the whole on a change has the deepest colour. */
+const RED = [178, 24, 43] as const;
+const BLUE = [33, 102, 172] as const;
+const NEUTRAL = [242, 242, 242] as const;
+
+/** Red for slower, blue for faster: a pair that the colour-blind tell apart. */
+export function changeColour(share: number): string {
+  const [to, part] = [share > 0 ? RED : BLUE, Math.sqrt(Math.min(1, Math.abs(share) / FULL)) * 0.62];
+  return `rgb(${NEUTRAL.map((from, at) => Math.round(from + ((to[at] ?? from) - from) * part)).join(" ")})`;
+}

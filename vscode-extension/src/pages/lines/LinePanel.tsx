@@ -1,0 +1,239 @@
+/** All that is known of one line. */
+
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { choiceOf, go, linkTo, withWords, type Address } from "../app/address";
+import { questions, type CallPath, type LineCause, type LineDetails } from "../contract";
+import { FindingCard } from "../findings/FindingCard";
+import { Place } from "../parts/Place";
+import { useHas, useSource } from "../source/useAnswer";
+import { count, duration, share, words } from "../words";
+import { BelowTree } from "./BelowTree";
+import { editorLink } from "./editorLink";
+
+interface Props {
+  readonly of: LineDetails;
+  readonly address: Address;
+  /** A line's text that is shown beside the panel need not stand in it. */
+  readonly hasText: boolean;
+}
+
+export function LinePanel({ of, address, hasText }: Props): JSX.Element {
+  const folded = address.words["fold"] === "1";
+  const canFold = useHas()(questions.line, { ...choiceOf(address), file: of.file, line: of.line, fold: true });
+  return (
+    <>
+      <header class="linehead">
+        <h2>
+          {of.file === "" ? (
+            of.place
+          ) : (
+            <Place file={of.file} line={of.line}>
+              {lastPart(of.place)}
+            </Place>
+          )}
+        </h2>
+        {of.functions.length > 1 ? (
+          <select aria-label="In which function" value={of.function} onChange={(event) => go(withWords(address, { fn: event.currentTarget.value }), false)}>
+            {of.functions.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        ) : (
+          of.function !== "" && <span class="muted">in {of.function}</span>
+        )}
+        {of.isLibrary && <span class="chip">library</span>}
+      </header>
+      {!hasText && of.source !== "" && <pre class="linetext">{of.source}</pre>}
+      {of.notes.map((note) => (
+        <p key={note} class="muted">
+          {note}
+        </p>
+      ))}
+      <Actions of={of} address={address} />
+      <Why of={of} />
+      <dl class="numbers">
+        {of.figures.map(({ label, value, kind, help }) => (
+          <div key={label} title={help}>
+            <dt>{label}</dt>
+            <dd>{words(value, kind)}</dd>
+          </div>
+        ))}
+      </dl>
+      {of.findings.length > 0 && (
+        <Part title="What to change">
+          <div class="stack">
+            {of.findings.map((one) => (
+              <FindingCard key={one.code} of={one} isShort />
+            ))}
+          </div>
+        </Part>
+      )}
+      <Part
+        title="What its work is made of"
+        tools={
+          canFold && <label title="Modules that differ in a number alone become one: layers.*">
+            <input type="checkbox" checked={folded} onChange={() => go(withWords(address, { fold: folded ? "" : "1" }), false)} /> alike layers as one
+          </label>
+        }
+      >
+        {of.note !== "" ? <p class="muted">{of.note}</p> : <BelowTree nodes={of.below} leftOut={of.belowLeftOut} />}
+      </Part>
+      {of.callers.some(({ frames }) => frames.length > 0) && (
+        <Part title={of.isLibrary ? "Called from" : "Who calls it"}>
+          <Callers paths={of.callers} leftOut={of.callersLeftOut} />
+        </Part>
+      )}
+      {of.fusedWith.length > 0 && (
+        <Part title="Fused with">
+          <ul class="plain">
+            {of.fusedWith.map((one) => (
+              <li key={one.place}>
+                <Place file={one.file} line={one.line}>
+                  {one.place}
+                </Place>
+                <span class="number">{duration(one.sharedNs)}</span>
+              </li>
+            ))}
+          </ul>
+        </Part>
+      )}
+      {of.held.length > 0 && (
+        <Part title="Held at the peak of memory">
+          <ul class="plain">
+            {of.held.map(({ label, value, kind }) => (
+              <li key={label}>
+                <span>{label}</span>
+                <span class="number">{words(value, kind)}</span>
+              </li>
+            ))}
+          </ul>
+        </Part>
+      )}
+    </>
+  );
+}
+
+/** A place without its folders, which the title and the tree beside it have. */
+function lastPart(place: string): string {
+  return place.slice(place.lastIndexOf("/") + 1);
+}
+
+function Part({ title, tools, children }: { readonly title: string; readonly tools?: ComponentChildren; readonly children: ComponentChildren }): JSX.Element {
+  return (
+    <section>
+      <div class="parthead">
+        <h3>{title}</h3>
+        {tools}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+function Actions({ of, address }: { readonly of: LineDetails; readonly address: Address }): JSX.Element | null {
+  const source = useSource();
+  if (of.file === "") {
+    return null;
+  }
+  const place = { file: of.file, line: String(of.line) };
+  const editor = source.opensCode ? undefined : editorLink(of.file, of.line);
+  return (
+    <p class="actions">
+      <a href={linkTo(address, "flame", place)}>Flame graph</a>
+      {source.isServed && <a href={linkTo(address, "timeline", place)}>Timeline</a>}
+      {source.opensCode && (
+        <button type="button" onClick={() => source.open({ file: of.file, line: of.line })}>
+          Open
+        </button>
+      )}
+      {editor !== undefined && (
+        <a href={editor} rel="noreferrer">
+          VS Code
+        </a>
+      )}
+      <CopyButton text={`${of.file}:${of.line}`} />
+    </p>
+  );
+}
+
+function CopyButton({ text }: { readonly text: string }): JSX.Element {
+  const [told, tell] = useState("");
+  useEffect(() => {
+    const timer = setTimeout(() => tell(""), 1500);
+    return () => clearTimeout(timer);
+  }, [told]);
+  const copy = (): void => {
+    navigator.clipboard.writeText(text).then(
+      () => tell("Copied"),
+      () => tell("The browser refused"),
+    );
+  };
+  return (
+    <button type="button" onClick={copy} title={text}>
+      {told === "" ? "Copy place" : told}
+    </button>
+  );
+}
+
+function Why({ of }: { readonly of: LineDetails }): JSX.Element | null {
+  if (of.costNs <= 0) {
+    return null;
+  }
+  return (
+    <div class="why">
+      <p>
+        <strong>{share(of.costShare)}</strong> of what the run costs
+        {of.verdict !== "" && <span class="chip verdict">{of.verdict}</span>}
+      </p>
+      {of.why !== "" && <p class="muted">{of.why}</p>}
+      {of.causes.length > 0 && <Causes of={of.causes} />}
+    </div>
+  );
+}
+
+function Causes({ of }: { readonly of: readonly LineCause[] }): JSX.Element {
+  return (
+    <>
+      <div class="causes" aria-hidden>
+        {of.map(({ name, share: part }, at) => (
+          <i key={name} class={`tone${Math.min(at, 7)}`} style={{ width: `${100 * part}%` }} />
+        ))}
+      </div>
+      <ul class="legend">
+        {of.map(({ name, help, timeNs, share: part }, at) => (
+          <li key={name} title={help}>
+            <span class={`swatch tone${Math.min(at, 7)}`} />
+            {name} <span class="muted">{duration(timeNs)}, {share(part)}</span>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Callers({ paths, leftOut }: { readonly paths: readonly CallPath[]; readonly leftOut: number }): JSX.Element {
+  return (
+    <ol class="callers">
+      {paths.map(({ frames, totalNs, cpuNs }, at) => (
+        <li key={at}>
+          <span class="frames">
+            {frames.length === 0 && <span class="muted">called by no line</span>}
+            {frames.map((frame, place) => (
+              <span key={place}>
+                <Place file={frame.file} line={frame.line}>
+                  {lastPart(frame.place)}
+                </Place>
+                {place < frames.length - 1 && <span class="muted"> › </span>}
+              </span>
+            ))}
+          </span>
+          <span class="number" title="With what the line calls">
+            {totalNs > 0 ? duration(totalNs) : `${duration(cpuNs)} CPU`}
+          </span>
+        </li>
+      ))}
+      {leftOut > 0 && <li class="muted">{count(leftOut)} more</li>}
+    </ol>
+  );
+}

@@ -1,0 +1,224 @@
+/** The lines: their files, their text with numbers in the margin, and all that is known of one of them. */
+
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import { choiceOf, go, useAddress, withWords, type Address } from "../app/address";
+import type { PageProps } from "../app/registry";
+import { questions, type FileText, type Lines, type Rest } from "../contract";
+import { Answer } from "../parts/Answered";
+import { DataTable } from "../parts/DataTable";
+import { Place } from "../parts/Place";
+import { Segments } from "../parts/Segments";
+import { useChosenColumns } from "../parts/table/kept";
+import { useAnswer } from "../source/useAnswer";
+import { count, words } from "../words";
+import { ColumnsMenu } from "./ColumnsMenu";
+import { FileTree } from "./FileTree";
+import { LinePanel } from "./LinePanel";
+import { SourceView } from "./SourceView";
+import { useIsNarrow } from "./useIsNarrow";
+import "./lines.css";
+
+/** The address's word for the work of no user line. */
+const NONE = "none";
+const VIEWS = [
+  ["tree", "Files"],
+  ["list", "All lines"],
+] as const;
+
+export function LinesPage({ address }: PageProps): JSX.Element {
+  const found = useAnswer(questions.lines, choiceOf(address));
+  const isList = address.words["view"] === "list";
+  const choose = (view: "tree" | "list"): void => go(withWords(address, { view: view === "list" ? "list" : "" }));
+  const views = <Segments label="How lines are shown" options={VIEWS} value={isList ? "list" : "tree"} choose={choose} />;
+  return <Answer of={found}>{(lines) => (isList ? <ListView views={views} /> : <Files lines={lines} address={address} views={views} />)}</Answer>;
+}
+
+function ListView({ views }: { readonly views: JSX.Element }): JSX.Element {
+  const address = useAddress();
+  const found = useAnswer(questions.line_list, choiceOf(address));
+  const isLibrary = address.words["of"] === "library";
+  return (
+    <Answer of={found}>
+      {({ lines, library }) => {
+        const tools = (
+          <>
+            {views}
+            {library.rows.length > 0 && (
+              <label>
+                <input type="checkbox" checked={isLibrary} onChange={() => go(withWords(address, { of: isLibrary ? "" : "library" }))} /> of libraries
+              </label>
+            )}
+          </>
+        );
+        const shown = isLibrary && library.rows.length > 0 ? library : lines;
+        return <DataTable key={shown.id} of={shown} fills tools={tools} />;
+      }}
+    </Answer>
+  );
+}
+
+interface FilesProps {
+  readonly lines: Lines;
+  readonly address: Address;
+  readonly views: JSX.Element;
+}
+
+function Files({ lines, address, views }: FilesProps): JSX.Element {
+  const [chosen, choose] = useChosenColumns("margin");
+  const isNarrow = useIsNarrow();
+  const { file: wantedFile, line, find = "", heat = "cost" } = address.words;
+  const file = wantedFile ?? lines.files[0]?.file ?? "";
+  const by = Math.max(
+    0,
+    lines.columns.findIndex(({ key }) => key === heat),
+  );
+  const open = (path: string): void => go(withWords(address, { file: path, line: "", fn: "" }));
+  const tree = (
+    <>
+      <FileTree files={lines.files} columns={lines.columns} wholes={lines.wholes} by={by} wanted={find} chosen={line === NONE ? "" : file} choose={open} />
+      {lines.leftOut > 0 && <p class="muted">{count(lines.leftOut)} more files are left out.</p>}
+      <RestRows rest={lines.rest} by={by} kind={lines.columns[by]?.kind ?? "time"} address={address} />
+    </>
+  );
+  return (
+    <div class="lines">
+      <div class="tools">
+        {views}
+        <input
+          type="search"
+          class="search"
+          placeholder="Find files"
+          aria-label="Find files"
+          value={find}
+          onInput={(event) => go(withWords(address, { find: event.currentTarget.value }), false)}
+        />
+        <label>
+          Heat{" "}
+          <select value={lines.columns[by]?.key} onChange={(event) => go(withWords(address, { heat: event.currentTarget.value }), false)}>
+            {lines.columns.map(({ key, title }) => (
+              <option key={key} value={key}>
+                {title}
+              </option>
+            ))}
+          </select>
+        </label>
+        <ColumnsMenu columns={lines.columns} chosen={chosen} choose={choose} />
+        <ul class="legend" aria-label="Bars">
+          <li>
+            <span class="swatch forward" />
+            forward
+          </li>
+          <li>
+            <span class="swatch backward" />
+            backward
+          </li>
+          <li>
+            <span class="swatch rest" />
+            {lines.columns.some(({ key }) => key === "python") ? "Python" : "idle"}
+          </li>
+        </ul>
+      </div>
+      <div class={`panes ${lines.files.length === 1 ? "onefile" : ""}`}>
+        {isNarrow ? (
+          <details class="files">
+            <summary>{lines.files.length === 1 ? "1 file" : `${count(lines.files.length)} files`}</summary>
+            {tree}
+          </details>
+        ) : (
+          <nav class="files" aria-label="Files">
+            {tree}
+          </nav>
+        )}
+        {file === "" && line !== NONE ? <p class="muted">No line of code is known to have cost time.</p> : <FilePane file={file} address={address} chosen={chosen} />}
+      </div>
+    </div>
+  );
+}
+
+function RestRows({ rest, by, kind, address }: { readonly rest: readonly Rest[]; readonly by: number; readonly kind: Lines["columns"][number]["kind"]; readonly address: Address }): JSX.Element {
+  return (
+    <ul class="rest">
+      {rest.map(({ name, about, values }) => (
+        <li key={name} title={about}>
+          {name === "(no user line)" ? <a href={withWords(address, { line: NONE, fn: "" })}>{name}</a> : <span>{name}</span>}
+          <span class="number">{(values[by] ?? 0) > 0 ? words(values[by] ?? 0, kind) : ""}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface PaneProps {
+  readonly file: string;
+  readonly address: Address;
+  readonly chosen: Readonly<Record<string, boolean>>;
+}
+
+function FilePane({ file, address, chosen }: PaneProps): JSX.Element {
+  const { line, heat = "cost" } = address.words;
+  const text = useAnswer(questions.file, { ...choiceOf(address), file }, true);
+  const shown = text.state === "ready" ? text.answer : undefined;
+  const hottest = useMemo(() => (shown === undefined ? 0 : hottestOf(shown)), [shown]);
+  const selected = line === NONE ? 0 : line !== undefined && /^\d{1,9}$/.test(line) ? Number(line) : hottest;
+  const select = (next: number, isNew: boolean): void => go(withWords(address, { file, line: String(next), fn: "" }), isNew);
+  return (
+    <>
+      <div class="middle">
+        <Answer of={text}>
+          {(answer) => (
+            <>
+              <h2 class="filename">
+                <Place file={answer.file} line={Math.max(selected, 1)}>
+                  {answer.name}
+                </Place>
+                {answer.missing !== "" && <span class="muted">{answer.missing} These are its measured lines.</span>}
+              </h2>
+              <SourceView
+                key={answer.file}
+                of={answer}
+                chosen={chosen}
+                by={heat}
+                setBy={(key) => go(withWords(address, { heat: key }), false)}
+                selected={selected}
+                select={select}
+              />
+            </>
+          )}
+        </Answer>
+      </div>
+      <aside class="linepanel" aria-label="The line">
+        {line === NONE ? (
+          <Details address={address} file="" line={0} hasText={false} />
+        ) : shown === undefined ? null : shown.rows.some((row) => row.line === selected) ? (
+          <Details address={address} file={shown.file} line={selected} hasText={shown.text.length > 0} />
+        ) : (
+          <p class="muted">{selected > 0 ? `Nothing was measured on line ${selected}.` : "No line of this file was measured."}</p>
+        )}
+      </aside>
+    </>
+  );
+}
+
+interface DetailsProps {
+  readonly address: Address;
+  readonly file: string;
+  readonly line: number;
+  readonly hasText: boolean;
+}
+
+function Details({ address, file, line, hasText }: DetailsProps): JSX.Element {
+  const found = useAnswer(
+    questions.line,
+    { ...choiceOf(address), file, line, ...(address.words["fn"] === undefined ? {} : { function: address.words["fn"] }), ...(address.words["fold"] === "1" ? { fold: true } : {}) },
+    true,
+  );
+  return <Answer of={found}>{(details) => <LinePanel of={details} address={address} hasText={hasText} />}</Answer>;
+}
+
+/** The line that costs most, or has most below it. */
+function hottestOf({ rows, columns }: FileText): number {
+  const total = columns.findIndex(({ key }) => key === "total");
+  const weight = ({ values }: FileText["rows"][number]): number => (values[0] ?? 0) + (values[total] ?? 0) / 1e6;
+  return rows.reduce((best, row) => (best === undefined || weight(row) > weight(best) ? row : best), rows[0])?.line ?? 0;
+}

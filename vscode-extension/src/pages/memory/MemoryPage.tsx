@@ -1,0 +1,85 @@
+/** Memory: each device's curve, its peak, and what was live at the moment that the cursor is at. */
+
+import type { JSX } from "preact";
+import { choiceOf, go, withWords, type Address } from "../app/address";
+import type { PageProps } from "../app/registry";
+import { questions, type DeviceCurve, type FailedAllocation, type MemoryPage as Memory } from "../contract";
+import { Answer } from "../parts/Answered";
+import { DataTable } from "../parts/DataTable";
+import { Figures } from "../parts/Figures";
+import { Segments } from "../parts/Segments";
+import { StackBar } from "../parts/StackBar";
+import { useAnswer } from "../source/useAnswer";
+import { bytes } from "../words";
+import { DeviceMemory } from "./DeviceMemory";
+import { stackOf } from "./kinds";
+import "./memory.css";
+
+export function MemoryPage({ address }: PageProps): JSX.Element {
+  const found = useAnswer(questions.memory, choiceOf(address));
+  return <Answer of={found}>{(answer) => <Body of={answer} address={address} />}</Answer>;
+}
+
+function Body({ of, address }: { readonly of: Memory; readonly address: Address }): JSX.Element {
+  const chosen = of.devices.find(({ device }) => device === address.words["device"]) ?? of.devices[0];
+  if (chosen === undefined) {
+    return (
+      <>
+        {of.failure !== null && <Failure of={of.failure} />}
+        <HowToRecord />
+      </>
+    );
+  }
+  return (
+    <>
+      {of.failure !== null && <Failure of={of.failure} />}
+      <Figures of={of.figures} />
+      {!of.isTold && <p class="note">This recording tells of allocations, and not what held them: all of it is “unknown”. DeepScope’s recorder tells parameters, gradients, optimizer state and activations apart.</p>}
+      {of.devices.length > 1 && (
+        <Segments label="Device" options={of.devices.map((one) => [one.device, titleOf(one)])} value={chosen.device} choose={(device) => go(withWords(address, { device, at: "" }))} />
+      )}
+      <DeviceMemory key={chosen.device} of={chosen} all={of} address={address} />
+      <section>
+        <h2>What lines allocate</h2>
+        <DataTable of={of.lines} word="lines-" />
+      </section>
+    </>
+  );
+}
+
+function titleOf({ device, rank, peakBytes }: DeviceCurve): string {
+  return `${device}${rank === null ? "" : `, rank ${rank}`} · ${bytes(peakBytes)}`;
+}
+
+function Failure({ of }: { readonly of: FailedAllocation }): JSX.Element {
+  return (
+    <section class="failure oom" role="alert">
+      <h2>An allocation failed on {of.device}</h2>
+      <p>{of.message}</p>
+      <p>
+        <strong>{bytes(of.sizeBytes)}</strong> were live then:
+      </p>
+      <StackBar parts={stackOf(of.held)} words={bytes} />
+      <DataTable of={of.lines} word="failure-" />
+    </section>
+  );
+}
+
+function HowToRecord(): JSX.Element {
+  return (
+    <section class="empty">
+      <p>No allocations were recorded in this trace. Record them, and this page shows each device’s memory over time, its peak, and what was live at any moment, by line and by what held it:</p>
+      <ul>
+        <li>
+          <code>deepscope run --memory train.py</code>
+        </li>
+        <li>
+          <code>deepscope.profile(profile_memory=True)</code> around the training loop
+        </li>
+        <li>
+          <code>{'Trainer(profiler=DeepProfiler(profile_memory=True))'}</code> in Lightning
+        </li>
+      </ul>
+    </section>
+  );
+}
