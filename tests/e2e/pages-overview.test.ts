@@ -19,7 +19,7 @@ describe("the first page of the dashboard", () => {
     await pages.page.screenshot({ path: join(OUTPUT, "pages-overview.png"), fullPage: true });
     const places = pages.page.locator(".hotlines .place");
     expect(await places.first().textContent()).toBe(`${PROGRAM}:${dearestOf(recorded).line}`);
-    expect(await pages.page.locator("article.finding").count()).toBeGreaterThan(0);
+    expect(await pages.page.locator("article.finding").count()).toBe(Math.min(recorded.findings.length, 3));
     expect(await pages.page.locator(".steps .step").count()).toBe(recorded.totals.steps);
   });
 

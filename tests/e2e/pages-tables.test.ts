@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { openPages, type Pages } from "./support/pages";
 import { traces } from "./support/recorded";
-import { OUTPUT, PYTHON } from "./support/surroundings";
+import { OUTPUT, PYTHON, REPOSITORY } from "./support/surroundings";
 
 interface Row {
   readonly name: string;
@@ -131,13 +131,6 @@ describe("the tables of the dashboard", () => {
     await expect.poll(() => pages.page.getByText("Only step").count()).toBe(0);
   });
 
-  it("explain advice by the page in the package", async () => {
-    await pages.show("findings");
-    await pages.page.locator("details.explained summary").first().click();
-    await expect.poll(() => pages.page.locator(".prose h3").first().textContent()).toMatch(/^DS\d{3}: /);
-    await picture("findings");
-  });
-
   it("fit a narrow panel", async () => {
     await pages.page.setViewportSize({ width: 380, height: 800 });
     for (const page of ["operators", "modules", "steps", "findings", "overview"]) {
@@ -147,6 +140,38 @@ describe("the tables of the dashboard", () => {
       const main = await pages.page.locator("main").evaluate((element) => [element.scrollWidth, element.clientWidth]);
       expect(main[0], page).toBeLessThanOrEqual(main[1] ?? 0);
     }
+  });
+
+  it("ask nobody else for anything, and nothing fails", () => {
+    expect(pages.said).toEqual([]);
+  });
+});
+
+describe("the tables of a run on a device", () => {
+  let pages: Pages;
+
+  beforeAll(async () => {
+    pages = await openPages([join(REPOSITORY, "tests/data/traces/grafted-device.json.gz")]);
+  });
+  afterAll(async () => pages.close());
+
+  it("have its kernels, each with the operator and the lines that launch it", async () => {
+    await pages.show("kernels");
+    await pages.page.locator(".datatable tbody tr[role=row]").first().click();
+    const details = pages.page.locator(".rowdetails");
+    await expect.poll(() => details.locator(".timebars .place").count()).toBeGreaterThan(0);
+    await details.getByRole("link").first().click();
+    await expect.poll(() => pages.page.locator("main h1").textContent()).toBe("Operators");
+    await expect.poll(() => details.locator("h2").count()).toBe(1);
+  });
+
+  it("stand beside advice by code, which the page in the package explains", async () => {
+    await pages.show("findings?code=DS004");
+    const codes = pages.page.locator(".finding .code");
+    await expect.poll(async () => [...new Set(await codes.allTextContents())]).toEqual(["DS004"]);
+    await pages.page.locator("details.explained summary").first().click();
+    await expect.poll(() => pages.page.locator(".prose h3").first().textContent()).toMatch(/^DS004: /);
+    await pages.page.screenshot({ path: join(OUTPUT, "pages-findings.png") });
   });
 
   it("ask nobody else for anything, and nothing fails", () => {

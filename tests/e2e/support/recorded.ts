@@ -28,6 +28,7 @@ export interface Report {
   readonly metric: string;
   readonly totals: { readonly busy_ns: number; readonly device_ns: number; readonly steps: number };
   readonly lines: readonly ReportLine[];
+  readonly findings: readonly unknown[];
 }
 
 /** Trains the demo's model with `Trainer(profiler="deep")` in a folder. */
