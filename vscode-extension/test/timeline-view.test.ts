@@ -82,8 +82,8 @@ describe("the ruler", () => {
 describe("the timeline's address", () => {
   it("holds the view, to the nanosecond", () => {
     const view = { begin: 1234, end: 98_765 };
-    expect(viewOf(wordsOf(view, WHOLE), WHOLE)).toEqual(view);
-    expect(wordsOf({ begin: 0, end: WHOLE }, WHOLE)).toEqual({ from: "", to: "", at: "" });
+    expect(viewOf(wordsOf(view, { begin: 0, end: WHOLE }), WHOLE)).toEqual(view);
+    expect(wordsOf({ begin: 0, end: WHOLE }, { begin: 0, end: WHOLE })).toEqual({ from: "", to: "", at: "" });
     expect(viewOf({ at: "500000" }, WHOLE)).toEqual({ begin: 495_000, end: 505_000 });
   });
 

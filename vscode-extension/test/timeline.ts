@@ -9,6 +9,8 @@ export function track(id: number, more: Partial<Track> = {}): Track {
 export function head(more: Partial<Timeline> = {}): Timeline {
   return {
     endNs: 1_000_000,
+    workBeginNs: 0,
+    workEndNs: 1_000_000,
     beginEpochNs: "0",
     tracks: [
       track(0, { kind: "steps", title: "steps" }),

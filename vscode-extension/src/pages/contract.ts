@@ -1619,6 +1619,10 @@ export const place: Reader<Place> = object({
 export interface Timeline {
   /** The begin is 0. */
   readonly endNs: number;
+  /** Where the steps begin or, without steps, what else is recorded than spans of the profiler's own. */
+  readonly workBeginNs: number;
+  /** Where the last step and all device work have ended. */
+  readonly workEndNs: number;
   /** Nanoseconds since the epoch, in digits: more than JavaScript's numbers hold. */
   readonly beginEpochNs: string;
   /** In order: the steps, the training thread, the streams, other threads. */
@@ -1632,6 +1636,8 @@ export interface Timeline {
 }
 export const timeline: Reader<Timeline> = object({
   endNs: finite,
+  workBeginNs: finite,
+  workEndNs: finite,
   beginEpochNs: text,
   tracks: list(track),
   counters: list(counter),

@@ -78,6 +78,10 @@ class Timeline(Answer):
 
     end_ns: int
     """The begin is 0."""
+    work_begin_ns: int
+    """Where the steps begin or, without steps, what else is recorded than spans of the profiler's own."""
+    work_end_ns: int
+    """Where the last step and all device work have ended."""
     begin_epoch_ns: str
     """Nanoseconds since the epoch, in digits: more than JavaScript's numbers hold."""
     tracks: list[Track]

@@ -13,6 +13,7 @@ from deepscope.dashboard.timeline.durations import durations_of
 from deepscope.dashboard.timeline.search import NameIndex, at_line, search
 from deepscope.dashboard.timeline.selection import selection_of
 from deepscope.dashboard.timeline.window import window_of
+from deepscope.dashboard.timeline.work import work_of
 
 __all__ = ["TimelineIndex"]
 
@@ -30,8 +31,11 @@ class TimelineIndex:
     def head(self) -> Timeline:
         """What there is to see."""
         columns = self.columns
+        work_begin, work_end = work_of(columns)
         return Timeline(
             end_ns=columns.end_ns,
+            work_begin_ns=work_begin,
+            work_end_ns=work_end,
             begin_epoch_ns=columns.begin_epoch_ns,
             tracks=columns.tracks,
             counters=[counter_head(number, one) for number, one in enumerate(columns.counters)],

@@ -289,3 +289,19 @@ def test_without_a_device_lines_have_their_operators_own_time(timeline_of: Open)
     assert {one.name: one.time_ns for one in part.operators} == {"aten::linear": 5, "aten::mm": 10}
     assert [one.time_ns for one in part.lines] == [15]
     assert (whole.devices, whole.idle_ns, whole.kernels) == ([], [], [])
+
+
+@random_traces
+@given(seed=seeds)
+def test_the_work_begins_with_the_steps_and_ends_with_them_or_with_the_devices_work(
+    timeline_of: Open, seed: int
+) -> None:
+    index = timeline_of(random_trace(seed))
+    slices = plain(index)
+    steps = [one for one in slices if one[2] == "step"]
+    device = [one for one in slices if one[2] in {"kernel", "copy", "collective"}]
+    rest = [one for one in slices if one[2] not in {"span", "other", "phase", "step"}]
+    work = [*steps, *device] if steps else rest
+    head = index.head()
+    expected = (min(one[0] for one in work), max(one[1] for one in work)) if work else (0, head.end_ns)
+    assert (head.work_begin_ns, head.work_end_ns) == expected

@@ -26,6 +26,9 @@ import { useStep } from "./useStep";
 import { around, revealing, type View } from "./view";
 import { change, sliceOf, stretchOf, traceOf, viewOf, wordsOf } from "./words";
 
+/** Free space beside the steps, as a part of their time. */
+const FIRST_MARGIN = 0.02;
+
 export function TimelinePage(props: PageProps): JSX.Element {
   const choice = traceOf(props.address);
   const key = queryOf(choice);
@@ -52,6 +55,8 @@ interface ExplorerProps extends PageProps {
 function Explorer({ of, choice, address: { words }, header }: ExplorerProps): JSX.Element {
   const source = useSource();
   const whole = Math.max(of.endNs, 1);
+  /** What is shown first: the steps with some space beside them, not the profiler's own begin and end. */
+  const first = useMemo(() => around(of.workBeginNs, of.workEndNs, whole, FIRST_MARGIN), [of]);
   const [stage, setStage] = useState<Stage | undefined>();
   const [turned, setTurned] = useState<ReadonlySet<string>>(new Set());
   const [filter, setFilter] = useState("");
@@ -68,9 +73,9 @@ function Explorer({ of, choice, address: { words }, header }: ExplorerProps): JS
   const links = useMemo(() => known?.links.slice(0, 50) ?? [], [known]);
   const found = useMemo(() => finder.matches?.found.map(spotOf) ?? [], [finder.matches]);
 
-  const settled = useSettled(whole);
+  const settled = useSettled(first);
   useEffect(() => {
-    const wanted = viewOf(words, whole) ?? (words["from"] === undefined && words["at"] === undefined ? { begin: 0, end: whole } : undefined);
+    const wanted = viewOf(words, whole) ?? (words["from"] === undefined && words["at"] === undefined ? first : undefined);
     if (stage !== undefined && wanted !== undefined && !settled.isOwn(words)) {
       stage.motion.go(wanted);
     }
@@ -92,7 +97,7 @@ function Explorer({ of, choice, address: { words }, header }: ExplorerProps): JS
     }
     const view = revealing(stage.motion.goal, to.start, to.end, whole);
     settled.keep(stage.motion.goal);
-    change({ slice: String(slice), ...wordsOf(view, whole) }, isNew);
+    change({ slice: String(slice), ...wordsOf(view, first) }, isNew);
     stage.motion.go(view);
     settled.own(view);
     window.setTimeout(() => stage.reveal(to));
@@ -185,7 +190,7 @@ function Explorer({ of, choice, address: { words }, header }: ExplorerProps): JS
       <StageView
         of={of}
         choice={choice}
-        view={viewOf(words, whole) ?? { begin: 0, end: whole }}
+        view={viewOf(words, whole) ?? first}
         shown={{ colouring, sought: finder.sought, chosen: spot, links, found, stretch }}
         turned={turned}
         filter={filter}

@@ -17,17 +17,18 @@ export interface Settled {
   isOwn(words: Readonly<Record<string, string>>): boolean;
 }
 
-export function useSettled(whole: number): Settled {
+/** `first` is the view that an address without words stands for. */
+export function useSettled(first: View): Settled {
   const timer = useRef(0);
   const written = useRef<string | undefined>(undefined);
   useEffect(() => () => window.clearTimeout(timer.current), []);
   const keyOf = ({ from = "", to = "" }: Readonly<Record<string, string>>): string => `${from}-${to}`;
   return useMemo(() => {
-    const own = (view: View): void => void (written.current = keyOf(wordsOf(view, whole)));
+    const own = (view: View): void => void (written.current = keyOf(wordsOf(view, first)));
     const keep = (view: View): void => {
       window.clearTimeout(timer.current);
       own(view);
-      change(wordsOf(view, whole));
+      change(wordsOf(view, first));
     };
     return {
       told: (view) => {
@@ -38,5 +39,5 @@ export function useSettled(whole: number): Settled {
       own,
       isOwn: (words) => words["at"] === undefined && written.current === keyOf(words),
     };
-  }, [whole]);
+  }, [first]);
 }

@@ -32,9 +32,9 @@ export function panned(view: View, byNs: number, whole: number): View {
   return clamped({ begin: view.begin + byNs, end: view.end + byNs }, whole);
 }
 
-/** A stretch with some space beside it. */
-export function around(begin: number, end: number, whole: number): View {
-  const space = Math.max((end - begin) * MARGIN, LEAST_SPAN_NS / 4);
+/** A stretch with some space beside it, a part of its length. */
+export function around(begin: number, end: number, whole: number, margin = MARGIN): View {
+  const space = Math.max((end - begin) * margin, LEAST_SPAN_NS / 4);
   return clamped({ begin: begin - space, end: end + space }, whole);
 }
 

@@ -38,10 +38,10 @@ export function sliceOf(words: Address["words"], of: Timeline): number | undefin
   return slice === undefined || slice >= of.slices ? undefined : slice;
 }
 
-/** Words for a view; none for the whole. */
-export function wordsOf({ begin, end }: View, whole: number): Readonly<Record<string, string>> {
+/** Words for a view; none for the one that is shown first. */
+export function wordsOf({ begin, end }: View, first: View): Readonly<Record<string, string>> {
   const [from, to] = [Math.round(begin), Math.round(end)];
-  return from <= 0 && to >= whole ? { from: "", to: "", at: "" } : { from: String(from), to: String(to), at: "" };
+  return from === Math.round(first.begin) && to === Math.round(first.end) ? { from: "", to: "", at: "" } : { from: String(from), to: String(to), at: "" };
 }
 
 function nanoseconds(word: string | undefined): number | undefined {
