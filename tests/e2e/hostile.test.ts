@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { doctor } from "./support/doctored";
 import { copyProject, PROGRAM, report, scratch, TRACES, traces, type Report } from "./support/recorded";
@@ -65,7 +66,7 @@ describe("a trace made to attack the reader", () => {
     expect(recorded.lines.some((line) => line.file.endsWith("etc/passwd"))).toBe(true);
   });
 
-  it("puts no link, image or command into a hover", async () => {
+  it("puts no link, image or command into a hover but the editor's own", async () => {
     const hot = recorded.lines.find((line) => line.file.endsWith(PROGRAM) && line.self_device_ns > 0);
     await bench.goToLine(hot!.line);
     await bench.page.locator(".editor-instance .view-line .mtk1, .editor-instance .current-line ~ *").first().waitFor({ state: "attached" });
@@ -74,7 +75,10 @@ describe("a trace made to attack the reader", () => {
     await bench.screenshot("hostile-hover");
     expect(await hover.locator("img, script").count()).toBe(0);
     const links = await hover.locator("a").evaluateAll((found) => found.map((link) => `${link.getAttribute("href") ?? ""} ${link.getAttribute("data-href") ?? ""}`));
-    expect(links.filter((link) => /command:|https?:|javascript:/.test(link))).toEqual([]);
+    // Made by the extension of the file that is open, not of a name in the trace.
+    const place = [{ uri: pathToFileURL(join(project, PROGRAM)).href, line: hot!.line }];
+    const own = ["deepscope.showInDashboard", "deepscope.showInTimeline"].map((command) => ` command:${command}?${encodeURIComponent(JSON.stringify(place))}`);
+    expect(links.filter((link) => /command:|https?:|javascript:/.test(link))).toEqual(own);
     await bench.page.keyboard.press("Escape");
   });
 

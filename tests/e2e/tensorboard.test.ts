@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { googleReached, googleSilent, isGooglesHere } from "./support/charts";
 import { listening } from "./support/listening";
-import { hottestOf, PROGRAM, report, traces } from "./support/recorded";
+import { dearestOf, PROGRAM, report, traces } from "./support/recorded";
 import { Workbench } from "./support/workbench";
 
 describe("TensorBoard in a panel", () => {
@@ -71,7 +71,7 @@ describe("TensorBoard in a panel", () => {
     await showBoard();
     const chosen = (name: RegExp): Promise<void> => bench.tensorboard().getByRole("tab", { name }).click();
     await chosen(/^deepscope$/i);
-    const hottest = hottestOf(report(traces(inject("project")).at(-1)!));
+    const hottest = dearestOf(report(traces(inject("project")).at(-1)!));
     const place = bench.tab().locator(".hotlines .place").first();
     await place.waitFor();
     expect(await place.textContent()).toBe(`${PROGRAM}:${hottest.line}`);

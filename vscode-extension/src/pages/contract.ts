@@ -104,8 +104,8 @@ export interface FileQuestion {
   readonly step?: number | null;
   readonly phase?: string;
   readonly module?: string;
-  /** As recorded. */
-  readonly file: string;
+  /** As recorded, whose name may be empty. */
+  readonly file?: string;
 }
 
 /** Which line. */

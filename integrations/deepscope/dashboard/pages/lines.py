@@ -106,8 +106,8 @@ class LineList(Answer):
 class FileQuestion(Choice, kw_only=True, frozen=True):
     """Which file."""
 
-    file: str
-    """As recorded."""
+    file: str = ""
+    """As recorded, whose name may be empty."""
 
 
 class FileText(Answer):
