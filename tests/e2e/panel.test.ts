@@ -44,7 +44,7 @@ describe("the dashboard in a panel", () => {
     await bench.run("DeepScope: Open Dashboard");
     await hottest().waitFor();
     expect(await hottest().textContent()).toBe(`${PROGRAM}:${dearestOf(recorded).line}`);
-    expect(await pages().locator(".steps [role=listitem]").count()).toBe(recorded.totals.steps);
+    expect(await pages().locator(".steps .step").count()).toBe(recorded.totals.steps);
     expect(await pages().locator("button.theme").count()).toBe(0);
     expect(bench.editor.processes("board.py")).toEqual([]);
   });
@@ -188,7 +188,7 @@ describe("the dashboard in a panel", () => {
     const page = await opened;
     await hottestIn(page).waitFor();
     await bench.page.locator(".tab").filter({ hasText: TITLE }).getByRole("button", { name: /Close/ }).click();
-    await page.locator(".steps [role=listitem]").first().click(); // what it asks now, it asks that server
+    await page.locator(".steps .step").first().click(); // what it asks now, it asks that server
     await page.locator(".steps").waitFor({ state: "detached" });
     await hottestIn(page).waitFor();
     await page.close();
