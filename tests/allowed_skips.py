@@ -38,7 +38,7 @@ _ALLOWED = (
     # Other counters and models, tried beside ours where someone has them; published figures are tested everywhere.
     _Reason(r"(fvcore|transformers) is not installed: pip install \S+", also_in_ci=True),
     # Versions that cannot do what is tested.
-    _Reason(r"torch \S+ (cannot|has no|records no) .*", also_in_ci=True),
+    _Reason(r"(torch|fsspec) \S+ (cannot|has no|records no) .*", also_in_ci=True),
     # scripts/test installs them where it may.
     _Reason(r"\S+( with \S+)? is not installed \(Debian: apt-get install .*\)", also_in_ci=False),
 )

@@ -19,6 +19,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from local_store import local_store
 from recorded_traces import own_paths
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -169,6 +170,7 @@ def test_without_traces_the_tab_is_among_those_that_are_off(installed: Path, tmp
             got(f"{url}{PLUGIN}api/overview")
 
 
+@local_store
 def test_a_log_directory_in_a_remote_store_is_read(runs: Path) -> None:
     from tensorboard.plugins.base_plugin import TBContext
 

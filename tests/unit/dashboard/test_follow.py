@@ -19,6 +19,7 @@ from deepscope.dashboard.follow import follow, follow_line
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.server import Pages
 from deepscope.errors import NoTraceError
+from local_store import local_store
 from trace_builder import TraceBuilder
 
 PAGES = Pages(Application(Library(())), hosts={"localhost"})
@@ -64,6 +65,7 @@ def test_the_run_that_the_editor_shows_is_meant_where_none_is_chosen(two: tuple[
     assert newest_of(library) == two[1]
 
 
+@local_store
 def test_traces_of_a_store_are_shown_like_files(two: tuple[str, str]) -> None:
     library = Library(())
     follow_line(line(*(f"local://{path}" for path in two), first=f"local://{two[0]}"), library, PAGES)
