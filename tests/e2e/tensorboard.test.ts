@@ -67,22 +67,6 @@ describe("TensorBoard in a panel", () => {
     }
   });
 
-  it("has DeepScope's own tab, whose lines open in the editor", async () => {
-    await showBoard();
-    // In a narrow panel a tab may be covered but for its left end.
-    const chosen = (name: RegExp): Promise<void> => bench.tensorboard().getByRole("tab", { name }).click({ position: { x: 8, y: 20 } });
-    await chosen(/^deepscope$/i);
-    const hottest = dearestOf(report(traces(inject("project")).at(-1)!));
-    const place = bench.tab().locator(".hotlines .place").first();
-    await place.waitFor();
-    expect(await place.textContent()).toBe(`${PROGRAM}:${hottest.line}`);
-    await bench.screenshot("tensorboard-tab");
-    await place.click();
-    await bench.atLine(hottest.line);
-    await showBoard();
-    await chosen(/pytorch_profiler/i);
-  });
-
   it("opens the first line of a file, which is line 0 there, and a relative path through the server's mapping", async () => {
     await bench.showTab(PROGRAM);
     await bench.goToLine(3);
@@ -157,6 +141,19 @@ describe("TensorBoard in a panel", () => {
     // The page from before stands until the new process answers.
     await expect.poll(() => listening(others()[0]!).length).toBeGreaterThan(0);
     await bench.profiler().getByText("Overview").first().waitFor();
+  });
+
+  it("has DeepScope's own tab, whose lines open in the editor", async () => {
+    await showBoard();
+    // In a narrow panel a tab may be covered but for its left end.
+    await bench.tensorboard().getByRole("tab", { name: /^deepscope$/i }).click({ position: { x: 8, y: 20 } });
+    const hottest = dearestOf(report(traces(inject("project")).at(-1)!));
+    const place = bench.tab().locator(".hotlines .place").first();
+    await place.waitFor();
+    expect(await place.textContent()).toBe(`${PROGRAM}:${hottest.line}`);
+    await bench.screenshot("tensorboard-tab");
+    await place.click();
+    await bench.atLine(hottest.line);
   });
 
   it("listens on the loopback alone", async () => {
