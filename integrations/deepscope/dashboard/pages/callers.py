@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from deepscope.dashboard.answer import Answer
-from deepscope.dashboard.pages.words import file_name, word
+from deepscope.dashboard.pages.words import whole_place, word
 from deepscope.records import Line, Profile
 from deepscope.report.below import lines_of
 from deepscope.report.paths import node_path
@@ -109,7 +109,7 @@ def _path(profile: Profile, path: list[int], self_ns: int, total_ns: int, cpu_ns
             Caller(
                 file=line.file,
                 line=line.line,
-                place=f"{file_name(line.file, root)}:{line.line}",
+                place=whole_place(line.file, line.line, root),
                 function=word(line.function),
             )
         )

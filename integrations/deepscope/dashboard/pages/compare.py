@@ -118,7 +118,7 @@ def compare(library: Library, question: CompareQuestion) -> Compared:
         step=_change(found.step),
         step_words=word(step_words(found)),
         noise_words=word(noise_words(found), 600),
-        rows=_table(after, found, changed),
+        rows=_table(found, changed),
         beyond_noise=sum(not row.within_noise for row in changed[:ROWS]),
     )
 
@@ -180,7 +180,7 @@ class _Row:
     line: int = 0
 
 
-def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> Table:
+def _table(found: Comparison, changed: Sequence[Difference]) -> Table:
     is_line = found.by == "line"
     columns = [
         ColumnOf(
@@ -253,7 +253,7 @@ def _table(after: Profile, found: Comparison, changed: Sequence[Difference]) -> 
         _Row(one, one.after.record.file, one.after.record.line) if one.after is not None else _Row(one)
         for one in changed
     ]
-    return table_of(after, f"changes_{found.by}", "What has changed", columns, rows, limit=ROWS)
+    return table_of(f"changes_{found.by}", "What has changed", columns, rows, limit=ROWS)
 
 
 def _moved(row: Difference) -> str:

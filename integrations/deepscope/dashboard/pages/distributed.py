@@ -15,7 +15,7 @@ from statistics import median
 from deepscope.dashboard.answer import Answer, Choice, Figure, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import ColumnOf, table_of, where
-from deepscope.dashboard.pages.words import file_name, word
+from deepscope.dashboard.pages.words import whole_place, word
 from deepscope.records import Collective, Line, Profile
 from deepscope.records.profile import COLLECTIVE_KEY, LINE_KEY
 from deepscope.report.places import Sources
@@ -248,7 +248,7 @@ def _stragglers(profiles: Sequence[Profile], rows: Sequence[RankRow], names: Seq
                 part_ns=part_ns if is_part else 0,
                 file=known.file if known is not None else "",
                 line=known.line if known is not None else 0,
-                place=f"{file_name(known.file, profile.trace.project_root)}:{known.line}" if known is not None else "",
+                place=whole_place(known.file, known.line, profile.trace.project_root) if known is not None else "",
                 function=word(known.function) if known is not None else "",
                 source=word(Sources(profile).text(known)) if known is not None else "",
                 line_ns=line_ns if known is not None else 0,
@@ -430,7 +430,7 @@ def _collectives(merged: Profile, arrivals: _Arrivals) -> Table:
         ),
         ColumnOf("late", "last to come", "text", late, "The rank that came last to most calls.", rank=3),
     ]
-    return table_of(merged, "collectives", "Collectives", columns, merged.collectives)
+    return table_of("collectives", "Collectives", columns, merged.collectives)
 
 
 def _group(row: Collective) -> str:
@@ -466,4 +466,4 @@ def _spread_lines(merged: Profile) -> Table:
         ColumnOf("max_ns", "most", "time", lambda line: line.spread.max_ns // steps, "In a step.", rank=2),
         ColumnOf("max_rank", "most on rank", "text", lambda line: str(line.spread.max_rank), rank=1),
     ]
-    return table_of(merged, "spread_lines", "Lines that differ between ranks", columns, rows[:LINES])
+    return table_of("spread_lines", "Lines that differ between ranks", columns, rows[:LINES])

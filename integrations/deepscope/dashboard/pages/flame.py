@@ -9,7 +9,7 @@ from deepscope.comparison.pairing import pair_lines
 from deepscope.dashboard.answer import Answer, Choice
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.line import NodeKind
-from deepscope.dashboard.pages.words import file_name, title_of, word
+from deepscope.dashboard.pages.words import title_of, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.records import Place, Profile
 from deepscope.report.flame import FlameMetric, FlameTree, flame_tree
@@ -201,13 +201,13 @@ def _frame(profile: Profile, number: int, is_gone: bool) -> FlameFrame:
         return FlameFrame(kind="line", name="(no user line)", file="", line=0, place="")
     if number < len(profile.lines):
         line = profile.lines[number]
-        where = f"{file_name(line.file, root)}:{line.line}"
+        where = whole_place(line.file, line.line, root)
         file = "" if is_gone else line.file
         return FlameFrame(
             kind="line", name=f"{word(line.function)} · {_last(where)}", file=file, line=line.line, place=where
         )
     place = profile.places[number - len(profile.lines)]
-    where = f"{file_name(place.file, root)}:{place.line}" if place.file and place.line else ""
+    where = whole_place(place.file, place.line, root) if place.file and place.line else ""
     name = word(place_name(place.kind, place.name))
     return FlameFrame(
         kind=place.kind,

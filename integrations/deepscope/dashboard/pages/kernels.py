@@ -45,7 +45,7 @@ def kernels(library: Library, question: Choice) -> Kernels:
     """The kernels, those first that take longest."""
     profile = library.profile(question)
     rows = sorted(profile.kernels, key=lambda row: -row.device_ns)
-    return Kernels(table=table_of(profile, "kernels", "Kernels", _columns(profile), rows, keys=kernel_key))
+    return Kernels(table=table_of("kernels", "Kernels", _columns(profile), rows, keys=kernel_key))
 
 
 def kernel(library: Library, question: KernelAsked) -> KernelDetails:

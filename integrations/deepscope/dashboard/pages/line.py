@@ -12,7 +12,7 @@ from deepscope.dashboard.pages.callers import CallPath, call_paths
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
 from deepscope.dashboard.pages.line_numbers import line_numbers, values_of
 from deepscope.dashboard.pages.lines import notes_of
-from deepscope.dashboard.pages.words import file_name, word
+from deepscope.dashboard.pages.words import whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Line, Numbers, Profile
@@ -142,7 +142,7 @@ def _of_line(profile: Profile, place: int, here: list[Line], fold: bool) -> Line
     return LineDetails(
         file=row.file,
         line=row.line,
-        place=f"{file_name(row.file, root)}:{row.line}",
+        place=whole_place(row.file, row.line, root),
         function=word(row.function),
         functions=[word(one.function) for one in here],
         source=word(Sources(profile).text(row), 1000) if row.exact or row.fused else "",
@@ -156,7 +156,7 @@ def _of_line(profile: Profile, place: int, here: list[Line], fold: bool) -> Line
         cost_ns=row.cost_ns,
         fused_with=[
             FusedLine(
-                file=one.file, line=one.line, place=f"{file_name(one.file, root)}:{one.line}", shared_ns=one.shared_ns
+                file=one.file, line=one.line, place=whole_place(one.file, one.line, root), shared_ns=one.shared_ns
             )
             for one in row.shared_with
         ],
@@ -319,7 +319,7 @@ def _node(profile: Profile, node: Node, parent: int) -> BelowNode:
         name=word(node.name) if node.kind == "line" else word(place_name(node.kind, node.name)),
         file=node.file,
         line=node.line,
-        place=f"{file_name(node.file, profile.trace.project_root)}:{node.line}" if node.file and node.line else "",
+        place=whole_place(node.file, node.line, profile.trace.project_root) if node.file and node.line else "",
         self_ns=node.self_device_ns,
         total_ns=node.total_device_ns,
         backward_ns=node.backward_device_ns,

@@ -9,7 +9,7 @@ from deepscope.dashboard.answer import Answer, Choice, Column, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.line_numbers import LineNumber, columns_of, line_numbers, rest_of, sums_of, values_of
 from deepscope.dashboard.pages.tables import ColumnOf, table_of
-from deepscope.dashboard.pages.words import file_name, word
+from deepscope.dashboard.pages.words import file_name, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Line, Numbers, Profile
@@ -182,7 +182,7 @@ def _table(
     whole = sum(row.cost_ns for row in (*profile.lines, profile.no_line))
 
     def where(row: Line | _Named) -> str:
-        return f"{file_name(row.file, root)}:{row.line}" if isinstance(row, Line) else row.name
+        return whole_place(row.file, row.line, root) if isinstance(row, Line) else row.name
 
     def text(row: Line | _Named) -> str:
         return sources.text(row) if isinstance(row, Line) and (row.exact or row.fused) else ""
@@ -196,7 +196,7 @@ def _table(
     ]
     if name == "lines":
         columns.insert(2, ColumnOf("share", "share", "share", lambda row: row.cost_ns / whole if whole else 0.0))
-    return table_of(profile, name, title, columns, rows)
+    return table_of(name, title, columns, rows)
 
 
 def file(library: Library, question: FileQuestion) -> FileText:

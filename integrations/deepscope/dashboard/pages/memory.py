@@ -12,7 +12,7 @@ from deepscope.dashboard.answer import Answer, Choice, Figure, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.memory.moments import Held, Moments, Owner
 from deepscope.dashboard.pages.tables import ColumnOf, table_of, where
-from deepscope.dashboard.pages.words import file_name, word
+from deepscope.dashboard.pages.words import whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Profile
@@ -183,7 +183,7 @@ def memory_at(library: Library, question: MomentQuestion) -> Moment:
             for kind, size in zip(KINDS, held.by_owner.sum(axis=0).tolist(), strict=True)
         ],
         lines=_held_table(profile, "at_moment", "By line", _rows(moments, held, "line")),
-        modules=_module_table(profile, _rows(moments, modules, "module")),
+        modules=_module_table(_rows(moments, modules, "module")),
     )
 
 
@@ -346,12 +346,12 @@ def _held_table(profile: Profile, name: str, title: str, rows: Sequence[HeldByLi
         ColumnOf("function", "function", "text", lambda row: row.function, rank=3),
         *_held_columns(),
     ]
-    return table_of(profile, name, title, columns, rows)
+    return table_of(name, title, columns, rows)
 
 
-def _module_table(profile: Profile, rows: Sequence[HeldByLine]) -> Table:
+def _module_table(rows: Sequence[HeldByLine]) -> Table:
     name = ColumnOf("module", "module", "text", lambda row: row.function or "(no module)")
-    return table_of(profile, "modules_at_moment", "By module", [name, *_held_columns()], rows)
+    return table_of("modules_at_moment", "By module", [name, *_held_columns()], rows)
 
 
 def _line_table(profile: Profile) -> Table:
@@ -365,7 +365,7 @@ def _line_table(profile: Profile) -> Table:
             "place",
             "line",
             "place",
-            lambda row: f"{file_name(row.file, root)}:{row.line}" if hasattr(row, "file") else "(no user line)",
+            lambda row: whole_place(row.file, row.line, root) if hasattr(row, "file") else "(no user line)",
         ),
         ColumnOf("function", "function", "text", lambda row: getattr(row, "function", ""), rank=3),
         ColumnOf("bytes_allocated", "allocated", "bytes", lambda row: row.bytes_allocated, "By the line, in all."),
@@ -389,4 +389,4 @@ def _line_table(profile: Profile) -> Table:
             "peak_bytes", "live at the peak", "bytes", lambda row: row.peak_bytes, "Allocated by the line.", rank=2
         ),
     ]
-    return table_of(profile, "memory_lines", "What lines allocate", columns, rows)
+    return table_of("memory_lines", "What lines allocate", columns, rows)

@@ -36,7 +36,6 @@ def modules(library: Library, question: ModulesAsked) -> Modules:
     plain, folded = plain_modules(profile.modules), folded_modules(profile.modules)
     rows = folded if question.folded else plain
     table = table_of(
-        profile,
         "modules",
         "Modules",
         _columns(profile),

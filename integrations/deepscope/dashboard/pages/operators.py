@@ -87,7 +87,7 @@ def operator_key(row: Operator | TopRow) -> str:
 def operator_table(profile: Profile, by: Grouping, rows: Sequence[Operator | TopRow]) -> Table:
     """The rows as a table."""
     columns = _kind_columns(profile) if by == "type" else _operator_columns(profile, by)
-    return table_of(profile, f"operators_{by}", "Operators", columns, rows, keys=operator_key)
+    return table_of(f"operators_{by}", "Operators", columns, rows, keys=operator_key)
 
 
 def _operator_columns(profile: Profile, by: Grouping) -> list[ColumnOf]:

@@ -57,7 +57,6 @@ def steps(library: Library, question: Choice) -> Steps:
         bars=step_bars(profile),
         slow=_slow(profile),
         table=table_of(
-            profile,
             "steps",
             "Steps",
             _step_columns(profile),
@@ -65,8 +64,8 @@ def steps(library: Library, question: Choice) -> Steps:
             keys=lambda row: str(row.number),
             place=lambda row: (row.slow_file, row.slow_line),
         ),
-        threads=table_of(profile, "threads", "Threads of the CPU", _thread_columns(profile, several), profile.threads),
-        streams=table_of(profile, "streams", "Streams of the devices", _STREAM_COLUMNS, profile.streams),
+        threads=table_of("threads", "Threads of the CPU", _thread_columns(profile, several), profile.threads),
+        streams=table_of("streams", "Streams of the devices", _STREAM_COLUMNS, profile.streams),
     )
 
 

@@ -34,7 +34,6 @@ def key_of(*names: object) -> str:
 
 
 def table_of(
-    profile: Profile,
     name: str,
     title: str,
     columns: Sequence[ColumnOf],
@@ -48,7 +47,6 @@ def table_of(
     """The rows as cells; a column that says nothing in any row is left out, but for the first.
 
     Args:
-        profile: where they come from.
         name: of the kind of table, which browsers keep chosen columns by.
         title: for readers.
         columns: the first one names the row.
@@ -58,7 +56,6 @@ def table_of(
         place: a row's file and line; its own by default.
         limit: how many rows.
     """
-    del profile
     shown = rows[:limit]
     cells = [[column.value(row) for column in columns] for row in shown]
     used = [number for number in range(len(columns)) if number == 0 or any(row[number] for row in cells)]

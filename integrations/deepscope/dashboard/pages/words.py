@@ -9,7 +9,7 @@ from deepscope.records import Profile
 from deepscope.report.places import short_path
 from deepscope.report.wording import time_text
 
-__all__ = ["file_name", "place_words", "share_words", "time_words", "title_of", "word"]
+__all__ = ["file_name", "place_words", "share_words", "time_words", "title_of", "whole_place", "word"]
 
 _LONGEST = 300
 """Letters of a name that are shown in a table or a list."""
@@ -36,6 +36,11 @@ def title_of(profile: Profile) -> str:
 def file_name(path: str, root: str) -> str:
     """A file as people call it: from the project's root."""
     return word(short_path(path, root))
+
+
+def whole_place(path: str, line: int, root: str) -> str:
+    """A line as people call it, its path whole: `models/net.py:42`."""
+    return f"{file_name(path, root)}:{line}"
 
 
 def place_words(path: str, line: int, root: str) -> str:
