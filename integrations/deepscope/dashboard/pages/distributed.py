@@ -6,18 +6,17 @@ same call of a collective takes on each rank (docs/numbers.md, Collectives).
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from statistics import median
 
 from deepscope.dashboard.answer import Answer, Choice, Figure, Table
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.pages.arrivals import Arrivals, key_of_calls, rank_of
 from deepscope.dashboard.pages.tables import ColumnOf, table_of, where
 from deepscope.dashboard.pages.words import whole_place, word
 from deepscope.records import Collective, Line, Profile
-from deepscope.records.profile import COLLECTIVE_KEY, LINE_KEY
+from deepscope.records.profile import LINE_KEY
 from deepscope.report.places import Sources
 
 __all__ = ["Distributed", "RankRow", "Straggler", "distributed"]
@@ -29,7 +28,6 @@ LINES = 500
 PART_OF_EXCESS = 0.2
 """A line or a part is named if it has at least so much of what a rank is slower by."""
 
-_key = attrgetter(*COLLECTIVE_KEY)
 _line_key = attrgetter(*LINE_KEY)
 
 
@@ -113,11 +111,11 @@ def distributed(library: Library, question: Choice) -> Distributed:
     merged = library.profile(whole)
     profiles = library.ranks(whole)
     names = [row.name for row in merged.overview if row.section == "step"]
-    arrivals = _Arrivals(profiles)
+    arrivals = Arrivals(profiles)
     rows = [
         _rank(profile, number, names, arrivals)
         for profile, number in sorted(
-            ((profile, _number(profile, place)) for place, profile in enumerate(profiles)), key=lambda one: one[1]
+            ((profile, rank_of(profile, place)) for place, profile in enumerate(profiles)), key=lambda one: one[1]
         )
     ]
     slowest = sorted(rows, key=lambda row: (-row.own_ns, row.rank))[:SLOWEST] if len(rows) > 1 else []
@@ -136,69 +134,7 @@ def distributed(library: Library, question: Choice) -> Distributed:
     )
 
 
-def _number(profile: Profile, place: int) -> int:
-    return profile.trace.ranks[0] if profile.trace.ranks else place
-
-
-@dataclass(frozen=True, slots=True)
-class _Arrival:
-    """The calls of one row of collectives over the ranks of its group, call by call."""
-
-    ranks: list[int]
-    times: list[tuple[int, ...]]
-    """Of each call, on each rank."""
-
-    @property
-    def spreads(self) -> list[int]:
-        """By how much the last rank came after the first to each call: all leave it at one time."""
-        return [max(one) - min(one) for one in self.times]
-
-    @property
-    def waited(self) -> dict[int, int]:
-        """Of each rank the time that its calls took longer than on the rank that came last."""
-        waits = [0] * len(self.ranks)
-        for one in self.times:
-            shortest = min(one)
-            for place, time in enumerate(one):
-                waits[place] += time - shortest
-        return dict(zip(self.ranks, waits, strict=True))
-
-    @property
-    def last(self) -> dict[int, int]:
-        """How many calls each rank came to last; where several came at one time, none did."""
-        counts = dict.fromkeys(self.ranks, 0)
-        for one in self.times:
-            shortest = min(one)
-            if one.count(shortest) == 1:
-                counts[self.ranks[one.index(shortest)]] += 1
-        return counts
-
-
-class _Arrivals:
-    """The rows whose calls can be matched: every rank of the group is here, with as many calls."""
-
-    def __init__(self, profiles: Sequence[Profile]) -> None:
-        groups: dict[tuple[object, ...], list[tuple[int, Collective]]] = defaultdict(list)
-        for place, profile in enumerate(profiles):
-            for row in profile.collectives:
-                groups[_key(row)].append((_number(profile, place), row))
-        self.of_key: dict[tuple[object, ...], _Arrival] = {}
-        for key, found in groups.items():
-            first = found[0][1]
-            is_known = first.group_size > 1 and len(found) == first.group_size and bool(first.group_ranks)
-            if is_known and len({len(row.shortest_ns) for _, row in found}) == 1 and first.shortest_ns:
-                times = list(zip(*(row.shortest_ns for _, row in found), strict=True))
-                self.of_key[key] = _Arrival([rank for rank, _ in found], times)
-        self.waited: dict[int, int] = defaultdict(int)
-        self.last: dict[int, int] = defaultdict(int)
-        for one in self.of_key.values():
-            for rank, time in one.waited.items():
-                self.waited[rank] += time
-            for rank, count in one.last.items():
-                self.last[rank] += count
-
-
-def _rank(profile: Profile, number: int, names: Sequence[str], arrivals: _Arrivals) -> RankRow:
+def _rank(profile: Profile, number: int, names: Sequence[str], arrivals: Arrivals) -> RankRow:
     totals, info = profile.totals, profile.trace
     steps = max(totals.steps, 1)
     parts = {row.name: row.time_ns // max(row.steps, 1) for row in profile.overview if row.section == "step"}
@@ -230,7 +166,7 @@ def _stragglers(profiles: Sequence[Profile], rows: Sequence[RankRow], names: Seq
     step = median(row.step_ns for row in rows)
     excesses = _excesses(rows)
     late = [row for row in rows if excesses[row.rank] > STRAGGLES * step]
-    by_rank = {_number(profile, place): profile for place, profile in enumerate(profiles)}
+    by_rank = {rank_of(profile, place): profile for place, profile in enumerate(profiles)}
     costs = {rank: _line_costs(profile) for rank, profile in by_rank.items()} if late else {}
     found = []
     for row in sorted(late, key=lambda one: -one.own_ns):
@@ -320,7 +256,7 @@ def _sentence(rows: Sequence[RankRow], stragglers: Sequence[Straggler], names: S
     return f"No rank stands out: without communication the ranks' steps differ by {spread}.{waits}"
 
 
-def _figures(rows: Sequence[RankRow], arrivals: _Arrivals) -> list[Figure]:
+def _figures(rows: Sequence[RankRow], arrivals: Arrivals) -> list[Figure]:
     count = max(len(rows), 1)
     communication = sum(row.communication_ns for row in rows)
     exposed = sum(row.exposed_ns for row in rows)
@@ -352,15 +288,15 @@ def _figures(rows: Sequence[RankRow], arrivals: _Arrivals) -> list[Figure]:
     return [one for one in found if one is not None and one.value]
 
 
-def _collectives(merged: Profile, arrivals: _Arrivals) -> Table:
+def _collectives(merged: Profile, arrivals: Arrivals) -> Table:
     def spread(row: Collective, of: str) -> int | None:
-        found = arrivals.of_key.get(_key(row))
+        found = arrivals.of_key.get(key_of_calls(row))
         if found is None:
             return None
         return max(found.spreads) if of == "most" else sum(found.spreads) // len(found.spreads)
 
     def late(row: Collective) -> str | None:
-        found = arrivals.of_key.get(_key(row))
+        found = arrivals.of_key.get(key_of_calls(row))
         if found is None:
             return None
         rank, count = max(found.last.items(), key=lambda one: (one[1], -one[0]))
