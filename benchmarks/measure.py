@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Program", "Runs", "Sample", "Spread", "run_once", "run_rounds"]
+__all__ = ["Program", "Runs", "Sample", "Spread", "environment", "run_once", "run_rounds"]
 
 # Linux reports KiB, macOS bytes (getrusage(2) of each).
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
@@ -76,9 +76,7 @@ def run_once(program: Program) -> Sample:
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.perf_counter()
-        child = subprocess.Popen(
-            list(program.command), stdout=out, stderr=err, env={**_environment(), **program.environment}
-        )
+        child = subprocess.Popen(list(program.command), stdout=out, stderr=err, env=environment(program))
         _, status, usage = os.wait4(child.pid, 0)
         wall_s = time.perf_counter() - start
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -91,9 +89,10 @@ def run_once(program: Program) -> Sample:
     return Sample(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT, output)
 
 
-def _environment() -> dict[str, str]:
-    """This process's own, but that byte code is kept, as it is of every installed package."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+def environment(program: Program) -> dict[str, str]:
+    """This process's own, but that byte code is kept, as it is of every installed package; with the program's."""
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**own, **program.environment}
 
 
 def run_rounds(
@@ -101,12 +100,13 @@ def run_rounds(
     repeats: int,
     *,
     warm_up: Sequence[Path] = (),
+    run: Callable[[Program], Sample] = run_once,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Runs:
     """Runs each program once a round, the order turned round by round, after one round that does not count.
 
     The uncounted round fills the page cache, and the byte code of every package, for all alike; `warm_up` files are
-    read through before it.
+    read through before it. `run` measures one program.
     """
     for path in warm_up:
         _read_through(path)
@@ -114,7 +114,7 @@ def run_rounds(
     for round_number in range(-1, repeats):
         shift = round_number % len(programs)
         for program in [*programs[shift:], *programs[:shift]]:
-            sample = run_once(program)
+            sample = run(program)
             if round_number >= 0:
                 samples[program.name].append(sample)
             round_name = "warm-up" if round_number < 0 else f"round {round_number + 1}"

@@ -33,13 +33,23 @@ _ALLOWED = (
     # What other machines lack; CI has it.
     _Reason(r"torch \S+ was built without NCCL", also_in_ci=False),
     _Reason(r"no Triton", also_in_ci=False),
+    _Reason(r"(nvidia-ml-py|psutil) is not installed", also_in_ci=False),
+    _Reason(r"/proc is Linux's", also_in_ci=False),
     _Reason(r"Lightning is not installed", also_in_ci=False),
     _Reason(r".* on Windows", also_in_ci=False),
     # Other counters and models, tried beside ours where someone has them; published figures are tested everywhere.
     _Reason(r"(fvcore|transformers) is not installed: pip install \S+", also_in_ci=True),
+    # Clients and servers of remote stores and clusters: the extra `test` brings them, and they are large.
+    _Reason(
+        r"(distributed|moto|flask|flask_cors|s3fs|adlfs|gcsfs|aiohttp|requests) is not installed: pip install \S+",
+        also_in_ci=False,
+    ),
     # Versions that cannot do what is tested.
     _Reason(r"(torch|fsspec) \S+ (cannot|has no|records no) .*", also_in_ci=True),
+    # Entering a process that was started without a word; the tests' own Python may be too old for it.
+    _Reason(r"no Python 3\.14 with torch: .*", also_in_ci=True),
     # scripts/test installs them where it may.
+    _Reason(r"(Azurite|a GCS emulator|Hadoop's hdfs) is not installed: .*", also_in_ci=False),
     _Reason(r"\S+( with \S+)? is not installed \(Debian: apt-get install .*\)", also_in_ci=False),
 )
 

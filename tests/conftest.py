@@ -1,5 +1,7 @@
 """What all tests share: nothing is read from or left in the user's own folders, and none is skipped in silence."""
 
+import os
+import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -9,6 +11,11 @@ import pytest
 from allowed_skips import is_allowed
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+# A shell gives its background jobs an ignored SIGINT, and they hand it on; the programs under test are to hear theirs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+# Read when a test first imports gcsfs: else it asks by gRPC what kind of bucket it is, which no emulator answers.
+os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,8 @@ from deepscope.errors import DeepScopeError
 
 if TYPE_CHECKING:
     from deepscope.capture.notices import RecordingWarning as RecordingWarning
+    from deepscope.capture.on_demand.start import OnDemand as OnDemand
+    from deepscope.capture.on_demand.start import on_demand as on_demand
     from deepscope.capture.options import RecordingOptions as RecordingOptions
     from deepscope.capture.session import Recording as Recording
     from deepscope.capture.session import callback as callback
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "DeepProfiler": "deepscope.lightning",
+    "OnDemand": "deepscope.capture.on_demand.start",
     "Profile": "deepscope.records",
     "Recording": "deepscope.capture.session",
     "RecordingOptions": "deepscope.capture.options",
@@ -37,6 +40,7 @@ _HOMES = {
     "callback": "deepscope.capture.session",
     "flops": "deepscope.measure.model",
     "load_profile": "deepscope.store",
+    "on_demand": "deepscope.capture.on_demand.start",
     "profile": "deepscope.capture.session",
     "read_trace": "deepscope.trace.read",
 }
@@ -46,6 +50,7 @@ _EXTRAS = {"torch": "torch", "lightning": "lightning", "pytorch_lightning": "lig
 __all__ = [
     "DeepProfiler",
     "DeepScopeError",
+    "OnDemand",
     "Profile",
     "Recording",
     "RecordingOptions",
@@ -55,6 +60,7 @@ __all__ = [
     "callback",
     "flops",
     "load_profile",
+    "on_demand",
     "profile",
     "read_trace",
 ]

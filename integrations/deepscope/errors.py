@@ -12,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from deepscope.printable import without_secrets
+
 __all__ = [
     "DeepScopeError",
+    "DoorError",
     "FactoryError",
     "IncomparableError",
     "MissingExtraError",
@@ -28,6 +31,7 @@ __all__ = [
     "TruncatedTraceError",
     "VariableError",
     "in_python",
+    "in_words",
     "remake",
 ]
 
@@ -40,10 +44,18 @@ def in_python(option: str, value: object) -> str:
     return f"{option}={value!r}"
 
 
+def in_words(option: str, value: object) -> str:
+    """For a sentence that several edges show, each with its own word for the option: "the option `rank` (3)"."""
+    return f"the option `{option}`" if value is True else f"the option `{option}` ({value})"
+
+
 class DeepScopeError(Exception):
     """Base of all errors that DeepScope raises on purpose; printed without a traceback."""
 
     exit_code = 1
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in arguments))
 
     def told(self, naming: Naming = in_python) -> str:  # noqa: ARG002  most name no option
         """The message, with options as `naming` has them."""
@@ -70,7 +82,7 @@ class TruncatedTraceError(TraceError):
 
     def __init__(self, problem: str, whole_events: int) -> None:
         super().__init__(problem, whole_events)
-        self.problem = problem
+        self.problem = str(self.args[0])
         self.whole_events = whole_events
 
     def told(self, naming: Naming = in_python) -> str:
@@ -117,6 +129,10 @@ class RecorderError(DeepScopeError, RuntimeError):
 
 class NestedProfileError(RecorderError):
     """A recording was started inside another one of the same process."""
+
+
+class DoorError(DeepScopeError):
+    """A running job cannot be found, asked or understood."""
 
 
 class MissingExtraError(DeepScopeError, ImportError):

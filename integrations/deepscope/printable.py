@@ -1,8 +1,15 @@
-"""Text from a trace made safe to show: nothing in it that a terminal obeys or that turns the writing direction."""
+"""Text made safe to show: nothing in it that a terminal obeys or that turns the writing direction, and no passwords."""
 
 from __future__ import annotations
 
-__all__ = ["printable"]
+import re
+
+__all__ = ["printable", "without_secrets"]
+
+_WEB = r"\bhttps?://"
+_USER = re.compile(rf"({_WEB})[^\s/?#'\"]+@")
+_PASSWORD = re.compile(r"\b(?!github:)([a-z][a-z0-9+.-]*://[^\s/?#@:]*):[^\s/?#'\"]+@", re.IGNORECASE)
+_QUERY = re.compile(rf"({_WEB}[^\s?'\"]*\?)[^\s'\"]*?(?=::|[:;,.)\]]*(?:[\s'\"]|$))")
 
 
 def printable(text: str) -> str:
@@ -14,6 +21,14 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else _escaped(character) for character in text)
+
+
+def without_secrets(text: str) -> str:
+    """Text without what addresses in it may be opened by: passwords, users of web addresses (tokens) and their queries
+    (signatures) become `…`."""
+    if "://" not in text:
+        return text
+    return _QUERY.sub(r"\1…", _PASSWORD.sub(r"\1:…@", _USER.sub(r"\1…@", text)))
 
 
 def _escaped(character: str) -> str:

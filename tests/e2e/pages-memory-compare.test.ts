@@ -24,7 +24,9 @@ for step in range(7):
     optimizer.step()
 `;
 /** Rank 1 computes ten times as much before each backward pass, in which gradients are exchanged. */
-const RANKS = `import torch
+const RANKS = `import gc
+
+import torch
 import torch.distributed as dist
 from torch import nn
 
@@ -32,7 +34,7 @@ import deepscope
 
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
-times = 40 if dist.get_rank() == 1 else 4
+times = 120 if dist.get_rank() == 1 else 4
 net = nn.parallel.DistributedDataParallel(nn.Linear(128, 128))
 with deepscope.profile(folder="deepscope_logs", wait=1, warmup=1, active=4) as profiler:
     for step in range(6):
@@ -41,6 +43,8 @@ with deepscope.profile(folder="deepscope_logs", wait=1, warmup=1, active=4) as p
             x = torch.tanh(x @ x)
         net(x[:, :128]).square().mean().backward()
         profiler.step()
+del net
+gc.collect()  # with the process group still held, its threads outlive Python, which aborts
 dist.destroy_process_group()
 `;
 
@@ -182,7 +186,7 @@ describe("the page of ranks", () => {
   it("names the rank that is late, and the line that makes it so", async () => {
     await pages.page.screenshot({ path: join(OUTPUT, "pages-distributed.png"), fullPage: true });
     expect(await pages.page.locator(".lead").textContent()).toContain("Rank 1 holds the others up");
-    expect(await pages.page.locator(".finding .place").first().textContent()).toBe("ranks.py:15");
+    expect(await pages.page.locator(".finding .place").first().textContent()).toBe("ranks.py:17");
     expect(await pages.page.locator(".rankbars ol li").count()).toBe(2);
     expect(await pages.page.locator("main").textContent()).toContain("all_reduce");
   });
@@ -190,11 +194,29 @@ describe("the page of ranks", () => {
   it("leads to one rank alone, whose numbers are its own report's", async () => {
     const { page } = pages;
     await page.locator(".rankbars a", { hasText: "rank 1" }).click();
+    await expect.poll(() => page.locator(".rankdetails h2").textContent()).toBe("Rank 1");
+    await expect.poll(() => page.locator(".ranknumbers").count()).toBe(2);
+    await page.locator(".rankdetails a", { hasText: "Show it alone" }).click();
     await expect.poll(() => page.url()).toContain("rank=1");
     const [one] = traces(ranks).filter((trace) => trace.includes("rank1"));
     expect(report(one!).totals.steps).toBe(4);
     await page.goBack();
     await expect.poll(() => page.locator(".rankbars ol li").count()).toBe(2);
     expect(pages.said).toEqual([]);
+  });
+
+  it("has a cell for each rank, which the keyboard reaches and opens", async () => {
+    const { page } = pages;
+    await pages.show("distributed");
+    const cells = page.locator(".rankmap").getByRole("option");
+    await expect.poll(() => cells.count()).toBe(2);
+    expect(await cells.nth(1).getAttribute("aria-label")).toMatch(/^rank 1: [\d.]+ ms, \+\d+ %/);
+    await cells.nth(0).focus();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => page.locator(".rankdetails h2").textContent()).toBe("Rank 1");
+    expect(await cells.nth(1).getAttribute("aria-selected")).toBe("true");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => page.locator(".rankdetails").count()).toBe(0);
   });
 });

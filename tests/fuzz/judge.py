@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +16,14 @@ import msgspec
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.event_tables import EVENT_TABLES, event_table
+from deepscope.analysis.tables.collective_calls import MOST_CALLS
 from deepscope.comparison import TABLES as COMPARED
 from deepscope.comparison import compare
 from deepscope.dashboard.html_file import html_file
 from deepscope.dashboard.timeline.opening import open_timeline
 from deepscope.errors import DeepScopeError
+from deepscope.ranks.side_by_side import side_by_side
+from deepscope.ranks.summary import summary_of
 from deepscope.records import PHASES, Numbers, Profile
 from deepscope.records.columns import column_table, table_names
 from deepscope.records.ranks import merge_profiles
@@ -179,6 +183,16 @@ def judge_profile(profile: Profile) -> None:
         if times.table == "lines":
             beside_ns = own.idle_ns if profile.metric == "device" else own.python_ns
             assert 0 <= sum(times.beside_ns.values()) <= beside_ns, times
+    for call in profile.collective_calls:
+        assert call.end_ns >= call.start_ns, call
+        assert call.size_bytes >= 0, call
+        assert call.line < len(profile.lines), call
+        assert min(call.step, call.sequence, call.peer, call.line) >= -1, call
+    by_row = Counter(call.collective for call in profile.collective_calls)
+    if 0 < len(profile.collective_calls) < MOST_CALLS:
+        assert [by_row[number] for number in range(len(profile.collectives))] == [
+            row.calls for row in profile.collectives
+        ]
     encoded = msgspec.json.encode(profile)
     assert msgspec.json.decode(encoded, type=Profile) == profile
     _check_signs(msgspec.to_builtins(profile), "profile")
@@ -189,7 +203,16 @@ def _check_signs(value: object, where: str) -> None:
         for key, one in value.items():
             if key not in _SIGNED and key != "recording" and not where.endswith("evidence"):
                 _check_signs(one, f"{where}.{key}")
-    elif isinstance(value, list) and not where.endswith(("call_tree", "parts", ".curve", "step_times")):
+    elif isinstance(value, list) and not where.endswith(
+        (
+            "call_tree",
+            "parts",
+            ".curve",
+            "step_times",
+            "collective_calls",
+            "counters",
+        )  # what was counted may be below 0
+    ):
         for number, one in enumerate(value):
             _check_signs(one, f"{where}[{number}]")
     elif isinstance(value, (int, float)):
@@ -211,6 +234,10 @@ def _make_everything(profile: Profile) -> None:
     for form in (profile_json, html_file, Profile._repr_html_):
         form(profile).encode("utf-8")
     pprof_profile(profile)
+    one = summary_of(profile)
+    other = msgspec.structs.replace(one, rank=one.rank + 1, world_size=max(one.world_size, 2))
+    for ranks in ([one], [one, one], [one, other]):
+        msgspec.json.encode(side_by_side(ranks))
     with TemporaryDirectory() as folder:
         write_csv_files((column_table(profile, name) for name in table_names(Profile)), Path(folder))
     again = msgspec.json.decode(msgspec.json.encode(profile), type=Profile)

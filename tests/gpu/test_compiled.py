@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import deepscope
 from deepscope.analysis.ownership.attribution import attribute
-from deepscope.trace.model import Kind
+from deepscope.trace.kinds import Kind
 from deepscope.trace.read import read_trace
 
 pytestmark = [

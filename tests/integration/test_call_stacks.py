@@ -12,7 +12,8 @@ import pytest
 
 import deepscope
 from deepscope.analysis.ownership.attribution import attribute
-from deepscope.trace.model import Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Trace
 from deepscope.trace.names import Frame, parse_call_stack
 from deepscope.trace.read import read_trace
 from line_truth import TARGETS, load_target

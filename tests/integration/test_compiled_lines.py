@@ -21,7 +21,7 @@ import torch
 
 from deepscope.analysis.build import build_profile
 from deepscope.analysis.ownership.attribution import attribute
-from deepscope.trace.model import Kind
+from deepscope.trace.kinds import Kind
 from deepscope.trace.read import read_trace
 from line_truth import TARGETS
 

@@ -29,7 +29,8 @@ from deepscope.analysis.peaks import peaks_of
 from deepscope.analysis.tables.critical import find_dependencies
 from deepscope.analysis.verdict import Reason, judgement
 from deepscope.records import Profile, Verdict, View, Why
-from deepscope.trace.model import Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Trace
 from deepscope.trace.read import read_trace
 from recorded_traces import each_trace
 
@@ -126,6 +127,22 @@ def test_the_critical_path_fills_the_steps_and_no_line_saves_more_than_it_has_of
     for row in found.lines:
         assert sum(getattr(row, kind) for kind in KINDS_OF_PATH) == row.critical_ns
         assert row.would_shorten_ns is None or 0 <= row.would_shorten_ns <= row.critical_ns
+
+
+def test_own_times_of_lines_and_communication_fill_every_block_of_steps(path):
+    profile = profile_of(path)
+    own = profile.own_times
+    if own is None:
+        assert profile.critical.critical_ns == 0
+        return
+    for place in range(len(own.blocks)):
+        lines = sum(row.times_ns[place] for row in own.lines)
+        assert lines + own.communication_ns[place] == own.wall_ns[place]
+    for row in own.lines:
+        assert row.operator_ns + row.python_ns + row.data_ns + row.device_ns + row.delay_ns == sum(row.times_ns)
+    assert sum(own.wall_ns) == profile.critical.critical_ns
+    assert sum(own.communication_ns) == profile.critical.communication_ns
+    assert sum(own.steps) == profile.critical.steps
 
 
 def test_the_longest_path_of_each_step_is_the_step(path):

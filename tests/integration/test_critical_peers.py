@@ -15,7 +15,8 @@ from deepscope.analysis.critical.path import Path as CriticalPath
 from deepscope.analysis.critical.path import PathKind, critical_path
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.critical import find_dependencies
-from deepscope.trace.model import Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Trace
 from deepscope.trace.names import is_backward_root
 from deepscope.trace.read import read_trace
 from recorded_traces import SHARED_TRACES, needs_shared_traces

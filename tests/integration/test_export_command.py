@@ -15,6 +15,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from deepscope.store import load_profile
 from recorded_traces import OWN_TRACES
+from trace_builder import TraceBuilder
 
 DEVICE = OWN_TRACES / "grafted-device.json.gz"
 CPU = OWN_TRACES / "torch-with-stack.json.gz"
@@ -146,3 +147,30 @@ def test_several_ranks_stand_below_each_other(tmp_path: Path) -> None:
     assert {"rank 0: Training", "rank 1: Training"} <= set(processes)
     assert run("--to", "tensorboard", str(folder), "-o", str(tmp_path / "tb")).returncode == 0
     assert sorted(path.name for path in (tmp_path / "tb").iterdir()) == ["rank0", "rank1"]
+
+
+def test_counters_are_scalars_of_each_step(tmp_path: Path) -> None:
+    builder = TraceBuilder().step(7, 0, 100_000).step(8, 100_000, 100_000).op("aten::mm", 10_000, 5_000)
+    for at, value in ((0, 10.0), (150_000, 30.0), (200_000, 30.0)):
+        builder.counter("DeepScope: GPU SM clock", at, **{"0": value}).counter("theirs", at, x=1)
+    done = run("--to", "tensorboard", str(builder.write(tmp_path / "a.json")), "-o", str(tmp_path / "runs"))
+    assert done.returncode == 0, done.stderr
+    found = EventAccumulator(str(tmp_path / "runs"))
+    found.Reload()
+    assert [tag for tag in found.Tags()["scalars"] if "counter" in tag] == ["deepscope/counter/GPU_SM_clock/0"]
+    assert {one.step: one.value for one in found.Scalars("deepscope/counter/GPU_SM_clock/0")} == {7: 10.0, 8: 20.0}
+
+
+def test_counters_of_a_whole_run_have_one_scale(tmp_path: Path) -> None:
+    second = 1_000_000_000
+    builder = TraceBuilder(deepscope={"counters": {"interval_ns": second, "samples": 61}})
+    for number in range(61):
+        builder.counter("DeepScope: GPU SM clock", number * second + number, **{"0": 1980.0 - number})
+    for number in (0, 50, 60):  # what does not change is not written
+        builder.counter("DeepScope: memory", number * second + 500, used=1e9 + number)
+    done = run("--to", "tensorboard", str(builder.write(tmp_path / "a.json")), "-o", str(tmp_path / "runs"))
+    assert done.returncode == 0, done.stderr
+    found = EventAccumulator(str(tmp_path / "runs"))
+    found.Reload()
+    assert [one.step for one in found.Scalars("deepscope/counter/GPU_SM_clock/0")] == list(range(61))
+    assert [one.step for one in found.Scalars("deepscope/counter/memory/used")] == [0, 50, 60]

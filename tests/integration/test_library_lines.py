@@ -17,7 +17,8 @@ import torch
 import deepscope
 from deepscope.analysis.build import build_profile
 from deepscope.analysis.ownership.attribution import attribute
-from deepscope.trace.model import Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Trace
 from deepscope.trace.read import read_trace
 from hot_library import HotLibrary, hot_library
 

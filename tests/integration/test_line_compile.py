@@ -12,7 +12,7 @@ import torch
 from deepscope.analysis.build import build_profile
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.capture.lines import UserCode
-from deepscope.trace.model import Kind
+from deepscope.trace.kinds import Kind
 from line_truth import TARGETS, Recording, load_target, recording
 from node_truth import attributed
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.trace.model import Kind
+from deepscope.trace.kinds import Kind
 from line_truth import TARGETS, load_target
 from node_truth import attributed, compare_nodes
 

@@ -18,7 +18,7 @@ from deepscope.analysis.tables.parts import all_parts
 from deepscope.records import Place, Profile
 from deepscope.report.below import Node, below, fold_alike
 from deepscope.report.paths import DEPTHS, stacks
-from deepscope.trace.model import Kind
+from deepscope.trace.kinds import Kind
 from deepscope.trace.read import read_trace
 from deepscope_lsp.answers import CallPath, FlameNode
 from deepscope_lsp.engine.answering.call_paths import call_paths

@@ -161,11 +161,40 @@ def test_a_program_without_an_optimizer(folder):
     assert "helper.py:2" in done.stdout
 
 
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="counters of /proc")
+def test_a_window_by_time_of_a_whole_run_that_is_counted(folder):
+    (folder / "infer.py").write_text(
+        "import time, torch\nfrom helper import product\nuntil = time.monotonic() + 3\n"
+        "while time.monotonic() < until:\n    product(torch.ones(64, 64))\n"
+    )
+    options = ("--whole", "--time", "0.2", "--warmup", "0.5", "--counters", "run", "--counter-interval", "0.01", "-q")
+    done = run(folder, *options, "infer.py")
+    assert done.returncode == 0, done.stderr
+    (path,) = (folder / "deepscope_logs").glob("*.counters")
+    counted = read_trace(path).counters
+    (trace,) = traces(folder)
+    assert int(counted.ts_ns.max()) - int(counted.ts_ns.min()) > 2e9  # not of the window alone
+    assert read_trace(trace).counters is not None
+
+
+def test_a_process_alone_that_was_not_chosen_is_told(folder):
+    write(folder)
+    done = run(folder, "--ranks", "9", "train.py")
+    assert done.returncode == 0
+    assert "nothing was recorded: --ranks does not name rank 0" in done.stderr
+    assert not traces(folder)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [(["missing.py"], 1, "deepscope: missing.py: cannot be read (No such file or directory)\n"),
      (["."], 1, "deepscope: .: cannot be read (Is a directory)\n"),
      (["--actve", "3", "train.py"], 2, "No such option '--actve'"),
+     (["--warmup", "-1", "train.py"], 2, "'-1' must be a number of steps or, with --time, seconds such as 90s"),
+     (["--time", "0", "train.py"], 2, "'0' must be seconds above 0, or such a number with ms, s, m or h: 90s"),
+     (["--door", "files", "train.py"], 2, "--door is where requests come from; it goes with --on-demand"),
+     (["--whole", "--active", "3", "train.py"], 2, "--active counts steps, and --whole has none"),
+     (["--whole", "--warmup", "2", "train.py"], 2, "--warmup counts steps, and --whole has none"),
      (["bad.py"], 1, "SyntaxError")],
 )  # fmt: skip
 def test_what_cannot_be_run_is_told_in_a_line(folder, arguments, code, told):
@@ -187,7 +216,7 @@ class Rows(Dataset):
         return 64
 
     def __getitem__(self, index):
-        time.sleep(0.01)  # row
+        time.sleep(0.03)  # row
         return torch.full((8,), float(index))
 
 def main(workers, method=None):

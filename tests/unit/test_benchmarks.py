@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from recorded_traces import needs_shared_traces
+
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
@@ -200,6 +202,50 @@ def test_the_language_server_is_measured_beside_one_that_does_nothing(tmp_path: 
     assert "idle, p99" in printed
 
 
+@needs_shared_traces
+@pytest.mark.shared_traces
+def test_ranks_are_made_read_and_measured_beside_hta(tmp_path: Path) -> None:
+    result = tmp_path / "ranks.json"
+    printed = run("ranks.py", "--quick", "--json", result, "--work", tmp_path)
+    assert "2 ranks: times faster than HTA" in printed
+    measured = json.loads(result.read_text())
+    assert set(measured["samples"]) == {"2 ranks", "4 ranks"}
+    for samples in measured["samples"].values():
+        assert all(one["peak_bytes"] > 0 < one["cpu_s"] for runs in samples.values() for one in runs)
+    assert [path.name for path in tmp_path.iterdir()] == ["ranks.json"]
+
+
+@pytest.mark.usefixtures("on_path")
+def test_a_straggler_counts_as_found_with_its_cause_and_line_alone() -> None:
+    from ranks import found_share
+
+    truth = {
+        "stragglers": [
+            {"rank": 3, "cause": "work", "file": "/a/model.py", "line": 7},
+            {"rank": 5, "cause": "hardware", "file": "", "line": 0},
+        ]
+    }
+    right = [
+        {"rank": 3, "cause": "work", "file": "/a/model.py", "line": 7},
+        {"rank": 5, "cause": "hardware", "file": "/a/model.py", "line": 9},
+    ]
+    assert found_share({"stragglers": right}, truth) == (1.0, [])
+    for change in ({"cause": "host"}, {"line": 8}, {"rank": 4}):
+        share, wrong = found_share({"stragglers": [right[0] | change, right[1]]}, truth)
+        assert (share, len(wrong)) == (0.5, 1)
+
+
+@pytest.mark.usefixtures("on_path")
+def test_the_memory_of_a_program_is_that_of_all_its_processes() -> None:
+    from measure import Program
+    from tree import run_tree
+
+    hold = "held = bytearray(b'x') * 100_000_000; import time; time.sleep(1)"
+    code = f"import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', {hold!r}]); {hold}; child.wait()"
+    sample = run_tree(Program("two", [sys.executable, "-c", code]))
+    assert 200_000_000 < sample.peak_bytes < 300_000_000
+
+
 @pytest.mark.slow
 def test_steps_dense_in_lines_are_recorded_with_and_without_lines(tmp_path: Path) -> None:
     result = tmp_path / "dense.json"
@@ -263,3 +309,18 @@ def test_frames_are_summed_up_over_all_motions() -> None:
     assert first[:3] == ["zooming", "62.5", "16.0"]
     assert second[:3] == ["panning", "20.0", "50.0"]
     assert percentile([1, 2, 3], 1.0) == 3
+
+
+def test_many_ranks_are_measured_with_none_one_and_all_of_them_recorded(tmp_path: Path) -> None:
+    told = run("many_ranks.py", "--quick", "--json", tmp_path / "told.json")
+    assert [line.split("|")[1].strip() for line in told.splitlines()[2:]] == ["none", "first", "all"]
+    rows = json.loads((tmp_path / "told.json").read_text())
+    assert rows["none"]["step"] == 1.0
+    assert rows["all"]["window_ms"] > rows["none"]["window_ms"]
+
+
+def test_dormant_steps_are_measured(tmp_path: Path) -> None:
+    out = run("on_demand.py", "--pairs", 2, "--json", tmp_path / "out.json", "--folder", tmp_path / "traces")
+    assert "transformer: CPU time of a step, dormant / without" in out
+    assert len(json.loads((tmp_path / "out.json").read_text())["samples"]["tiny"]) == 2
+    assert not (tmp_path / "traces").exists()

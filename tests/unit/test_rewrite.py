@@ -12,10 +12,11 @@ import pytest
 
 from deepscope.analysis.ownership.call_stacks import CUT_MARK
 from deepscope.capture.saving.rewrite import Instructions, Outcome, rewrite
+from deepscope.capture.saving.writer import request
 from deepscope.errors import TraceError
 from deepscope.processes import HelperProcess
 from deepscope.trace.format.header import CallStackAccount, Header, read_header
-from deepscope.trace.model import Kind
+from deepscope.trace.kinds import Kind
 from deepscope.trace.read import read_trace
 from trace_builder import BACKWARD, MAIN, TraceBuilder
 
@@ -263,9 +264,9 @@ def test_the_other_process_answers_as_a_call_does(tmp_path: Path) -> None:
     raw = export(tmp_path, nested())
     target = tmp_path / "run.1.pt.trace.json.gz"
     instructions = Instructions(raw=str(raw), target=str(target), header=TABLES)
-    process = HelperProcess.start("deepscope.capture.saving.rewrite")
+    process = HelperProcess.start("deepscope.capture.saving.writer")
     assert process is not None
-    answer = process.ask(msgspec.json.encode(instructions))
+    answer = process.ask(request(msgspec.json.encode(instructions), raw=raw, local_rank=0))
     process.end()
     assert msgspec.json.decode(answer, type=Outcome) == rewrite(instructions)
 

@@ -7,6 +7,7 @@ import type { Jumps } from "./jumps";
 import { textPlace } from "./dashboard/links";
 import { notify } from "./notify";
 import { cursorPlace } from "./places";
+import type { Attacher } from "./run/attacher";
 import type { Notices } from "./run/notices";
 import type { Runner } from "./run/runner";
 import { recordedAt } from "./recordedTexts";
@@ -38,6 +39,7 @@ export interface Parts {
   readonly dashboard: DashboardPanel;
   readonly tensorboard: TensorBoardPanel;
   readonly runner: Runner;
+  readonly attacher: Attacher;
   readonly notices: Notices;
 }
 
@@ -51,7 +53,7 @@ interface LineArgument {
 }
 
 export function registerCommands(parts: Parts): vscode.Disposable[] {
-  const { session, requests, jumps, hotLines, callPaths, runs, flame, dashboard, tensorboard, runner, notices } = parts;
+  const { session, requests, jumps, hotLines, callPaths, runs, flame, dashboard, tensorboard, runner, attacher, notices } = parts;
 
   const take = async (answer: Promise<Status>): Promise<void> => {
     notices.expectChange();
@@ -138,6 +140,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     "deepscope.showInTimeline": (row?: LineArgument) => showOn("timeline", row),
     "deepscope.openTensorBoard": () => tensorboard.open(),
     "deepscope.runFile": (uri?: vscode.Uri) => runner.runFile(uri),
+    "deepscope.attach": () => attacher.attach(),
 
     "deepscope.restartServer": () => session.start("asked"),
     "deepscope.setUp": () => session.offer(),

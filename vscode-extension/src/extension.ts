@@ -9,6 +9,7 @@ import { FlamePanel } from "./flame/panel";
 import { Heat } from "./heat/heat";
 import { Interpreters } from "./interpreter/resolve";
 import { Jumps } from "./jumps";
+import { Attacher } from "./run/attacher";
 import { Notices } from "./run/notices";
 import { RecordedTexts } from "./recordedTexts";
 import { Runner } from "./run/runner";
@@ -44,6 +45,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const dashboard = new DashboardPanel(context, session, requests, jumps, log);
   const tensorboard = new TensorBoardPanel(context, session, requests, log);
   const runner = new Runner(session);
+  const attacher = new Attacher(context.workspaceState, session, interpreters);
   const notices = new Notices(requests, jumps, log);
 
   const relocate = (): void => {
@@ -84,7 +86,7 @@ export function activate(context: vscode.ExtensionContext): void {
       void notices.follow(shown);
     }),
     heat.onEdited((edited) => status.showEdited(edited)),
-    ...registerCommands({ context, log, session, server, requests, jumps, hotLines, callPaths, runs, flame, dashboard, tensorboard, runner, notices }),
+    ...registerCommands({ context, log, session, server, requests, jumps, hotLines, callPaths, runs, flame, dashboard, tensorboard, runner, attacher, notices }),
   );
   void session.start();
 }

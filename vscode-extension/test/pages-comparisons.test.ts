@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { baselinesOf } from "../src/pages/app/baselines";
 import { changesOf, scaleOf, withoutNoise } from "../src/pages/compare/changes";
-import type { Compared, RankRow, Run, Table } from "../src/pages/contract";
-import { heatOf, rankTable, slowestFirst } from "../src/pages/distributed/heat";
+import type { Column, Compared, Run, Table } from "../src/pages/contract";
+import { aboveWords, blocksOf, heatOf, levelOf, slowestFirst } from "../src/pages/distributed/heat";
 import { absolute, relative, stackOf } from "../src/pages/memory/kinds";
 import { incrementsWithin, placeOf } from "../src/pages/parts/chartScale";
+import { valueWords } from "../src/pages/parts/units";
+import { stepsWords } from "../src/pages/steps/stepsWords";
 
 describe("a chart", () => {
   it("finds the last event until a moment", () => {
@@ -16,6 +18,22 @@ describe("a chart", () => {
   it("marks bytes at powers of two and others at 1, 2 and 5", () => {
     expect(incrementsWithin(2).slice(0, 4)).toEqual([1, 2, 4, 8]);
     expect(incrementsWithin(10).slice(0, 5)).toEqual([1, 2, 5, 10, 20]);
+  });
+});
+
+describe("a counter", () => {
+  it("has the units of the terminal", () => {
+    expect(valueWords(38_692_454, "bytesPerSecond")).toBe("36.9 MiB/s");
+    expect(valueWords(0, "bytesPerSecond")).toBe("0 B/s");
+    expect(valueWords(5 * 1024 ** 3, "bytes")).toBe("5.00 GiB");
+    expect(valueWords(186.4, "perSecond")).toBe("186/s");
+    expect(valueWords(96.8129, "percent")).toBe("96.8 %");
+    expect(valueWords(312, "watts")).toBe("312 W");
+  });
+
+  it("names the step of a value, and no step behind the last", () => {
+    expect([2, 3.7, 4.99, 5, 5.001].map((at) => stepsWords({ steps: [2, 3, 4], end: 5 }, at))).toEqual(["step 2", "step 3", "step 4", "step 4", "step 4"]);
+    expect([0, 8.2, 24].map((at) => stepsWords({ steps: [0, 8, 16], end: 24 }, at))).toEqual(["steps 0–7", "steps 8–15", "steps 16–23"]);
   });
 });
 
@@ -90,29 +108,52 @@ describe("a comparison's bars", () => {
   });
 });
 
-function rank(number: number, more: Partial<RankRow>): RankRow {
-  const zero = { steps: 1, stepNs: 0, ownNs: 0, computeNs: 0, communicationNs: 0, exposedNs: 0, idleNs: 0, dataNs: 0, syncNs: 0, peakBytes: 0 };
-  return { rank: number, host: "", device: "", parts: [], waitedNs: null, last: null, ...zero, ...more };
-}
-
-describe("ranks by their numbers", () => {
-  const ranks = [rank(0, { stepNs: 50, ownNs: 10, waitedNs: 8 }), rank(3, { stepNs: 50, ownNs: 40, waitedNs: 0 }), rank(5, { stepNs: 50, ownNs: 10 })];
-  const table = rankTable(ranks.slice(0, 2));
+describe("ranks", () => {
+  const ranks = { ranks: [0, 3, 5], ownNs: [10, 40, 10], hosts: ["a", ""], hostOf: [0, 1, 0] };
 
   it("stand with the slowest first", () => {
-    expect(slowestFirst(ranks).map((one) => one.rank)).toEqual([3, 0, 5]);
+    expect(slowestFirst(ranks).map((place) => ranks.ranks[place])).toEqual([3, 0, 5]);
   });
 
-  it("have the columns that say something", () => {
-    expect(table.columns.map(({ key }) => key)).toEqual(["rank", "stepNs", "ownNs", "waitedNs"]);
-    expect(table.rows).toEqual([
-      ["rank 0", 50, 10, 8],
-      ["rank 3", 50, 40, 0],
+  it("stand by host, and by eight where there is one host", () => {
+    expect(blocksOf(ranks)).toEqual([
+      { label: "a", places: [0, 2] },
+      { label: "host unknown", places: [1] },
+    ]);
+    const one = { ranks: Array.from({ length: 17 }, (_, place) => place), hosts: ["a"], hostOf: Array.from({ length: 17 }, () => 0) };
+    expect(blocksOf(one).map(({ label, places }) => [label, places.length])).toEqual([
+      ["0–7", 8],
+      ["8–15", 8],
+      ["16", 1],
     ]);
   });
 
+  it("are the darker the more they are above the median", () => {
+    const levels = [5, 10, 25, 50];
+    expect([94, 95, 100, 104, 105, 110, 125, 150, 999].map((own) => levelOf(own, 100, levels))).toEqual([-1, 0, 0, 0, 1, 2, 3, 4, 4]);
+    expect(levelOf(5, 0, levels)).toBe(0);
+    expect([aboveWords(138, 100), aboveWords(96, 100), aboveWords(100, 100), aboveWords(5, 0)]).toEqual(["+38 %", "−4 %", "0 %", ""]);
+  });
+
   it("are warm where they are above the least, and cold where all are alike", () => {
+    const column = (key: string, kind: Column["kind"]): Column => ({ key, title: key, kind, help: "", rank: 0 });
+    const table: Table = {
+      id: "ranks",
+      title: "Ranks",
+      columns: [column("rank", "text"), column("step_ns", "time"), column("own_ns", "time")],
+      rows: [
+        ["rank 0", 50, 10],
+        ["rank 3", 50, 40],
+      ],
+      files: [],
+      places: [],
+      parents: [],
+      keys: [],
+      leftOut: 0,
+    };
     const heat = heatOf(table);
-    expect([heat.get("stepNs"), heat.get("ownNs"), heat.get("rank")]).toEqual([[0, 0], [0, 0.75], undefined]);
+    expect([heat.get("step_ns"), heat.get("own_ns"), heat.get("rank")]).toEqual([[0, 0], [0, 0.75], undefined]);
+    const unknown = heatOf({ ...table, rows: [["rank 0", 50, null], ["rank 1", 50, 40], ["rank 2", null, 40]] });
+    expect([unknown.get("step_ns"), unknown.get("own_ns")], "what is not known is no least").toEqual([[0, 0, 0], [0, 0, 0]]);
   });
 });

@@ -3,7 +3,7 @@ import { editorCommand } from "../src/tensorboard/keys";
 import { fromPage as boardFromPage, readEditorCommand, readFrameClick } from "../src/tensorboard/messages";
 import { isLocalAbsolute } from "../src/tensorboard/paths";
 import { boxColour, kindColour, KINDS } from "../src/flame/colours";
-import { drawnTree, frameLabels, framesOf } from "../src/flame/drawn";
+import { drawnTree, frameLabels, framesOf, rankIn } from "../src/flame/drawn";
 import { fromPage, toPage, type DrawnNode } from "../src/flame/messages";
 import { page } from "../src/page";
 import { read, readOr } from "../src/shape";
@@ -193,5 +193,14 @@ describe("a page", () => {
     const html = page({ ...parts, data: { folder: `"><script>x</script>` }, frameOrigin: "http://localhost:1" }, "abc");
     expect(html).not.toContain("<script>x");
     expect(html).toContain("frame-src http://localhost:1");
+  });
+});
+
+describe("a rank chosen in the flame graph", () => {
+  it("is kept in a run that has it; else all ranks are shown", () => {
+    expect(rankIn([0, 1, 2, 3], 3)).toBe(3);
+    expect(rankIn([0, 1], 3)).toBeNull();
+    expect(rankIn([], 0)).toBeNull();
+    expect(rankIn([0, 1], null)).toBeNull();
   });
 });

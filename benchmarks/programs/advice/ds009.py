@@ -10,9 +10,9 @@ from torch import nn
 
 def make(mended: bool) -> Callable[[], None]:
     """A training step; `mended` lets go of the gradients."""
-    model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(48)))
+    model = nn.Sequential(*(nn.Linear(120, 120, bias=False) for _ in range(48)))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, fused=True)
-    batch = torch.randn(8, 64)
+    batch = torch.randn(1, 120)
 
     def step() -> None:
         optimizer.zero_grad(set_to_none=mended)

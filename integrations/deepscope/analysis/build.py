@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.findings import find_all
+from deepscope.analysis.numbers.collective_calls import collective_calls
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.call_tree import call_tree
+from deepscope.analysis.tables.collective_calls import collective_call_table
 from deepscope.analysis.tables.collectives import collective_table
-from deepscope.analysis.tables.critical import critical_path_table
+from deepscope.analysis.tables.counters import counter_table
+from deepscope.analysis.tables.critical import critical_path_table, step_paths
 from deepscope.analysis.tables.framework import framework_table
 from deepscope.analysis.tables.functions import function_table
 from deepscope.analysis.tables.kernels import kernel_table
@@ -19,6 +22,7 @@ from deepscope.analysis.tables.memory import memory_table
 from deepscope.analysis.tables.modules import module_table
 from deepscope.analysis.tables.operators import calls_of_operators, detailed_operator_table, operator_table
 from deepscope.analysis.tables.overview import overview_table
+from deepscope.analysis.tables.own_times import columns_by_block, own_times, whole_columns
 from deepscope.analysis.tables.parts import all_parts, part_table
 from deepscope.analysis.tables.phases import phase_table
 from deepscope.analysis.tables.step_times import step_times, steps_per_block
@@ -28,7 +32,7 @@ from deepscope.analysis.tables.threads import thread_table
 from deepscope.analysis.tables.totals import resolved, totals
 from deepscope.analysis.tables.trace_info import trace_info
 from deepscope.analysis.tables.why import why_of_lines, work_causes
-from deepscope.records import Detail, PartOf, Profile, SourceFile, View
+from deepscope.records import CriticalPath, Detail, PartOf, Profile, SourceFile, View
 from deepscope.trace.model import Trace
 from deepscope.trace.source_lines import source_lines
 
@@ -55,10 +59,15 @@ def build_profile(
     tree, number = call_tree(analysis, position)
     all_of, all_places = all_parts(analysis)
     parts, places = part_table(all_of, all_places, attribution.paths, number)
+    calls_of_collectives = collective_calls(attribution, analysis.extent)
+    collectives, row_of_call = collective_table(calls_of_collectives)
     work = attribution.work
     modules = module_table(analysis)
     kernels = kernel_table(analysis, causes)
     operators = operator_table(analysis, calls, causes)
+    length = steps_per_block(whole)
+    paths = step_paths(whole)
+    blocks, by_block = columns_by_block(paths, length) if paths else (position, [])
     return Profile(
         metric=work.metric,
         trace=trace_info(trace, attribution.scopes.source, has_device=work.metric == "device"),
@@ -74,14 +83,17 @@ def build_profile(
         kernels=kernels,
         steps=step_table(whole),
         step_times=[] if view.is_filtered else step_times(analysis, position, operators, kernels, modules),
-        steps_per_block=steps_per_block(whole),
+        steps_per_block=length,
         phases=phase_table(whole),
         overview=overview_table(whole),
         threads=thread_table(whole),
         streams=stream_table(whole),
-        collectives=collective_table(analysis),
+        collectives=collectives,
+        collective_calls=collective_call_table(analysis, calls_of_collectives, row_of_call, position),
+        counters=counter_table(whole),
         memory=memory_table(whole),
-        critical=critical_path_table(whole),
+        critical=critical_path_table(paths, whole_columns(by_block)) if paths else CriticalPath(),
+        own_times=own_times(paths, blocks, by_block, position, length) if paths and not view.is_filtered else None,
         call_tree=tree,
         library_lines=library_line_table(analysis, all_of, all_places),
         parts=parts,

@@ -50,11 +50,25 @@ def exported(
     instructions = Instructions(
         raw=str(raw),
         target=str(target),
-        header=session.header(window, schedule=schedule, complete=complete, pace=pace),
+        header=session.header(
+            window,
+            schedule=schedule,
+            complete=complete,
+            pace=pace,
+            number=None if otherwise is None else otherwise.instructions.header.window,
+        ),
         rename={WINDOW_NAME: step_name(0) if window.steps else None, **window.annotation_names},
         drop_if_empty=window.step_name,
+        on_its_thread=window.steps > 0,  # A block without steps may leave all work to threads.
         clock_readings=window.clock_readings,
         align_time=session.options.align_time,
         skip_if_empty=skip_if_empty,
     )
-    return Job(instructions=instructions, otherwise=otherwise, worker_timings=window.worker_timings)
+    return Job(
+        instructions=instructions,
+        otherwise=otherwise,
+        worker_timings=window.worker_timings,
+        counted=window.counted,
+        is_first=session.is_first,
+        local_rank=session.local_rank,
+    )

@@ -6,12 +6,14 @@ import os
 import re
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from string import Formatter
 
 from deepscope.errors import OptionError
+from deepscope.trace.format.counters import RUN_ENDING
 
 __all__ = [
     "NAME_FIELDS",
@@ -20,6 +22,7 @@ __all__ = [
     "check_template",
     "clean",
     "host_name",
+    "is_being_written",
     "is_template",
     "job_path",
     "owned",
@@ -27,6 +30,7 @@ __all__ = [
     "owner_of_workers",
     "raw_path",
     "remove_raw",
+    "run_counters_path",
     "trace_path",
     "worker_name",
     "workers_prefix",
@@ -109,6 +113,11 @@ def trace_path(folder: Path, worker: str, *, compress: bool) -> Path:
             return path
 
 
+def run_counters_path(folder: Path, worker: str) -> Path:
+    """The file for the counters of a whole run."""
+    return folder / f"{worker}.{time.time_ns()}{RUN_ENDING}"
+
+
 def raw_path(trace: Path) -> Path:
     """Where torch's own export lies until it is rewritten; TensorBoard does not take it for a trace.
 
@@ -127,6 +136,12 @@ def owner_of(raw: Path) -> tuple[str, int] | None:
     """Host and process that an export is of; None for a file of another name."""
     found = _OWNED.fullmatch(raw.name)
     return (found["host"], int(found["pid"])) if found is not None else None
+
+
+def is_being_written(folder: Path, is_alive: Callable[[int], bool]) -> bool:
+    """Whether an export in `folder` is of a process of this host that runs."""
+    owners = [owner_of(path) for path in folder.glob(f".*{RAW_SUFFIX}")]
+    return any(owner is not None and owner[0] == host_name() and is_alive(owner[1]) for owner in owners)
 
 
 def owned(raw: Path) -> Path:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["RecordingWarning", "announce", "announce_recovered", "warn"]
+__all__ = ["RecordingWarning", "announce", "announce_recovered", "hear", "warn"]
+
+_hearer: Callable[[str], None] | None = None
 
 _SOURCE_WORDS = {
     "text": "source text included",
@@ -37,6 +40,12 @@ def _say(message: str) -> None:
         sys.stderr.flush()
 
 
+def hear(hearer: Callable[[str], None] | None) -> None:
+    """Tell `hearer`, too, what is warned of from here on: whoever asked for a window is not at the job's terminal."""
+    global _hearer
+    _hearer = hearer
+
+
 def warn(message: str, error: BaseException | None = None) -> None:
     """Warn, attributing the warning to the caller's caller; never raises.
 
@@ -44,6 +53,8 @@ def warn(message: str, error: BaseException | None = None) -> None:
     """
     detail = f": {type(error).__name__}: {error}" if error is not None else ""
     text = f"DeepScope: {message}{detail}"
+    if _hearer is not None:
+        _hearer(f"{message}{detail}")
     try:
         warnings.warn(text, RecordingWarning, stacklevel=3)
     except RecordingWarning:

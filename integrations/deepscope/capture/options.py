@@ -9,11 +9,13 @@ from math import isinf
 from pathlib import Path
 from typing import Any, TypedDict
 
+from deepscope.capture.rank_choice import RankChoice, checked_ranks
 from deepscope.capture.topics import options_of, topic_names
 from deepscope.errors import OptionError
 from deepscope.trace.format.header import Configuration
 
 __all__ = [
+    "COUNTER_CHOICES",
     "LIBRARY_CHOICES",
     "OPTION_NAMES",
     "SCHEDULE_NAMES",
@@ -29,7 +31,10 @@ SOURCE_CHOICES = ("text", "hash", "none")
 LIBRARY_CHOICES = ("hot", "off")
 """Whether lines of installed packages are recorded."""
 
-SCHEDULE_NAMES = ("wait", "warmup", "active", "repeat", "skip_first", "schedule")
+COUNTER_CHOICES = ("window", "run", "off")
+"""When the machine's counters are sampled: in windows, from start to stop, or never."""
+
+SCHEDULE_NAMES = ("wait", "warmup", "active", "repeat", "skip_first", "time", "schedule")
 """The options that choose steps."""
 
 
@@ -37,10 +42,11 @@ class OptionKeywords(TypedDict, total=False):
     """The fields of `RecordingOptions`, as keywords of whatever records; a test holds the two together."""
 
     wait: int
-    warmup: int
+    warmup: float
     active: int
     repeat: int
     skip_first: int
+    time: float | None
     schedule: Callable[[int], Any] | None
     activities: Iterable[Any] | None
     lines: bool
@@ -60,9 +66,11 @@ class OptionKeywords(TypedDict, total=False):
     with_modules: bool
     sync_events: bool
     align_time: bool
+    counters: str | bool
+    counter_interval: float
     topics: Collection[str] | str | None
     all_threads: bool | None
-    ranks: Collection[int] | None
+    ranks: Collection[int | str] | int | str | None
     on_trace_ready: Callable[[Path], Any] | None
     keep_last: int | None
     max_total_size: int | str | None
@@ -93,8 +101,8 @@ class RecordingOptions(Configuration):
     """The project's root; None to look for it upward from the running script."""
     max_slowdown: float = 2.0
     """How many times as long as without lines a window may take before detail is lowered; infinity for no limit."""
-    ranks: Collection[int] | None = None
-    """The ranks that record; None for all."""
+    ranks: Collection[int | str] | int | str | None = None
+    """The ranks that record: numbers, ranges ("0,8-15"), or "hosts" for the first rank of each host; None for all."""
     on_trace_ready: Callable[[Path], Any] | None = None
     """Called with each file once it is complete, on the thread that wrote it."""
     keep_last: int | None = None
@@ -110,8 +118,9 @@ class RecordingOptions(Configuration):
     """An option of torch's profiler, without effect: each window writes its own file either way."""
 
     def __post_init__(self) -> None:
-        for name, least in (("wait", 0), ("warmup", 0), ("active", 1), ("repeat", 0), ("skip_first", 0)):
+        for name, least in (("wait", 0), ("active", 1), ("repeat", 0), ("skip_first", 0)):
             _check_count(name, getattr(self, name), least)
+        self._check_time()
         _check_count("max_entries", self.max_entries, 1_000)
         if (
             isinstance(self.max_slowdown, bool)
@@ -125,10 +134,11 @@ class RecordingOptions(Configuration):
             )
         _check_choice("source", self.source, SOURCE_CHOICES)
         _check_choice("libraries", self.libraries, LIBRARY_CHOICES)
+        self._check_counters()
         for name in ("include", "exclude"):
             _freeze_words(self, name)
         if self.ranks is not None:
-            object.__setattr__(self, "ranks", _checked_ranks(self.ranks))
+            object.__setattr__(self, "ranks", checked_ranks(self.ranks))
         if self.on_trace_ready is not None and not callable(self.on_trace_ready):
             raise OptionError("on_trace_ready", self.on_trace_ready, "must take the path of a trace")
         if self.keep_last is not None:
@@ -143,6 +153,32 @@ class RecordingOptions(Configuration):
             object.__setattr__(self, "record_shapes", True)
         if self.activities is not None:
             object.__setattr__(self, "activities", tuple(self.activities))
+
+    def _check_time(self) -> None:
+        """With `time`, `warmup` is seconds too; without it a number of steps."""
+        warmup: Any = self.warmup
+        if self.time is None:
+            if isinstance(warmup, float):
+                raise OptionError("warmup", warmup, "must be a number of steps; seconds go with a time to record")
+            _check_count("warmup", warmup, 0)
+            return
+        for name, least in (("time", 1e-3), ("warmup", 0)):
+            value: Any = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e9:
+                raise OptionError(name, value, "must be seconds")
+        defaults = {field.name: field.default for field in fields(self)}
+        for name in ("wait", "active", "repeat", "skip_first", "schedule"):
+            if getattr(self, name) != defaults[name]:
+                raise OptionError(name, getattr(self, name), "counts steps, and does not go with a time to record")
+
+    def _check_counters(self) -> None:
+        given: object = self.counters
+        if isinstance(given, bool):
+            object.__setattr__(self, "counters", _COUNTER_WORDS[given])
+        _check_choice("counters", self.counters, COUNTER_CHOICES)
+        interval: object = self.counter_interval
+        if isinstance(interval, bool) or not isinstance(interval, int | float) or not 0.01 <= interval <= 3600:
+            raise OptionError("counter_interval", interval, "must be seconds, 0.01 to 3600")
 
     def _choose_topics(self) -> None:
         """Of other options only those that are not at their default can be known here to have been given."""
@@ -160,6 +196,11 @@ class RecordingOptions(Configuration):
         return Configuration(**told | {"max_slowdown": None if isinf(self.max_slowdown) else self.max_slowdown})
 
     @property
+    def rank_choice(self) -> RankChoice:
+        """`ranks`, understood."""
+        return None if self.ranks is None else checked_ranks(self.ranks)
+
+    @property
     def max_total_bytes(self) -> int | None:
         """`max_total_size` as a number."""
         return None if self.max_total_size is None else int(self.max_total_size)
@@ -168,6 +209,9 @@ class RecordingOptions(Configuration):
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise OptionError(name, value, f"must be one of {', '.join(map(repr, choices))}")
+
+
+_COUNTER_WORDS = {True: "run", False: "off"}
 
 
 def _check_count(name: str, value: object, least: int) -> None:
@@ -190,13 +234,6 @@ def _freeze_words(options: RecordingOptions, name: str) -> None:
     object.__setattr__(options, name, words)
 
 
-def _checked_ranks(ranks: Collection[int]) -> frozenset[int]:
-    numbers = {ranks} if isinstance(ranks, int) else set(ranks)
-    if not all(isinstance(rank, int) and not isinstance(rank, bool) and rank >= 0 for rank in numbers):
-        raise OptionError("ranks", ranks, "must be rank numbers, 0 or more")
-    return frozenset(numbers)
-
-
 OPTION_NAMES = frozenset(field.name for field in fields(RecordingOptions))
 
 
@@ -206,6 +243,8 @@ def checked_options(given: Mapping[str, Any]) -> RecordingOptions:
     if unknown:
         problem = f"no such option; there are {', '.join(sorted(OPTION_NAMES))}"
         raise OptionError(unknown[0], given[unknown[0]], problem)
+    if isinstance(given.get("counters"), bool):
+        given = {**given, "counters": _COUNTER_WORDS[given["counters"]]}
     if given.get("topics") is not None:
         defaults = {field.name: field.default for field in fields(RecordingOptions)}
         return RecordingOptions(**{**given, **options_of(topic_names(given["topics"], defaults), given)})

@@ -16,12 +16,15 @@ from deepscope.trace.format.header import Device
 
 __all__ = [
     "RUN_ID_VARIABLE",
+    "agreed",
     "agreed_run_id",
     "describe_device",
     "end_run",
+    "find_local_rank",
     "find_rank",
     "find_world_size",
-    "is_alive",
+    "knows_rank",
+    "local_ranks",
     "new_run_id",
     "program_name",
     "versions",
@@ -32,6 +35,7 @@ RUN_ID_VARIABLE = "DEEPSCOPE_RUN_ID"
 
 _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 _WORLD_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+_LOCAL_VARIABLES = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
 _PROGRAM_LENGTH = 200
 _runs = 0
 _launch = ("", 0)
@@ -43,6 +47,25 @@ def find_rank() -> int:
     if _has_group():
         return int(torch.distributed.get_rank())
     return _from_environment(_RANK_VARIABLES, 0)
+
+
+def knows_rank() -> bool:
+    """Whether a launcher or a process group says which rank this is."""
+    return _has_group() or any(name in os.environ for name in _RANK_VARIABLES)
+
+
+def local_ranks() -> range:
+    """The ranks of this host, as torchrun numbers them; this one alone where no launcher tells."""
+    rank, count = find_rank(), os.environ.get("LOCAL_WORLD_SIZE", "")
+    if "RANK" not in os.environ or not count.isdigit():
+        return range(rank, rank + 1)
+    first = rank - find_local_rank(0)
+    return range(first, first + int(count))
+
+
+def find_local_rank(rank: int) -> int:
+    """The number among the ranks of this host by the launcher's variables, else `rank`."""
+    return next((int(word) for name in _LOCAL_VARIABLES if (word := os.environ.get(name, "")).isdigit()), rank)
 
 
 def find_world_size() -> int:
@@ -94,9 +117,23 @@ def end_run() -> None:
         del os.environ[RUN_ID_VARIABLE]
 
 
-def agreed_run_id(proposal: str) -> str:
-    """The id that all ranks use: the first of them to ask proposes it, for its run of the same number."""
-    return torch_compat.agreed_value(f"deepscope/run/{proposal.rpartition('-')[2]}", proposal)
+def agreed_run_id(proposal: str) -> str | None:
+    """The id that all ranks use: the first of them to ask proposes it, for its run of the same number.
+
+    None where they cannot agree, for lack of a process group. A launcher's id may come again in a later launch, into
+    the same folder; so what is agreed on has a word of its own in it.
+    """
+    launch, _, number = proposal.rpartition("-")
+    return agreed("run", proposal, f"{launch}.{uuid.uuid4().hex[:8]}-{number}")
+
+
+def agreed(what: str, run_id: str, proposal: str) -> str | None:
+    """What the first rank to ask proposed for this run of its; None for lack of a process group.
+
+    torchrun's ranks may find the store of the launch before, when they are started again.
+    """
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return torch_compat.agreed_value(f"deepscope/{attempt}/{what}/{run_id.rpartition('-')[2]}", proposal)
 
 
 def program_name(root: Path) -> str:
@@ -133,7 +170,8 @@ def describe_device() -> Device:
     for kind in ("cuda", "xpu", "mtia", "hpu", "npu"):
         module = getattr(torch, kind, None)
         try:
-            if module is not None and module.is_available() and getattr(module, "is_initialized", lambda: True)():
+            # In this order: `cuda.is_available` starts the driver, and forked children could not use it any more.
+            if module is not None and getattr(module, "is_initialized", lambda: True)() and module.is_available():
                 name = module.get_device_name() if hasattr(module, "get_device_name") else kind.upper()
                 return Device(kind, str(name), int(module.device_count()))
         except (RuntimeError, AssertionError, NotImplementedError):
@@ -153,20 +191,3 @@ def _cpu_name() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine() or "CPU"
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process of this number runs; True where that cannot be told, False for one that is a zombie."""
-    if os.name == "nt":  # os.kill would end the process there
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    # A worker that crashed stays a zombie until its loader notices.
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return not Path("/proc/self/stat").exists()

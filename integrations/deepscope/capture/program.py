@@ -7,7 +7,7 @@ import runpy
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deepscope.capture.session import StepCallback
     from deepscope.capture.workers.training_side import WorkerClocks
 
-__all__ = ["Program", "record_steps", "record_whole"]
+__all__ = ["Program", "Recorded", "record_on_demand", "record_steps", "record_whole"]
 
 _RECORDER = "deepscope.capture.recorder"
 
@@ -77,12 +77,24 @@ class Program:
         return main
 
 
+@dataclass
+class Recorded:
+    """What became of a program's recording; filled in once the program is over."""
+
+    traces: list[Path] = field(default_factory=list)
+    is_first: bool = True
+    """Whether this is the first of the ranks that record."""
+    is_chosen: bool = True
+    """Whether this rank records."""
+
+
 @contextmanager
-def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[list[Path]]:
-    """Records steps of whatever runs inside, and yields the list that the traces come into.
+def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[Recorded]:
+    """Records steps of whatever runs inside, and yields what the traces come into.
 
     A step ends with each step of the optimizer that steps first. Recording begins there. Data-loader workers may start
-    before that, so they are let in from the beginning. A program that records itself is left to it.
+    before that, so they are let in from the beginning. A program that records itself is left to it. A rank that is not
+    to record, and knows so from its launcher, pays nothing.
     """
     from deepscope.capture.compiled.level import ProvenanceHold
     from deepscope.capture.naming import check_template
@@ -91,12 +103,15 @@ def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[Opt
 
     checked = checked_options(options)
     check_template(name)
+    recorded = _recorded_by(checked)
+    if not recorded.is_chosen:
+        yield recorded
+        return
     workers = _armed_workers(checked)
     provenance = ProvenanceHold() if checked.compiled_lines else None  # the first step compiles before it is recorded
 
     steps: StepCallback | None = None
     leader: Any = None
-    traces: list[Path] = []
 
     def stepped(optimizer: Any, *_: Any) -> None:
         nonlocal steps, leader
@@ -111,12 +126,14 @@ def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[Opt
 
     stop_listening = optimizer_steps.listen(stepped)
     try:
-        yield traces
+        yield recorded
     finally:
         stop_listening()
         if steps is not None:
             steps.close()
-            traces += steps.recording.traces
+            steps.recording.wait()  # the program is over: nobody waits for this rank
+            recorded.traces += steps.recording.traces
+            recorded.is_first = steps.recording.is_first
         if provenance is not None:
             provenance.release()
         if workers is not None:
@@ -124,17 +141,63 @@ def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[Opt
 
 
 @contextmanager
-def record_whole(folder: Path, *, name: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[list[Path]]:
-    """Records everything that runs inside, and yields the list that the trace comes into."""
+def record_whole(folder: Path, *, name: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[Recorded]:
+    """Records everything that runs inside, or with `time` so many seconds of it from `warmup` seconds on.
+
+    Yields what the trace comes into.
+    """
+    from deepscope.capture.options import checked_options
+
+    recorded = _recorded_by(checked_options(options))
+    if not recorded.is_chosen:
+        yield recorded
+        return
+    seconds = options.pop("time", None)
+    if seconds is not None:
+        from deepscope.capture.span import Span
+
+        span = Span(folder, options.pop("warmup", 0), seconds, name=name, **options)
+        try:
+            with span:
+                yield recorded
+        finally:
+            recorded.traces += span.traces
+        return
     from deepscope.capture.session import Recording
 
-    traces: list[Path] = []
     recording = Recording(folder, name=name, **options)
     try:
         with recording:
-            yield traces
+            yield recorded
     finally:
-        traces += recording.traces
+        recording.wait()
+        recorded.traces += recording.traces
+        recorded.is_first = recording.is_first
+
+
+def _recorded_by(options: RecordingOptions) -> Recorded:
+    """Nothing so far, by this rank as its launcher numbers it."""
+    from deepscope.capture import process_facts as process
+    from deepscope.capture.rank_choice import first_rank, is_chosen, warn_if_nobody
+
+    choice, rank = options.rank_choice, process.find_rank()
+    warn_if_nobody(choice, rank, process.find_world_size())
+    is_unknown = not process.knows_rank()
+    return Recorded(
+        is_first=rank == first_rank(choice) or is_unknown,
+        is_chosen=is_chosen(choice, rank, process.find_local_rank(rank)) or is_unknown,
+    )
+
+
+@contextmanager
+def record_on_demand(
+    folder: Path, *, name: str | None = None, door: str = "auto", **options: Unpack[OptionKeywords]
+) -> Iterator[Recorded]:
+    """Records what `deepscope attach` asks for while something runs inside; those who asked are told of the traces."""
+    from deepscope.capture.on_demand.start import on_demand
+
+    with on_demand(folder, name=name, door=door, **options):
+        yield Recorded()
 
 
 def _armed_workers(options: RecordingOptions) -> WorkerClocks | None:

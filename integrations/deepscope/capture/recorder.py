@@ -6,18 +6,20 @@ import atexit
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture.annotations import Annotations
-from deepscope.capture.compiled.captures import CaptureHold
-from deepscope.capture.compiled.level import ProvenanceHold
+from deepscope.capture.equipment import Equipment
 from deepscope.capture.export import exported
-from deepscope.capture.line_scopes import arm, line_recorder, worker_clocks
 from deepscope.capture.pace import Pace
 from deepscope.capture.plan import Move, Plan
+from deepscope.capture.run_counters import counters_of_run
 from deepscope.capture.saving.header import Session, checked_metadata
+from deepscope.capture.saving.patience import patience_s
+from deepscope.capture.saving.pending import Pending
 from deepscope.capture.saving.saver import Job, Saver
 from deepscope.capture.schedule import WHOLE_BLOCK, Action, Schedule
 from deepscope.capture.surroundings import open_recorders, termination
@@ -54,7 +56,9 @@ class Recorder:
     `session`: whose recording it is, and how it is made. `plan`: the steps that are recorded; None records from `start`
     to `stop`. `folder`: where the traces go; it is made when the first one is written. `first_step`: the number that
     the first step has in the trace. `workers`: the clocks in data-loader workers, armed by the caller before a loader
-    starts them; without it the recorder arms its own when it starts.
+    starts them; without it the recorder arms its own when it starts. `counts_run`: whether the whole run's counters, if
+    the options ask for them, are this recorder's, from `start` to `stop`; a caller that records a run with several
+    recorders counts by itself.
 
     `owner`: recorders of one owner may be open at once and take turns. A recorder that starts while one of another
     owner is open raises `NestedProfileError`, unless that one's `is_abandoned` says that nobody will stop it any more:
@@ -73,31 +77,40 @@ class Recorder:
         owner: object | None = None,
         is_abandoned: Callable[[], bool] = lambda: False,
         workers: WorkerClocks | None = None,
+        counts_run: bool = True,
     ) -> None:
-        options = session.options
         self._session = session
         self._beginning = self._plan = Plan(WHOLE_BLOCK) if plan is None else plan
         self._folder = folder
         self._first_step = self._step = first_step
         self._owner = self if owner is None else owner
         self._is_abandoned = is_abandoned
-        self._saver = Saver(
-            on_ready=options.on_trace_ready,
-            announces=session.is_first,
-            keep_last=options.keep_last,
-            max_total_bytes=options.max_total_bytes,
-        )
-        self._lines = line_recorder(options, session.user_code)
-        self._own_workers = worker_clocks(options, session.user_code) if workers is None else None
-        self._workers = workers if workers is not None else self._own_workers
-        self._provenance = ProvenanceHold() if options.compiled_lines else None
-        self._captures = CaptureHold(session.user_code) if options.compiled_lines else None
+        self._saver = Saver(session.options)
+        self._given_workers = workers
+        self._counts_run = counts_run
+        self._equipment: Equipment | None = None
+        """Of a rank that records."""
+        self._pending: list[Pending] = []
         self._pace = Pace()
         self._state = _State.NEW
         self._window: Window | None = None
         """The one that is prepared or open."""
         self._reserve: Window | None = None
         """The one that ended with the first step, until a window of the plan is saved."""
+        if session.is_chosen:
+            self._equip()
+
+    def _equip(self) -> Equipment:
+        """From when the recorder is made, if it is known by then that this rank records."""
+        if self._equipment is None:
+            counters = counters_of_run(self._session, self._folder) if self._counts_run else None
+            self._equipment = Equipment(self._session, self._given_workers, counters)
+        return self._equipment
+
+    @property
+    def run_counters(self) -> Path | None:
+        """The file with the counters of the whole run, once it is written."""
+        return None if self._equipment is None else self._equipment.run_counters
 
     @property
     def _is_started(self) -> bool:
@@ -113,9 +126,24 @@ class Recorder:
         return self._window is not None and self._window.is_recording and not self._session.is_forked
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether it has ended, by its plan, by `stop` or by an error."""
+        return self._state is _State.STOPPED
+
+    @property
     def is_abandoned(self) -> bool:
         """Whether nobody will stop this recorder, so that one of another owner may end it."""
         return self._is_abandoned()
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether this rank is among those that record."""
+        return self._session.is_chosen
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process is the first of the ranks that record."""
+        return self._session.is_first
 
     @property
     def traces(self) -> list[Path]:
@@ -139,37 +167,42 @@ class Recorder:
         open_recorders.enter(self, self._owner)
         self._state = _State.WAITING
         self._session.begin()
-        if self._provenance is not None:
-            self._provenance.take()
-        if self._captures is not None:
-            self._captures.take()
         self._plan, self._step = self._beginning, self._first_step
+        if not self._session.is_chosen:
+            self._put_down()
+            return
+        equipment = self._equip()
+        equipment.take()
         atexit.register(self._at_exit)
-        if self._session.is_chosen:
-            try:
-                self._begin()
-            except BaseException:  # Ctrl-C; nobody will stop what they could not start
-                self.stop(complete=False)
-                raise
+        try:
+            self._begin(equipment)
+        except BaseException:  # Ctrl-C; nobody will stop what they could not start
+            self.stop(complete=False)
+            raise
         self._pace.begin_step(is_recorded=self.recording)
 
     @guarded
-    def _begin(self) -> None:
-        if self._own_workers is not None:
-            arm(self._own_workers)  # Workers are forked when an epoch begins, long before a window may open.
+    def _begin(self, equipment: Equipment) -> None:
+        equipment.arm()
         self._follow_plan()
 
     def expect(self, total_steps: int | None) -> None:
-        """Tell during step 0 how many steps there will be; later, or where it was known, this does nothing."""
-        if self._is_active and total_steps:
+        """Tell during step 0 how many steps there will be, if that is known; later this does nothing.
+
+        Ranks agree on one schedule then, even if their lengths differ.
+        """
+        if self._is_active:
             self._replan(total_steps)
 
     @guarded
-    def _replan(self, total_steps: int) -> None:
+    def _replan(self, total_steps: int | None) -> None:
         if self._state is not _State.IN_RESERVE:
             return
-        self._beginning = Plan(Schedule.of(self._session.options, total_steps))
+        schedule = self._session.agreed_schedule(Schedule.of(self._session.options, total_steps), total_steps)
+        self._beginning = Plan(schedule)
         self._plan = self._beginning.next()
+        if self._plan.action is Action.RESERVE:
+            return
         if self._plan.action.is_recorded:
             self._state = _State.RECORDING  # The window is the schedule's own.
             return
@@ -234,6 +267,7 @@ class Recorder:
             window = self._window = self._window or self._new_window()
             self._state = state
             open_recorders.take(self)
+            self._session.agree()
             window.begin(None if self._beginning.schedule is WHOLE_BLOCK else self._step)
         termination.keep_at_end(self, self._at_exit)
 
@@ -246,8 +280,8 @@ class Recorder:
         with held_back():
             self._window, self._reserve, self._state = None, None, _State.WAITING
             self._end(window)
-            self._saver.save(self._exported(window, complete=complete))
-        termination.forget(self)
+            self._save(self._exported(window, complete=complete))
+        self._end_with_what_is_saved()
 
     @guarded
     def _give_way(self) -> None:
@@ -266,7 +300,11 @@ class Recorder:
 
     def stop(self, *, complete: bool = True) -> None:
         """End the recording, saving a window that is open; `complete=False` when an error or Ctrl-C ended the run."""
-        if not self._is_started or self._session.is_forked:
+        if self._session.is_forked:
+            return
+        if self._equipment is not None:
+            self._equipment.stop_run_counters()  # A schedule that is over has stopped all else already.
+        if not self._is_started:
             return
         self._state = _State.STOPPED
         try:
@@ -275,17 +313,33 @@ class Recorder:
                     self._finish(complete)
         finally:
             self._session.end()
-            termination.forget(self)
+            self._end_with_what_is_saved()
             self._leave()
+
+    @guarded
+    def discard(self) -> None:
+        """End the recording and save nothing of the window that is open."""
+        if self._is_active:
+            with held_back():
+                self._give_up()
+
+    def _save(self, job: Job) -> None:
+        pending = Pending()
+        self._pending.append(pending)
+        self._saver.save(replace(job, on_end=pending.end))
+
+    def _end_with_what_is_saved(self) -> None:
+        """No window is open any more. SIGTERM still has the process wait for those that are being written."""
+        self._pending = [one for one in self._pending if one.keep(self._at_exit)]
+        termination.forget(self)
 
     def _leave(self) -> None:
         open_recorders.leave(self)
-        if self._provenance is not None:
-            self._provenance.release()
-        if self._captures is not None:
-            self._captures.release()
-        if self._own_workers is not None:
-            self._own_workers.retire()
+        self._put_down()
+
+    def _put_down(self) -> None:
+        if self._equipment is not None:
+            self._equipment.release()
 
     @guarded
     def _finish(self, complete: bool) -> None:
@@ -296,21 +350,33 @@ class Recorder:
             is_short = not window.steps  # It may hold no more than the beginning of a step that was never made.
             other = self._exported(reserve, complete=complete) if is_short and reserve is not None else None
             skip = is_short and (other is not None or bool(self.traces))
-            self._saver.save(self._exported(window, complete=complete, otherwise=other, skip_if_empty=skip))
+            self._save(self._exported(window, complete=complete, otherwise=other, skip_if_empty=skip))
             return
         if window is not None:
             window.discard()
         if reserve is not None:
-            self._saver.save(self._exported(reserve, complete=complete))
+            self._save(self._exported(reserve, complete=complete))
 
-    def wait(self) -> None:
-        """Return once every file is complete; warns here of what went wrong while they were written."""
-        self._saver.wait()
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Return once every file is complete; warns here of what went wrong while they were written.
+
+        Returns whether they are; with a time-out they may not be.
+        """
+        if not self._saver.wait(timeout_s):
+            return False
+        if self._window is None:
+            termination.forget(self)  # no trace is being written any more, and maybe nobody gave SIGTERM back so far
         if self._state is _State.STOPPED and not self._session.is_forked:
             atexit.unregister(self._at_exit)
             self._session.end()
-            if self._own_workers is not None:
-                self._own_workers.disarm()
+            if self._equipment is not None:
+                self._equipment.disarm()
+        return True
+
+    @property
+    def patience_s(self) -> float | None:
+        """How long this rank may wait for its traces; None for as long as it takes."""
+        return patience_s(self._session.world_size)
 
     def annotate(self, name: str) -> AbstractContextManager[None]:
         """A span named `name` in the trace while a window is open, otherwise nothing."""
@@ -346,7 +412,8 @@ class Recorder:
         self._session.metadata[key] = checked_metadata(key, value)
 
     def _new_window(self) -> Window:
-        return Window(self._session.options, self._lines, self._workers, self._give_way)
+        has = self._equip()
+        return Window(self._session.options, has.lines, has.workers, self._give_way, has.counters)
 
     def _end(self, window: Window) -> None:
         try:

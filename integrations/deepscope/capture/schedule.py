@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Any
 
 from torch.profiler import ProfilerAction
 
+from deepscope.capture.actions import Action
 from deepscope.capture.options import RecordingOptions
+from deepscope.capture.time_window import TimeWindow
 from deepscope.errors import OptionError
 
 __all__ = ["WHOLE_BLOCK", "Action", "Schedule"]
 
 _LOOK_AHEAD = 10_000
 """Up to so many steps a caller's own schedule is looked through for one that records; a longer run is left to it."""
-
-
-class Action(Enum):
-    """What becomes of a step."""
-
-    PASS = auto()
-    WARM_UP = auto()
-    RECORD = auto()
-    RECORD_LAST = auto()
-    """It is recorded, as the last of its window."""
-    RESERVE = auto()
-    """It is recorded in case the run ends before its first window."""
-
-    @property
-    def is_recorded(self) -> bool:
-        """Whether the step belongs to a window of the schedule."""
-        return self is Action.RECORD or self is Action.RECORD_LAST
 
 
 _OF_TORCH = {
@@ -53,7 +37,9 @@ class Schedule:
     is_sure: bool
     """Whether the first step need not be recorded in reserve."""
     numbers: Mapping[str, int] | None = None
-    """`skip_first`, `wait`, … as used; None for a caller's own schedule."""
+    """`skip_first`, `wait`, … as used; None for a caller's own schedule, and for one by time."""
+    has_ended: Callable[[], bool] | None = None
+    """Of a schedule by time: whether its window is over."""
 
     @classmethod
     def of(cls, options: RecordingOptions, total_steps: int | None = None) -> Schedule:
@@ -62,6 +48,9 @@ class Schedule:
         A schedule that would not open in so few steps is shortened: first `skip_first`, then `wait`, then `warmup` give
         way, until one step is recorded.
         """
+        if options.time is not None:
+            window = TimeWindow(options.warmup, options.time)
+            return cls(window.action, is_sure=False, has_ended=lambda: window.is_over)
         is_sure = total_steps is not None
         if options.schedule is None:
             numbers = _shortened(options, total_steps)
@@ -71,8 +60,16 @@ class Schedule:
             action = _last_step_of(total_steps)
         return cls(action, is_sure)
 
+    @classmethod
+    def told(cls, numbers: Mapping[str, int], total_steps: int | None) -> Schedule:
+        """The schedule of other ranks' `numbers`; in so few steps it may not open, and the first one is in reserve."""
+        first = numbers["skip_first"] + numbers["wait"] + numbers["warmup"]
+        return cls(_cycles(**numbers), total_steps is not None and first < total_steps, numbers)
+
     def is_over(self, step: int) -> bool:
         """Whether no step from `step` on is recorded or warmed up; never so for a caller's own schedule."""
+        if self.has_ended is not None:
+            return self.has_ended()
         numbers = self.numbers
         if numbers is None or not numbers["repeat"]:
             return False

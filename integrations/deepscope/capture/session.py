@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deepscope.capture.notices import warn
+from deepscope.capture.on_demand.start import tell_step
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
 from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
@@ -107,21 +108,34 @@ class Recording:
 
     def step(self) -> None:
         """The step has ended and the next one begins."""
+        tell_step()
+        self.advance()
+
+    def advance(self) -> None:
+        """What `step` does, where the step is told elsewhere."""
         self._recorder.step()
 
     def start_behind_first_step(self) -> None:
         """Begin at the end of step 0; a schedule that does not let it pass begins at step 1."""
         if Schedule.of(self._options).action(0) is Action.PASS:
             self.start()
-            self.step()
+            self.advance()
         else:
             self._afresh(first_step=1).start()
         self._is_callbacks = True
 
     def stop(self, *, complete: bool = True) -> None:
-        """End, and return once the traces are written."""
+        """End, and return once the traces are written.
+
+        Where there are several ranks, others may wait for this one in a collective: then this waits for a tenth of the
+        shortest time-out of any process group, and 5 seconds at most. `wait` waits for as long as it takes.
+        """
         self._is_open = False
         self._recorder.stop(complete=complete)
+        self._recorder.wait(self._recorder.patience_s)
+
+    def wait(self) -> None:
+        """Return once the traces of all windows that have ended are written."""
         self._recorder.wait()
 
     def iterate(self, loader: Iterable[Item]) -> Iterator[Item]:
@@ -134,9 +148,7 @@ class Recording:
             self.start()
         complete = False
         try:
-            length = getattr(loader, "__len__", None)
-            if length is not None:
-                self._recorder.expect(_length(loader))
+            self._recorder.expect(_length(loader))
             with self.annotate("deepscope.data"):
                 items = iter(loader)
             while True:
@@ -163,6 +175,11 @@ class Recording:
     def is_recording(self) -> bool:
         """Whether events are being recorded now."""
         return self._recorder.recording
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process is the first of the ranks that record."""
+        return self._recorder.is_first
 
     @property
     def traces(self) -> list[Path]:
@@ -233,10 +250,11 @@ class StepCallback:
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> None:
         """A step has ended."""
+        tell_step()
         if self._state == "new":
             self._start()
         elif self._state == "open":
-            self.recording.step()
+            self.recording.advance()
 
     def _start(self) -> None:
         try:
@@ -268,7 +286,7 @@ _END: Any = object()
 def _length(loader: Any) -> int | None:
     try:
         return len(loader)
-    except Exception:  # noqa: BLE001 - TypeError over an iterable data set; a loader of its own kind raises what it likes
+    except Exception:  # noqa: BLE001 - TypeError of what has no length; a loader of its own kind raises what it likes
         return None
 
 

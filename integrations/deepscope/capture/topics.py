@@ -25,6 +25,8 @@ class Topic(NamedTuple):
     """As docs/benchmarks.md has it."""
     with_it: tuple[str, ...] = ()
     """Other topics that it needs, and so brings."""
+    also_on: tuple[Any, ...] = ()
+    """Other values of the option with the topic; where one is given it stays."""
 
 
 TOPICS = {
@@ -68,6 +70,14 @@ TOPICS = {
     "sync": Topic(
         "sync_events", True, False, "CUDA's waits as events: which stream waited for which", "an event for each wait"
     ),
+    "counters": Topic(
+        "counters",
+        "window",
+        "off",
+        "what the machine does meanwhile: CPU, memory, disks, network, GPUs",
+        "at most half a percent of a core",
+        also_on=("run",),
+    ),
     "threads": Topic(
         "all_threads", True, None, "threads that you start yourself", "a risk to the process before torch 2.14"
     ),
@@ -86,7 +96,7 @@ PRESETS: dict[str, str] = {
 
 def default_topics(options: Mapping[str, Any]) -> frozenset[str]:
     """The topics that are on with these values of options."""
-    return frozenset(name for name, topic in TOPICS.items() if options.get(topic.option) == topic.on)
+    return frozenset(name for name, topic in TOPICS.items() if options.get(topic.option) in (topic.on, *topic.also_on))
 
 
 def topic_names(given: object, defaults: Mapping[str, Any]) -> frozenset[str]:
@@ -139,8 +149,10 @@ def options_of(chosen: Collection[str], explicit: Mapping[str, Any]) -> dict[str
     options: dict[str, Any] = {}
     for name, topic in TOPICS.items():
         given = explicit.get(topic.option)
-        options[topic.option] = topic.on if name in chosen else topic.off if given is None else given
-        if given is None or given == topic.on if name in chosen else given in (topic.off, None, False):
+        is_on = given == topic.on or given in topic.also_on
+        default = topic.on if name in chosen else topic.off
+        options[topic.option] = default if given is None or (name in chosen and given not in topic.also_on) else given
+        if given is None or is_on if name in chosen else given in (topic.off, None, False):
             continue
         asked = f"{topic.option}={given!r}"
         problem = f"{asked} contradicts the topic {name!r}; leave one of the two out"

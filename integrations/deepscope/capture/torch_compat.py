@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any, NamedTuple
 
 import torch
 
 __all__ = [
+    "DeviceInUse",
     "OutOfMemoryError",
     "agreed_value",
     "all_threads_are_safe",
     "autocast_type",
+    "devices_in_use",
     "experimental_config",
+    "has_other_ranks",
     "is_recording",
     "is_taken",
     "kept_eager",
@@ -27,6 +31,7 @@ __all__ = [
     "plain_tensors",
     "running_node_number",
     "saved_values",
+    "shortest_timeout_s",
     "shows_saved_values",
     "thread_is_taken",
     "watch_backward",
@@ -58,6 +63,55 @@ def thread_is_taken() -> bool:
     """Whether a recording of this thread alone is under way; False where torch cannot tell."""
     enabled = getattr(torch.autograd, "_profiler_enabled", None)
     return bool(enabled()) if callable(enabled) and not _is_inherited else False
+
+
+class DeviceInUse(NamedTuple):
+    """A device that this process has memory on."""
+
+    ordinal: int
+    """Torch's number, which traces have, too."""
+    number: int
+    """In NVML or amdsmi; -1 where that cannot be told."""
+
+
+def devices_in_use() -> tuple[str, tuple[DeviceInUse, ...]]:
+    """`nvidia` or `amd`, and the devices that this process has memory on. Nothing is initialised by asking."""
+    cuda = torch.cuda
+    if not cuda.is_initialized():  # asked alone: `is_available` starts the driver, and forked children could not use it
+        return "", ()
+    is_amd = torch.version.hip is not None
+    number = _amdsmi_number if is_amd else _nvml_number
+    used = [device for device in range(cuda.device_count()) if cuda.memory_reserved(device)]
+    return "amd" if is_amd else "nvidia", tuple(DeviceInUse(device, number(device)) for device in used)
+
+
+@functools.cache
+def _nvml_number(device: int) -> int:
+    """By its UUID: what CUDA numbers as CUDA_DEVICE_ORDER and CUDA_VISIBLE_DEVICES say, NVML numbers by bus.
+
+    Where torch does not tell UUIDs (before 2.5), as torch itself finds it, by CUDA_VISIBLE_DEVICES alone.
+    """
+    cuda: Any = torch.cuda
+    with suppress(Exception):  # private functions over a vendor's library, which is not everywhere
+        uuid = str(cuda.get_device_properties(device).uuid).removeprefix("GPU-")
+        known = [one.removeprefix("GPU-") for one in cuda._raw_device_uuid_nvml()]
+        if uuid in known:
+            return known.index(uuid)
+    with suppress(Exception):
+        return int(cuda._get_nvml_device_index(device))
+    return -1
+
+
+@functools.cache
+def _amdsmi_number(device: int) -> int:
+    """As torch finds it, which needs amdsmi at work; before torch knew a way (2.4) its own number."""
+    number = getattr(torch.cuda, "_get_amdsmi_device_index", None)
+    if number is None:
+        return device
+    with suppress(Exception):  # a private function over a vendor's library, which is not everywhere
+        importlib.import_module("amdsmi").amdsmi_init()
+        return int(number(device))
+    return -1
 
 
 def leave_recording_to_parent() -> None:
@@ -126,23 +180,42 @@ def experimental_config(*, all_threads: bool, with_stack: bool, sync_events: boo
     return make(**taken) if taken else None
 
 
-def agreed_value(key: str, proposal: str) -> str:
-    """What the process group holds under `key`: the `proposal` that came first; one's own where there is no group.
+def has_other_ranks() -> bool:
+    """Whether a process group with other processes is up."""
+    distributed = torch.distributed
+    return bool(distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1)
+
+
+def agreed_value(key: str, proposal: str) -> str | None:
+    """What the process group holds under `key`: the `proposal` that came first; None where there is no group.
 
     Asks the group's key-value store, which is no collective: ranks that record at different times do not wait for each
     other.
     """
-    distributed = torch.distributed
-    if not distributed.is_available() or not distributed.is_initialized() or distributed.get_world_size() < 2:
-        return proposal
-    store_of = getattr(distributed.distributed_c10d, "_get_default_store", None)
+    if not has_other_ranks():
+        return None
+    store_of = getattr(torch.distributed.distributed_c10d, "_get_default_store", None)
     if store_of is None:
-        return proposal
+        return None
     try:
         held: bytes = store_of().compare_set(key, "", proposal)
     except (RuntimeError, ValueError, NotImplementedError):
-        return proposal
+        return None
     return held.decode("utf-8", "replace") or proposal
+
+
+def shortest_timeout_s() -> float | None:
+    """The shortest time-out of this process's groups; None where there is no group, or torch does not tell."""
+    distributed = torch.distributed
+    if not distributed.is_available() or not distributed.is_initialized():
+        return None
+    groups: Any = getattr(getattr(distributed.distributed_c10d, "_world", None), "pg_map", ())
+    found: list[float] = []
+    for group in tuple(groups):
+        for device in getattr(group, "_device_types", ()):
+            with suppress(AttributeError, RuntimeError, TypeError):  # a back end without options
+                found.append(group._get_backend(device).options._timeout.total_seconds())
+    return min(found, default=None)
 
 
 def autocast_type() -> str:

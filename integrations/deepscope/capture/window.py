@@ -17,6 +17,7 @@ from torch.profiler import profile as torch_profile
 from deepscope.capture import notices, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch
+from deepscope.capture.counters.sampler import Counted, Sampler
 from deepscope.capture.host_clock import read_clocks
 from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.memory.surveys import MemorySurveys
@@ -60,6 +61,7 @@ class Window:
         lines: LineRecorder | None,
         workers: WorkerClocks | None = None,
         give_way: Callable[[], None] = lambda: None,
+        counters: Sampler | None = None,
     ) -> None:
         self.line_record = LineRecord()
         """What the scopes stand for; filled in by `end`."""
@@ -78,9 +80,12 @@ class Window:
         """The name of the step begun last."""
         self.worker_timings: Callable[[], list[WorkerTiming]] = list
         """Collects what data-loader workers report of this window; set by `end`."""
+        self.counted: Callable[[], Counted] = Counted
+        """Gives what was counted of the machine; set by `end`."""
         self._state = _State.NEW
         self._lines = lines
         self._workers = workers
+        self._counters = counters
         self._watch = GraphWatch() if options.compiled_lines else None
         self._profiler = _torch_profiler(options)
         self._give_way = GiveWay(give_way)
@@ -100,6 +105,8 @@ class Window:
         warm_up()
         self._profiler.prepare_trace()
         self._give_way.watch()
+        if self._counters is not None:
+            self._counters.prepare()
         self._state = _State.PREPARED
         self.cost_ns["prepare"] = time.perf_counter_ns() - started
 
@@ -122,6 +129,8 @@ class Window:
             self._lines.prepare()
         if self._memory is not None:
             self._memory.begin()
+        if self._counters is not None:
+            self._counters.begin()
         self.clock_readings = read_clocks()
         self.annotations = Annotations()
         self._open_step(WINDOW_NAME if step is None else step_name(step))
@@ -160,6 +169,7 @@ class Window:
             last_first.callback(self._stop_watching)
             if self._lines is not None:
                 self._stop_lines(self._lines)
+            self._stop_counting()
             if self._workers is not None:
                 self.worker_timings = self._workers.end_window()
             if self._memory is not None:
@@ -167,6 +177,10 @@ class Window:
             if annotations is not None:
                 annotations.close_all()
                 self.annotation_names = annotations.names
+
+    def _stop_counting(self) -> None:
+        if self._counters is not None:
+            self.counted = self._counters.end()
 
     @property
     def memory(self) -> MemoryAccount | None:
@@ -206,6 +220,7 @@ class Window:
             self._state = _State.ENDED
             _open_windows.discard(self)
             self._give_way.rest()
+            self._stop_counting()
             if not self._is_another_open():
                 self._profiler.start_trace()
                 self._profiler.stop_trace()
@@ -214,6 +229,8 @@ class Window:
     def abandon(self) -> None:
         """In a forked child: the recording stays with the parent, and torch is free for the child's own."""
         self._give_way.rest()
+        if self._counters is not None:
+            self._counters.abandon()
         if self._memory is not None:
             self._memory.abandon()
         self._stop_watching()

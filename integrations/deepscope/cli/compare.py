@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from deepscope.cli.options import load, load_all, output_option, reading_options
 from deepscope.cli.output import emit
+from deepscope.cli.param_types import FloatType
 from deepscope.comparison import NUMBERS, TABLES
 from deepscope.store.repeats import REPEATS
 
@@ -21,13 +22,7 @@ SLOWER = 3
 """The exit code where `--fail-over` fails: apart from 1 (an error) and 2 (a wrong use)."""
 
 
-if TYPE_CHECKING:
-    _FloatType = click.ParamType[float]
-else:
-    _FloatType = click.ParamType  # before click 8.2 it takes no type
-
-
-class Percent(_FloatType):
+class Percent(FloatType):
     """`5%` or `5`."""
 
     name = "percent"

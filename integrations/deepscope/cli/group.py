@@ -20,8 +20,10 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "run": Entry("deepscope.cli.run:run", "Run a program, record some of its steps and show its hot lines."),
+    "attach": Entry("deepscope.cli.attach:attach", "Record some steps of a job that is already running."),
     "report": Entry("deepscope.cli.report:report", "Show the lines of code that cost the device time."),
     "top": Entry("deepscope.cli.top:top", "Show the slowest operators, by name or by type."),
+    "ranks": Entry("deepscope.cli.ranks:ranks", "Show ranks side by side: which one is late, and by which line."),
     "view": Entry("deepscope.cli.view:view", "Show runs in a browser: lines, timeline, flame graph, memory, findings."),
     "export": Entry(
         "deepscope.cli.export:export", "Write a profile for other tools: tables, call paths, a timeline, a page."

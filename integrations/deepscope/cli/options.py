@@ -18,8 +18,19 @@ from deepscope.store.load import load_selection
 from deepscope.store.repeats import load_repeats
 from deepscope.store.runs import Selection, newest_folder
 
-__all__ = ["FOLDERS", "filter_options", "filters_of", "load", "load_all", "output_option", "reading_options"]
+__all__ = [
+    "FOLDERS",
+    "filter_options",
+    "filters_of",
+    "load",
+    "load_all",
+    "output_option",
+    "reading_options",
+    "scheduler_option",
+]
 
+SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
+"""By which Dask's own programs find a scheduler."""
 FOLDERS = ("deepscope_logs", "lightning_logs", "runs")
 """Where a run is looked for when no path is given."""
 
@@ -64,6 +75,17 @@ def filter_options(command: Command) -> Command:
     return command
 
 
+def scheduler_option(command: Command) -> Command:
+    """Adds `--scheduler ADDRESS`, passed on to `load`."""
+    return click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        default="",
+        envvar=SCHEDULER_VARIABLE,
+        help=f"Read ranks on this Dask cluster: tcp://host:8786.  [default: ${SCHEDULER_VARIABLE}, else here]",
+    )(command)
+
+
 def filters_of(include: Sequence[str], exclude: Sequence[str], min_time: str | None) -> Filters:
     """The filters of rows that the options ask for."""
     return Filters(tuple(include), tuple(exclude), 0 if min_time is None else duration_ns(min_time))
@@ -86,6 +108,7 @@ def load(
     phase: str = "",
     module: str = "",
     details: Sequence[Detail] = (),
+    scheduler: str = "",
 ) -> Profile:
     """Loads with a bar on the terminal; without a path the newest run of `FOLDERS`."""
     for name, value in ONE_THREAD.items():
@@ -102,6 +125,7 @@ def load(
             peaks=peaks,
             partial=partial,
             cache=not no_cache,
+            scheduler=scheduler,
             progress=progress,
         )
 

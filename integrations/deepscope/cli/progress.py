@@ -23,9 +23,14 @@ class Bar:
         self._clock = clock
         self._next = clock() + PATIENCE_SECONDS
         self._is_drawn = False
+        self._files = ""
 
-    def __enter__(self) -> Callable[[int, int], None] | None:
-        return self._draw if self._stream.isatty() else None
+    def __enter__(self) -> Bar | None:
+        return self if self._stream.isatty() else None
+
+    def files_done(self, done: int, total: int) -> None:
+        """So many of several files are done; shown when the bar is drawn next."""
+        self._files = f" {done:,} of {total:,} ranks"
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -34,7 +39,8 @@ class Bar:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
 
-    def _draw(self, done: int, total: int) -> None:
+    def __call__(self, done: int, total: int) -> None:
+        """So many bytes are done."""
         now = self._clock()
         if now < self._next or not total:
             return
@@ -43,5 +49,5 @@ class Bar:
         ratio = min(1.0, done / total)
         filled = round(ratio * WIDTH)
         what = "reading" if done < total else "analysing"
-        self._stream.write(f"\r{what} [{'#' * filled}{'.' * (WIDTH - filled)}] {ratio:4.0%}\x1b[K")
+        self._stream.write(f"\r{what} [{'#' * filled}{'.' * (WIDTH - filled)}] {ratio:4.0%}{self._files}\x1b[K")
         self._stream.flush()

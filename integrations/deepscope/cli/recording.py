@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from deepscope.cli.durations import Duration, StepsOrDuration
+
 __all__ = ["BUILT_IN_CODE", "given_options", "recording_options"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -21,9 +23,15 @@ _OPTIONS = (
         "--topics", metavar="TOPICS", help="What is recorded: names with commas between them, or a set; listed below."
     ),
     click.option("--wait", type=click.IntRange(0), help="Steps that pass unrecorded.  [default: 1]"),
-    click.option("--warmup", type=click.IntRange(0), help="Steps of torch's warm-up.  [default: 1]"),
+    click.option(
+        "--warmup",
+        type=StepsOrDuration(),
+        metavar="N",
+        help="Steps of torch's warm-up; with --time the time before it: 120, 90s, 2m.  [default: 1]",
+    ),
     click.option("--active", type=click.IntRange(1), help="Steps that are recorded.  [default: 3]"),
     click.option("--repeat", type=click.IntRange(0), help="Cycles of these; 0 for as many as fit.  [default: 1]"),
+    click.option("--time", type=Duration(), metavar="TIME", help="How long to record, in place of steps: 60, 90s, 2m."),
     click.option("--skip-first", type=click.IntRange(0), help="Steps before the first cycle.  [default: 0]"),
     click.option(
         "--libraries",
@@ -45,9 +53,15 @@ _OPTIONS = (
     click.option("--with-stack", is_flag=True, default=None, help="torch's own stacks, too."),
     click.option("--with-modules", is_flag=True, default=None, help="torch's own module names, too."),
     click.option("--sync", "sync_events", is_flag=True, default=None, help="CUDA's waits as events, too."),
+    click.option(
+        "--counters",
+        type=click.Choice(["window", "run", "off"]),
+        help="CPU, memory, disks, network, GPUs: sampled in windows, from start to end, or not.  [default: window]",
+    ),
+    click.option("--counter-interval", type=float, metavar="SECONDS", help="From sample to sample.  [default: 0.1]"),
     click.option("--align-time", is_flag=True, default=None, help="Times are Unix time by the host's clock."),
     click.option("--all-threads/--no-all-threads", default=None, help="Record threads that the program starts."),
-    click.option("--ranks", type=int, multiple=True, metavar="RANK", help="A rank that records; all by default."),
+    click.option("--ranks", multiple=True, metavar="RANKS", help="Which record: 0,8-15, or hosts.  [default: all]"),
     click.option("--max-slowdown", type=float, help="Times as slow as without lines, at most.  [default: 2]"),
     click.option("--max-entries", type=int, help="Runs of lines that a window may record.  [default: 250,000]"),
     click.option("--keep-last", type=int, metavar="N", help="Keep the newest N windows in the folder."),

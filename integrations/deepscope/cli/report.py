@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from deepscope.cli.options import filter_options, filters_of, load, output_option, reading_options
+from deepscope.cli.options import filter_options, filters_of, load, output_option, reading_options, scheduler_option
 from deepscope.cli.output import emit
 from deepscope.errors import OptionError
 from deepscope.records import Detail
@@ -38,6 +38,7 @@ PARTS = 40
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 @filter_options
 @reading_options
+@scheduler_option
 @output_option
 def report(
     *,

@@ -14,11 +14,15 @@ from deepscope.cli.output import emit
 from deepscope.cli.recording import given_options, recording_options
 from deepscope.cli.report import rendered
 from deepscope.errors import MissingExtraError
-from deepscope.store import load_profile
+from deepscope.store import Profile, load_profile
+from deepscope.store.awaited import awaited_ranks
+from deepscope.store.load import load_selection
 
 __all__ = ["run"]
 
 _FOLDER = Path("deepscope_logs")
+_PEERS_S = 10.0
+"""So long the first rank waits for the traces of others that end their program a little later."""
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -42,6 +46,14 @@ class _WithTopics(click.Command):
     help="Where the traces are written.",
 )
 @click.option("--whole", is_flag=True, help="Record from start to end instead: for programs without an optimizer.")
+@click.option("--on-demand", is_flag=True, help="Record nothing until `deepscope attach` asks for it.")
+@click.option(
+    "--door",
+    type=click.Choice(["auto", "socket", "files"]),
+    default="auto",
+    show_default=True,
+    help="With --on-demand: where requests come from. files: beside the traces, for containers and other hosts.",
+)
 @click.option(
     "--name", metavar="TEMPLATE", help="Of the traces' names, such as '{program}-{stage}-{rank}'.  [default: host_pid]"
 )
@@ -55,6 +67,8 @@ def run(
     is_module: bool,
     folder: Path,
     whole: bool,
+    on_demand: bool,
+    door: str,
     name: str | None,
     limit: int,
     quiet: bool,
@@ -67,16 +81,25 @@ def run(
     """
     if importlib.util.find_spec("torch") is None:
         raise MissingExtraError("torch", "torch")
-    from deepscope.capture.program import Program, record_steps, record_whole
+    from deepscope.capture.program import Program, record_on_demand, record_steps, record_whole
     from deepscope.capture.surroundings.open_recorders import fail
 
-    recording = (record_whole if whole else record_steps)(folder, name=name, **given_options(options))
+    given = given_options(options)
+    _check_door(door, on_demand=on_demand)
+    if on_demand:
+        _check_on_demand(given, whole=whole)
+        recording = record_on_demand(folder, name=name, door=door, **given)
+    elif whole:
+        _check_whole(given)
+        recording = record_whole(folder, name=name, **given)
+    else:
+        recording = record_steps(folder, name=name, **given)
     try:
         start = Program(program, arguments, is_module).prepared()
     except SyntaxError as error:
         sys.exit(_tell(error))
     code = 0
-    with recording as traces:
+    with recording as recorded:
         try:
             start()
         except SystemExit as ended:
@@ -84,13 +107,65 @@ def run(
         except Exception as error:  # noqa: BLE001  the program's own, told as Python tells it
             fail(error)
             code = _tell(error)
-    if traces:
+    if not recorded.is_first:
+        _tell_of_ranks(given.get("ranks"))
+        sys.exit(code)
+    if recorded.traces:
         if not quiet:
+            profile = _profile(recorded.traces[-1], given.get("ranks"), timeout_s=0 if code else _PEERS_S)
             click.echo()
-            emit(rendered(load_profile(traces[-1]), "text", limit=limit), None)
-    elif not whole and "deepscope.capture.recorder" not in sys.modules:
+            emit(rendered(profile, "text", limit=limit), None)
+    elif not whole and not on_demand and "deepscope.capture.recorder" not in sys.modules:
         click.echo("deepscope: nothing was recorded: no torch optimizer made a step; --whole records all", err=True)
     sys.exit(code)
+
+
+def _tell_of_ranks(ranks: Any) -> None:
+    """A process alone is rank 0, and nobody else says that it was not chosen."""
+    from deepscope.capture import process_facts as process
+
+    if ranks is not None and process.find_world_size() == 1:
+        click.echo("deepscope: nothing was recorded: --ranks does not name rank 0, which a process alone is", err=True)
+
+
+def _check_door(door: str, *, on_demand: bool) -> None:
+    if door != "auto" and not on_demand:
+        raise click.UsageError("--door is where requests come from; it goes with --on-demand")
+
+
+def _check_on_demand(given: dict[str, Any], *, whole: bool) -> None:
+    chosen = sorted({"wait", "warmup", "active", "repeat", "skip_first", "time"} & given.keys())
+    if whole or chosen:
+        option = "--whole" if whole else f"--{chosen[0].replace('_', '-')}"
+        raise click.UsageError(f"{option} says what is recorded by itself; with --on-demand `deepscope attach` says it")
+
+
+def _check_whole(given: dict[str, Any]) -> None:
+    counted = {"wait", "active", "repeat", "skip_first"} | ({"warmup"} if "time" not in given else set())
+    if chosen := sorted(counted & given.keys()):
+        option = chosen[0].replace("_", "-")
+        raise click.UsageError(f"--{option} counts steps, and --whole has none; --time says for how long it records")
+
+
+def _profile(trace: Path, ranks: Any, *, timeout_s: float) -> Profile:
+    """Of the newest window: all its ranks on this host, which may still be written, and those of others that are."""
+    from deepscope.capture import process_facts as process
+    from deepscope.capture.naming import is_being_written
+    from deepscope.capture.other_processes import is_alive
+    from deepscope.capture.rank_choice import checked_ranks, is_chosen
+
+    choice = None if ranks is None else checked_ranks(ranks)
+    here = process.local_ranks()
+    expected = [rank for rank in here if is_chosen(choice, rank, rank - here.start)]
+    if len(expected) == 1 and process.find_world_size() == 1:
+        return load_profile(trace)
+    window = awaited_ranks(
+        trace, expected, timeout_s=timeout_s, is_pending=lambda folder: is_being_written(folder, is_alive)
+    )
+    if missing := set(expected) - set(window.ranks):
+        words = ", ".join(map(str, sorted(missing)))
+        click.echo(f"deepscope: without rank {words}: no trace of it is in {trace.parent} so far", err=True)
+    return load_selection(window)
 
 
 def _exit_code(ended: SystemExit) -> int:

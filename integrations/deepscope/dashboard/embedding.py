@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from deepscope.dashboard.answer import Question, Table, encoded
+from deepscope.dashboard.answer import Choice, Question, Table, encoded
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.flame import Flame
 from deepscope.dashboard.pages.kernels import kernel_key
@@ -31,7 +31,7 @@ NODES_OF_A_LINE = 40
 
 Words = Mapping[str, Any]
 """A question's words by their names in addresses, as the pages ask them."""
-Queries = Callable[[Profile], Iterable[Words]]
+Queries = Callable[[Profile, Library], Iterable[Words]]
 Cut = Callable[[Any, "Budget"], None]
 
 
@@ -44,7 +44,7 @@ class Budget:
     nodes: int
     """Of the flame graph, the largest."""
     text_bytes: int
-    """Of answers of which there is one a file or a line, the dearest first."""
+    """Of answers of which there is one a file, a line or a rank, the dearest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,11 @@ class Embedded:
     """Whether its answers share `Budget.text_bytes`."""
 
 
-def _once(_: Profile) -> Iterator[Words]:
+def _once(_: Profile, __: Library) -> Iterator[Words]:
     yield {}
 
 
-def _files(profile: Profile) -> Iterator[Words]:
+def _files(profile: Profile, _: Library) -> Iterator[Words]:
     costs: dict[str, int] = {}
     for line in (*profile.lines, *profile.library_lines):
         costs[line.file] = costs.get(line.file, 0) + line.cost_ns
@@ -70,7 +70,7 @@ def _files(profile: Profile) -> Iterator[Words]:
         yield {"file": file}
 
 
-def _lines(profile: Profile) -> Iterator[Words]:
+def _lines(profile: Profile, _: Library) -> Iterator[Words]:
     """Each line; of one that runs in several functions each of these, too."""
     yield {"file": "", "line": 0}
     functions: dict[tuple[str, int], list[str]] = {}
@@ -82,7 +82,7 @@ def _lines(profile: Profile) -> Iterator[Words]:
             yield from ({"file": file, "line": number, "function": name} for name in names)
 
 
-def _flames(_: Profile) -> Iterator[Words]:
+def _flames(_: Profile, __: Library) -> Iterator[Words]:
     for depth, direction, metric in (
         ("kernel", "down", ""),
         ("kernel", "down", "device"),
@@ -131,17 +131,26 @@ def cut_below(line: LineDetails, budget: Budget) -> None:
     line.below = below
 
 
-def _finding_pages(profile: Profile) -> Iterator[Words]:
+def _ranks(_: Profile, library: Library) -> Iterator[Words]:
+    """Each rank of several: the late ones, then the others by their own time."""
+    report = library.ranks(Choice()).report
+    if len(report.ranks) > 1:
+        slowest = sorted(report.ranks, key=lambda row: (-row.own_ns, row.rank))
+        late = [one.rank for one in report.stragglers]
+        yield from ({"of": rank} for rank in dict.fromkeys([*late, *(row.rank for row in slowest)]))
+
+
+def _finding_pages(profile: Profile, _: Library) -> Iterator[Words]:
     for code in dict.fromkeys(finding.code for finding in profile.findings):
         yield {"code": code}
 
 
-def _operators(profile: Profile) -> Iterator[Words]:
+def _operators(profile: Profile, _: Library) -> Iterator[Words]:
     for row in operator_rows(profile, "name"):
         yield {"by": "name", "key": operator_key(row)}
 
 
-def _kernels(profile: Profile) -> Iterator[Words]:
+def _kernels(profile: Profile, _: Library) -> Iterator[Words]:
     for row in profile.kernels:
         yield {"key": kernel_key(row)}
 
@@ -153,11 +162,12 @@ EMBEDDED: dict[str, Embedded] = {
     "findings": Embedded(_once),
     "lines": Embedded(_once),
     "line_list": Embedded(_once),
-    "operators": Embedded(lambda _: ({"by": "name"},)),
+    "operators": Embedded(lambda *_: ({"by": "name"},)),
     "kernels": Embedded(_once),
-    "modules": Embedded(lambda _: ({"folded": True}, {"folded": False}), cut_modules),
+    "modules": Embedded(lambda *_: ({"folded": True}, {"folded": False}), cut_modules),
     "memory": Embedded(_once),
     "distributed": Embedded(_once),
+    "rank": Embedded(_ranks, is_bounded=True),
     "steps": Embedded(_once),
     "finding_page": Embedded(_finding_pages),
     "flame": Embedded(_flames, cut_flame),
@@ -183,7 +193,7 @@ def embedded_answers(library: Library, profile: Profile, budget: Budget) -> dict
     seen: dict[bytes, str] = {}
     for name, one in EMBEDDED.items():
         left = budget.text_bytes
-        for words in one.queries(profile):
+        for words in one.queries(profile, library):
             body = _answer(library, name, words, budget)
             if body is None:
                 continue

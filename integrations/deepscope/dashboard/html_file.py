@@ -15,10 +15,12 @@ import msgspec
 
 from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.embedding import Budget, embedded_answers
-from deepscope.dashboard.library import FoundRun, Library
+from deepscope.dashboard.library import FoundRun, Library, RanksOfRun
 from deepscope.dashboard.pages.words import title_of
 from deepscope.dashboard.server import asset
 from deepscope.errors import OptionError
+from deepscope.ranks.side_by_side import side_by_side
+from deepscope.ranks.summary import summary_of
 from deepscope.records import Detail, Profile
 from deepscope.store.runs import Selection
 
@@ -42,7 +44,9 @@ class OneProfile(Library):
     def __init__(self, profile: Profile, ranks: Sequence[Profile] = ()) -> None:
         super().__init__(())
         self._profile = profile
-        self._each_rank = list(ranks) or [profile]
+        self._of_rank = {one.trace.ranks[0]: one for one in ranks if len(one.trace.ranks) == 1}
+        summaries = [summary_of(one) for one in ranks or [profile]]
+        self._side_by_side = RanksOfRun(summaries, side_by_side(summaries))
 
     def runs(self) -> list[FoundRun]:
         """None: there is nothing to choose from."""
@@ -68,15 +72,18 @@ class OneProfile(Library):
         Raises:
             OptionError: another one is asked for.
         """
+        whole = msgspec.structs.replace(choice, rank=None)
+        if choice.rank in self._of_rank and whole == Choice():
+            return self._of_rank[choice.rank]
         chosen = [choice.run, choice.rank, choice.stage, choice.step, choice.phase, choice.module]
         if details or chosen != ["", None, None, None, "", ""]:
             raise OptionError("run", choice.run, "a file has one profile")
         return self._profile
 
-    def ranks(self, choice: Choice) -> list[Profile]:
-        """Each rank's own profile."""
+    def ranks(self, choice: Choice) -> RanksOfRun:
+        """Each rank's own numbers."""
         del choice
-        return self._each_rank
+        return self._side_by_side
 
 
 def html_file(profile: Profile, ranks: Sequence[Profile] = (), limit_bytes: int = LIMIT_BYTES) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -16,8 +18,13 @@ from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.memory.moments import Moments
 from deepscope.dashboard.memory.reading import ReadingRequest, read_moments
 from deepscope.errors import DeepScopeError, NoTraceError, OptionError
+from deepscope.printable import without_secrets
 from deepscope.processes import Told
+from deepscope.ranks.results import RanksReport
+from deepscope.ranks.side_by_side import side_by_side
+from deepscope.ranks.summary import RankSummary
 from deepscope.records import Detail, Profile
+from deepscope.store.ascend.folders import cluster_folder, tables_of
 from deepscope.store.files import TraceFile, is_url
 from deepscope.store.loader import Loader, Request
 from deepscope.store.recognition import FoundTrace, Recognizer
@@ -26,7 +33,7 @@ from deepscope.store.runs import STAGES, Selection, find_traces, select_from
 if TYPE_CHECKING:
     from deepscope.dashboard.timeline.index import TimelineIndex
 
-__all__ = ["WINDOW_MARK", "FoundRun", "Library", "NotYetError"]
+__all__ = ["WINDOW_MARK", "FoundRun", "Library", "NotYetError", "RanksOfRun"]
 
 PATIENCE_SECONDS = 0.4
 """How long a question waits for a profile that is being read before it is told how far the reading is."""
@@ -40,7 +47,7 @@ PROFILES = 8
 MOMENTS = 2
 """Traces whose blocks of memory are kept."""
 RUNS = 2
-"""Runs whose ranks' profiles are kept one by one."""
+"""Runs whose ranks are kept side by side."""
 TIMELINES = 3
 """Kept in memory: they are as large as their traces."""
 READERS = 2
@@ -104,9 +111,22 @@ class FoundRun:
         return [name for name in STAGES if name in found] + sorted(found - set(STAGES))
 
     @property
+    def has_tables(self) -> bool:
+        """Whether Ascend's profiler wrote its traces, with tables beside them that tell of communication."""
+        return any(cluster_folder(one.file.path) for one in self.traces)
+
+    @property
     def ranks(self) -> list[int]:
         """Ranks that its traces name."""
         return sorted({one.identity.rank for one in self.traces if one.identity.rank is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class RanksOfRun:
+    """The ranks of a run, and what is found of them side by side."""
+
+    summaries: list[RankSummary]
+    report: RanksReport
 
 
 class Library:
@@ -124,7 +144,7 @@ class Library:
         self._lock = Lock()
         self._profiles: Background[Request, Profile] = Background(PROFILES)
         self._loaders: set[Loader] = set()
-        self._ranks: Background[Request, list[Profile]] = Background(RUNS)
+        self._ranks: Background[Request, RanksOfRun] = Background(RUNS)
         self._moments: Background[tuple[ReadingRequest, TraceFile], Moments] = Background(MOMENTS)
         self._timelines: Background[TraceFile, TimelineIndex] = Background(TIMELINES)
         self._recognizers: dict[str, Recognizer] = {}
@@ -182,7 +202,10 @@ class Library:
         Raises:
             NoTraceError, OptionError: as `run`; or the run has no such rank or stage.
         """
-        return select_from(self.run(choice).traces, rank=choice.rank, stage=choice.stage)
+        selection = select_from(self.run(choice).traces, rank=choice.rank, stage=choice.stage)
+        paths = [file.path for file in selection.files]
+        where = next((path for path in self.paths if _is_below(paths[0], path)), "")
+        return replace(selection, tables=tables_of(paths, where, is_alone=len(self.runs()) == 1))
 
     def profile(self, choice: Choice, details: tuple[Detail, ...] = ()) -> Profile:
         """The profile of what was chosen.
@@ -195,31 +218,22 @@ class Library:
         request = self._request(choice, selection, details)
         return self._profiles.get(request, lambda told: self._load(request, told), _size(selection))
 
-    def ranks(self, choice: Choice) -> list[Profile]:
-        """The profile of each rank of the chosen run by itself, whatever rank is chosen; without their large tables.
+    def ranks(self, choice: Choice) -> RanksOfRun:
+        """The ranks of the chosen run side by side, whatever rank is chosen.
 
         Raises:
-            NotYetError: they are still being read, one after another; ask again.
-            TraceError, OptionError: as `load_profile`.
+            NotYetError: they are still being read; ask again.
+            TraceError, OptionError: as `read_ranks`.
         """
         whole = msgspec.structs.replace(choice, rank=None)
         selection = self.selection(whole)
         request = self._request(whole, selection)
+        path = selection.files[0].path if len(selection.files) == 1 else ""
 
-        def load(told: Told) -> list[Profile]:
-            found: list[Profile] = []
-            done, total = 0, _size(selection)
-            for file in selection.files:
-                single = Selection((file,), selection.stage, selection.also_recorded)
-                before = done
-                one = self._load(
-                    msgspec.structs.replace(request, path=file.path, selection=single),
-                    lambda read, _, before=before: told(before + read, total),  # type: ignore[misc]
-                )
-                found.append(_lightened(one))
-                done += file.size_bytes
-                told(done, total)
-            return found
+        def load(told: Told) -> RanksOfRun:
+            with self._loading(request) as loader:
+                read = loader.ranks(told)
+            return RanksOfRun(read.summaries, side_by_side(read.summaries, read.failures, without_secrets(path)))
 
         return self._ranks.get(request, load, _size(selection))
 
@@ -280,29 +294,29 @@ class Library:
             loader.cancel()
 
     def _load(self, request: Request, told: Told) -> Profile:
+        with self._loading(request) as loader:
+            return loader.load(told)
+
+    @contextmanager
+    def _loading(self, request: Request) -> Iterator[Loader]:
+        """A loader that `close` can cancel."""
         loader = Loader(request)
         with self._lock:
             self._loaders.add(loader)
         try:
-            return loader.load(told)
+            yield loader
         finally:
             with self._lock:
                 self._loaders.discard(loader)
 
 
+def _is_below(file: str, path: str) -> bool:
+    whole = path if is_url(path) else os.path.abspath(path)  # noqa: PTH100
+    return file == whole or file.startswith(whole.rstrip("/\\") + ("/" if is_url(path) else os.sep))
+
+
 def _size(selection: Selection) -> int:
     return sum(file.size_bytes for file in selection.files)
-
-
-def _lightened(profile: Profile) -> Profile:
-    """A profile without what is large, and said of all ranks together."""
-    return msgspec.structs.replace(
-        profile,
-        **{
-            name: [] for name in ("call_tree", "parts", "places", "step_times", "operators", "kernels", "library_lines")
-        },
-        files={},
-    )
 
 
 K = TypeVar("K")

@@ -18,6 +18,7 @@ from deepscope.dashboard.pages.modules import modules
 from deepscope.dashboard.pages.operator_details import operator, operator_variants
 from deepscope.dashboard.pages.operators import operators
 from deepscope.dashboard.pages.overview import overview
+from deepscope.dashboard.pages.rank import rank
 from deepscope.dashboard.pages.steps import steps
 from deepscope.dashboard.timeline.questions import (
     timeline,
@@ -46,6 +47,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
         memory_at,
         memory_curve,
         distributed,
+        rank,
         findings,
         compare,
         finding_page,

@@ -179,7 +179,7 @@ class _Server(ThreadingMixIn, WSGIServer):
             return
         try:
             super().process_request(request, client_address)
-        except BaseException:
+        except Exception:  # no thread could be started; after Ctrl-C there may be one, which leaves its place itself
             self._places.release()
             raise
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deepscope.capture.naming import check_template
-from deepscope.capture.options import OptionKeywords, RecordingOptions, checked_options
+from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, RecordingOptions, checked_options
 from deepscope.errors import OptionError
 from deepscope.report.tables import table
 
@@ -46,6 +46,7 @@ class LightningKeywords(OptionKeywords, total=False):
     """What a `DeepProfiler` takes: the options of a recording, and those of Lightning's `PyTorchProfiler`."""
 
     name: str | None
+    on_demand: bool
     row_limit: int
     sort_by_key: str | None
     emit_nvtx: bool
@@ -70,6 +71,10 @@ class Choices:
     """A template of the traces' names, in place of `filename`."""
     rows: int | None
     """Rows of the summary's table; 0 for all, None for what fits the screen."""
+    on_demand: bool
+    """Whether nothing is recorded until `deepscope attach` asks."""
+    given: Mapping[str, Any]
+    """The options of the recording as they were given."""
     sort: str | None
     """Number by which the summary's table is sorted; None for the report's own choice."""
 
@@ -79,6 +84,7 @@ def choose(dirpath: str | Path | None, filename: str | None, keywords: Mapping[s
     given = dict(keywords)
     name = given.pop("name", None)
     check_template(name)
+    on_demand = bool(given.pop("on_demand", False))
     rows = given.pop("row_limit", None)
     sort = given.pop("sort_by_key", None)
     if given.pop("emit_nvtx", False):
@@ -95,8 +101,13 @@ def choose(dirpath: str | Path | None, filename: str | None, keywords: Mapping[s
         folder, filename = folder or handler[0], filename or handler[1]
     if folder is not None and "://" in folder:
         raise OptionError("dirpath", folder, "traces are recorded to a local folder; copy them from there")
+    recording = checked_options(given)
+    if on_demand and (chosen := next((one for one in SCHEDULE_NAMES if given.get(one) is not None), None)):
+        raise OptionError(chosen, given[chosen], "with on_demand=True `deepscope attach` says what is recorded")
     return Choices(
-        recording=checked_options(given),
+        recording=recording,
+        on_demand=on_demand,
+        given=given,
         dirpath=folder,
         filename=filename,
         name=name,

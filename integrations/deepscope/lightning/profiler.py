@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture import process_facts as process
-from deepscope.capture.compiled.level import ProvenanceHold
-from deepscope.capture.line_scopes import arm, user_code, worker_clocks
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.plan import Plan
+from deepscope.capture.rank_choice import is_chosen
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving.header import Session
 from deepscope.capture.schedule import Schedule
 from deepscope.capture.surroundings.failsafe import guarded
-from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import RecorderError
 from deepscope.lightning.actions import Action, Loop, Mark, classify
+from deepscope.lightning.armed import Armed
+from deepscope.lightning.contexts import Annotated, Profiled
 from deepscope.lightning.keywords import LightningKeywords, choose
 from deepscope.lightning.lengths import batches_of, planned_batches
-from deepscope.lightning.logging_spans import LoggingSpans
+from deepscope.lightning.on_demand import OnDemandStage, counts, open_door
 from deepscope.lightning.runs import Run, options_of, progress_of, run_of
 from deepscope.lightning.sanity import SanityCheck
-from deepscope.lightning.stages import Stage, StageRecorder, StageWindows
+from deepscope.lightning.stages import Stage, StageWindows
 from deepscope.lightning.summary import summarize
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from deepscope.capture.on_demand.start import OnDemand
 
     class _LightningProfiler:
         """What is used of Lightning's `Profiler`, which comes in two packages."""
@@ -80,6 +82,7 @@ class DeepProfiling(_LightningProfiler):
         exclude: globs of files that do not count as user code.
         record_shapes, profile_memory, with_stack, with_flops, with_modules: as `torch.profiler.profile` has them.
         ranks: the ranks that record; by default all.
+        on_demand: record nothing until `deepscope attach` asks for it.
         on_trace_ready: called with the path of each trace once it is complete.
         **options: every other field of `deepscope.RecordingOptions`, and what Lightning's `PyTorchProfiler` takes
             (docs/lightning.md says what becomes of it).
@@ -90,8 +93,8 @@ class DeepProfiling(_LightningProfiler):
 
     _lightning_module: Any = None
     """Set by the Trainer, a weak proxy."""
-    _provenance: ProvenanceHold | None = None
-    _logging: LoggingSpans | None = None
+    _door: OnDemand | None = None
+    """Of a profiler that records on demand."""
 
     def __init__(
         self,
@@ -101,19 +104,21 @@ class DeepProfiling(_LightningProfiler):
     ) -> None:
         super().__init__()  # first, for Lightning's __del__ runs even where an option is refused
         self._run: Run | None = None
-        self._windows: dict[Stage, StageWindows] = {}
-        self._current: StageWindows | None = None
+        self._windows: dict[Stage, StageWindows | OnDemandStage] = {}
+        self._current: StageWindows | OnDemandStage | None = None
         self._sanity = SanityCheck()
+        self._is_in_epoch = False
+        """Whether `run_training_epoch` goes on, which encloses all that fit does but its beginning and its end."""
         self._planned: int | None = None
         """How many batches this run of fit is to have, where that is certain."""
-        self._workers: WorkerClocks | None = None
+        self._armed = Armed()
         self._actions: dict[str, Action] = {}
-        self._contexts: dict[str, _Profiled] = {}
+        self._contexts: dict[str, Profiled] = {}
         self._phases: dict[str, str] = {}
         """Annotation → phase, of the actions seen so far; the windows' traces list them."""
         self._choices = choose(dirpath, filename, options)
         self.dirpath, self.filename = self._choices.dirpath, self._choices.filename
-        self._hold_provenance()
+        self._know_compiled_lines()
 
     @property
     def options(self) -> RecordingOptions:
@@ -124,35 +129,44 @@ class DeepProfiling(_LightningProfiler):
     def traces(self) -> list[Path]:
         """The files that this process wrote in the newest run, by stage, oldest first; complete after the run."""
         recorders = [recorder for windows in self._windows.values() for recorder in windows.recorders]
-        return [path for recorder in recorders for path in recorder.traces]
+        asked = [] if self._door is None else self._door.dormant.traces
+        return [*(path for recorder in recorders for path in recorder.traces), *asked]
 
     def setup(self, stage: str, local_rank: int | None = None, log_dir: str | None = None) -> None:
         """A Trainer begins to fit, validate, test or predict."""
         self._begin_run(log_dir)
         super().setup(stage=stage, local_rank=local_rank, log_dir=log_dir)
 
-    def _hold_provenance(self) -> None:
-        """Compiled code is to know its lines from here on: recorders come with their first batch, which compiles."""
-        if self.options.compiled_lines and self._provenance is None:
-            self._provenance = ProvenanceHold()
+    def _know_compiled_lines(self) -> None:
+        if self.options.compiled_lines and not self._choices.on_demand:
+            self._armed.hold_provenance()
 
     @guarded
     def _begin_run(self, log_dir: str | None) -> None:
         self._finish(complete=False)  # a run before this one that ended without a word
-        self._hold_provenance()
+        self._know_compiled_lines()
         self._windows = {}
-        self._sanity, self._planned = SanityCheck(), None
+        self._sanity, self._is_in_epoch, self._planned = SanityCheck(), False, None
         trainer = self._lightning_module.trainer if self._lightning_module is not None else None
-        self._run = run_of(trainer, log_dir)
-        if self._logging is not None:
-            self._logging.remove()
-        self._logging = None if trainer is None else LoggingSpans(trainer, self.profile)
-        # Loaders start their workers before the first batch is asked for, and so before there is a recorder.
-        self._workers = worker_clocks(self.options, user_code(self.options))
-        if self._workers is not None:
-            arm(self._workers)
+        run = self._run = run_of(trainer, log_dir)
         # Not what an earlier run was told: one profiler may serve Trainers with different loggers.
-        self.dirpath = self._choices.dirpath or str(self._run.folder)
+        self.dirpath = self._choices.dirpath or str(run.folder)
+        if not is_chosen(self.options.rank_choice, run.rank, run.local_rank):
+            self._run = None
+            self._armed.disarm()
+            return
+        if self.options.counters == "run":
+            self._armed.count(self._session_of(run, self.options), Path(self.dirpath or run.folder))
+        if self._choices.on_demand:
+            self._open_door()
+            return
+        self._armed.arm(self.options, trainer, self.profile)
+
+    def _open_door(self) -> None:
+        assert self._run is not None
+        folder = Path(self.dirpath or self._run.folder)
+        name = self._choices.name or self.filename
+        self._door = open_door(folder, name, self._choices.given, self._recorder_on_demand)
 
     @guarded
     def start(self, action_name: str) -> None:
@@ -160,6 +174,8 @@ class DeepProfiling(_LightningProfiler):
         action = self._actions.get(action_name) or self._understand(action_name)
         if action.mark is not Mark.NONE:
             began = time.perf_counter_ns()
+            if action.mark is Mark.EPOCH_END:
+                self._is_in_epoch = True
             self._before(action)
             if not self._sanity.is_over:
                 self._note(action, began)
@@ -170,6 +186,8 @@ class DeepProfiling(_LightningProfiler):
     def stop(self, action_name: str) -> None:
         """Lightning is done with an action."""
         action = self._actions.get(action_name) or self._understand(action_name)
+        if action.mark is Mark.EPOCH_END:
+            self._is_in_epoch = False
         current = self._current
         if current is None:
             return
@@ -180,7 +198,7 @@ class DeepProfiling(_LightningProfiler):
         elif action.mark is Mark.EPOCH_END:
             current.end_epoch()
 
-    def profile(self, action_name: str) -> _Profiled:
+    def profile(self, action_name: str) -> Profiled:
         """The action as a context; an exception that leaves one of Lightning's own ends the window and saves it."""
         return self._contexts.get(action_name) or self._context(action_name)
 
@@ -189,43 +207,35 @@ class DeepProfiling(_LightningProfiler):
         """An exception leaves an action: save what was recorded before it can get lost."""
         is_lightnings_own = action_name.startswith(("[", "run_training_"))
         is_signal = isinstance(error, (StopIteration, GeneratorExit))
-        if self._current is not None and is_lightnings_own and not is_signal:
+        if not is_lightnings_own or is_signal:
+            return
+        if self._current is not None:
             self._current.fail(error)
             self._current.suspend(complete=False)
             self._current.wait()
-        if action_name == "run_training_epoch":
-            self._end_run()  # the outermost action of fit, and Lightning tears nothing down after an exception
+        if action_name == "run_training_epoch" or not self._is_in_epoch:
+            self._end_run()  # the outermost action that there is, and Lightning tears nothing down after an exception
 
     def summary(self) -> str:
         """The hot lines and the phases of the stage that the Trainer ran; "" where another rank prints them."""
         self._finish(complete=True)
-        if self._run is None or not (self._run.rank == 0 or self.filename):
+        if self._run is None or self._door is not None or not (self._run.rank == 0 or self.filename):
             return ""
         main = getattr(self._stage, "value", self._stage) or ""
-        return summarize(self._windows, main=main, rows=self._choices.rows, sort=self._choices.sort)
+        windows = {stage: one for stage, one in self._windows.items() if isinstance(one, StageWindows)}
+        return summarize(windows, main=main, rows=self._choices.rows, sort=self._choices.sort)
 
     def teardown(self, stage: str | None) -> None:
         """The run is over; what is still open was interrupted."""
-        if getattr(self, "_windows", None):
+        if hasattr(self, "_armed"):  # Lightning's __del__ comes here, too, maybe of one that was never made
             self._finish(complete=False)
-        self._end_run()
+            self._end_run()
         super().teardown(stage=stage)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what belongs to a run in this process: a copy, or one in a spawned process, starts afresh."""
-        live = dict.fromkeys(
-            (
-                "_run",
-                "_current",
-                "_workers",
-                "_provenance",
-                "_logging",
-                "_lightning_module",
-                "_write_stream",
-                "_output_file",
-            )
-        )
-        return self.__dict__ | live | {"_windows": {}, "_contexts": {}}
+        live = dict.fromkeys(("_run", "_current", "_door", "_lightning_module", "_write_stream", "_output_file"))
+        return self.__dict__ | live | {"_windows": {}, "_contexts": {}, "_armed": Armed()}
 
     def _understand(self, action_name: str) -> Action:
         action = self._actions[action_name] = classify(action_name)
@@ -233,11 +243,11 @@ class DeepProfiling(_LightningProfiler):
             self._phases[action.annotation] = action.phase
         return action
 
-    def _context(self, action_name: str) -> _Profiled:
+    def _context(self, action_name: str) -> Profiled:
         action = self._actions.get(action_name) or self._understand(action_name)
         is_plain = action.mark is Mark.NONE and action.annotation is not None
         is_ours = type(self).start is DeepProfiling.start and type(self).stop is DeepProfiling.stop
-        kind = _Annotated if is_plain and is_ours else _Profiled
+        kind = Annotated if is_plain and is_ours else Profiled
         context = self._contexts[action_name] = kind(self, action_name, action.annotation or "")
         return context
 
@@ -290,15 +300,9 @@ class DeepProfiling(_LightningProfiler):
 
     @guarded
     def _end_run(self) -> None:
-        spans, self._logging = self._logging, None
-        if spans is not None:
-            spans.remove()
-        workers, self._workers = getattr(self, "_workers", None), None
-        if workers is not None:
-            workers.disarm()
-        provenance, self._provenance = self._provenance, None
-        if provenance is not None:
-            provenance.release()
+        self._armed.disarm()
+        if self._door is not None:
+            self._door.dormant.make = self._door.make_recorder  # and not this profiler, with its Trainer
         process.end_run()
 
     def _give_up(self) -> None:
@@ -312,69 +316,59 @@ class DeepProfiling(_LightningProfiler):
             return Stage.SANITY_CHECK
         return _STAGES[loop]
 
-    def _new_windows(self, stage: Stage) -> StageWindows:
+    def _new_windows(self, stage: Stage) -> StageWindows | OnDemandStage:
         run = self._run
         assert run is not None
+        if self._armed.counted is not None:
+            self._armed.counted.agree()  # there is a process group by then
+        if self._door is not None:
+            return OnDemandStage(self._door.dormant, is_counted=counts(stage, run.trainer))
         if stage is Stage.FIT:
             self._planned = planned_batches(run.trainer)
         schedule = Schedule.of(self.options, batches_of(run.trainer, stage))
         return StageWindows(Plan(schedule), partial(self._new_recorder, run, stage))
 
-    def _new_recorder(self, run: Run, stage: Stage, plan: Plan, first_step: int) -> StageRecorder:
+    def _recorder_on_demand(
+        self, options: RecordingOptions, plan: Plan | None, first_step: int, run_id: str
+    ) -> Recorder:
+        run = self._run
+        if run is None:
+            raise RecorderError("no Trainer runs")
+        current = self._current
+        stage = next((stage for stage, windows in self._windows.items() if windows is current), Stage.FIT)
+        return self._new_recorder(replace(run, id=run_id), stage, plan, first_step, options)
+
+    def _new_recorder(
+        self, run: Run, stage: Stage, plan: Plan | None, first_step: int, asked: RecordingOptions | None = None
+    ) -> Recorder:
         told = options_of(run.trainer)
         if stage is Stage.FIT:
             told |= progress_of(run.trainer, first_step)
             told |= {"sanity_check_ns": self._sanity.duration_ns, "planned_batches": self._planned or 0}
-        session = Session(
-            self.options,
+        session = self._session_of(run, asked or self.options, stage.value, told)
+        folder = Path(self.dirpath or run.folder)
+        return Recorder(
+            session,
+            plan,
+            folder=folder,
+            first_step=first_step,
+            owner=self,
+            is_abandoned=lambda: asked is not None,  # a recording of the program's own goes first
+            workers=self._armed.workers,
+            counts_run=False,
+        )
+
+    def _session_of(
+        self, run: Run, options: RecordingOptions, stage: str = "", told: dict[str, Any] | None = None
+    ) -> Session:
+        return Session(
+            options,
             name=self._choices.name or self.filename,
-            stage=stage.value,
+            stage=stage,
             rank=run.rank,
+            local_rank=run.local_rank,
             world_size=run.world_size,
             phases=self._phases,
             run_id=run.id,
             trainer=told,
         )
-        folder = Path(self.dirpath or run.folder)
-        return Recorder(session, plan, folder=folder, first_step=first_step, owner=self, workers=self._workers)
-
-
-class _Profiled:
-    """`with profiler.profile(action)`; one object for each action, for some forty are entered in a batch."""
-
-    __slots__ = ("_action_name", "_annotation", "_profiler")
-
-    def __init__(self, profiler: DeepProfiling, action_name: str, annotation: str) -> None:
-        self._profiler = profiler
-        self._action_name = action_name
-        self._annotation = annotation
-
-    def __enter__(self) -> str:
-        self._profiler.start(self._action_name)
-        return self._action_name
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self._profiler.fail(self._action_name, error)
-        self._profiler.stop(self._action_name)
-
-
-class _Annotated(_Profiled):
-    """An action that says nothing of batches: outside the windows it costs next to nothing."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> str:
-        if (current := self._profiler._current) is not None:
-            current.push(self._annotation)
-        return self._action_name
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self._profiler.fail(self._action_name, error)
-        if (current := self._profiler._current) is not None:
-            current.pop(self._annotation)

@@ -35,6 +35,8 @@ class Run:
     id: str
     """The same on all ranks, and for all stages of the run."""
     rank: int
+    local_rank: int
+    """On its host."""
     world_size: int
     folder: Path
     """Where traces go unless the user said so."""
@@ -49,6 +51,7 @@ def run_of(trainer: Any, log_dir: str | None) -> Run:
         trainer=trainer if trainer is None else weakref.proxy(trainer),
         id=process.new_run_id(),
         rank=int(getattr(trainer, "global_rank", 0)),
+        local_rank=int(getattr(trainer, "local_rank", 0)),
         world_size=int(getattr(trainer, "world_size", 1)),
         folder=_folder(trainer, log_dir),
     )

@@ -4,6 +4,8 @@ A new field of a line is one line here (`numbers.py`), one place under `analysis
 """
 
 from deepscope.records.below import Part, PartKind, Place
+from deepscope.records.collective_calls import CollectiveCall
+from deepscope.records.counters import CounterBlock, CounterSeries
 from deepscope.records.critical import CriticalLine, CriticalPath, CriticalTimes
 from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.records.framework import FrameworkPart
@@ -11,6 +13,7 @@ from deepscope.records.memory import CurvePoint, DeviceMemory, HeldByLine, HeldM
 from deepscope.records.merging import RankSpread
 from deepscope.records.numbers import Numbers
 from deepscope.records.overview import OverviewRow
+from deepscope.records.own_times import OwnLine, OwnTimes
 from deepscope.records.places import CallNode, Function, Library, Line, Module, Partner, Top
 from deepscope.records.places_of_work import Collective, HostThread, Stream, ThreadRole
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
@@ -27,6 +30,9 @@ __all__ = [
     "WHOLE",
     "CallNode",
     "Collective",
+    "CollectiveCall",
+    "CounterBlock",
+    "CounterSeries",
     "CriticalLine",
     "CriticalPath",
     "CriticalTimes",
@@ -54,6 +60,8 @@ __all__ = [
     "Operator",
     "OperatorInDetail",
     "OverviewRow",
+    "OwnLine",
+    "OwnTimes",
     "Part",
     "PartKind",
     "PartOf",

@@ -8,10 +8,20 @@ import msgspec
 
 from deepscope.records.merging import First, Group, Sum, merged_by, of_largest
 
-__all__ = ["Edit", "Evidence", "Finding", "Remedy", "Severity"]
+__all__ = ["Edit", "Evidence", "Finding", "Remedy", "Severity", "severity_of"]
 
 Severity = Literal["warning", "info", "hint"]
 Evidence = dict[str, int | float | str]
+
+_SEVERITIES: tuple[tuple[float, Severity], ...] = ((0.1, "warning"), (0.02, "info"))
+"""By the share of the wall time that would be saved."""
+
+
+def severity_of(saving_ns: int, wall_ns: int) -> Severity:
+    """How much a saving weighs: a tenth of the wall time is a warning, less than a fiftieth a hint."""
+    share = saving_ns / wall_ns if wall_ns else 0.0
+    return next((severity for limit, severity in _SEVERITIES if share >= limit), "hint")
+
 
 _WEIGHT = {"warning": 2, "info": 1, "hint": 0}
 

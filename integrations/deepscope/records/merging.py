@@ -5,7 +5,8 @@ A rule stands in the field's annotation: `calls: Sum`, `lines: Annotated[list[Li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
@@ -30,6 +31,7 @@ __all__ = [
     "left_out",
     "merge",
     "merged_by",
+    "nothing",
     "of_largest",
     "quotient",
     "record",
@@ -61,8 +63,8 @@ class Group(msgspec.Struct, Generic[Record], frozen=True):
     records: Sequence[Record]
     ranks: Sequence[int]
     """The rank of each record."""
-    all_ranks: Sequence[int]
-    """All ranks of the merge, in its order."""
+    all_ranks: Mapping[int, int]
+    """All ranks of the merge, in its order: rank → its place there."""
 
     def values(self, field: str) -> list[Any]:
         """The records' values of a field."""
@@ -92,9 +94,9 @@ def rule_of(record: type[msgspec.Struct], field: msgspec.structs.FieldInfo) -> R
     raise TypeError(f"{record.__name__}.{field.name} does not say how ranks merge")
 
 
-def merge(group: Group[Record]) -> Record:
-    """One record of a group of at least one, each field by its rule."""
-    kind = type(group.records[0])
+def merge(group: Group[Record], kind: type[Record] | None = None) -> Record:
+    """One record of a group of at least one, each field by its rule; `kind` where the group's are encoded ones."""
+    kind = kind or type(group.records[0])
     return kind(**{field: rule(group, field) for field, rule in _rules(kind).items()})
 
 
@@ -181,15 +183,36 @@ def spread_of(number: str) -> Rule:
     """The spread of a number over all ranks; the first rank wins a tie."""
 
     def rule(group: Group[Any], _: str) -> RankSpread:
-        values = dict.fromkeys(group.all_ranks, 0) | dict(zip(group.ranks, group.values(number), strict=True))
-        low = min(group.all_ranks, key=values.__getitem__)
-        high = max(group.all_ranks, key=values.__getitem__)
-        ordered = sorted(values.values())
-        middle = len(ordered) // 2
-        median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) // 2
-        return RankSpread(values[low], low, median, values[high], high)
+        values = dict(zip(group.ranks, group.values(number), strict=True))
+        if len(values) < len(group.all_ranks):
+            return _spread_beside_zeros(values, group.all_ranks)
+        low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
+        return RankSpread(values[low], low, _median(sorted(values.values())), values[high], high)
 
     return rule
+
+
+def _spread_beside_zeros(values: Mapping[int, int], place: Mapping[int, int]) -> RankSpread:
+    """The spread where other ranks have 0, in time that grows with the ranks that have a value alone."""
+    zeros = len(place) - len(values)
+    first_zero = next(rank for rank in place if rank not in values)
+    some = {**values, first_zero: 0}
+    low = min(some, key=lambda rank: (some[rank], place[rank]))
+    high = min(some, key=lambda rank: (-some[rank], place[rank]))
+    return RankSpread(some[low], low, _median(sorted(values.values()), zeros), some[high], high)
+
+
+def _median(ordered: Sequence[int], zeros: int = 0) -> int:
+    """Of numbers in order, and as many zeros beside them."""
+    below = bisect_left(ordered, 0)
+
+    def at(place: int) -> int:
+        if place < below:
+            return ordered[place]
+        return 0 if place < below + zeros else ordered[place - zeros]
+
+    middle, is_odd = divmod(len(ordered) + zeros, 2)
+    return at(middle) if is_odd else (at(middle - 1) + at(middle)) // 2
 
 
 def table(*key: str, order: Callable[[Any], Any] | None = None, as_long_as_before: bool = False) -> Rule:
@@ -227,6 +250,10 @@ def largest_first(field: str) -> Callable[[Any], int]:
 def left_out(_: Group[Any], __: str) -> Any:
     """Nothing: the caller fills in what needs the rest of the merged record."""
     return []
+
+
+def nothing(_: Group[Any], __: str) -> None:
+    """None: it is known of a single rank alone."""
 
 
 def to_be_judged(_: Group[Any], __: str) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from deepscope.records.merging import First, Group, Largest, Smallest, Sum, merged_by
 
-__all__ = ["Collective", "HostThread", "Stream", "ThreadRole"]
+__all__ = ["TOGETHER", "Collective", "HostThread", "Stream", "ThreadRole"]
 
 ThreadRole = Literal["training", "autograd", "other"]
 
@@ -77,10 +77,14 @@ class Stream(msgspec.Struct, kw_only=True):
     other_wait_ns: Sum
 
 
+TOGETHER = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})
+"""Collectives in which each rank needs the data of each, so that all leave at one time."""
+
+
 def _shortest(group: Group[Any], field: str) -> list[int]:
-    """Call by call the least of the ranks; nothing unless all have as many calls."""
+    """Call by call the least of the ranks of a known group; nothing unless all have as many calls."""
     lists = group.values(field)
-    if not lists[0] or len({len(one) for one in lists}) > 1:
+    if not lists[0] or not group.records[0].group_ranks or len({len(one) for one in lists}) > 1:
         return []
     return [min(times) for times in zip(*lists, strict=True)]
 
@@ -126,9 +130,12 @@ class Collective(msgspec.Struct, kw_only=True):
     def transfer_ns(self) -> int | None:
         """The part of `time_ns` that it takes to move the data: every rank's call is as long as the shortest.
 
-        None where not all ranks of the group are in this row.
+        None where not all ranks of the group are in this row, where calls are not matched, and for kinds that not all
+        ranks leave together.
         """
-        if not self.group_size or self.ranks != self.group_size or not (self.group_ranks or self.group_size == 1):
+        if self.ranks != self.group_size and (self.group_size or self.ranks == 1):
+            return None
+        if self.ranks > 1 and self.kind not in TOGETHER:
             return None
         return sum(self.shortest_ns) * self.ranks if self.shortest_ns else None
 

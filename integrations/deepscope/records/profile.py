@@ -12,13 +12,27 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 from deepscope.records.below import Part, Place
+from deepscope.records.collective_calls import CollectiveCall
+from deepscope.records.counters import CounterSeries
 from deepscope.records.critical import CriticalPath
 from deepscope.records.findings import Finding
 from deepscope.records.framework import FrameworkPart
 from deepscope.records.memory import Memory
-from deepscope.records.merging import First, Group, Largest, Sum, largest_first, left_out, merged_by, record, table
+from deepscope.records.merging import (
+    First,
+    Group,
+    Largest,
+    Sum,
+    largest_first,
+    left_out,
+    merged_by,
+    nothing,
+    record,
+    table,
+)
 from deepscope.records.numbers import Numbers
 from deepscope.records.overview import OverviewRow, Section
+from deepscope.records.own_times import OwnTimes
 from deepscope.records.places import CallNode, Function, Line, Module
 from deepscope.records.places_of_work import Collective, HostThread, Stream, ThreadRole
 from deepscope.records.step_times import StepTimes
@@ -27,9 +41,9 @@ from deepscope.records.trace_info import SourceFile, TraceInfo
 from deepscope.records.view import Detail, PartOf
 from deepscope.records.why import Peaks
 
-__all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals"]
+__all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals", "add_findings"]
 
-PROFILE_FORMAT = 15
+PROFILE_FORMAT = 19
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -95,6 +109,11 @@ def _by_saving(finding: Finding) -> tuple[int, str, str, int]:
     return -finding.saving_ns, finding.code, finding.file, finding.line
 
 
+def add_findings(profile: Profile, findings: list[Finding]) -> None:
+    """Puts more findings among those of a profile."""
+    profile.findings = sorted([*profile.findings, *findings], key=_by_saving)
+
+
 def _files(group: Group[Any], field: str) -> dict[str, SourceFile]:
     """By path, the first rank's text: ranks on other hosts may run another text, which then stays unseen here."""
     merged: dict[str, SourceFile] = {}
@@ -152,9 +171,15 @@ class Profile(msgspec.Struct, kw_only=True):
     threads: Annotated[list[HostThread], merged_by(table("role", "number", order=_by_role))] = []
     streams: Annotated[list[Stream], merged_by(table("device", "stream", order=attrgetter("device", "stream")))] = []
     collectives: Annotated[list[Collective], merged_by(table(*COLLECTIVE_KEY, order=largest_first("time_ns")))] = []
+    collective_calls: Annotated[list[CollectiveCall], merged_by(left_out)] = []
+    """Of a single rank, its first calls of collectives by their starts; empty where ranks are merged."""
+    counters: Annotated[list[CounterSeries], merged_by(table("counter", "series", "unit", "is_own"))] = []
+    """What was counted beside the trace, DeepScope's own counters first, in the order of docs/counters.md."""
     memory: Annotated[Memory, merged_by(record)] = msgspec.field(default_factory=Memory)
     critical: Annotated[CriticalPath, merged_by(record)] = msgspec.field(default_factory=CriticalPath)
     """The critical path of the steps; each rank has its own."""
+    own_times: Annotated[OwnTimes | None, merged_by(nothing)] = None
+    """Of a single rank, what it does itself by line and time; None where ranks are merged."""
     call_tree: Annotated[list[CallNode], merged_by(left_out)] = []
     parts: Annotated[list[Part], merged_by(left_out)] = []
     """What the work of the call tree's nodes is made of; a part stands before those below it."""

@@ -3,18 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from operator import attrgetter
+from typing import Any, cast, get_type_hints
+
+import msgspec
 
 from deepscope.errors import IncomparableError
 from deepscope.records.below import Part, Place
+from deepscope.records.decoding import decoder_of
 from deepscope.records.merging import Group, merge
 from deepscope.records.places import CallNode, Line
 from deepscope.records.profile import LINE_KEY, Profile
 from deepscope.records.step_times import merged_step_times
 
-__all__ = ["merge_profiles"]
+__all__ = ["encoded_profile", "merge_profiles"]
 
 _line_key = attrgetter(*LINE_KEY)
+
+
+class _EncodedProfile:
+    """A profile as bytes: a field is decoded when it is asked for and not kept, so that many fit into memory."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, body: bytes) -> None:
+        """Raises `msgspec.MsgspecError` where the bytes are no record."""
+        self._fields: dict[str, msgspec.Raw] = msgspec.msgpack.decode(body, type=dict[str, msgspec.Raw])
+
+    def __getattr__(self, field: str) -> Any:
+        body = self._fields.get(field)
+        if body is None:
+            raise AttributeError(field)
+        return _decoder(field).decode(body)
+
+
+def encoded_profile(body: bytes) -> Profile:
+    """A profile of which only the bytes are kept, for merging; raises `msgspec.MsgspecError` where it is none."""
+    return cast(Profile, _EncodedProfile(body))
+
+
+@cache
+def _decoder(field: str) -> msgspec.msgpack.Decoder[Any]:
+    return decoder_of(get_type_hints(Profile, include_extras=True)[field])
 
 
 def merge_profiles(profiles: Sequence[Profile]) -> Profile:
@@ -31,11 +62,13 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
         raise ValueError("no profile to merge")
     if len(profiles) == 1:
         return profiles[0]
-    if len({profile.metric for profile in profiles}) > 1:
-        without = [profile.trace.path for profile in profiles if profile.metric == "cpu_self"]
+    infos = [profile.trace for profile in profiles]
+    metrics = [profile.metric for profile in profiles]
+    if len(set(metrics)) > 1:
+        without = [info.path for info, metric in zip(infos, metrics, strict=True) if metric == "cpu_self"]
         raise IncomparableError(f"{without[0]}: has no device events while other ranks have; choose one rank")
-    ranks = [profile.trace.ranks[0] if profile.trace.ranks else place for place, profile in enumerate(profiles)]
-    merged = merge(Group(profiles, ranks, ranks))
+    ranks = [info.ranks[0] if info.ranks else place for place, info in enumerate(infos)]
+    merged = merge(Group(profiles, ranks, {rank: place for place, rank in enumerate(dict.fromkeys(ranks))}), Profile)
     merged.totals.steps = len(merged.steps) or merged.totals.steps
     merged.call_tree, moved = _one_tree(profiles, merged.lines)
     merged.parts, merged.places = _parts(profiles, moved)
@@ -52,9 +85,10 @@ def _one_tree(profiles: Sequence[Profile], lines: Sequence[Line]) -> tuple[list[
     for profile in profiles:
         moved: list[int] = []
         all_moved.append(moved)
+        place_of_line = [line_places[_line_key(line)] for line in profile.lines]
         for node in profile.call_tree:  # a parent stands before its children
             parent = moved[node.parent] if node.parent >= 0 else -1
-            line = line_places[_line_key(profile.lines[node.line])] if node.line >= 0 else -1
+            line = place_of_line[node.line] if node.line >= 0 else -1
             place = places.get((parent, line))
             if place is None:
                 place = places[parent, line] = len(nodes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
@@ -63,9 +63,12 @@ def merged_step_times(profiles: Sequence[Profile], merged: Profile) -> list[Step
     found: dict[tuple[StepTable, int], StepTimes] = {}
     for profile in profiles:
         shorter = max(1, merged.steps_per_block // profile.steps_per_block)
+        rows_of: dict[StepTable, list[Any]] = {}
         for one in profile.step_times:
-            rows = getattr(profile, one.table)
-            place = -1 if one.row < 0 else places[one.table][attrgetter(*ROW_KEYS[one.table])(rows[one.row])]
+            if one.table not in rows_of:  # of an encoded profile it is decoded for this
+                rows_of[one.table] = getattr(profile, one.table)
+            key_of = attrgetter(*ROW_KEYS[one.table])
+            place = -1 if one.row < 0 else places[one.table][key_of(rows_of[one.table][one.row])]
             row = found.setdefault((one.table, place), StepTimes(one.table, place, {}, {}))
             for into, times in ((row.device_ns, one.device_ns), (row.beside_ns, one.beside_ns)):
                 for block, duration_ns in times.items():

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from deepscope.records.merging import Either, First, Group, Joined, distinct, merged_by
+from deepscope.records.merging import Either, First, Group, Joined, Largest, distinct, merged_by
 
 __all__ = ["LineSource", "SourceFile", "TraceInfo"]
 
@@ -41,6 +41,8 @@ class TraceInfo(msgspec.Struct, kw_only=True):
     """All files, when ranks were merged."""
     ranks: Annotated[list[int], merged_by(_ranks)] = []
     world_size: Annotated[int, merged_by(_world_size)] = 1
+    process_groups: Largest = 0
+    """How many the head of the trace lists; 0 where it lists none."""
     device: Joined = ""
     """`NVIDIA H100 80GB HBM3`, or `CPU`."""
     device_count: First[int] = 0

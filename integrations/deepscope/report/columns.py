@@ -22,6 +22,7 @@ from deepscope.report.column_kinds import counts as _counts
 from deepscope.report.column_kinds import names as _names
 from deepscope.report.column_kinds import sizes as _sizes
 from deepscope.report.column_kinds import times as _times
+from deepscope.report.counters import counter_columns
 from deepscope.report.critical import KINDS as CRITICAL_KINDS
 from deepscope.report.framework import framework_amounts, framework_words, without_framework
 from deepscope.report.kernel_columns import kernel_columns
@@ -82,6 +83,7 @@ def columns(
         "thread": thread_columns,
         "stream": stream_columns,
         "collective": collective_columns,
+        "counter": counter_columns,
     }
     if by in makers:
         return makers[by](rows, profile, styles)

@@ -52,11 +52,11 @@ def csv_report(
     return stream.getvalue()
 
 
-def _cells(row: Any, chosen: Table) -> list[str | int]:
+def _cells(row: Any, chosen: Table) -> list[str | float]:
     return [cell(getattr(row, name)) for name in chosen.scalars]
 
 
-def cell(value: str | int | bool | None) -> str | int:
+def cell(value: str | float | bool | None) -> str | float:
     """Flags as 0 and 1; a text that a spreadsheet would run as a formula gets an apostrophe in front.
 
     https://owasp.org/www-community/attacks/CSV_Injection
@@ -65,5 +65,7 @@ def cell(value: str | int | bool | None) -> str | int:
         return ""
     if isinstance(value, int):
         return int(value)
+    if isinstance(value, float):
+        return value
     text = printable(value)
     return "'" + text if text.lstrip().startswith(_FORMULA) else text

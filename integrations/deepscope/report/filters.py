@@ -45,7 +45,7 @@ _PARTS = {
 }
 """Device time of which each piece stands in one row."""
 _UNNAMED = ("step", "stream")
-_OF_WHOLE = ("step", "phase", "memory", "overview", "thread", "stream", "collective", "critical")
+_OF_WHOLE = ("step", "phase", "memory", "overview", "thread", "stream", "collective", "critical", "counter")
 """Tables that say how the whole is divided."""
 
 

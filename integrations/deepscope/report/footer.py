@@ -7,6 +7,7 @@ from typing import Any
 
 from deepscope.analysis.verdict import Reason
 from deepscope.records import Function, Library, Line, Profile, TraceInfo
+from deepscope.report.counters import counter_words
 from deepscope.report.places import short_path
 from deepscope.report.step_times import step_times_words
 from deepscope.report.why_words import no_word, why_words
@@ -49,6 +50,9 @@ def footer(profile: Profile, by: str, rows: Sequence[Any], left_out: int) -> Ite
         yield "resolved", _resolved(profile)
     if by == "step":
         yield from step_times_words(profile)
+    if by == "counter":
+        for words in counter_words(profile):
+            yield "counters", words
     if by == "line":
         for words in _why(profile, rows):
             yield "why", words

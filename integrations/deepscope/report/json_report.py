@@ -9,6 +9,8 @@ import msgspec
 
 from deepscope.records import (
     Collective,
+    CounterBlock,
+    CounterSeries,
     CurvePoint,
     Function,
     Kernel,
@@ -129,6 +131,8 @@ def plain(record: msgspec.Struct) -> dict[str, Any]:
     if isinstance(record, Collective):
         del plain["shortest_ns"]  # what the next ones are worked out from
         plain |= {name: getattr(record, name) for name in DERIVED["collective"]}
+    if isinstance(record, CounterSeries):
+        plain["blocks"] = [_named(block) for block in record.blocks]
     if isinstance(record, (Line, Function, Step)):
         plain["spread"] = None if record.spread is None else _named(record.spread)
     return plain
@@ -141,5 +145,5 @@ def _memory(memory: Memory) -> dict[str, Any]:
     return found
 
 
-def _named(record: Top | RankSpread | Rate | CurvePoint) -> dict[str, Any]:
+def _named(record: Top | RankSpread | Rate | CurvePoint | CounterBlock) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__struct_fields__}

@@ -19,6 +19,14 @@ class Styles:
         """Names of columns and of the header's entries."""
         return self._wrapped("1", text)
 
+    def heading(self, text: str) -> str:
+        """Titles of sections."""
+        return self._wrapped("1;36", text)
+
+    def quiet(self, text: str) -> str:
+        """What explains, and is read once."""
+        return self._wrapped("2", text)
+
     def hot(self, text: str) -> str:
         """A fifth of all, or more."""
         return self._wrapped("1;31", text)

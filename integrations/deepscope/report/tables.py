@@ -12,6 +12,7 @@ import msgspec
 from deepscope.errors import OptionError
 from deepscope.records import (
     Collective,
+    CounterSeries,
     CriticalLine,
     Detail,
     Function,
@@ -160,6 +161,14 @@ def _typed(record: type[msgspec.Struct], *types: object) -> tuple[str, ...]:
     return tuple(name for name in record.__struct_fields__ if plain[name] in types)
 
 
+_LEVELS: dict[str, Callable[[Any], Any]] = {
+    "name": attrgetter("counter", "series"),
+    "mean": attrgetter("mean"),
+    "largest": attrgetter("largest"),
+    "smallest": attrgetter("smallest"),
+}
+
+
 def _forward(row: Numbers) -> int:
     return row.self_device_ns - row.backward_device_ns
 
@@ -190,6 +199,7 @@ def _make() -> dict[str, Table]:
         ("thread", "threads", "place", HostThread, name),
         ("stream", "streams", "place", Stream, {}),
         ("collective", "collectives", "time_ns", Collective, {"name": lambda row: row.kind}),
+        ("counter", "counters", "place", CounterSeries, _LEVELS),
         ("memory", "memory_by_line", "size_bytes", HeldByLine, location),
         ("critical", "critical_lines", "critical_ns", CriticalLine, location | {"saves": _saves}),
     ]
@@ -203,7 +213,7 @@ def _make() -> dict[str, Table]:
             key=key,
             sort=sort,
             fields=_typed(record, int),
-            scalars=(*_typed(record, int, str, bool, str | None, int | None), *DERIVED.get(by, ())),
+            scalars=(*_typed(record, int, float, str, bool, str | None, int | None), *DERIVED.get(by, ())),
             computed=computed,
             rows_of=made[by] if by in made else attrgetter(key),
             arranged=tree_order if by == "module" else None,

@@ -82,6 +82,7 @@ _NOTHING = {
     "overview": "no steps and no work of a device in this trace",
     "thread": "no threads of the CPU in this trace",
     "stream": "no device in this trace, so no streams",
+    "counter": 'no counters in this trace; counters="window" samples them',
     "collective": "no collectives between ranks in this trace",
 }
 

@@ -138,7 +138,7 @@ def top_csv(found: Ranking, *, limit: int) -> str:
     return stream.getvalue()
 
 
-def _cell(value: Any) -> str | int:
+def _cell(value: Any) -> str | float:
     if isinstance(value, float):
         return repr(value)
     return cell(json.dumps(value) if isinstance(value, list) else value)

@@ -1,25 +1,47 @@
-"""Profiles kept in the user's cache folder, so that a trace is read once."""
+"""Profiles kept in the user's cache folder, so that a trace is read once; beside them what is kept of a rank."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import cache as remembered
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from deepscope.records import PROFILE_FORMAT, WHOLE, Profile, View
+from deepscope.records.decoding import decoded
 from deepscope.store.files import TraceFile
 
-__all__ = ["LIMIT_BYTES", "cache_folder", "code_fingerprint", "digest", "load", "prune", "save", "write_whole"]
+__all__ = [
+    "LIMIT_BYTES",
+    "Kind",
+    "cache_folder",
+    "code_fingerprint",
+    "digest",
+    "load",
+    "load_body",
+    "prune",
+    "prune_profiles",
+    "save",
+    "save_body",
+    "write_whole",
+]
+
+Kind: TypeAlias = Literal["profile", "summary"]
+"""What is made of a trace: its `Profile`, or the `RankSummary` of that."""
 
 LIMIT_BYTES = 512 << 20
 """Profiles beyond this are removed, those unused for longest first."""
 
 _MAGIC = b"deepscope profile\n"
 _DIGEST_BYTES = 16
+_FASTEST = 1
+"""Level of compression: a sixth of the size for a millisecond, so that the profiles of a thousand ranks fit."""
 
 
 def cache_folder() -> Path:
@@ -34,32 +56,56 @@ def cache_folder() -> Path:
 
 def load(file: TraceFile, view: View = WHOLE, *, partial: bool) -> Profile | None:
     """The profile that this very code made of this very file (path, size and time); None where none is whole."""
+    body = load_body("profile", file, view, partial=partial)
     try:
-        path = _path(file, view, partial=partial)
+        return None if body is None else decoded(body, Profile)
+    except msgspec.MsgspecError:
+        return None
+
+
+def load_body(kind: Kind, file: TraceFile, view: View = WHOLE, *, partial: bool) -> bytes | None:
+    """The same, of any kind, as the bytes that were kept."""
+    if not file.has_version:
+        return None
+    try:
+        path = _path(kind, file, view, partial=partial)
         content = path.read_bytes()
     except (OSError, RuntimeError):  # RuntimeError: no home folder
         return None
     head = len(_MAGIC) + _DIGEST_BYTES
-    body = memoryview(content)[head:]
-    if not content.startswith(_MAGIC) or content[len(_MAGIC) : head] != digest(body):
+    packed = memoryview(content)[head:]
+    if not content.startswith(_MAGIC) or content[len(_MAGIC) : head] != digest(packed):
         return None
     try:
-        profile = msgspec.msgpack.decode(body, type=Profile)
-    except msgspec.MsgspecError:
+        body = zlib.decompress(packed)
+    except zlib.error:
         return None
     with suppress(OSError):
         os.utime(path)
-    return profile
+    return body
 
 
 def save(file: TraceFile, profile: Profile, view: View = WHOLE, *, partial: bool) -> None:
     """Keeps a profile; a cache that cannot be written is no error, since it only saves time."""
+    save_body("profile", file, msgspec.msgpack.encode(profile), view, partial=partial)
+    prune_profiles()
+
+
+def save_body(kind: Kind, file: TraceFile, body: bytes, view: View = WHOLE, *, partial: bool) -> None:
+    """The same of any kind, encoded; removes nothing, for that takes as long as there are profiles."""
+    if not file.has_version:
+        return
     with suppress(OSError, RuntimeError):
-        path = _path(file, view, partial=partial)
-        body = msgspec.msgpack.encode(profile)
+        path = _path(kind, file, view, partial=partial)
+        packed = zlib.compress(body, _FASTEST)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, [_MAGIC + digest(body) + body])
-        prune(path.parent)
+        write_whole(path, [_MAGIC + digest(packed) + packed])
+
+
+def prune_profiles() -> None:
+    """Removes the profiles unused for longest until the rest fits into `LIMIT_BYTES`."""
+    with suppress(OSError, RuntimeError):
+        prune(cache_folder() / "profiles", LIMIT_BYTES)
 
 
 def prune(folder: Path, limit_bytes: int = LIMIT_BYTES, pattern: str = "*.msgpack") -> None:
@@ -78,18 +124,21 @@ def prune(folder: Path, limit_bytes: int = LIMIT_BYTES, pattern: str = "*.msgpac
         size -= size_bytes
 
 
-def _path(file: TraceFile, view: View, *, partial: bool) -> Path:
-    """The cache file's name holds all that the profile depends on: the trace, the options and the code that made it."""
-    words = (file.path, file.size_bytes, file.mtime_ns, file.token, view, partial, PROFILE_FORMAT, code_fingerprint())
-    return (
-        cache_folder()
-        / "profiles"
-        / (digest("\0".join(map(str, words)).encode("utf-8", "surrogateescape")).hex() + ".msgpack")
-    )
+def _path(kind: Kind, file: TraceFile, view: View, *, partial: bool) -> Path:
+    """The cache file's name holds all that its content depends on: the trace, the options and the code that made it."""
+    words = (file.path, file.size_bytes, file.mtime_ns, file.token, view, partial, PROFILE_FORMAT, _own_fingerprint())
+    name = digest("\0".join(map(str, words)).encode("utf-8", "surrogateescape")).hex()
+    return cache_folder() / "profiles" / (name + (".msgpack" if kind == "profile" else f".{kind}.msgpack"))
+
+
+@remembered
+def _own_fingerprint() -> str:
+    """Of the code that runs here: it is what was imported, so it is found once."""
+    return code_fingerprint()
 
 
 def code_fingerprint(
-    package: Path | None = None, parts: Sequence[str] = ("trace", "records", "analysis", "store")
+    package: Path | None = None, parts: Sequence[str] = ("trace", "records", "analysis", "ranks", "store")
 ) -> str:
     """Names the code that makes profiles: after an update, or an edit in a checkout, older profiles are unused.
 

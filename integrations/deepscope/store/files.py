@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,13 +14,15 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from deepscope.errors import NotATraceError, NoTraceError, TraceError
-from deepscope.trace.kineto.remote import filesystem_of, is_url, open_remote, remote_errors
+from deepscope.trace.kineto.remote import filesystem_of, first_of_page, is_url, is_web, open_remote, remote_errors
 
 __all__ = [
     "NAMED_TRACE_ENDINGS",
+    "REMOTE_AT_ONCE",
     "SKIPPED_FOLDERS",
     "TRACE_ENDINGS",
     "TraceFile",
+    "first_bytes",
     "is_url",
     "list_files",
     "local_file",
@@ -33,8 +36,14 @@ TRACE_ENDINGS = (".json", ".gz", ".trace")
 NAMED_TRACE_ENDINGS = (".pt.trace.json", ".pt.trace.json.gz")
 """How torch and DeepScope name traces."""
 
+_ASCEND_TRACES = frozenset({"trace_view.json", "trace_view.json.gz"})
+"""How Ascend's profiler names them, in a folder a rank."""
+
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
 """Folders that are skipped, like hidden ones and virtual environments: large, and without traces."""
+
+REMOTE_AT_ONCE = 32
+"""Remote files that are asked about at the same time."""
 
 _TIMESTAMP = re.compile(r"\.(\d{10,19})\.(?:pt\.trace\.)?json(?:\.gz)?$")
 
@@ -52,19 +61,41 @@ class TraceFile:
     """A remote store's own mark of this version of the file (an ETag, say)."""
 
     @property
+    def has_version(self) -> bool:
+        """Whether another content would be told from this one: a store that says neither time nor mark may change it
+        unseen."""
+        return bool(self.mtime_ns or self.token) or not is_url(self.path)
+
+    @property
     def name(self) -> str:
-        """The last part of the path."""
-        return re.split(r"[/\\]" if os.sep == "\\" else "/", self.path)[-1]
+        """The last part of the path; of a file in an archive, of its path there."""
+        return re.split(r"[/\\]" if os.sep == "\\" else "/", self._own_path)[-1]
 
     @property
     def folder(self) -> str:
-        """The path without its last part."""
-        return self.path[: -len(self.name)]
+        """The path without its last part; of a file in an archive, its path there."""
+        return self._own_path.removesuffix(self.name)
+
+    @property
+    def archive(self) -> str:
+        """What stands behind the path of a file in an archive (`::/a/logs.zip`); "" of any other."""
+        return self.path.partition(self._link)[2]
+
+    @property
+    def _own_path(self) -> str:
+        """Without the archive, and without the query of a web address (a signature, say)."""
+        link = self._link
+        return link.partition("?")[0] if link.startswith(("http://", "https://")) else link
+
+    @property
+    def _link(self) -> str:
+        """The first link of a URL's chain that is an address (`simplecache::` is none); any other path as it is."""
+        return next((link for link in self.path.split("::") if "://" in link), self.path)
 
     @property
     def is_named_trace(self) -> bool:
-        """Whether it is named as torch and DeepScope name traces: one of these is a trace, even if a broken one."""
-        return self.name.endswith(NAMED_TRACE_ENDINGS)
+        """Whether it is named as recorders name traces: one of these is a trace, even if a broken one."""
+        return self.name.endswith(NAMED_TRACE_ENDINGS) or self.name in _ASCEND_TRACES
 
     @property
     def named_ns(self) -> int:
@@ -113,8 +144,8 @@ def local_file(path: str) -> TraceFile | None:
     return TraceFile(path, status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
 
 
-def list_files(path: str) -> list[TraceFile]:
-    """Every file below a folder that is named like `TRACE_ENDINGS`, links followed, each folder once.
+def list_files(path: str, endings: tuple[str, ...] = TRACE_ENDINGS) -> list[TraceFile]:
+    """Every file below a folder that is named with one of the endings, links followed, each folder once.
 
     Hidden files and folders, `SKIPPED_FOLDERS` and virtual environments are left out, unless `path` is one itself.
 
@@ -122,12 +153,12 @@ def list_files(path: str) -> list[TraceFile]:
         TraceError: the folder may not be read.
     """
     if is_url(path):
-        return _list_remote(path)
+        return _list_remote(path, endings)
     try:
         os.scandir(path).close()
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {_reason(error)}") from error
-    return list(_walk(os.path.abspath(path)))  # noqa: PTH100
+    return list(_walk(os.path.abspath(path), endings))  # noqa: PTH100
 
 
 @contextmanager
@@ -143,7 +174,18 @@ def open_file(file: TraceFile) -> Iterator[IO[bytes]]:
             yield remote.stream
 
 
-def _walk(top: str) -> Iterator[TraceFile]:
+def first_bytes(file: TraceFile, count: int) -> bytes:
+    """The first bytes of a file as they are stored: of a remote one these alone, in one request."""
+    if not is_url(file.path):
+        with Path(file.path).open("rb") as stream:
+            return stream.read(count)
+    with remote_errors(file.path):
+        fs, path = filesystem_of(file.path)
+        end = min(count, file.size_bytes or count)
+        return first_of_page(fs, path, end) if is_web(fs) else cast(bytes, fs.cat_file(path, start=0, end=end))[:count]
+
+
+def _walk(top: str, endings: tuple[str, ...]) -> Iterator[TraceFile]:
     seen: set[tuple[int, int]] = set()
     waiting = [top]
     while waiting:
@@ -163,7 +205,7 @@ def _walk(top: str) -> Iterator[TraceFile]:
         for entry in listed:
             if entry.name.startswith("."):
                 continue
-            if entry.name.endswith(TRACE_ENDINGS):
+            if entry.name.endswith(endings):
                 if (file := local_file(entry.path)) is not None:
                     yield file
             elif entry.name not in SKIPPED_FOLDERS and _is_folder(entry):
@@ -178,33 +220,114 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
+def _asked_anew(url: str) -> tuple[Any, str]:
+    """The filesystem of a URL without the listings that it remembers: a server would never see what is new."""
+    fs, path = filesystem_of(url)
+    fs.invalidate_cache()
+    return fs, path
+
+
 def _single_remote(url: str) -> TraceFile | None:
     with remote_errors(url):
-        fs, path = filesystem_of(url)
+        fs, path = _asked_anew(url)
         info = fs.info(path)
-        return None if info["type"] == "directory" else _remote_file(url, info)
+        # A web server's folder is a page of links; older fsspec does not tell what is a page.
+        kind = info.get("mimetype") or ("text/html" if is_web(fs) and path.endswith("/") else "")
+        is_page = str(kind).startswith("text/html")
+        file = _remote_file(url, info)
+        if is_page and file.name.endswith(TRACE_ENDINGS) and not str(info.get("url")).endswith("/"):
+            raise NotATraceError(
+                f"{url}: a web page (to sign in, or about the file?); give the address of the file itself"
+            )
+        return None if info["type"] == "directory" or is_page else file
 
 
-def _list_remote(url: str) -> list[TraceFile]:
+def _list_remote(url: str, endings: tuple[str, ...]) -> list[TraceFile]:
     with remote_errors(url):
-        fs, path = filesystem_of(url)
-        outer = url[url.index("::") :] if "::" in url else ""  # `zip://inner::outer.zip`
-        found = cast(dict[str, dict[str, Any]], fs.find(path, detail=True))
-        return [
-            _remote_file(fs.unstrip_protocol(name) + outer, info)
+        fs, path = _asked_anew(url)
+        found = cast(dict[str, dict[str, Any]], _pages(fs, path) if is_web(fs) else fs.find(path, detail=True))
+        listed = [
+            (name, _remote_file(_below(url, fs, path, name), info))
             for name, info in found.items()
-            if name.endswith(TRACE_ENDINGS)
+            if name.endswith(endings)
         ]
+        bare = [place for place, (_, file) in enumerate(listed) if not file.has_version]
+        files = [file for _, file in listed]
+        if bare:  # a web server's page of links tells neither size nor time
+            with ThreadPoolExecutor(min(len(bare), REMOTE_AT_ONCE), "deepscope-info") as pool:
+                infos = pool.map(lambda place: _info(fs, listed[place][0]), bare)
+                for place, info in zip(bare, infos, strict=True):
+                    files[place] = _remote_file(files[place].path, info)
+        return files
+
+
+def _below(url: str, fs: Any, path: str, name: str) -> str:
+    """The URL of a file that the listing of a folder names, by the folder's own URL.
+
+    A path of a filesystem may lack what its URL needs: the host (`webhdfs://host:9870/runs`), the account.
+    """
+    folder = path.rstrip("/")
+    inner, chained, outer = url.partition("::")  # `zip://inner::outer.zip`
+    if folder and not name.startswith(f"{folder}/"):
+        return str(fs.unstrip_protocol(name)) + chained + outer
+    protocol, separator, place = inner.partition("://")
+    if folder and not separator:  # `simplecache::s3://bucket/run` has its folder in what follows
+        return f"{inner}::{_below(outer, fs, path, name)}"
+    if place.strip("/"):
+        place = place.rstrip("/") + "/"
+    return f"{protocol}://{place}{name[len(folder) :].lstrip('/')}{chained}{outer}"
+
+
+def _pages(fs: Any, top: str) -> dict[str, dict[str, Any]]:
+    """Every file below a folder of a web server.
+
+    A link to a folder above leads round and round there: a folder with all the names of one above it is the same. One
+    that may not be read is left out.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    waiting: list[tuple[str, tuple[frozenset[str], ...]]] = [(top, ())]
+    while waiting:
+        folder, above = waiting.pop()
+        try:
+            entries = {entry["name"]: entry for entry in fs.ls(folder, detail=True)}
+        except Exception:
+            if folder == top:
+                raise
+            continue
+        names = frozenset(name.removeprefix(folder.rstrip("/")) for name in entries)
+        if names in above:
+            continue
+        for name, entry in entries.items():
+            if entry["type"] == "directory":
+                waiting.append((name, (*above, names)))
+            else:
+                found[name] = entry
+    return found
+
+
+def _info(fs: Any, name: str) -> dict[str, Any]:
+    try:
+        return cast(dict[str, Any], fs.info(name))
+    except Exception:  # noqa: BLE001  reading it tells what is wrong
+        return {}
+
+
+_TIMES = ("mtime", "LastModified", "Last-Modified", "updated", "last_modified", "created")
+_MARKS = ("ETag", "etag", "md5Hash", "Content-MD5", "Digest", "CRC")
 
 
 def _remote_file(url: str, info: dict[str, Any]) -> TraceFile:
-    written = info.get("mtime") or info.get("LastModified") or info.get("updated") or info.get("last_modified") or 0
-    seconds = written.timestamp() if isinstance(written, datetime) else written
+    written = next((info[key] for key in _TIMES if info.get(key)), 0)
+    seconds: Any = written
+    if isinstance(written, datetime):
+        seconds = written.timestamp()
+    elif info.get("modificationTime"):  # WebHDFS, in milliseconds
+        written = seconds = info["modificationTime"] / 1000
     return TraceFile(
         path=url,
         size_bytes=int(info.get("size") or 0),
         mtime_ns=int(seconds * 10**9) if isinstance(seconds, (int, float)) else 0,
-        token=str(info.get("ETag") or info.get("etag") or info.get("md5Hash") or written or ""),
+        token=str(next((info[key] for key in _MARKS if info.get(key)), written) or ""),
     )
 
 

@@ -7,7 +7,7 @@ import zlib
 from datetime import datetime
 
 from deepscope.errors import DeepScopeError
-from deepscope.store.files import TraceFile, open_file
+from deepscope.store.files import TraceFile, first_bytes
 from deepscope.trace.format.brackets import with_depth
 
 __all__ = ["HEAD_BYTES", "is_trace", "read_head", "recorded_ns"]
@@ -28,8 +28,7 @@ _EARLIEST_NS, _LATEST_NS = 1_400_000_000 * 10**9, 4_000_000_000 * 10**9
 def read_head(file: TraceFile) -> bytes:
     """The first 64 KiB of the text, unpacked; nothing of a file that cannot be read."""
     try:
-        with open_file(file) as stream:
-            raw: bytes = stream.read(HEAD_BYTES)
+        raw = first_bytes(file, HEAD_BYTES)
         if raw[:2] == b"\x1f\x8b":
             return zlib.decompressobj(wbits=31).decompress(raw, HEAD_BYTES)
     except (OSError, ValueError, zlib.error, DeepScopeError):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from deepscope.store.files import TraceFile
+from deepscope.store.ascend.folders import rank_of_trace
+from deepscope.store.files import REMOTE_AT_ONCE, TraceFile, is_url
 from deepscope.store.head import is_trace, read_head, recorded_ns
 from deepscope.trace.format.header import glance
 
-__all__ = ["Identity", "identify"]
+__all__ = ["Identity", "identify", "identify_all"]
 
 _SUFFIX = re.compile(r"(?:\.pt)?(?:\.trace)?\.json(?:\.gz)?$|(?:\.trace)?\.gz$|\.trace$")
 _STAGES = frozenset({"fit", "validate", "test", "predict", "sanity_check"})
@@ -40,9 +43,18 @@ class Identity:
         return re.sub(r"\d+", "#", self.worker)
 
 
+def identify_all(files: Sequence[TraceFile]) -> list[Identity]:
+    """What is known of each; of remote files many are asked for at once, as each is waited for."""
+    if not any(is_url(file.path) for file in files):
+        return [identify(file) for file in files]
+    with ThreadPoolExecutor(min(len(files), REMOTE_AT_ONCE), "deepscope-head") as pool:
+        return list(pool.map(identify, files))
+
+
 def identify(file: TraceFile) -> Identity:
     """Reads the name and the first 64 KiB of text; a file that cannot be read looks like no trace."""
     worker, stage, rank = parse_name(file.name)
+    rank = rank_of_trace(file.path) if rank is None else rank
     head = read_head(file)
     if not is_trace(head):
         return Identity(looks_like_trace=False, worker=worker, stage=stage, rank=rank)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from deepscope.analysis.peaks import given_peaks, peaks_of
 from deepscope.analysis.verdict import judge
-from deepscope.errors import OptionError
+from deepscope.errors import OptionError, TraceError, in_words
 from deepscope.records import DETAILS, PHASES, Detail, Profile, View
-from deepscope.records.ranks import merge_profiles
+from deepscope.records.decoding import decoded
+from deepscope.records.ranges import ranges
+from deepscope.records.ranks import encoded_profile, merge_profiles
 from deepscope.store.files import TraceFile
 from deepscope.store.read import Progress, cached_profile, read_profile
+from deepscope.store.requests import kept_answers
 from deepscope.store.runs import Selection, select
 
-__all__ = ["Progress", "judged", "load_profile", "load_selection"]
+__all__ = ["Progress", "kept_profile", "load_profile", "load_selection"]
+
+FAILURES_TOLD = 8
+"""Ranks that could not be read, each with its reason; of the rest only the numbers."""
 
 
 def load_profile(
@@ -29,9 +35,12 @@ def load_profile(
     partial: bool = False,
     peaks: str = "",
     cache: bool = True,
+    scheduler: str = "",
     progress: Progress | None = None,
 ) -> Profile:
     """The profile of a trace, or of the newest run in a folder with all its ranks merged.
+
+    Of several ranks, those that cannot be read are left out and named in `trace.warnings`.
 
     Args:
         path: a trace, a folder or an fsspec URL of one.
@@ -45,15 +54,16 @@ def load_profile(
         peaks: what the device can do at best, where DeepScope does not know: `"fp32=67,bf16=989,bandwidth=3.35"`, in
             10^12 operations and bytes a second.
         cache: keep the profile in the user's cache folder and take it from there.
+        scheduler: the address of a Dask scheduler, whose workers then read the ranks; a single trace is read here.
         progress: called with bytes done and bytes in all, over all files.
 
     Raises:
         NoTraceError: nothing is there, or no trace.
         NotATraceError: the file is empty or no trace.
         TruncatedTraceError: it ends early, and `partial` is not set.
-        TraceError: it cannot be read.
+        TraceError: it cannot be read; of several ranks, none can.
         OptionError: it has no such step, rank, stage, phase or module; the message says which it has. Or `peaks`
-            cannot be read.
+            cannot be read, or the scheduler cannot be used.
     """
     _check_view(phase, details)
     given_peaks(peaks)  # what cannot be read is told before a long read
@@ -69,6 +79,7 @@ def load_profile(
         partial=partial,
         peaks=peaks,
         cache=cache,
+        scheduler=scheduler,
         progress=progress,
     )
 
@@ -85,80 +96,85 @@ def load_selection(
     partial: bool = False,
     peaks: str = "",
     cache: bool = True,
+    scheduler: str = "",
     progress: Progress | None = None,
 ) -> Profile:
     """The profile of traces that were selected already, for the same `rank` and `stage`; all else as `load_profile`."""
     _check_view(phase, details)
     view = View(step=step, phase=phase, module=module, details=tuple(sorted(set(details))))
-    profiles = _load(selection.files, view, partial=partial, cache=cache, progress=progress)
-    _check(profiles, view, rank=rank, stage=stage)
-    return judged(profiles, selection, peaks)
+    if len(selection.files) == 1:
+        profiles: Sequence[Profile] = [
+            _alone(selection.files[0], view, partial=partial, cache=cache, progress=progress)
+        ]
+        _check(profiles, view, rank=rank, stage=stage)
+        return _judged(profiles, selection, peaks)
+    from deepscope.store.each import Wanted, read_each  # for several ranks alone
+
+    read = read_each(selection.files, Wanted("profile", view, partial, cache, scheduler), progress=progress)
+    return _merged(read, selection, view, peaks, rank=rank, stage=stage)
 
 
-def judged(profiles: list[Profile], selection: Selection, peaks: str) -> Profile:
-    """The profiles of a selection merged, with a verdict for each line by the device's peaks."""
+def kept_profile(
+    selection: Selection, view: View, *, partial: bool, peaks: str, rank: int | None = None, stage: str | None = None
+) -> Profile | None:
+    """What `load_selection` gives, if the cache has every part of it; None if some trace has to be read."""
+    bodies = kept_answers(selection.files, "profile", view, partial=partial)
+    return None if bodies is None else _merged(bodies, selection, view, peaks, rank=rank, stage=stage)
+
+
+def _judged(profiles: Sequence[Profile], selection: Selection, peaks: str) -> Profile:
+    """The profiles of a selection merged, with what is found of ranks side by side, and with a verdict for each line by
+    the device's peaks."""
     profile = merge_profiles(profiles)
+    if len(profiles) > 1:
+        from deepscope.ranks.merged import add_what_ranks_tell  # for several ranks alone
+
+        add_what_ranks_tell(profile, profiles)
     profile.trace.also_recorded = list(selection.also_recorded)
     judge(profile, peaks_of(profile.trace.device, peaks))
     return profile
 
 
-def _load(
-    files: tuple[TraceFile, ...], view: View, *, partial: bool, cache: bool, progress: Progress | None
-) -> list[Profile]:
-    """The profiles of the files: kept ones from the cache, the rest read, at once where that is worth it."""
-    account = _Bytes(progress, files)
-    found: dict[int, Profile] = {}
-    for index, file in enumerate(files):
-        kept = cached_profile(file, view, partial=partial, cache=cache)
-        if kept is not None:
-            found[index] = kept
-            account.told(index, file.size_bytes)
-    missing = [index for index in range(len(files)) if index not in found]
-    if len(missing) > 1:
-        from deepscope.store.pool import read_in_processes, workers_for
-
-        unread = [files[index] for index in missing]
-        workers = workers_for(unread)
-        if workers > 1:
-            read = read_in_processes(
-                unread,
-                view,
-                workers=workers,
-                partial=partial,
-                cache=cache,
-                told=lambda place, done: account.told(missing[place], done),
-            )
-            found |= {index: one for index, one in zip(missing, read, strict=True) if one is not None}
-    for index in missing:
-        if index not in found:
-            found[index] = read_profile(
-                files[index], view, partial=partial, cache=cache, progress=account.of_file(index)
-            )
-            account.told(index, files[index].size_bytes)
-    return [found[index] for index in range(len(files))]
+def _merged(
+    read: Sequence[bytes | TraceError],
+    selection: Selection,
+    view: View,
+    peaks: str,
+    *,
+    rank: int | None,
+    stage: str | None,
+) -> Profile:
+    """The ranks that could be read as one; the others are named in its warnings. The first reason if there is none."""
+    bodies = [one for one in read if isinstance(one, bytes)]
+    failed = [(place, one) for place, one in enumerate(read) if isinstance(one, TraceError)]
+    if not bodies:
+        raise failed[0][1]
+    profiles = [decoded(bodies[0], Profile)] if len(bodies) == 1 else list(map(encoded_profile, bodies))
+    _check(profiles, view, rank=rank, stage=stage)
+    profile = _judged(profiles, selection, peaks)
+    profile.trace.warnings = [*profile.trace.warnings, *_left_out(failed, selection)]
+    return profile
 
 
-class _Bytes:
-    """Adds up the progress of several files."""
-
-    def __init__(self, progress: Progress | None, files: tuple[TraceFile, ...]) -> None:
-        self._progress = progress
-        self._done = [0] * len(files)
-        self._total = sum(file.size_bytes for file in files)
-
-    def told(self, index: int, done: int) -> None:
-        """So many bytes of a file are done."""
-        self._done[index] = done
-        if self._progress is not None:
-            self._progress(sum(self._done), self._total)
-
-    def of_file(self, index: int) -> Progress | None:
-        """The callback for reading one file; None where nobody wants to know."""
-        return None if self._progress is None else lambda done, _: self.told(index, done)
+def _left_out(failed: Sequence[tuple[int, TraceError]], selection: Selection) -> list[str]:
+    """Warnings that name the ranks which could not be read, the first of them with their reasons."""
+    told = []
+    for place, error in failed[:FAILURES_TOLD]:
+        rank = selection.rank_of(place)
+        told.append(f"{'a rank' if rank is None else f'rank {rank}'} is left out: {error.told(in_words)}")
+    if len(failed) > FAILURES_TOLD:
+        ranks = [rank for place, _ in failed[FAILURES_TOLD:] if (rank := selection.rank_of(place)) is not None]
+        named = f" (ranks {ranges(ranks)})" if ranks else ""
+        told.append(f"{len(failed) - FAILURES_TOLD} more ranks are left out{named}; deepscope ranks names each reason")
+    return told
 
 
-def _check(profiles: list[Profile], view: View, *, rank: int | None, stage: str | None) -> None:
+def _alone(file: TraceFile, view: View, *, partial: bool, cache: bool, progress: Progress | None) -> Profile:
+    kept = cached_profile(file, view, partial=partial, cache=cache)
+    return kept or read_profile(file, view, partial=partial, cache=cache, progress=progress)
+
+
+def _check(profiles: Sequence[Profile], view: View, *, rank: int | None, stage: str | None) -> None:
     """A file's name may say less than the trace in it, so what was asked for is checked against the traces too."""
     info = profiles[0].trace
     if rank is not None and info.ranks and rank not in info.ranks:

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Lock
+from typing import TypeVar
 
 import msgspec
 
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Told
 from deepscope.records import Detail, Profile, View
-from deepscope.store import cache
-from deepscope.store.load import judged
+from deepscope.store.load import kept_profile
+from deepscope.store.ranks import ReadRanks, kept_ranks
 from deepscope.store.runs import Selection, select
 
+T = TypeVar("T")
+
 __all__ = ["CancelledLoadError", "Loader", "Request", "cached_profile"]
+
+MERGED_AT_ONCE = 32
+"""Ranks; merging a thousand takes seconds."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,19 +52,18 @@ class CancelledLoadError(DeepScopeError):
 
 
 def cached_profile(request: Request) -> Profile | None:
-    """The profile if the cache has every part of it; None if some trace has to be read.
+    """The profile if the cache has every part of it; None if some trace has to be read, or so many ranks merged that it
+    would hold up the caller.
 
     Raises:
         TraceError, OptionError: as `load_profile`.
     """
     selection = request.selection or select(request.path, rank=request.rank, stage=request.stage)
-    kept = []
-    for file in selection.files:
-        profile = cache.load(file, request.view, partial=request.partial)
-        if profile is None:
-            return None
-        kept.append(profile)
-    return judged(kept, selection, request.peaks)
+    if len(selection.files) > MERGED_AT_ONCE:
+        return None
+    return kept_profile(
+        selection, request.view, partial=request.partial, peaks=request.peaks, rank=request.rank, stage=request.stage
+    )
 
 
 @dataclass(eq=False)
@@ -87,15 +92,28 @@ class Loader:
             TraceError, OptionError: as `load_profile`.
         """
         profile = cached_profile(self.request)
-        if profile is not None:
-            return profile
+        return profile or self._answer("deepscope.store.loader_process", Profile, progress)
+
+    def ranks(self, progress: Told | None = None) -> ReadRanks:
+        """The request's ranks one by one, from the cache or in a process of its own; called from a thread of its own.
+
+        Raises:
+            CancelledLoadError: `cancel` was called.
+            TraceError, OptionError: as `read_selected`.
+        """
+        request = self.request
+        selection = request.selection or select(request.path, stage=request.stage)
+        kept = kept_ranks(selection, request.view, partial=request.partial)
+        return kept or self._answer("deepscope.store.ranks_process", ReadRanks, progress)
+
+    def _answer(self, module: str, kind: type[T], progress: Told | None) -> T:
         try:
             request = msgspec.msgpack.encode(self.request)
         except UnicodeEncodeError:
             raise TraceError(f"{self.request.path}: its path has bytes that are no text; rename it") from None
-        process = self._start()
+        process = self._start(module)
         try:
-            return msgspec.msgpack.decode(process.ask(request, progress), type=Profile)
+            return msgspec.msgpack.decode(process.ask(request, progress), type=kind)
         except (ProcessEndedError, MessageError, MemoryError, msgspec.MsgspecError) as error:
             if self._is_cancelled:
                 raise self._cancelled() from None
@@ -103,11 +121,11 @@ class Loader:
         finally:
             process.end()
 
-    def _start(self) -> HelperProcess:
+    def _start(self, module: str) -> HelperProcess:
         with self._lock:
             if self._is_cancelled:
                 raise self._cancelled()
-            process = HelperProcess.start("deepscope.store.loader_process", is_quiet=True)
+            process = HelperProcess.start(module, is_quiet=True)
             if process is None:
                 raise TraceError(f"{self.request.path}: no process could be started to read it")
             self._process = process

@@ -5,95 +5,159 @@ from __future__ import annotations
 import queue
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
-from deepscope.errors import DeepScopeError
+from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, cores
-from deepscope.records import Profile, View
 from deepscope.store.files import TraceFile, is_url
-from deepscope.store.reading_process import Request
+from deepscope.store.remote_settings import is_reached_by_others, own_settings
+from deepscope.store.requests import Asked, Request, trace_error
 from deepscope.trace.kineto.source import likely_json_bytes
 
-__all__ = ["WORTH_BYTES", "Told", "read_in_processes", "workers_for"]
+__all__ = ["WORTH_BYTES", "Answer", "Got", "Told", "answers_of_processes", "workers_for"]
 
 WORTH_BYTES = 48 << 20
 """Bytes of JSON; below it a process takes longer to start than a trace to read."""
+REMOTE_WORTH_FILES = 4
+"""Of a remote store each file is also waited for."""
+_REMOTE_PER_CORE = 2
+_TRIES = 2
+"""Processes that read a trace, the second one when the first was killed."""
 
 _WORKER = "deepscope.store.reading_process"
 
+Answer: TypeAlias = bytes | DeepScopeError
+"""A record, encoded, or why there is none."""
+Got: TypeAlias = Callable[[int, Answer], None]
+"""Called, in the caller's thread, with the index of a request and its answer."""
 Told: TypeAlias = Callable[[int, int], None]
 """Called, in the caller's thread, with the index of a file and how many of its bytes are read."""
 
 
 def workers_for(files: Sequence[TraceFile]) -> int:
-    """How many processes are worth their start for these files; 0 or 1 for none. Remote files are read in place: their
-    stores may have been set up by the caller's own code."""
-    local = [file for file in files if not is_url(file.path)]
-    if len(local) < len(files) or not sys.executable:
+    """How many processes are worth their start for these files; 0 or 1 for none."""
+    if not sys.executable or len(files) < 2:
         return 0
     whole = sum(likely_json_bytes(file.name, file.size_bytes) for file in files)
-    return min(len(files), cores(), whole // WORTH_BYTES)
+    if not any(is_url(file.path) for file in files):
+        return min(len(files), cores(), whole // WORTH_BYTES)
+    if not all(map(is_reached_by_others, files)) or own_settings(files) is None:
+        return 0
+    return min(len(files), cores() * _REMOTE_PER_CORE, max(whole // WORTH_BYTES, len(files) // REMOTE_WORTH_FILES))
 
 
-def read_in_processes(
-    files: Sequence[TraceFile], view: View, *, workers: int, partial: bool, cache: bool, told: Told | None
-) -> list[Profile | None]:
-    """The profiles of the files, in their order; None where a worker ended without an answer.
+def answers_of_processes(requests: Sequence[Request], *, workers: int, got: Got, told: Told) -> None:
+    """Has processes answer. What gets no answer could not be asked: no process, or something spoke in its place.
 
-    Raises what reading the file in this process would raise; the other workers are then ended.
+    A process that is killed while it reads (by the system, for want of memory) is replaced. What it was reading is read
+    again when the others are done; if that process is killed too, this is the answer.
     """
-    # None: a worker has no more to do, or has ended without an answer.
-    messages: queue.SimpleQueue[tuple[int, int | Profile | Exception] | None] = queue.SimpleQueue()
-    # The largest first: it would otherwise be waited for at the end.
-    waiting = iter(sorted(range(len(files)), key=lambda index: -files[index].size_bytes))
-    turn = threading.Lock()
+    settings = own_settings([request.file for request in requests])
+    if settings is not None:
+        _Pool(requests, [_encoded(Asked(request, settings)) for request in requests], got, told).run(workers)
 
-    def next_index() -> int | None:
-        with turn:
-            return next(waiting, None)
 
-    def drive(worker: HelperProcess) -> None:
-        try:
-            while (index := next_index()) is not None:
-                file = files[index]
-                asked = Request(file.path, file.size_bytes, file.mtime_ns, file.token, view, partial, cache)
-                try:
-                    body = worker.ask(msgspec.msgpack.encode(asked), _putting(messages, index))
-                except (DeepScopeError, MemoryError) as error:
-                    messages.put((index, error))
-                else:
-                    messages.put((index, msgspec.msgpack.decode(body, type=Profile)))
-        except (ProcessEndedError, MessageError, msgspec.MsgspecError):
-            pass  # the worker is gone, or something else spoke in its place
-        finally:
-            messages.put(None)
-
-    started = [process for _ in range(workers) if (process := HelperProcess.start(_WORKER)) is not None]
-    for process in started:
-        threading.Thread(target=drive, args=(process,), name="deepscope-worker", daemon=True).start()
-    found: list[Profile | None] = [None] * len(files)
-    running = len(started)
+def _encoded(asked: Asked) -> bytes | None:
     try:
+        return msgspec.msgpack.encode(asked)
+    except UnicodeEncodeError:  # a path with bytes that are no text can be read by this process alone
+        return None
+
+
+class _Pool:
+    """Processes, each with a thread that gives it one request after another."""
+
+    def __init__(self, requests: Sequence[Request], bodies: Sequence[bytes | None], got: Got, told: Told) -> None:
+        self._requests = requests
+        self._bodies = bodies
+        self._got, self._told = got, told
+        # None: a thread has no more to do.
+        self._messages: queue.SimpleQueue[tuple[int, int | Answer] | None] = queue.SimpleQueue()
+        # The largest first: it would otherwise be waited for at the end.
+        by_size = sorted(range(len(requests)), key=lambda index: -requests[index].file.size_bytes)
+        self._waiting = deque(index for index in by_size if bodies[index] is not None)
+        self._killed: deque[int] = deque()
+        self._tries = [0] * len(requests)
+        self._started: list[HelperProcess] = []
+        self._is_over = False
+        self._lock = threading.Lock()
+
+    def run(self, workers: int) -> None:
+        try:
+            self._gather(self._waiting, workers)
+            while self._killed:  # one at a time: the memory was too small for several
+                self._gather(self._killed, 1)
+        finally:
+            with self._lock:
+                self._is_over = True
+            for process in self._started:
+                process.end()
+
+    def _gather(self, waiting: deque[int], workers: int) -> None:
+        processes = [process for _ in range(workers) if (process := self._start()) is not None]
+        for process in processes:
+            threading.Thread(target=self._drive, args=(process, waiting), name="deepscope-worker", daemon=True).start()
+        running = len(processes)
+        if not running:
+            waiting.clear()
         while running:
-            came = messages.get()
+            came = self._messages.get()
             if came is None:
                 running -= 1
-                continue
-            index, message = came
-            if isinstance(message, Exception):
-                raise message
-            if isinstance(message, Profile):
-                found[index] = message
-            if told is not None:
-                told(index, message if isinstance(message, int) else files[index].size_bytes)
-    finally:
-        for process in started:
-            process.end()
-    return found
+            elif isinstance(came[1], int):
+                self._told(came[0], came[1])
+            else:
+                self._got(came[0], came[1])
+
+    def _start(self) -> HelperProcess | None:
+        with self._lock:
+            process = None if self._is_over else HelperProcess.start(_WORKER)
+            if process is not None:
+                self._started.append(process)
+            return process
+
+    def _drive(self, first: HelperProcess, waiting: deque[int]) -> None:
+        """In a thread of its own: one request after another, while there are some and a process to ask."""
+        worker: HelperProcess | None = first
+        try:
+            while worker is not None and (index := self._next(waiting)) is not None:
+                worker = self._ask(worker, index)
+        except (MessageError, msgspec.MsgspecError):
+            pass  # something else spoke in its place
+        finally:
+            self._messages.put(None)
+
+    def _next(self, waiting: deque[int]) -> int | None:
+        with self._lock:
+            return waiting.popleft() if waiting else None
+
+    def _ask(self, worker: HelperProcess, index: int) -> HelperProcess | None:
+        """The process for the next request; None where there is none any more."""
+        file, body = self._requests[index].file, self._bodies[index]
+        assert body is not None
+        self._tries[index] += 1
+        try:
+            self._messages.put((index, worker.ask(body, lambda done, _: self._messages.put((index, done)))))
+        except MemoryError as error:
+            self._messages.put((index, trace_error(file, error)))
+        except DeepScopeError as error:
+            # A store may be set up by the caller's own code, of which a process knows nothing: the caller tries.
+            if not is_url(file.path):
+                self._messages.put((index, error))
+        except ProcessEndedError as ended:
+            if ended.exit_code >= 0:  # it could not start, or not read this: the caller tries
+                return None
+            if self._tries[index] < _TRIES:
+                self._killed.append(index)
+            else:
+                self._messages.put((index, _killed(file, ended.exit_code)))
+            return self._start()
+        return worker
 
 
-def _putting(messages: queue.SimpleQueue[Any], index: int) -> Callable[[int, int], None]:
-    return lambda done, _: messages.put((index, done))
+def _killed(file: TraceFile, exit_code: int) -> TraceError:
+    return TraceError(f"{file.path}: the process that read it was ended by signal {-exit_code} (not enough memory?)")

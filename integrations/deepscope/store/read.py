@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from deepscope.records import Profile, View
+from deepscope.store.ascend.folders import rank_of_trace
 from deepscope.store.files import TraceFile
 
-__all__ = ["Progress", "cached_profile", "read_profile"]
+__all__ = ["FilesProgress", "Progress", "cached_profile", "read_profile"]
 
 Progress = Callable[[int, int], None]
 """Called with bytes done and bytes in all."""
+
+
+@runtime_checkable
+class FilesProgress(Protocol):
+    """A `Progress` that is also told how many of several files are done."""
+
+    def __call__(self, done: int, total: int, /) -> None: ...
+
+    def files_done(self, done: int, total: int) -> None: ...
 
 
 def cached_profile(file: TraceFile, view: View, *, partial: bool, cache: bool) -> Profile | None:
@@ -45,6 +56,8 @@ def read_profile(
 
         trace = read_trace(file.path, partial=partial, progress=progress, workers=0, decoders=decoders)
     profile = build_profile(trace, **msgspec.structs.asdict(view))
+    if not profile.trace.ranks and (rank := rank_of_trace(file.path)) is not None:
+        profile.trace.ranks = [rank]
     if cache:
         from deepscope.store.cache import save
 

@@ -1,34 +1,20 @@
-"""A process that reads traces for another one: requests in, profiles out."""
+"""A process that reads traces for another one: requests in, records out."""
 
 from __future__ import annotations
 
 import msgspec
 
 from deepscope.processes import Told, serve
-from deepscope.records import View
-from deepscope.store.files import TraceFile
-from deepscope.store.read import read_profile
+from deepscope.store.remote_settings import using
+from deepscope.store.requests import Asked, answer
 
-__all__ = ["Request"]
-
-
-class Request(msgspec.Struct):
-    """A trace to be read; the fields of `TraceFile`, and what is asked."""
-
-    path: str
-    size_bytes: int
-    mtime_ns: int
-    token: str
-    view: View
-    partial: bool
-    cache: bool
+__all__: list[str] = []
 
 
 def _read(body: bytes, told: Told) -> bytes:
-    request = msgspec.msgpack.decode(body, type=Request)
-    file = TraceFile(request.path, request.size_bytes, request.mtime_ns, request.token)
-    profile = read_profile(file, request.view, partial=request.partial, cache=request.cache, workers=0, progress=told)
-    return msgspec.msgpack.encode(profile)
+    asked = msgspec.msgpack.decode(body, type=Asked)
+    with using(asked.settings):
+        return answer(asked.request, told)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deepscope.errors import NoTraceError, OptionError
+from deepscope.store.ascend.folders import rank_folders, tables_of
 from deepscope.store.files import TraceFile, is_url, list_files, single_file
-from deepscope.store.recognition import FoundTrace, Recognizer
+from deepscope.store.recognition import ASCEND, SAME_RUN_NS, FoundTrace, Recognizer
 
 __all__ = ["STAGES", "Selection", "find_traces", "newest_folder", "select", "select_from"]
 
@@ -18,10 +19,8 @@ STAGES = ("fit", "", "validate", "test", "predict", "sanity_check")
 NAMED_LOOK_LIMIT = 512
 LOOK_LIMIT = 4096
 REMOTE_LOOK_LIMIT = 64
-"""How many of the newest files' heads are read; older files in the same folders cannot belong to the newest run."""
-
-SAME_RUN_NS = 600 * 10**9
-"""Ranks without a run id belong together when they were recorded within ten minutes."""
+"""How many of the newest files' heads are read at first; as long as there are further ranks of the newest run among
+them, as many again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,14 @@ class Selection:
     stage: str
     also_recorded: tuple[str, ...] = ()
     """Other stages of the same run, in the order of `STAGES`."""
+    ranks: tuple[int | None, ...] = ()
+    """The rank of each file as its name or head has it; None where they do not say."""
+    tables: str = ""
+    """Of a run on Ascend devices: the folder in which the tables of its profiler lie."""
+
+    def rank_of(self, place: int) -> int | None:
+        """The rank of a file by its place; None where it is not known before the trace is read."""
+        return self.ranks[place] if place < len(self.ranks) else None
 
 
 def find_traces(path: str, recognizer: Recognizer | None = None) -> list[FoundTrace]:
@@ -56,15 +63,37 @@ def find_traces(path: str, recognizer: Recognizer | None = None) -> list[FoundTr
     named = [file for file in files if file.is_named_trace]
     others = [file for file in files if not file.is_named_trace]
     if is_url(path):
-        found = recognizer.traces((named or others)[:REMOTE_LOOK_LIMIT])
+        found = _looked_into(recognizer, named or others, [], REMOTE_LOOK_LIMIT)
     else:
-        found = recognizer.traces(named[:NAMED_LOOK_LIMIT] + others[:LOOK_LIMIT])
+        found = _looked_into(recognizer, named, others[:LOOK_LIMIT], NAMED_LOOK_LIMIT)
     if not found:
+        if rank_folders(files):
+            raise NoTraceError(
+                f"{path}: no trace in this folder, but tables of Ascend's profiler: `deepscope ranks` shows them"
+            )
         seen = f" ({len(files)} files looked into, none of them a trace)" if files else ""
         raise NoTraceError(
             f"{path}: no trace in this folder{seen}; traces are *.json, *.gz or *.trace with `traceEvents`"
         )
     return found
+
+
+def _looked_into(
+    recognizer: Recognizer, files: Sequence[TraceFile], always: Sequence[TraceFile], at_once: int
+) -> list[FoundTrace]:
+    """The traces among the newest files, and among `always`: a run of a thousand ranks is found whole, of a run with a
+    thousand windows the newest ones."""
+    count, ranks = at_once, 0
+    while True:
+        found = recognizer.traces([*files[:count], *always])
+        more = _ranks_of_newest_run(found)
+        if more <= ranks or count >= len(files):
+            return found
+        count, ranks = count + max(at_once, count // 2), more
+
+
+def _ranks_of_newest_run(found: Sequence[FoundTrace]) -> int:
+    return len({one.identity.rank for one in found if one.run == found[0].run}) if found else 0
 
 
 def select(path: str, *, rank: int | None = None, stage: str | None = None) -> Selection:
@@ -79,7 +108,10 @@ def select(path: str, *, rank: int | None = None, stage: str | None = None) -> S
         NoTraceError: no trace is there.
         OptionError: the run has no such rank or stage; the message lists those that it has.
     """
-    return select_from(find_traces(path), rank=rank, stage=stage)
+    found = find_traces(path)
+    selection = select_from(found, rank=rank, stage=stage)
+    paths = [file.path for file in selection.files]
+    return replace(selection, tables=tables_of(paths, path, is_alone=len({one.run for one in found}) == 1))
 
 
 def select_from(found: Sequence[FoundTrace], *, rank: int | None = None, stage: str | None = None) -> Selection:
@@ -105,6 +137,7 @@ def select_from(found: Sequence[FoundTrace], *, rank: int | None = None, stage: 
         files=tuple(one.file for one in window),
         stage=chosen,
         also_recorded=tuple(name for name in stages if name and name != chosen),
+        ranks=tuple(one.identity.rank for one in window),
     )
 
 
@@ -140,6 +173,8 @@ def _same_run(found: Sequence[FoundTrace]) -> list[FoundTrace]:
     run = [one for one in found if one.run == newest.run]
     if newest.identity.run_id:
         return run
+    if newest.is_lost and newest.run.word == ASCEND:  # its folder's name and no date says when it was recorded
+        newest = next((one for one in run if not one.is_lost), newest)
     # Without a run id an older run may have written under the same names: a stage of it is no part of this one.
     return run if len({one.identity.rank for one in run}) <= 1 else [one for one in run if _near(one, newest)]
 
@@ -156,6 +191,8 @@ def _newest_window(stage: list[FoundTrace]) -> list[FoundTrace]:
     newest: dict[int | None, FoundTrace] = {}
     for one in sorted(stage, key=lambda one: one.newest_first):
         newest.setdefault(one.identity.rank, one)
+    lost = [one for one in stage if one.is_lost and one.identity.rank is None]
     if len(newest) > 1:
         newest.pop(None, None)  # a file that names no rank cannot be merged with those that do
-    return [newest[rank] for rank in sorted(newest, key=lambda rank: -1 if rank is None else rank)]
+        return [newest[rank] for rank in sorted(rank for rank in newest if rank is not None)] + lost
+    return list(newest.values())

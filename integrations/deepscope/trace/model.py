@@ -5,14 +5,14 @@ Strings stand once in `Trace.strings` and are named by index, -1 for "none". All
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import IntEnum
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from deepscope.trace.format.header import Header
+from deepscope.trace.kinds import Kind
 
 __all__ = [
     "QUEUE_OFFSET",
@@ -21,7 +21,6 @@ __all__ = [
     "Flows",
     "Int32",
     "Int64",
-    "Kind",
     "MemoryEvents",
     "Messages",
     "Scope",
@@ -35,33 +34,6 @@ Int32 = npt.NDArray[np.int32]
 QUEUE_OFFSET = 1 << 61
 """Added to the `correlation_id` of torch_npu's enqueue and dequeue: CANN's connections, which stand in the same column,
 are numbered apart from them."""
-
-
-class Kind(IntEnum):
-    """What an event is, by whatever name its recorder calls it. Lower kinds enclose higher ones at equal times."""
-
-    ANNOTATION = 0
-    """`user_annotation`: `record_function` spans, `ProfilerStep#N`, the data loader's and the optimizer's own."""
-    PYTHON_FUNCTION = 1
-    """A frame of torch's own `with_stack` recording."""
-    LINE_SCOPE = 2
-    """One run of one line, the user's or a library's, recorded by DeepScope (category `python_line`)."""
-    MODULE_SCOPE = 3
-    """One call of an `nn.Module`, recorded by DeepScope (category `python_module`)."""
-    OPERATOR = 4
-    """`cpu_op` and its older and other names."""
-    RUNTIME = 5
-    """A call of the device's runtime or driver on the CPU: launches, copies, synchronisation."""
-    KERNEL = 6
-    """Device work: a kernel, collectives included."""
-    MEMCPY = 7
-    """Device work: a copy."""
-    MEMSET = 8
-    """Device work: a fill."""
-    DEVICE_SPAN = 9
-    """A span on a device that encloses work (`gpu_user_annotation`, `cuda_sync`, …): never counted as device time."""
-    OTHER = 10
-    """Anything else: profiler overhead, trace spans, unknown categories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,12 +187,21 @@ class Messages:
     group_description: Int64
     group_size: Int64
     group_ranks: Int64
-    """The JSON text of its ranks."""
+    """The JSON text of its ranks; torch leaves out the middle of more than thirty."""
+    first_rank: Int64
+    """The first of them, and by how much each is larger than the one before, if that is the same for all."""
+    rank_stride: Int64
+    call_number: Int64
+    """torch's number of the call in its process group, from 1 on; point-to-point calls are numbered apart."""
+    source: Int64
+    """Of a point-to-point message the rank, as numbered in the whole run, that it comes from; or, in `target`, goes to.
+    The other one is the rank of the trace."""
+    target: Int64
 
     @classmethod
     def none(cls) -> Messages:
         """No messages."""
-        return cls(*(np.zeros(0, np.int64) for _ in range(9)))
+        return cls(*(np.zeros(0, np.int64) for _ in fields(cls)))
 
 
 @dataclass(frozen=True, slots=True)

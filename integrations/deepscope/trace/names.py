@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from deepscope.trace.format.span_names import LINE_CATEGORY, MODULE_CATEGORY, STEP_PREFIX
-from deepscope.trace.model import Kind
+from deepscope.trace.kinds import Kind
 
 __all__ = [
     "ANNOUNCEMENT",
@@ -271,7 +271,7 @@ VIEWS = frozenset(
 """Operators that move no data themselves: they make a view or room, or call others that move some."""
 
 
-WITH_NUMBERS = CONVOLUTIONS | {"aten::index_select", "record_param_comms"}
+WITH_NUMBERS = CONVOLUTIONS | {"aten::index_select", "record_param_comms", "c10d::send", "c10d::recv_"}
 """Operators of which the numbers, flags and lists among the arguments are kept."""
 
 

@@ -17,13 +17,14 @@ from deepscope.trace.arrays import distinct_places
 from deepscope.trace.format.header import read_header
 from deepscope.trace.joins.ascend import CANN, corrected
 from deepscope.trace.joins.recorded_scopes import resolve_scopes
+from deepscope.trace.kinds import Kind
 from deepscope.trace.kineto.bounds import MOST_BYTES, possible_times, summable
 from deepscope.trace.kineto.decoders import Decoders, workers_for
 from deepscope.trace.kineto.event_columns import Columns
 from deepscope.trace.kineto.pieces import Pieces
 from deepscope.trace.kineto.source import Progress, Source
 from deepscope.trace.kineto.values import as_int
-from deepscope.trace.model import QUEUE_OFFSET, Events, Int32, Int64, Kind, MemoryEvents, Messages, Thread, Trace
+from deepscope.trace.model import QUEUE_OFFSET, Events, Int32, Int64, MemoryEvents, Messages, Thread, Trace
 from deepscope.trace.names import kind_of
 
 __all__ = ["read_trace"]

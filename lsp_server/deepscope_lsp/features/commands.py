@@ -11,6 +11,7 @@ import msgspec
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from deepscope.errors import DeepScopeError, NoTraceError
+from deepscope.printable import without_secrets
 from deepscope.store.files import is_url
 from deepscope.store.loader import Loader
 from deepscope.store.recognition import FoundTrace
@@ -347,7 +348,7 @@ class Commands:
 
 def _is_shown(found: FoundTrace, project: Project) -> bool:
     shown = project.index.profile.trace if project.index is not None else None
-    return shown is not None and found.file.path in (shown.paths or [shown.path])
+    return shown is not None and without_secrets(found.file.path) in (shown.paths or [shown.path])
 
 
 COMMANDS: dict[str, Callable[[Commands, Any], Awaitable[object]]] = {

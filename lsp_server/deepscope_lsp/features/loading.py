@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope.errors import DeepScopeError, TraceError
+from deepscope.printable import without_secrets
 from deepscope.records import Profile
 from deepscope.store.loader import CancelledLoadError, Loader, Request, cached_profile
 from deepscope.store.runs import Selection
@@ -130,7 +131,10 @@ class _Progress:
         server.work_done_progress.begin(
             token,
             types.WorkDoneProgressBegin(
-                title="DeepScope", message=in_message(f"reading {loader.request.path}"), percentage=0, cancellable=True
+                title="DeepScope",
+                message=in_message(f"reading {without_secrets(loader.request.path)}"),
+                percentage=0,
+                cancellable=True,
             ),
         )
         # pygls cancels this future when the editor asks for it.

@@ -1,12 +1,16 @@
 """Real Trainers with `profiler="deep"`: which windows each stage leaves."""
 
+import threading
+import time
 from pathlib import Path
 
 import pytest
 import torch
+from lightning.pytorch import Callback
 from torch.utils.data import DataLoader
 
 from deepscope.lightning import DeepProfiler
+from deepscope.trace.read import read_trace
 from lightning_runs import PACKAGES, QUIET_MARKS, Stream, loader, make_model, recorded, stages, trainer
 from recorded import step_names, steps
 
@@ -147,3 +151,23 @@ def test_one_profiler_serves_two_trainers(tmp_path: Path) -> None:
         run = trainer(max_epochs=1, limit_train_batches=6, default_root_dir=tmp_path / name, profiler=profiler)
         run.fit(make_model(), loader())
         assert [path.parent for path in profiler.traces] == [tmp_path / name / "deepscope_logs"]
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="counters of /proc")
+def test_a_whole_run_is_counted_through_all_its_stages(tmp_path: Path) -> None:
+    moments: list[int] = []
+
+    class Notes(Callback):
+        def on_train_batch_start(self, *_: object) -> None:
+            moments.append(time.time_ns())
+
+    profiler = DeepProfiler(counters="run", counter_interval=0.01)
+    run = trainer(profiler=profiler, callbacks=[Notes()], max_epochs=2, limit_train_batches=8, limit_val_batches=2)
+    run.fit(make_model(), loader(), loader())
+    assert sorted(stages(tmp_path)) == ["fit", "sanity_check", "validate"]
+    (path,) = tmp_path.rglob("*.counters")
+    whole = read_trace(path)
+    assert whole.base_ns + int(whole.counters.ts_ns.min()) <= moments[0]
+    assert whole.base_ns + int(whole.counters.ts_ns.max()) >= moments[-1]  # the schedule was over in the first epoch
+    assert whole.header.run_id == read_trace(profiler.traces[0]).header.run_id
+    assert not [thread for thread in threading.enumerate() if thread.name == "deepscope-counters"]

@@ -235,13 +235,49 @@ def test_a_handler_of_the_users_own_for_sigterm_is_the_only_one(tmp_path: Path) 
     assert load(trace)["deepscope"]["complete"] is True
 
 
-def test_sigterm_does_again_what_it_did_before_once_no_window_is_open(tmp_path: Path) -> None:
+def test_sigterm_does_again_what_it_did_before_once_the_window_is_saved(tmp_path: Path) -> None:
     with ours(tmp_path, wait=0, warmup=0, active=1) as recording:
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
         add(1)
         recording.step()
+        recording.wait()
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_run_that_is_told_to_end_while_a_trace_is_written_keeps_it_and_ends(tmp_path: Path) -> None:
+    done = run_python(f"""
+        import os, signal, time, torch, deepscope
+        from deepscope.capture.saving import saver
+        rewrite = saver.rewrite
+        def slowly(instructions):
+            time.sleep(1)
+            return rewrite(instructions)
+        saver.rewrite = slowly
+        prof = deepscope.profile({str(tmp_path)!r}, root={str(TESTS)!r}, wait=0, warmup=0, active=1).start()
+        torch.ones(3).sum()
+        prof.step()
+        os.kill(os.getpid(), signal.SIGTERM)
+        print("went on")
+    """)
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, ""), done.stderr
+    (trace,) = tmp_path.iterdir()
+    assert load(trace)["deepscope"]["complete"] is True
+
+
+def test_sigterm_is_given_back_by_the_thread_that_saved_the_last_trace(tmp_path: Path) -> None:
+    done = run_python(f"""
+        import signal, threading, time, torch, deepscope
+        prof = deepscope.profile({str(tmp_path)!r}, root={str(TESTS)!r}, wait=0, warmup=0, active=1, repeat=1).start()
+        torch.ones(3).sum()
+        prof.step()
+        (saver,) = [thread for thread in threading.enumerate() if thread.name == "deepscope-saver"]
+        print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+        saver.join()
+        time.sleep(0)
+        print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+    """)
+    assert (done.returncode, done.stdout) == (0, "False\nTrue\n"), done.stderr
 
 
 def test_a_child_that_is_forked_in_a_window_ends_when_it_is_told_to(tmp_path: Path) -> None:

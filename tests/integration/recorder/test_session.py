@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,28 @@ def test_iterate_knows_from_the_loader_how_short_the_run_is(tmp_path: Path, batc
         train(recording.iterate(loader(batches)))
     (path,) = recording.traces
     assert step_names(path) == steps(batches - 1)
+
+
+@pytest.mark.parametrize("works", [False, True])
+def test_waiting_behind_the_last_batch_is_not_a_step_nor_what_another_thread_does(tmp_path: Path, works: bool) -> None:
+    ended = threading.Event()
+
+    def prefetch() -> None:
+        while works and not ended.is_set():
+            torch.ones(3).sum()
+
+    def batches() -> Iterator[Any]:
+        yield from loader(3)
+        time.sleep(0.05)  # long enough for a span of the recorder's own, off the CPU
+
+    thread = threading.Thread(target=prefetch)
+    with deepscope.profile(tmp_path, root=TESTS, wait=1, warmup=1, active=3) as recording:
+        thread.start()
+        train(recording.iterate(batches()))
+    ended.set()
+    thread.join()
+    (path,) = recording.traces
+    assert step_names(path) == steps(2)
 
 
 def test_iterate_over_a_generator_yields_a_trace_of_one_batch(tmp_path: Path) -> None:

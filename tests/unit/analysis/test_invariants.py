@@ -80,6 +80,9 @@ def comparable(profile: Profile) -> dict[str, Any]:
     found["trees"] = [below(profile, line) for line in range(-1, len(profile.lines))]
     for step in found["steps"]:
         del step["start_ns"]
+    for call in found["collective_calls"]:
+        call[1] -= call[0]
+        call[0] = 0
     for device in found["memory"]["devices"]:
         start = device["curve"][0][0]
         device["peak_at_ns"] -= start

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from deepscope.analysis.build import build_profile
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
-from deepscope.trace.model import Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Trace
 from deepscope.trace.read import read_trace
 from random_traces import random_trace
 from trace_builder import BACKWARD, TraceBuilder

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +14,9 @@ import torch
 
 import deepscope
 from deepscope.capture import torch_compat
+from deepscope.capture.process_facts import describe_device
 from deepscope.capture.surroundings.users_profiler import GiveWay
+from deepscope.trace.format.span_names import OFF_CPU_CATEGORY
 from recorded import TESTS, hide_what_is_alive, load, scopes_of, step_names
 
 
@@ -106,14 +111,15 @@ def test_without_fast_scopes_lines_are_annotations_first_and_lines_in_the_trace(
     monkeypatch.delattr(torch._C._profiler, "_RecordFunctionFast")
     path = record(tmp_path)
     assert scopes_of(path)
-    assert not [event for event in load(path)["traceEvents"] if event["name"].startswith("@d")]
+    raw = [event for event in load(path)["traceEvents"] if event["name"].startswith("@d")]
+    assert [event for event in raw if event["cat"] != OFF_CPU_CATEGORY] == []
 
 
-def test_without_the_store_of_the_process_group_a_rank_keeps_its_own_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_store_of_the_process_group_ranks_cannot_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
     monkeypatch.delattr(torch.distributed.distributed_c10d, "_get_default_store")
-    assert torch_compat.agreed_value("key", "mine") == "mine"
+    assert torch_compat.agreed_value("key", "mine") is None
 
 
 def test_the_first_word_in_the_store_is_every_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,3 +128,77 @@ def test_the_first_word_in_the_store_is_every_ranks(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
     monkeypatch.setattr(torch.distributed.distributed_c10d, "_get_default_store", lambda: store)
     assert [torch_compat.agreed_value("key", word) for word in ("first", "second")] == ["first", "first"]
+
+
+def test_a_device_is_not_woken_by_asking_which_are_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    # It starts the driver: forked children could not use CUDA any more.
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(asked.append("driver")))
+    assert torch_compat.devices_in_use() == ("", ())
+    describe_device()
+    assert asked == []
+
+
+GPUS = ["GPU-aa00", "GPU-bb11", "GPU-cc22"]
+"""As NVML numbers them, by bus."""
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+    """Three devices, the first and the last in use; CUDA has the fastest one first, which is NVML's second."""
+    found = SimpleNamespace(uuids=["bb11", "aa00", "cc22"], torchs_own=lambda device: device)
+    monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 1 << 20 if device != 1 else 0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(uuid=found.uuids[device]))
+    monkeypatch.setattr(torch.cuda, "_raw_device_uuid_nvml", lambda: GPUS)
+    monkeypatch.setattr(torch.cuda, "_get_nvml_device_index", lambda device: found.torchs_own(device))
+    for number in (torch_compat._nvml_number, torch_compat._amdsmi_number):
+        number.cache_clear()
+    yield found
+    for number in (torch_compat._nvml_number, torch_compat._amdsmi_number):
+        number.cache_clear()
+
+
+def test_devices_are_known_by_their_uuids_whatever_order_cuda_has(cuda: SimpleNamespace) -> None:
+    assert torch_compat.devices_in_use() == ("nvidia", ((0, 1), (2, 2)))
+
+
+def test_without_uuids_devices_are_known_as_torch_knows_them(
+    cuda: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace())
+    cuda.torchs_own = [6, 4, 2].__getitem__
+    assert torch_compat.devices_in_use() == ("nvidia", ((0, 6), (2, 2)))
+
+
+def test_a_part_of_a_gpu_is_no_gpu(cuda: SimpleNamespace) -> None:
+    def unknown(device: int) -> int:
+        raise RuntimeError(f"device {device} is not visible (CUDA_VISIBLE_DEVICES=[])")
+
+    cuda.uuids, cuda.torchs_own = ["MIG-dd33", "", "cc22"], unknown
+    assert torch_compat.devices_in_use() == ("nvidia", ((0, -1), (2, 2)))
+
+
+class NotAtWork(Exception):
+    """As amdsmi says it: no error of Python's."""
+
+
+def test_amdsmi_is_at_work_when_it_is_asked(cuda: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+
+    def number(device: int) -> int:
+        if not begun:
+            raise NotAtWork
+        return 7 - device
+
+    monkeypatch.setattr(torch.version, "hip", "7.0")
+    monkeypatch.setattr(torch.cuda, "_get_amdsmi_device_index", number)
+    monkeypatch.setitem(sys.modules, "amdsmi", SimpleNamespace(amdsmi_init=lambda: begun.append("init")))
+    assert torch_compat.devices_in_use() == ("amd", ((0, 7), (2, 5)))
+    torch_compat._amdsmi_number.cache_clear()
+    monkeypatch.setitem(sys.modules, "amdsmi", None)
+    begun.clear()
+    assert torch_compat.devices_in_use() == ("amd", ((0, -1), (2, -1)))

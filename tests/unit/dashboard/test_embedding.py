@@ -99,7 +99,7 @@ def test_one_faulty_answer_is_left_out_and_texts_share_a_budget(
     names = ["broken", "other", "a", "bb", "cccccc", "d"]
     monkeypatch.setitem(QUESTIONS, "texts", texts)
     monkeypatch.setattr(embedding, "_takes", lambda _: Asked)
-    one = Embedded(lambda _: ({"file": name} for name in names), is_bounded=True)
+    one = Embedded(lambda *_: ({"file": name} for name in names), is_bounded=True)
     monkeypatch.setattr(embedding, "EMBEDDED", {"texts": one})
     profile = built_profiles.training()
     found = embedded_answers(OneProfile(profile), profile, Budget(rows=2, nodes=0, text_bytes=1200))
@@ -108,3 +108,20 @@ def test_one_faulty_answer_is_left_out_and_texts_share_a_budget(
     shown = msgspec.json.decode(found["texts?file=a"])
     assert (len(shown["tables"][0]["rows"]), shown["tables"][0]["leftOut"]) == (2, 6)
     assert [record.exc_info is not None for record in caplog.records] == [True]
+
+
+def test_of_many_ranks_those_with_the_longest_own_time_are_in_the_file() -> None:
+    ranks = []
+    for number in range(6):
+        one = built_profiles.training()
+        one.trace.ranks = [number]
+        split = next(row for row in one.overview if row.section == "step" and row.name != "communication")
+        split.time_ns += 10**9 * (number == 4) + 10**6 * number
+        ranks.append(one)
+    library, merged = OneProfile(ranks[0], ranks), built_profiles.training()
+    every = [key for key in embedded_answers(library, merged, ALL) if key.startswith("rank?")]
+    assert every == [f"rank?of={number}" for number in (4, 5, 3, 2, 1, 0)]
+    size = sum(len(Application(library).answer("rank", {"of": number}).body) for number in ("4", "5"))
+    few = embedded_answers(library, merged, Budget(rows=100, nodes=100, text_bytes=size))
+    assert {"rank?of=4", "rank?of=5"} <= set(few)
+    assert {"rank?of=0", "rank?of=1"}.isdisjoint(few)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import signal
 import socket
 import threading
 import time
@@ -348,6 +349,24 @@ def test_it_listens_on_ipv6() -> None:
         pytest.skip("no IPv6 on this machine")
     for port in running("::1"):
         assert asked(port, "/api/header", OK, host="::1").status == 200
+
+
+def test_ctrl_c_ends_it_while_it_hands_a_request_to_a_thread_that_is_done_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        thread.join()
+        signal.raise_signal(signal.SIGINT)
+
+    server = serve(Pages(Application(Library(())), token=TOKEN, hosts=HOSTS), "127.0.0.1", 0)
+    with server, socket.create_connection(("127.0.0.1", server.server_port)) as client:
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        monkeypatch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            server.handle_request()
 
 
 def test_a_port_is_free_again_at_once() -> None:

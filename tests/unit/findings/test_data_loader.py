@@ -72,6 +72,11 @@ def test_on_the_cpu_loading_could_run_beside_the_rest_but_no_longer_than_that_ta
     assert "device" not in found.message
 
 
+def test_on_the_cpu_more_processes_would_halve_loading_that_takes_nearly_all_of_the_time(findings_of):
+    (found,) = findings_of(steps(970, kernel=None, iterator="_MultiProcessingDataLoaderIter"), "DS003")
+    assert found.saving_ns == 3 * 485 * US
+
+
 @pytest.mark.parametrize("kernel", [400, None])
 def test_what_recording_the_loaders_lines_took_is_not_the_loaders(findings_of, kernel: int | None):
     builder = steps(450, kernel=kernel, deepscope={"lines": {"cost_ns": 1 * US}})

@@ -171,6 +171,14 @@ def test_a_figure_of_the_peak_is_no_sum_over_the_steps(index: ProfileIndex) -> N
     assert words == "saving of peak 1 GiB, copied 512 MiB"
 
 
+def test_figures_of_a_late_rank_are_no_means_over_the_ranks() -> None:
+    """Two ranks, three steps each: the rank is 20 ms late in each of its three."""
+    scales = Scales(is_device=False, steps=3, ranks=2, busy_ns=0, wall_ns=600_000_000, idle_ns=0)
+    late = {"straggling_rank": "1", "excess_ns": 60_000_000, "late_steps": 3}
+    assert evidence_words(late, scales) == "straggling rank 1, excess 20 ms, late steps 3"
+    assert evidence_words({"wait_ns": 60_000_000}, scales) == "wait 10 ms"
+
+
 def test_a_hover_on_a_call_names_what_it_calls(index: ProfileIndex) -> None:
     hover = line_hover(line(index, "call"), HoverContext(index, nowhere))
     assert "Calls:\n\n- train.py:6 Net.forward 30 ms\n- train.py:7 Net.forward 15 ms" in hover

@@ -79,6 +79,11 @@ TABLE_ROWS: dict[str, Any] = {
         "collective_ns": int, "kernels": int, "copies": int, "fills": int, "collectives": int, "busy_ns": int,
         "overlapped_ns": int, "idle_ns": int, "host_wait_ns": int, "kernel_wait_ns": int, "other_wait_ns": int,
     },
+    "counters": {
+        "counter": str, "series": str, "unit": str, "mean": float, "smallest": float, "largest": float,
+        "samples": int, "covered_ns": int, "is_own": bool,
+        "blocks": [{"block": int, "mean": float, "smallest": float, "largest": float, "covered_ns": int}],
+    },
     "collectives": {
         "kind": str, "library": str, "group": str, "group_description": str, "group_ranks": str, "group_size": int,
         "dtype": str, "size_class_bytes": int, "on_device": bool, "calls": int, "time_ns": int, "bytes": int,
@@ -103,7 +108,8 @@ REPORT = {
     "step": (int, None),
     "filters": (FILTERS, None),
     "trace": {
-        "path": str, "paths": [str], "ranks": [int], "world_size": int, "device": str, "device_count": int,
+        "path": str, "paths": [str], "ranks": [int], "world_size": int, "process_groups": int, "device": str,
+        "device_count": int,
         "hostname": str, "recorded_at": str, "stage": str, "window": int, "project_root": str,
         "git_commit": str, "git_dirty": bool, "python": str, "torch": str, "lightning": str, "deepscope": str,
         "line_source": str, "truncated": bool, "program": str, "warnings": [str], "recording": dict,

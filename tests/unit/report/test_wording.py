@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deepscope.printable import without_secrets
 from deepscope.report.wording import bytes_text, count_text, printable, share_text, time_text
 
 
@@ -41,3 +42,20 @@ def test_letters_of_any_script_stay_as_they_are() -> None:
     assert printable("模型.py: größe(ß)") == "模型.py: größe(ß)"
     assert printable("a\tb\u00a0c") == "a b c"
     assert printable("\x1b[31m\u202e\n") == "\\x1b[31m\\u202e\\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://me:s3cret@h/a.json: no such file", "http://…@h/a.json: no such file"),
+        ("https://token@h/a", "https://…@h/a"),
+        ("sftp://me:p@ss@h/a", "sftp://me:…@h/a"),
+        ("https://h/a.json?X-Sig=a%2Fb&c=d: cannot be read", "https://h/a.json?…: cannot be read"),
+        ("Forbidden, url='https://h/a?sig=b'", "Forbidden, url='https://h/a?…'"),
+        ("zip://a::https://me:p@h/b.zip?sig=c and 3 more", "zip://a::https://…@h/b.zip?… and 3 more"),
+        ("(https://h/a?b=c), and", "(https://h/a?…), and"),
+        *((one, one) for one in ("s3://a/b:c@d?e", "github://org:repo@main/a", "/a/b?c=d", "tcp://127.0.0.1:8786: x")),
+    ],
+)
+def test_passwords_and_signatures_in_addresses_are_not_shown(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown

@@ -44,7 +44,7 @@ def test_other_code_or_another_format_does_not_use_it(monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         patch.setattr(cache, "PROFILE_FORMAT", -1)
         assert cache.load(FILE, partial=False) is None
-    monkeypatch.setattr(cache, "code_fingerprint", lambda: "edited")
+    monkeypatch.setattr(cache, "_own_fingerprint", lambda: "edited")
     assert cache.load(FILE, partial=False) is None
 
 
@@ -93,7 +93,7 @@ def test_profiles_unused_for_longest_go_first(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("module", ["trace/read.py", "records/numbers.py", "analysis/tables/lines.py"])
 def test_an_edit_of_any_module_that_makes_profiles_changes_the_fingerprint(tmp_path: Path, module: str) -> None:
-    for part in ("trace", "records", "analysis/tables", "store"):
+    for part in ("trace", "records", "analysis/tables", "ranks", "store"):
         (tmp_path / part).mkdir(parents=True)
     (tmp_path / module).write_text("one = 1")
     before = cache.code_fingerprint(tmp_path)

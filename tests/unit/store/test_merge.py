@@ -2,13 +2,18 @@
 
 import copy
 import itertools
+import math
+import random
+import statistics
 
+import msgspec
 import pytest
 
 import built_profiles
 from deepscope.errors import IncomparableError
 from deepscope.records import Numbers, Profile, RankSpread, Totals
-from deepscope.records.ranks import merge_profiles
+from deepscope.records.merging import Group, spread_of
+from deepscope.records.ranks import encoded_profile, merge_profiles
 
 
 def ranks() -> list[Profile]:
@@ -80,6 +85,37 @@ def test_the_spread_of_lines_and_functions_has_the_median_of_all_ranks(
     merged = merge_profiles(profiles)
     assert merged.lines[0].spread == spread
     assert merged.functions[0].spread == spread
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_spread_beside_ranks_without_a_record_is_that_of_all_of_them(seed: int) -> None:
+    """The rule worked out rank by rank, negative numbers and ties among them."""
+    rng = random.Random(seed)
+    all_ranks = rng.sample(range(100), rng.randint(1, 9))
+    own = {rank: rng.randint(-3, 3) for rank in all_ranks if rng.random() < 0.6}
+    if not own:
+        own[all_ranks[0]] = 1
+    records = [_Number(value) for value in own.values()]
+    group = Group(records, list(own), {rank: place for place, rank in enumerate(all_ranks)})
+    values = [own.get(rank, 0) for rank in all_ranks]
+    low, high = min(values), max(values)
+    assert spread_of("value")(group, "") == RankSpread(
+        low,
+        all_ranks[values.index(low)],
+        math.floor(statistics.median(values)),
+        high,
+        all_ranks[values.index(high)],
+    )
+
+
+class _Number(msgspec.Struct):
+    value: int
+
+
+def test_encoded_profiles_merge_to_the_same_profile() -> None:
+    for profiles in (ranks(), [built_profiles.training(), built_profiles.training(), *ranks()]):
+        encoded = [encoded_profile(msgspec.msgpack.encode(profile)) for profile in profiles]
+        assert merge_profiles(encoded) == merge_profiles(profiles)
 
 
 def test_steps_are_matched_by_number() -> None:

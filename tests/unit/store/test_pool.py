@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from deepscope.errors import OptionError, TruncatedTraceError
-from deepscope.records import WHOLE
-from deepscope.store import load_profile, pool
+from deepscope.records import WHOLE, Profile
+from deepscope.store import each, load_profile, pool
 from deepscope.store.files import TraceFile, single_file
-from deepscope.store.pool import read_in_processes, workers_for
+from deepscope.store.pool import answers_of_processes, workers_for
 from deepscope.store.read import read_profile
+from deepscope.store.requests import Request
 from random_traces import random_trace
 
 RANKS = 3
@@ -44,13 +44,35 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_profiles_come_back_in_the_order_of_the_files(files):
     seen = []
-    found = read_in_processes(
-        files, workers=2, told=lambda *step: seen.append((*step, threading.current_thread())), **ASKED
+    requests = [Request(file, "profile", WHOLE, partial=False, cache=False) for file in files]
+    found = {}
+    answers_of_processes(
+        requests,
+        workers=2,
+        got=lambda place, one: found.update({place: (one, threading.current_thread())}),
+        told=lambda *step: seen.append((*step, threading.current_thread())),
     )
     expected = [read_profile(file, **ASKED) for file in files]
-    assert list(map(msgspec.to_builtins, found)) == list(map(msgspec.to_builtins, expected))
-    assert {place for place, _, _ in seen} == {0, 1, 2}
-    assert all((place, files[place].size_bytes, threading.current_thread()) in seen for place in range(RANKS))
+    assert [msgspec.msgpack.decode(found[place][0], type=Profile) for place in range(RANKS)] == expected
+    assert {place for place, _, _ in seen} == set(found) == {0, 1, 2}
+    assert {thread for _, _, thread in seen} | {thread for _, thread in found.values()} == {threading.current_thread()}
+
+
+@pytest.mark.parametrize("worth_bytes", [1, 1 << 40], ids=["processes", "here"])
+def test_a_progress_may_ask_for_the_ranks_that_are_done(folder, at_once, monkeypatch, worth_bytes):
+    class Counting:
+        def __init__(self):
+            self.files = []
+
+        def __call__(self, done, total): ...
+
+        def files_done(self, done, total):
+            self.files.append((done, total))
+
+    monkeypatch.setattr(pool, "WORTH_BYTES", worth_bytes)
+    counting = Counting()
+    load_profile(folder, cache=False, progress=counting)
+    assert counting.files == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_a_run_of_many_ranks_is_the_same_either_way(folder, at_once, monkeypatch):
@@ -61,15 +83,6 @@ def test_a_run_of_many_ranks_is_the_same_either_way(folder, at_once, monkeypatch
     assert together.trace.ranks == [0, 1, 2]
     assert seen == sorted(seen)
     assert seen[-1][0] == seen[-1][1] > 0
-
-
-def test_an_error_of_one_rank_is_the_error_of_the_call(folder, at_once):
-    path = sorted(folder.iterdir())[1]
-    path.write_bytes(path.read_bytes()[:-500])
-    with pytest.raises(TruncatedTraceError, match=rf"{path.name}: .*partial=True"):
-        load_profile(folder, cache=False)
-    with pytest.raises(OptionError, match="step=99: no such step"):
-        load_profile(folder, cache=False, step=99, partial=True)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +104,7 @@ def test_without_workers_the_ranks_are_read_here(folder, at_once, monkeypatch, p
 def test_workers_keep_what_they_read(folder, at_once, monkeypatch, tmp_path_factory):
     monkeypatch.setenv("DEEPSCOPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
     first = load_profile(folder)
-    monkeypatch.setattr(pool, "read_in_processes", None)
+    monkeypatch.setattr(each, "answers_of_processes", None)
     assert load_profile(folder) == first
 
 
@@ -109,11 +122,14 @@ def test_a_script_without_a_guard_may_load_many_ranks(folder, tmp_path_factory):
 @pytest.mark.parametrize(
     ("files", "workers"),
     [
-        ([TraceFile("/a.json", 1 << 30, 0)], 1),
+        ([TraceFile("/a.json", 1 << 30, 0)], 0),
         ([TraceFile("/a.json", 1 << 20, 0)] * 8, 0),
         ([TraceFile("/a.json.gz", 4 << 20, 0)] * 8, 4),
         ([TraceFile("/a.json.gz", 4 << 20, 0)] * 2, 2),
-        ([TraceFile("s3://b/a.json", 1 << 30, 0)] * 8, 0),
+        ([TraceFile("http://b/a.json", 1 << 30, 0)] * 8, 8),
+        ([TraceFile("http://b/a.json", 1 << 10, 0)] * 8, 2),
+        ([TraceFile("memory://b/a.json", 1 << 30, 0)] * 8, 0),
+        ([TraceFile("ours://b/a.json", 1 << 30, 0)] * 8, 0),
     ],
 )
 def test_processes_are_started_only_where_they_are_worth_it(monkeypatch, files, workers):

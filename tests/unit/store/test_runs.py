@@ -3,15 +3,16 @@
 import gzip
 import json
 import os
+import shutil
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
 from deepscope.store import load_profile
-from deepscope.store.files import list_files
+from deepscope.store.files import TraceFile, list_files, open_file
 from deepscope.store.identity import parse_name
 from deepscope.store.recognition import Recognizer
 from deepscope.store.runs import find_traces, newest_folder, select
@@ -275,10 +276,61 @@ def test_traces_in_a_remote_store_are_found_like_local_ones() -> None:
         store.pipe(f"/logs/{name('ada_1', seconds)}", b'{"schemaVersion": 1, "traceEvents": []}')
     try:
         selection = select("memory://logs")
-        assert [file.path for file in selection.files] == [f"memory:///logs/{name('ada_1', 5)}"]
+        assert [file.path for file in selection.files] == [f"memory://logs/{name('ada_1', 5)}"]
         assert select(selection.files[0].path).files[0].size_bytes == 39
         with pytest.raises(NoTraceError, match="no such file"):
             select("memory://nothing")
+    finally:
+        store.rm("/logs", recursive=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("memory://logs", "memory://logs/deep/t.json"),
+        ("memory:///logs/", "memory:///logs/deep/t.json"),
+        ("zip://logs::{archive}", "zip://logs/deep/t.json::{archive}"),
+        ("zip::{archive}", "zip://logs/deep/t.json::{archive}"),
+        ("simplecache::memory://logs", "simplecache::memory://logs/deep/t.json"),
+        ("simplecache::zip://logs::{archive}", "simplecache::zip://logs/deep/t.json::{archive}"),
+        ("local://{folder}", "local://{folder}/logs/deep/t.json"),
+        ("hosts://ada@store:99", "hosts://ada@store:99/logs/deep/t.json"),
+        ("hosts://ada@store:99/logs/", "hosts://ada@store:99/logs/deep/t.json"),
+        ("hosts:///logs", "hosts:///logs/deep/t.json"),
+    ],
+)
+def test_a_files_url_is_its_folders_and_opens_it(url: str, found: str, tmp_path: Path) -> None:
+    import fsspec
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Hosts(MemoryFileSystem):
+        """As WebHDFS, FTP and SSH have it: the host stands in the URL alone."""
+
+        protocol = "hosts"
+        store: ClassVar[dict[str, Any]] = {}
+        pseudo_dirs: ClassVar[list[str]] = [""]
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            place = path.split("://", 1)[-1]
+            return str(super()._strip_protocol(place if "://" not in path else "/" + place.partition("/")[2]))
+
+    fsspec.register_implementation("hosts", Hosts, clobber=True)
+    store = fsspec.filesystem("memory")
+    content = b'{"schemaVersion": 1, "traceEvents": []}'
+    for one in (store, Hosts()):
+        one.pipe("/logs/deep/t.json", content)
+    local = tmp_path / "folder" / "logs" / "deep" / "t.json"
+    local.parent.mkdir(parents=True)
+    local.write_bytes(content)
+    with zipfile.ZipFile(tmp_path / "runs.zip", "w") as archive:
+        archive.writestr("logs/deep/t.json", content)
+    places = {"archive": str(tmp_path / "runs.zip"), "folder": str(tmp_path / "folder")}
+    try:
+        (file,) = list_files(url.format(**places))
+        assert file.path == found.format(**places)
+        with open_file(file) as stream:
+            assert stream.read() == content
     finally:
         store.rm("/logs", recursive=True)
 
@@ -305,3 +357,28 @@ def test_traces_in_an_archive_are_found_and_opened(tmp_path: Path) -> None:
     (file,) = selection.files
     assert file.path == f"zip://runs/{name('ada_1', 0)}::{tmp_path}/logs.zip"
     assert select(file.path).files[0].size_bytes == 39
+
+
+@pytest.mark.parametrize("form", ["zip", "tar"])
+def test_the_ranks_in_an_archive_are_one_run(tmp_path: Path, form: str) -> None:
+    for rank in range(3):
+        write(tmp_path / "runs" / name(f"ip-10-0-0-{rank}_{900 + rank}", rank), group={"rank": rank, "world_size": 3})
+        write(tmp_path / "names" / f"rank{rank}.json")
+    for folder in ("runs", "names"):
+        shutil.make_archive(str(tmp_path / folder), form, tmp_path, folder)
+        assert select(f"{form}://{folder}::{tmp_path}/{folder}.{form}").ranks == (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("path", "folder", "file"),
+    [
+        ("/a/b.json", "/a/", "b.json"),
+        ("s3://a/b/c.json", "s3://a/b/", "c.json"),
+        ("https://h/a/b.json.gz?signature=c/d", "https://h/a/", "b.json.gz"),
+        ("zip://a/b.json::/c/d.zip", "zip://a/", "b.json"),
+        ("simplecache::s3://a/b.json", "s3://a/", "b.json"),
+    ],
+)
+def test_a_files_name_is_its_own(path: str, folder: str, file: str) -> None:
+    found = TraceFile(path, 1, 1)
+    assert (found.folder, found.name) == (folder, file)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deepscope.trace.joins.correlation import launches
-from deepscope.trace.model import Kind
+from deepscope.trace.kinds import Kind
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 

@@ -16,6 +16,13 @@ from deepscope.trace.format.compiled_code import (
     Recompilation,
     SourcePlace,
 )
+from deepscope.trace.format.counters import (
+    ContainerLimits,
+    CounterAccount,
+    DeviceFacts,
+    MemoryNode,
+    MissingSensor,
+)
 from deepscope.trace.format.header import (
     FORMAT,
     CallStackAccount,
@@ -81,6 +88,16 @@ FULL = Header(
         cost_ns=3,
         warnings=["w"],
     ),
+    counters=CounterAccount(
+        interval_ns=100_000_000,
+        samples=9,
+        cost_ns=4_000_000,
+        cores=64,
+        missing=[MissingSensor("InfiniBand", "no adapter")],
+        devices=[DeviceFacts("0", "NVIDIA H100", "0000:1B:00.0", 1, 1980, 2619, 700.0, 89, 0)],
+        nodes=[MemoryNode(1, 32, 8, 1 << 30)],
+        container=ContainerLimits(2.5, 1 << 34),
+    ),
     files=[File("/p/a.py", "ab", "x = 1\n"), File("/lib/b.py")],
     scopes=[
         ScopeRow(0, 0, 12, "main", 3),
@@ -114,7 +131,9 @@ def test_junk_in_one_place_costs_no_other(field: str) -> None:
         msgspec.json.decode(msgspec.json.encode(found), type=Header)  # what is kept is as the format says
 
 
-@pytest.mark.parametrize("nested", ["lines", "configuration", "device", "pace", "call_stacks", "compiled", "settings"])
+@pytest.mark.parametrize(
+    "nested", ["lines", "configuration", "device", "pace", "call_stacks", "compiled", "settings", "counters"]
+)
 def test_junk_within_an_object_costs_no_other_part_of_it(nested: str) -> None:
     for part in PLAIN[nested]:
         found = getattr(read_header(PLAIN | {nested: PLAIN[nested] | {part: {"no": "such"}}}), nested)

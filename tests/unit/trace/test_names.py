@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepscope.trace.model import Kind
+from deepscope.trace.kinds import Kind
 from deepscope.trace.names import (
     Frame,
     is_backward_node,

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from deepscope.errors import NotATraceError, NoTraceError, TruncatedTraceError
+from deepscope.trace.kinds import Kind
 from deepscope.trace.kineto import pieces, source
 from deepscope.trace.kineto.repair import spans
-from deepscope.trace.model import Kind
 from deepscope.trace.read import read_trace
 from trace_builder import BACKWARD, MAIN, PROCESS, TraceBuilder
 

@@ -40,7 +40,7 @@ def test_an_open_file_keeps_the_archive_that_it_lies_in(archive):
         assert stream.read() == _data()
 
 
-@pytest.mark.parametrize("error", [OSError("reset"), ValueError("closed"), RuntimeError("throttled")])
+@pytest.mark.parametrize("error", [OSError("reset"), ValueError("closed"), RuntimeError("throttled"), TimeoutError()])
 def test_whatever_a_store_raises_while_it_is_read_is_told_as_a_trace_error(monkeypatch, error):
     MemoryFileSystem().pipe("/runs/t.json", _data())
 
@@ -57,9 +57,19 @@ def test_whatever_a_store_raises_while_it_is_read_is_told_as_a_trace_error(monke
             pass
 
     monkeypatch.setattr(MemoryFileSystem, "open", lambda self, *_, **__: Failing())
-    with pytest.raises(TraceError, match=rf"memory://runs/t.json: cannot be read .*{error}") as told:
+    words = str(error) or type(error).__name__
+    with pytest.raises(TraceError, match=rf"memory://runs/t.json: cannot be read \({words}\);") as told:
         read_trace("memory://runs/t.json")
     assert told.value.__cause__ is error
+
+
+def test_a_time_out_has_no_words_and_is_told_by_its_name(monkeypatch):
+    def late(self, *_, **__):
+        raise TimeoutError
+
+    monkeypatch.setattr(MemoryFileSystem, "open", late)
+    with pytest.raises(TraceError, match=r"cannot be read: TimeoutError$"):
+        read_trace("memory://runs/t.json")
 
 
 @pytest.mark.parametrize(
@@ -83,3 +93,16 @@ def test_a_reader_that_is_not_installed_names_its_extra(monkeypatch):
     monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
     with pytest.raises(MissingExtraError, match=r"s3:// is not installed; run: pip install 'deepscope\[s3\]'"):
         read_trace("s3://bucket/t.json")
+
+
+def test_a_reason_of_many_lines_is_told_by_its_first_and_hdfs_names_the_way_that_needs_less(monkeypatch):
+    def missing(url):
+        raise OSError("Unable to load libjvm\\ndlopen(/usr/lib/jvm) failed" * 99)
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
+    with pytest.raises(TraceError) as told:
+        read_trace("hdfs://namenode/t.json")
+    assert str(told.value) == (
+        "hdfs://namenode/t.json: cannot be read: OSError: Unable to load libjvm; "
+        "hdfs:// needs Hadoop's libhdfs and Java, webhdfs://NAMENODE:9870/… needs neither"
+    )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deepscope.trace.joins.correlation import backward_partners, launches
-from deepscope.trace.model import Kind
+from deepscope.trace.kinds import Kind
 from deepscope.trace.read import read_trace
 from recorded_traces import SHARED_TRACES, each, needs_shared_traces, shared_paths
 

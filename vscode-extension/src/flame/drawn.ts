@@ -61,3 +61,8 @@ function placeOf(frame: Frame): string {
 function hasPlace({ kind, line, uri }: Frame): boolean {
   return kind === "line" || (line > 0 && uri !== null);
 }
+
+/** The rank that was chosen, in a run that has it; else all of them together: another run may have other ranks. */
+export function rankIn(ranks: readonly number[], chosen: number | null): number | null {
+  return chosen !== null && ranks.includes(chosen) ? chosen : null;
+}

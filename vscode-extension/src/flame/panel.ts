@@ -9,7 +9,7 @@ import type { Session } from "../session";
 import { DEPTHS, keptDepth } from "../depths";
 import { readOr } from "../shape";
 import { page } from "../page";
-import { drawnTree, frameLabels, framesOf } from "./drawn";
+import { drawnTree, frameLabels, framesOf, rankIn } from "./drawn";
 import { boxOfMenu, fromPage, type FromPage, type ToPage } from "./messages";
 
 const BODY = `<header>
@@ -69,6 +69,7 @@ export class FlamePanel implements vscode.Disposable {
       this.post({ type: "empty", message: "No trace is shown." });
       return;
     }
+    this.rank = rankIn(trace.ranks, this.rank);
     const generation = (this.generation += 1);
     let graph: FlameGraph;
     try {

@@ -18,7 +18,6 @@ function ask<Asked, Answer>(name: string, answer: Reader<Answer>): Ask<Asked, An
   return { name, answer };
 }
 
-/** How a value is shown: times in nanoseconds, shares from 0 to 1, rates in FLOP/s, bandwidths in B/s. */
 export const cellKind = oneOf("text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth");
 export type CellKind = ReturnType<typeof cellKind>;
 
@@ -78,7 +77,7 @@ export type SliceKind = ReturnType<typeof sliceKind>;
 export const trackKind = oneOf("steps", "thread", "stream");
 export type TrackKind = ReturnType<typeof trackKind>;
 
-export const unit = oneOf("bytes", "percent", "count");
+export const unit = oneOf("bytes", "percent", "count", "bytesPerSecond", "perSecond", "watts", "megahertz", "celsius");
 export type Unit = ReturnType<typeof unit>;
 
 /** What a page asks; each field is a word of the query. */
@@ -171,6 +170,18 @@ export interface WindowQuestion {
   /** From there. */
   readonly beginNs?: number;
   readonly endNs?: number;
+}
+
+/** A rank among those of the chosen run. */
+export interface RankChoice {
+  /** As `Run.id` has it; "" for the newest. */
+  readonly run?: string;
+  readonly rank?: number | null;
+  readonly stage?: string | null;
+  readonly step?: number | null;
+  readonly phase?: string;
+  readonly module?: string;
+  readonly of?: number;
 }
 
 /** Which run is compared with which. */
@@ -408,7 +419,7 @@ export interface Header {
   readonly hasLines: boolean;
   readonly hasMemory: boolean;
   readonly hasCollectives: boolean;
-  /** Whether the run has several ranks, whichever of them is chosen, or collectives. */
+  /** Whether the run has several ranks, whichever of them is chosen, collectives, or tables of an Ascend cluster. */
   readonly hasRanks: boolean;
   readonly hasModules: boolean;
 }
@@ -1170,67 +1181,31 @@ export const moment: Reader<Moment> = object({
   modules: table,
 });
 
-/** One rank. Times are a step's; without steps the whole trace's. */
-export interface RankRow {
-  readonly rank: number;
-  readonly host: string;
-  readonly device: string;
-  readonly steps: number;
-  readonly stepNs: number;
-  /** The step without the part in which only collectives run. */
-  readonly ownNs: number;
-  /** The step by `Distributed.part_names`, each instant once. */
-  readonly parts: readonly number[];
-  /** Work that is no collective; without a device operators' own time. */
-  readonly computeNs: number;
-  /** In collectives, summed. */
-  readonly communicationNs: number;
-  /** The part of it that no computation overlaps. */
-  readonly exposedNs: number;
-  /** When no stream of a device works, summed over the devices. */
-  readonly idleNs: number;
-  /** Of the training thread in the phase of loading data. */
-  readonly dataNs: number;
-  /** CPU time in calls that wait for the device. */
-  readonly syncNs: number;
-  /** In collectives for other ranks; None where the traces do not tell. */
-  readonly waitedNs: number | null;
-  /** How many calls of collectives this rank came to last; None as above. */
-  readonly last: number | null;
-  readonly peakBytes: number;
+/** A figure that a cause rests on, in words. */
+export interface LateFigure {
+  readonly label: string;
+  readonly value: string;
+  /** The median of the others. */
+  readonly typical: string;
 }
-export const rankRow: Reader<RankRow> = object({
-  rank: finite,
-  host: text,
-  device: text,
-  steps: finite,
-  stepNs: finite,
-  ownNs: finite,
-  parts: list(finite),
-  computeNs: finite,
-  communicationNs: finite,
-  exposedNs: finite,
-  idleNs: finite,
-  dataNs: finite,
-  syncNs: finite,
-  waitedNs: nullable(finite),
-  last: nullable(finite),
-  peakBytes: finite,
+export const lateFigure: Reader<LateFigure> = object({
+  label: text,
+  value: text,
+  typical: text,
 });
 
-/** A rank that the others wait for. */
-export interface Straggler {
+/** A rank that the others wait for; times a step. */
+export interface LateRank {
   readonly rank: number;
-  /**
-   * Where `Distributed.knows_waits`, by how much less of a step it waits in collectives than the others' median does;
-   * else by how much its own time of a step is above the median of the others.
-   */
+  readonly message: string;
+  /** By how much it is later than the median of the others. */
   readonly excessNs: number;
-  /** Of the step, that in which it is slower by most; "" where no part has a fifth of it. */
+  /** In words; "" where none has most of it. */
+  readonly cause: string;
+  readonly figures: readonly LateFigure[];
   readonly part: string;
-  /** By which that part is above the median. */
   readonly partNs: number;
-  /** Of the line whose cost a step, without collectives, is above the median by most; "" where none has a fifth. */
+  /** Of the line that made it late; "" where none has a good part of it. */
   readonly file: string;
   readonly line: number;
   readonly place: string;
@@ -1238,9 +1213,12 @@ export interface Straggler {
   readonly source: string;
   readonly lineNs: number;
 }
-export const straggler: Reader<Straggler> = object({
+export const lateRank: Reader<LateRank> = object({
   rank: finite,
+  message: text,
   excessNs: finite,
+  cause: text,
+  figures: list(lateFigure),
   part: text,
   partNs: finite,
   file: text,
@@ -1251,36 +1229,160 @@ export const straggler: Reader<Straggler> = object({
   lineNs: finite,
 });
 
-/** Ranks side by side. */
+/** A trace that could not be used. */
+export interface RankFailure {
+  readonly path: string;
+  readonly rank: number | null;
+  readonly message: string;
+}
+export const rankFailure: Reader<RankFailure> = object({
+  path: text,
+  rank: nullable(finite),
+  message: text,
+});
+
+/** Point-to-point messages: a row for each sender, a column for each receiver. */
+export interface PairMatrix {
+  readonly ranks: readonly number[];
+  readonly bytes: readonly (readonly number[])[];
+  readonly timesNs: readonly (readonly number[])[];
+}
+export const pairMatrix: Reader<PairMatrix> = object({
+  ranks: list(finite),
+  bytes: list(list(finite)),
+  timesNs: list(list(finite)),
+});
+
+/** Ranks side by side. What is by rank stands in the order of `ranks`. */
 export interface Distributed {
   readonly sentence: string;
   readonly figures: readonly Figure[];
+  readonly ranks: readonly number[];
+  /** Whether times are of a step; else of all that was recorded, since no rank has steps. */
+  readonly hasSteps: boolean;
+  readonly hosts: readonly string[];
+  /** Of each rank the number of its host in `hosts`. */
+  readonly hostOf: readonly number[];
+  /** A step without the part in which only communication runs. */
+  readonly ownNs: readonly number[];
+  readonly medianOwnNs: number;
+  /** Percent above the median from which on a cell is darker, the least first. */
+  readonly levels: readonly number[];
   readonly partNames: readonly string[];
-  /** By rank. */
-  readonly ranks: readonly RankRow[];
+  /** The step of each rank by `part_names`, each instant once. */
+  readonly parts: readonly (readonly number[])[];
+  readonly table: Table;
   /** The ranks with the longest own time, the longest first; empty for a single rank. */
   readonly slowest: readonly number[];
   /** The worst first. */
-  readonly stragglers: readonly Straggler[];
-  /** Ranks of the run of which there is no trace. */
-  readonly missing: number;
-  /** Whether the traces tell which ranks a collective has, and each of them is here: for at least one collective. */
+  readonly stragglers: readonly LateRank[];
+  readonly stragglersLeftOut: number;
+  readonly worldSize: number;
+  /** Ranks of the run of which there is no trace: `3, 8-15`. */
+  readonly missing: string;
+  readonly failures: readonly RankFailure[];
+  readonly failuresLeftOut: number;
+  /** Whether calls of collectives could be matched over the ranks. */
   readonly knowsWaits: boolean;
+  readonly groups: Table;
   readonly collectives: Table;
-  /** Lines by how much their device time differs between ranks. */
+  /** Of Ascend clusters: communication by process group, as the profiler's own tables have it. */
+  readonly domains: Table;
+  /** The same of transfers from rank to rank. */
+  readonly links: Table;
+  readonly matrix: PairMatrix | null;
+  readonly pairs: Table;
+  readonly clocks: Table;
+  readonly varying: Table;
+  /** Lines by how much their own time differs between ranks. */
   readonly lines: Table;
 }
 export const distributed: Reader<Distributed> = object({
   sentence: text,
   figures: list(figure),
+  ranks: list(finite),
+  hasSteps: flag,
+  hosts: list(text),
+  hostOf: list(finite),
+  ownNs: list(finite),
+  medianOwnNs: finite,
+  levels: list(finite),
   partNames: list(text),
-  ranks: list(rankRow),
+  parts: list(list(finite)),
+  table: table,
   slowest: list(finite),
-  stragglers: list(straggler),
-  missing: finite,
+  stragglers: list(lateRank),
+  stragglersLeftOut: finite,
+  worldSize: finite,
+  missing: text,
+  failures: list(rankFailure),
+  failuresLeftOut: finite,
   knowsWaits: flag,
+  groups: table,
   collectives: table,
+  domains: table,
+  links: table,
+  matrix: nullable(pairMatrix),
+  pairs: table,
+  clocks: table,
+  varying: table,
   lines: table,
+});
+
+/** A number of the rank, and the median of the others. */
+export interface BesideNumber {
+  readonly label: string;
+  readonly kind: CellKind;
+  readonly value: number | null;
+  readonly typical: number | null;
+}
+export const besideNumber: Reader<BesideNumber> = object({
+  label: text,
+  kind: cellKind,
+  value: nullable(finite),
+  typical: nullable(finite),
+});
+
+/** A rank in detail; times a step, each beside the median of the others. */
+export interface RankPage {
+  readonly rank: number;
+  /** Whether times are of a step; else of all that was recorded. */
+  readonly hasSteps: boolean;
+  readonly host: string;
+  readonly device: string;
+  readonly trace: string;
+  readonly sentence: string;
+  readonly late: LateRank | null;
+  readonly numbers: readonly BesideNumber[];
+  /** The parts of its step. */
+  readonly parts: readonly BesideNumber[];
+  readonly lines: Table;
+  readonly collectives: Table;
+  /** Collectives that it comes last to more often than any other rank. */
+  readonly comesLast: Table;
+  readonly pairs: Table;
+  readonly work: Table;
+  /** Of its clock; None where that is not known. */
+  readonly offsetNs: number | null;
+  readonly residualNs: number | null;
+}
+export const rankPage: Reader<RankPage> = object({
+  rank: finite,
+  hasSteps: flag,
+  host: text,
+  device: text,
+  trace: text,
+  sentence: text,
+  late: nullable(lateRank),
+  numbers: list(besideNumber),
+  parts: list(besideNumber),
+  lines: table,
+  collectives: table,
+  comesLast: table,
+  pairs: table,
+  work: table,
+  offsetNs: nullable(finite),
+  residualNs: nullable(finite),
 });
 
 /** All advice, the largest saving first. */
@@ -1538,6 +1640,40 @@ export const slowStep: Reader<SlowStep> = object({
   excessNs: finite,
 });
 
+/** One series of a counter. */
+export interface CounterLine {
+  readonly label: string;
+  /** The mean in each block of steps. */
+  readonly values: readonly (number | null)[];
+}
+export const counterLine: Reader<CounterLine> = object({
+  label: text,
+  values: list(nullable(finite)),
+});
+
+/** A counter over the steps. */
+export interface CounterChart {
+  readonly title: string;
+  readonly help: string;
+  readonly unit: Unit;
+  /** The first step of each block. */
+  readonly steps: readonly number[];
+  /** The step behind the last block. */
+  readonly end: number;
+  readonly lines: readonly CounterLine[];
+  /** Series that are not drawn. */
+  readonly leftOut: number;
+}
+export const counterChart: Reader<CounterChart> = object({
+  title: text,
+  help: text,
+  unit: unit,
+  steps: list(finite),
+  end: finite,
+  lines: list(counterLine),
+  leftOut: finite,
+});
+
 /** Durations are means of the ranks. */
 export interface Steps {
   readonly figures: readonly Figure[];
@@ -1548,6 +1684,9 @@ export interface Steps {
   readonly table: Table;
   readonly threads: Table;
   readonly streams: Table;
+  /** What the machine did meanwhile, by step; empty for several ranks. */
+  readonly counterCharts: readonly CounterChart[];
+  readonly counters: Table;
 }
 export const steps: Reader<Steps> = object({
   figures: list(figure),
@@ -1557,6 +1696,8 @@ export const steps: Reader<Steps> = object({
   table: table,
   threads: table,
   streams: table,
+  counterCharts: list(counterChart),
+  counters: table,
 });
 
 /** Slices that stand in rows: a CPU thread, a stream of a device, the steps and phases. */
@@ -1960,6 +2101,8 @@ export const questions = {
   memory_curve: ask<WindowQuestion, MemoryCurve>("memory_curve", memoryCurve),
   /** Ranks side by side, and which one is late. */
   distributed: ask<Choice, Distributed>("distributed", distributed),
+  /** A rank in detail. */
+  rank: ask<RankChoice, RankPage>("rank", rankPage),
   /** What could be changed. */
   findings: ask<Choice, Findings>("findings", findings),
   /** What became slower or faster since another run. */

@@ -45,6 +45,12 @@ class Intervals:
         i = np.searchsorted(self.start, ts, side="right") - 1
         return np.where((i >= 0) & (ts < self.end[i]), i, -1)
 
+    def near(self, start: int, end: int) -> Intervals:
+        """Those with a part between two instants."""
+        low = int(np.searchsorted(self.end, start, side="right"))
+        chosen = slice(low, max(low, int(np.searchsorted(self.start, end, side="left"))))
+        return Intervals(self.start[chosen], self.end[chosen])
+
     def complement(self, window: Intervals) -> Intervals:
         """The part of `window` that they leave free."""
         return _sweep(window, self, wanted=2)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["Columns", "Mask", "by_line", "distinct", "named", "of_kind"]
 

@@ -12,7 +12,8 @@ from deepscope.analysis.critical.pieces import Pieces
 from deepscope.analysis.critical.waits import DeviceWaits
 from deepscope.analysis.ownership.calls import CPU_KINDS, CallForest
 from deepscope.trace.arrays import distinct_places
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["JoinKind", "Joins", "find_joins"]
 

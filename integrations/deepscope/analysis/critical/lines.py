@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import union
+from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import Columns, by_line
+from deepscope.analysis.critical.host_work import HostWork
 from deepscope.analysis.critical.parts import Parts
 from deepscope.analysis.critical.path import Path, PathKind
 from deepscope.analysis.critical.pieces import Pieces
-from deepscope.analysis.critical.timelines import Timelines
+from deepscope.analysis.critical.timelines import ThreadTimeline, Timelines
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
-__all__ = ["KINDS", "path_by_line"]
+__all__ = ["KINDS", "PARTS", "path_by_line", "sums_of_kinds"]
 
 KINDS = ("cpu_ns", "data_ns", "kernel_ns", "copy_ns", "communication_ns", "launch_ns", "gap_ns", "return_ns")
-"""The columns, in the order of a step: fields of `records.CriticalTimes`."""
+"""In the order of a step: fields of `records.CriticalTimes`."""
+PARTS = ("operator_ns", "python_ns", *KINDS[1:])
+"""The columns: CPU time is that in operators and that between them."""
 
 
 def path_by_line(
@@ -24,23 +28,25 @@ def path_by_line(
     pieces: Pieces,
     parts: Parts,
     timelines: Timelines,
+    host: HostWork,
     *,
     kinds: Int64,
     call_locations: Int64,
     lines: int,
 ) -> Columns:
-    """Time on the path by line; columns of shape (lines + 1,) that together sum to the path.
+    """Time on the path by line; the columns `PARTS` of shape (lines + 1,), which together sum to the path.
 
     Args:
         path: the path, or a part of it.
         pieces: of device work.
         parts: of the pieces.
         timelines: of the threads.
+        host: what the threads do.
         kinds: `Kind` of each piece; shape (p,).
         call_locations: the line that owns the call of each join; shape (j,).
         lines: how many there are.
     """
-    columns = {name: np.zeros(lines + 1, np.int64) for name in KINDS}
+    columns = {name: np.zeros(lines + 1, np.int64) for name in PARTS}
     length = path.end - path.start
 
     def add(name: str, location: Int64, values: Int64) -> None:
@@ -64,9 +70,25 @@ def path_by_line(
     for thread in distinct_values(path.where[on_thread]).tolist():
         rows = on_thread & (path.where == thread)
         own = union(path.start[rows], path.end[rows])
-        line = timelines.of_thread(thread)
-        spent = own.overlap_ns(line.start, line.end)
-        add("data_ns", line.location[line.loads], spent[line.loads])
-        add("cpu_ns", line.location[~line.loads], spent[~line.loads])
-        columns["cpu_ns"][lines] += own.total_ns - int(spent.sum())
+        whole = timelines.of_thread(thread)
+        extent = int(path.start[rows][0]), int(path.end[rows][-1])
+        line = whole.between(*extent)
+
+        def spent(during: Intervals, line: ThreadTimeline = line) -> Int64:
+            return during.overlap_ns(line.start, line.end)
+
+        waiting = own.intersection(host.waiting(thread, whole).near(*extent))
+        working = waiting.complement(own)
+        in_operators, at_all = spent(working.intersection(host.operators(thread).near(*extent))), spent(working)
+        add("communication_ns", line.location, spent(waiting))
+        add("data_ns", line.location[line.loads], at_all[line.loads])
+        add("operator_ns", line.location[~line.loads], in_operators[~line.loads])
+        add("python_ns", line.location[~line.loads], (at_all - in_operators)[~line.loads])
+        columns["communication_ns"][lines] += waiting.total_ns - int(spent(waiting).sum())
+        columns["python_ns"][lines] += working.total_ns - int(at_all.sum())
     return columns
+
+
+def sums_of_kinds(columns: Columns) -> Columns:
+    """The columns `KINDS` of columns by part."""
+    return {"cpu_ns": columns["operator_ns"] + columns["python_ns"]} | {name: columns[name] for name in KINDS[1:]}

@@ -29,6 +29,12 @@ class ThreadTimeline:
     loads: Mask
     """Whether the training thread loaded data."""
 
+    def between(self, start: int, end: int) -> ThreadTimeline:
+        """The stretches with a part between two instants."""
+        low = int(np.searchsorted(self.end, start, side="right"))
+        chosen = slice(low, max(low, int(np.searchsorted(self.start, end, side="left"))))
+        return ThreadTimeline(self.start[chosen], self.end[chosen], self.location[chosen], self.loads[chosen])
+
     def on_lines_before(self, lines: Sequence[int]) -> Int64:
         """How long it was on each of some lines before each stretch and before the end; shape (lines, k + 1)."""
         length = self.end - self.start

@@ -10,7 +10,8 @@ import numpy as np
 from deepscope.analysis.algebra.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.critical.pieces import CLOCK_ERROR_NS, Pieces
 from deepscope.trace.arrays import distinct_values, first_with, pick
-from deepscope.trace.model import Int32, Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int32, Int64, Trace
 from deepscope.trace.names import is_sync
 
 __all__ = ["DeviceWaits", "clipped", "find_device_waits", "find_stream_waits"]

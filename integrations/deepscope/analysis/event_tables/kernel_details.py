@@ -9,7 +9,8 @@ from deepscope.analysis.event_tables.columns import devices, integers, modules, 
 from deepscope.analysis.numbers.queueing import queueing
 from deepscope.records.columns import Column
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 __all__ = ["KINDS", "kernel_details", "kind_codes"]
 

@@ -11,7 +11,8 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.event_tables.columns import devices, integers, optional
 from deepscope.records.columns import Column
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 __all__ = ["step_trace_time"]
 

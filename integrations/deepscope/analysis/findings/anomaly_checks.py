@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from deepscope.analysis.algebra.selection import named, of_kind
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import is_backward_root
 
 __all__ = ["ASKS", "anomaly_checks"]

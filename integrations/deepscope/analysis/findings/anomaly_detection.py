@@ -13,7 +13,8 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Evidence, Finding
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 from deepscope.trace.names import evaluated_node, is_backward_root
 
 __all__ = ["RULE"]

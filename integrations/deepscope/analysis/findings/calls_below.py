@@ -8,7 +8,8 @@ from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.selection import Mask, named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 __all__ = ["cost_ns", "marked", "operators_named", "topmost"]
 

@@ -14,7 +14,7 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import lines_calling
 from deepscope.analysis.findings.waits_by_cause import WaitCause
 from deepscope.records import Evidence, Finding
-from deepscope.trace.model import Kind
+from deepscope.trace.kinds import Kind
 
 __all__ = ["RULE"]
 

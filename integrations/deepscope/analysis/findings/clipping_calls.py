@@ -10,7 +10,8 @@ from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.selection import Mask, named, of_kind
 from deepscope.analysis.findings.source_text import lines_calling, lines_reading
 from deepscope.analysis.ownership.locations import Scopes
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["Clipping", "find_clipping", "is_clip"]
 

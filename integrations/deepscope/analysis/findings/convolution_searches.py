@@ -9,7 +9,8 @@ import numpy as np
 from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.selection import named, of_kind
 from deepscope.trace.arrays import distinct_values, pick
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["convolution_searches"]
 

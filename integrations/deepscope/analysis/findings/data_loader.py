@@ -15,7 +15,7 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.worker_restarts import waited_longer_ns
 from deepscope.analysis.ownership.workers import HAS_NO_WORKERS, HAS_WORKERS, worker_count
 from deepscope.records import Evidence, Finding
-from deepscope.trace.model import Kind
+from deepscope.trace.kinds import Kind
 
 __all__ = ["RULE"]
 
@@ -31,8 +31,9 @@ def _find(facts: Facts) -> Iterator[Finding]:
     by_line = sum((facts.by_line_of_cpu(one) for one in alone), np.zeros(facts.lines + 1, np.int64))
     saving = int(by_line.sum()) // facts.devices
     saving = max(saving - waited_longer_ns(facts), 0)
-    # Without a device all loading could run beside the rest, but never more than the rest takes.
-    saving = min(saving, facts.wall_ns - loading.total_ns) if not facts.has_device else saving
+    # Without a device as much of it could run beside the rest as the rest takes. Of what is left, twice as many
+    # processes would take half.
+    saving = min(saving, max(facts.wall_ns - loading.total_ns, saving // 2)) if not facts.has_device else saving
     if saving < WORTH * facts.wall_ns:
         return
     evidence: Evidence = {

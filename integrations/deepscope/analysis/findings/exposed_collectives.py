@@ -15,7 +15,8 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.share_of_wall import share_of_wall
 from deepscope.analysis.findings.small_collectives import one_by_one
 from deepscope.records import Finding
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 from deepscope.trace.names import is_collective
 
 __all__ = ["RULE"]

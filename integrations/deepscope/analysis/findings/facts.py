@@ -17,11 +17,13 @@ from deepscope.analysis.findings.clipping_calls import Clipping, find_clipping
 from deepscope.analysis.findings.convolution_searches import convolution_searches
 from deepscope.analysis.findings.gaps import Gaps, find_gaps
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause, caused_waits
+from deepscope.analysis.numbers.counter_levels import Level, levels
 from deepscope.analysis.numbers.idle import Timeline, timeline
 from deepscope.analysis.numbers.phases import PHASES
 from deepscope.analysis.numbers.recording_cost import RecordingCost, recording_cost
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 __all__ = ["Facts"]
 
@@ -64,6 +66,16 @@ class Facts:
     def anomaly_checks(self) -> Int64:
         """The operators (events, ascending) by which autograd looks for NaN in each gradient."""
         return anomaly_checks(self.trace, self.attribution.calls.parent)
+
+    @cached_property
+    def levels(self) -> dict[tuple[str, str], Level]:
+        """DeepScope's own counters, by name and series."""
+        return {(one.counter, one.series): one for one in levels(self.trace) if one.is_own}
+
+    def samples(self, level: Level) -> int:
+        """How often one of DeepScope's counters was read: a trace leaves out what did not change."""
+        account = self.trace.header.counters
+        return max(len(level.at_ns), account.samples if account is not None else 0)
 
     @cached_property
     def searches(self) -> Int64:

@@ -14,7 +14,8 @@ from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.numbers.device_peaks import peak_of
 from deepscope.records import Finding
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["RULE", "is_float32_product"]
 

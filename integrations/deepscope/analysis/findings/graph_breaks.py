@@ -11,7 +11,7 @@ from deepscope.analysis.algebra.selection import named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Evidence, Finding
-from deepscope.trace.model import Kind
+from deepscope.trace.kinds import Kind
 from deepscope.trace.names import is_cache_lookup, is_compiled_region
 
 __all__ = ["RULE"]

@@ -18,7 +18,8 @@ from deepscope.analysis.findings.waits_by_cause import WaitCause
 from deepscope.analysis.numbers.work import copy_direction
 from deepscope.records import Edit, Finding
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 __all__ = ["RULE"]
 

@@ -16,7 +16,8 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.share_of_wall import share_of_wall
 from deepscope.records import Finding
 from deepscope.trace.arrays import distinct_values, pick
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 from deepscope.trace.names import CONVOLUTIONS, evaluated_node, is_backward_root
 
 __all__ = ["RULE", "is_conversion"]

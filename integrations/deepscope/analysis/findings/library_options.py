@@ -14,7 +14,8 @@ from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.selection import Mask, named, of_kind
 from deepscope.analysis.findings.already_set import frameworks
 from deepscope.analysis.findings.facts import Facts
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 __all__ = ["LibraryOption", "framework_option", "in_modules", "module_around", "module_option"]
 

@@ -15,7 +15,8 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.slow_steps import find_slow_steps
 from deepscope.records import Finding
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 from deepscope.trace.names import stepped_optimizer
 
 __all__ = ["RULE"]

@@ -13,7 +13,8 @@ from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.share_of_wall import share_of_wall
 from deepscope.records import Finding
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 from deepscope.trace.names import stepped_optimizer
 
 __all__ = ["RULE", "too_early"]

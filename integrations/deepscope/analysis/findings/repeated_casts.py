@@ -15,7 +15,8 @@ from deepscope.analysis.findings.library_options import in_modules
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
 from deepscope.trace.arrays import distinct_places, pick
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 from deepscope.trace.names import evaluated_node, is_backward_root, stepped_optimizer
 
 __all__ = ["RULE"]

@@ -7,17 +7,9 @@ from dataclasses import dataclass
 
 from deepscope.analysis.findings.facts import Facts
 from deepscope.records import Edit, Evidence, Finding, Remedy, Severity
+from deepscope.records.findings import severity_of
 
-__all__ = ["Rule", "severity_of"]
-
-_SEVERITIES: tuple[tuple[float, Severity], ...] = ((0.1, "warning"), (0.02, "info"))
-"""By the share of the wall time that would be saved."""
-
-
-def severity_of(saving_ns: int, wall_ns: int) -> Severity:
-    """How much a saving weighs: a tenth of the wall time is a warning, less than a fiftieth a hint."""
-    share = saving_ns / wall_ns if wall_ns else 0.0
-    return next((severity for limit, severity in _SEVERITIES if share >= limit), "hint")
+__all__ = ["Rule"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from deepscope.analysis.findings.reduced_each_pass import too_early
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.share_of_wall import share_of_wall
 from deepscope.records import Evidence, Finding
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 __all__ = ["RULE", "one_by_one"]
 

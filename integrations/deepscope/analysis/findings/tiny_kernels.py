@@ -11,7 +11,7 @@ from deepscope.analysis.findings.already_set import is_fused
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
-from deepscope.trace.model import Kind
+from deepscope.trace.kinds import Kind
 
 __all__ = ["RULE"]
 

@@ -16,7 +16,8 @@ from deepscope.analysis.findings.source_text import repeats_within
 from deepscope.analysis.numbers.phases import PHASES
 from deepscope.records import Finding
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 __all__ = ["RULE"]
 

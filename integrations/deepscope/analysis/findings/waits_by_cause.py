@@ -14,7 +14,8 @@ from deepscope.analysis.numbers.work import copy_direction
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.work import Work
 from deepscope.trace.arrays import distinct_places, pick
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["CausedWaits", "WaitCause", "caused_waits"]
 

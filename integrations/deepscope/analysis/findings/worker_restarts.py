@@ -15,7 +15,8 @@ from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.ownership.workers import HAS_WORKERS
 from deepscope.records import Finding
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 __all__ = ["RULE", "restarts", "waited_longer_ns"]
 

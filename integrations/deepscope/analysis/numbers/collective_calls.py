@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,14 +19,17 @@ from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.intervals import union
 from deepscope.analysis.algebra.selection import Mask, named, of_kind
 from deepscope.analysis.numbers.arguments import Tensor, arguments
+from deepscope.analysis.numbers.call_arguments import by_text, call_numbers, passed_group_size, peers_in_group
 from deepscope.analysis.numbers.collectives import exposed_ns
+from deepscope.analysis.numbers.process_groups import MOST_RANKS, Group, process_group, rank_in_run
+from deepscope.analysis.numbers.queued_collectives import queued_by
 from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.records.ranges import ranges
 from deepscope.trace.arrays import distinct_values, pick
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import ANNOUNCEMENT, is_collective, is_communication_span
 
-__all__ = ["CollectiveCalls", "Group", "Told", "bus_factor", "collective_calls", "kind_of_collective"]
+__all__ = ["CollectiveCalls", "Group", "Told", "bus_factor", "collective_calls", "kind_of_collective", "works_on_cpu"]
 
 _KINDS = (
     ("allreduce", "all_reduce"),
@@ -68,7 +71,6 @@ _TYPES = {
 _LIBRARIES = ("nccl", "rccl", "msccl", "hccl", "hcom", "oneccl", "gloo")
 _MOST_BYTES = 2**40
 """A message that seems to be larger has no known size."""
-_MOST_RANKS = 2**24
 
 
 def kind_of_collective(name: str) -> str:
@@ -90,16 +92,6 @@ def bus_factor(kind: str, ranks: int) -> float:
 
 
 _DIVIDED = frozenset({"all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"})
-
-
-class Group(NamedTuple):
-    """A process group, as far as the trace tells."""
-
-    name: str = ""
-    description: str = ""
-    ranks: str = ""
-    """`0-3, 8`."""
-    size: int = 0
 
 
 class Told(NamedTuple):
@@ -129,6 +121,12 @@ class CollectiveCalls:
     time_ns: Int64
     exposed_ns: Int64
     """The part that no computation overlaps."""
+    launched_by: Int64
+    """The CPU event that launched it: of a span the operator that queued it; -1 where it is not known."""
+    number: Int64
+    """torch's number of the call in its process group; -1 where the trace does not tell."""
+    peer: Int64
+    """Of a point-to-point message, the other rank in the whole run; -1 where it is not known, and for collectives."""
 
 
 def collective_calls(of: Attribution, extent: Extent) -> CollectiveCalls:
@@ -138,27 +136,64 @@ def collective_calls(of: Attribution, extent: Extent) -> CollectiveCalls:
     spans = named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR), is_communication_span)
     is_device = work.metric == "device"
     rows = np.flatnonzero(work.collective & extent.holds(work.launch_ns)) if is_device else np.zeros(0, np.int64)
-    hosts = named(trace, spans, _works_on_cpu) & extent.holds(events.start_ns)
+    hosts = named(trace, spans, works_on_cpu) & extent.holds(events.start_ns)
     host = np.flatnonzero(hosts)
     event = np.concatenate((work.event[rows], host))
     at = np.concatenate((work.launch_ns[rows], events.start_ns[host]))
     order = np.argsort(at, kind="stable")
-    columns = _columns(of, event, np.concatenate((work.node[rows], host)), spans)
+    node = np.concatenate((work.node[rows], host))
+    message, operator = _announced(of, event, node)
+    span = nearest_to(node, of.calls.parent, spans)
+    columns = _columns(trace, event, message, operator, span)
     distinct_rows, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    told, of_told = [_told(trace, row) for row in distinct_rows.tolist()], place.reshape(-1)
     exposed = exposed_ns(work)[rows] if len(rows) else np.zeros(0, np.int64)
+    queued = _queued(trace, host)
+    in_group = peers_in_group(trace, span, np.concatenate((np.full(len(rows), -1, np.int64), queued)))
     return CollectiveCalls(
         event=event[order],
         work=np.concatenate((rows, np.full(len(host), -1, np.int64)))[order],
-        told=[_told(trace, row) for row in distinct_rows.tolist()],
-        of=place.reshape(-1)[order],
+        told=told,
+        of=of_told[order],
         on_device=(np.arange(len(event)) < len(rows))[order],
         time_ns=np.concatenate((work.duration_ns[rows], events.duration_ns[host]))[order],
         exposed_ns=np.concatenate((exposed, _exposed_on_cpu(of, host)))[order],
+        launched_by=np.concatenate((work.node[rows], queued))[order],
+        number=call_numbers(trace, message, operator)[order],
+        peer=_peers(trace, told, of_told, message, in_group)[order],
     )
 
 
-def _works_on_cpu(name: str) -> bool:
+def works_on_cpu(name: str) -> bool:
+    """Whether a span of this name runs on threads of the CPU: its backend is none of a device."""
     return not name.startswith(("nccl", "xccl", "hccl"))
+
+
+def _queued(trace: Trace, host: Int64) -> Int64:
+    """The operators that the chosen spans of the CPU are the work of; -1 where that cannot be told."""
+    if not len(host):
+        return host
+    spans = np.flatnonzero(
+        named(
+            trace,
+            of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR),
+            lambda name: is_communication_span(name) and works_on_cpu(name),
+        )
+    )
+    spans = spans[np.argsort(trace.events.start_ns[spans], kind="stable")]
+    return pick(queued_by(trace, spans, kind_of_collective), position_in(spans, host, len(trace.events)))
+
+
+def _peers(trace: Trace, told: list[Told], of_told: Int64, message: Int64, in_group: Int64) -> Int64:
+    """The other rank of each message, by its number in the group if nothing tells more; -1 for none."""
+    sends, receives = (np.array([one.kind == kind for one in told], np.bool_)[of_told] for kind in ("send", "recv"))
+    if not (sends | receives).any():
+        return np.full(len(of_told), -1, np.int64)
+    pairs, place = np.unique(np.stack((of_told, in_group), axis=1), axis=0, return_inverse=True)
+    in_run = np.array([rank_in_run(peer, told[one].group.ranks) for one, peer in pairs.tolist()], np.int64)
+    named_so = np.where(sends, pick(trace.messages.target, message), pick(trace.messages.source, message))
+    named_so[named_so >= MOST_RANKS] = -1
+    return np.where(sends | receives, np.where(named_so >= 0, named_so, in_run[place.reshape(-1)]), -1)
 
 
 def _exposed_on_cpu(of: Attribution, spans: Int64) -> Int64:
@@ -182,22 +217,28 @@ def _exposed_on_cpu(of: Attribution, spans: Int64) -> Int64:
     return result
 
 
-_FIELDS = ("collective", "in_elements", "out_elements", "element_type", "group", "group_description", "group_size",
-           "group_ranks")  # fmt: skip
+_NUMBERS = ("in_elements", "out_elements", "first_rank", "rank_stride")
+_TEXTS = ("collective", "element_type", "group", "group_description", "group_ranks")
+_FIELDS = (*_NUMBERS, *_TEXTS)
 
 
-def _columns(of: Attribution, event: Int64, node: Int64, spans: Mask) -> list[Int64]:
-    """What tells of each call: its message, the span around its launch, its own name; -1 for what is not there."""
-    events, parent, messages = of.trace.events, of.calls.parent, of.trace.messages
+def _announced(of: Attribution, event: Int64, node: Int64) -> tuple[Int64, Int64]:
+    """What tells of each call, -1 for none: an index into the trace's messages, and the operator around its launch."""
+    events, messages = of.trace.events, of.trace.messages
     tells = np.zeros(len(events), np.bool_)
     tells[messages.event] = True
     announced = named(of.trace, of_kind(of.trace, Kind.OPERATOR), ANNOUNCEMENT.__eq__)
-    announcing = nearest_to(node, parent, announced)
-    place = position_in(messages.event, np.where(tells[event], event, announcing), len(events))
-    span = nearest_to(node, parent, spans)
+    operator = nearest_to(node, of.calls.parent, announced)
+    return position_in(messages.event, np.where(tells[event], event, operator), len(events)), operator
+
+
+def _columns(trace: Trace, event: Int64, message: Int64, operator: Int64, span: Int64) -> list[Int64]:
+    """What tells of each call: its message, the span around its launch, its own name; -1 for what is not there."""
+    events = trace.events
+    size = pick(trace.messages.group_size, message)
     return [
-        *(pick(getattr(messages, field), place) for field in _FIELDS),
-        pick(events.concrete.astype(np.int64), announcing),
+        *(pick(getattr(trace.messages, field), message) for field in _FIELDS),
+        np.where(size > 0, size, by_text(trace, events.concrete, operator, passed_group_size)),
         *(pick(column.astype(np.int64), span) for column in (events.name, events.shapes, events.dtypes)),
         events.name[event].astype(np.int64),
     ]
@@ -205,14 +246,15 @@ def _columns(of: Attribution, event: Int64, node: Int64, spans: Mask) -> list[In
 
 def _told(trace: Trace, row: list[int]) -> Told:
     """What is known of a call, from one row of `_columns`."""
-    in_elements, out_elements, told_size = row[1], row[2], row[6]
-    codes = [code for place, code in enumerate(row) if place not in (1, 2, 6)]
+    numbers, codes = row[: len(_NUMBERS)], row[len(_NUMBERS) + len(_TEXTS) + 1 :]
+    in_elements, out_elements, first_rank, stride = numbers
+    size = row[len(_NUMBERS) + len(_TEXTS)]
+    codes = row[len(_NUMBERS) : len(_NUMBERS) + len(_TEXTS)] + codes
     texts = [trace.strings[code] if code >= 0 else "" for code in codes]
-    collective, element_type, group, description, ranks, concrete, span, shapes, dtypes, name = texts
+    collective, element_type, group, description, ranks, span, shapes, dtypes, name = texts
     kind = kind_of_collective(span.partition(":")[2]) or kind_of_collective(collective) or kind_of_collective(name)
     tensors = _tensors(shapes, dtypes)
-    size = _group_size(told_size, concrete)
-    found = _group(trace, Group(group, description, _ranks_text(ranks), size))
+    found = process_group(trace, group, description, ranks, size=size, first_rank=first_rank, stride=stride)
     dtype, width = _TYPES.get(element_type, ("", 0))
     elements = max(in_elements, out_elements)
     if not width and tensors:
@@ -238,51 +280,3 @@ def _tensors(shapes: str, dtypes: str) -> list[Tensor]:
         return []
     tensors = [one for one in found if isinstance(one, Tensor)]
     return tensors if len(tensors) == len(found) else []
-
-
-def _group_size(told: int, concrete: str) -> int:
-    """The size of the group; torch 2.1 and 2.2 have it as the last of eight arguments alone."""
-    if 0 < told < _MOST_RANKS:
-        return told
-    try:
-        given = json.loads(concrete) if concrete else []
-    except (ValueError, RecursionError):
-        return 0
-    if not isinstance(given, list) or len(given) != 8 or not isinstance(given[7], str) or not given[7].isdecimal():
-        return 0
-    return int(given[7]) if len(given[7]) < 9 and int(given[7]) < _MOST_RANKS else 0
-
-
-def _ranks_text(text: str) -> str:
-    """Ranks with runs drawn together, `0-3, 8`; "" where they are not all told (torch cuts long lists)."""
-    try:
-        value: Any = json.loads(text) if text else None
-        value = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        return ""
-    return _runs(value) if isinstance(value, list) else ""
-
-
-def _runs(ranks: list[Any]) -> str:
-    if not ranks or not all(type(rank) is int and 0 <= rank < _MOST_RANKS for rank in ranks):
-        return ""
-    return ranges(ranks)
-
-
-def _group(trace: Trace, told: Group) -> Group:
-    """The group with what the head of the trace says of it; if there is but one, it is that one."""
-    info = trace.metadata.get("distributedInfo")
-    listed = info.get("pg_config") if isinstance(info, dict) else None
-    groups = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    named_so = [one for one in groups if told.name and one.get("pg_name") == told.name]
-    fits = named_so if told.name else groups
-    if len(fits) != 1 or (not told.name and told.size not in (0, fits[0].get("pg_size"))):
-        return told
-    (group,) = fits
-    name, description, size, ranks = (group.get(key) for key in ("pg_name", "pg_desc", "pg_size", "ranks"))
-    return Group(
-        told.name or (name if isinstance(name, str) else ""),
-        told.description or (description if isinstance(description, str) else ""),
-        told.ranks or (_runs(ranks) if isinstance(ranks, list) else ""),
-        told.size or (size if isinstance(size, int) and 0 < size < _MOST_RANKS else 0),
-    )

@@ -8,7 +8,8 @@ from deepscope.analysis.algebra.intervals import union
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.analysis.ownership.work import Work
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 __all__ = ["exposed_ns"]
 

@@ -19,7 +19,8 @@ from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owners import LineRuns, Owners
 from deepscope.analysis.ownership.paths import PathTable
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Events, Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Events, Int64, Trace
 
 __all__ = ["CpuTime", "cpu_time"]
 

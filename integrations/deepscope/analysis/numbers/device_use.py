@@ -14,7 +14,8 @@ from deepscope.analysis.algebra.selection import Mask, of_kind
 from deepscope.analysis.numbers.tensor_cores import kernels_with_tensor_cores
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.model import Events, Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Events, Int64, Trace
 
 __all__ = ["MEASURES", "DeviceUse", "device_use", "sm_efficiency_ns"]
 

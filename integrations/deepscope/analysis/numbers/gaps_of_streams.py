@@ -14,7 +14,8 @@ from deepscope.analysis.algebra.intervals import union
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.trace.arrays import distinct_places
-from deepscope.trace.model import Events, Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Events, Int64
 
 __all__ = ["GAPS", "Gaps", "Spans", "gaps", "spans", "stream_of"]
 

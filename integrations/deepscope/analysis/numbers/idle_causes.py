@@ -14,7 +14,8 @@ from deepscope.analysis.numbers.work import copy_direction
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.framework import FrameworkSpans
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Events, Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Events, Int64
 
 __all__ = ["idle_by_cause", "is_copy_in"]
 

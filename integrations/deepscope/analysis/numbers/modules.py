@@ -13,7 +13,8 @@ from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.paths import paths_of_forest
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Events, Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Events, Int64
 
 __all__ = ["module_columns", "module_parents"]
 

@@ -9,7 +9,8 @@ from deepscope.analysis.algebra.selection import distinct, named, of_kind
 from deepscope.analysis.ownership.workers import HAS_WORKERS
 from deepscope.trace.format.span_names import parse_off_cpu
 from deepscope.trace.joins.nesting import innermost
-from deepscope.trace.model import Events, Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Events, Int64, Trace
 
 __all__ = ["waiting_ns"]
 

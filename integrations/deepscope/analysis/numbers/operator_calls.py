@@ -16,7 +16,8 @@ from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.paths import PathTable, paths_of_forest
 from deepscope.trace.arrays import distinct_places, pick
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 from deepscope.trace.operator_kinds import OPERATOR_KINDS, operator_kind
 
 __all__ = ["OperatorCalls", "operator_calls"]

@@ -18,7 +18,8 @@ from deepscope.analysis.ownership.training import Training
 from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
-from deepscope.trace.model import Events, Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Events, Int64, Trace
 
 __all__ = ["PHASES", "PhaseTimeline", "find_phases", "phase_of_name", "phase_of_work"]
 

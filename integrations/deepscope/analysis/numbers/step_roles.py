@@ -9,7 +9,8 @@ import numpy as np
 from deepscope.analysis.algebra.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.calls import step_events
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import is_communication_span, is_loading_span
 
 __all__ = ["ROLES", "Roles", "dashboard_roles", "known_roles"]

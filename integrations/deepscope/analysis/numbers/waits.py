@@ -6,7 +6,8 @@ import numpy as np
 
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import by_line, named, of_kind
-from deepscope.trace.model import Events, Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Events, Int64, Trace
 from deepscope.trace.names import is_sync, is_sync_operator
 
 __all__ = ["find_waits", "wait_by_line"]

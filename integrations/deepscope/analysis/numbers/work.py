@@ -11,7 +11,8 @@ from deepscope.analysis.algebra.selection import Columns, Mask, by_line
 from deepscope.analysis.numbers.collectives import exposed_ns
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["copy_direction", "work_columns"]
 

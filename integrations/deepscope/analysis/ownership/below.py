@@ -15,7 +15,8 @@ from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file
 from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.records import Place
 from deepscope.trace.arrays import distinct_values, pick
-from deepscope.trace.model import Int32, Int64, Kind, Scope
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int32, Int64, Scope
 from deepscope.trace.names import evaluated_node, stepped_optimizer
 
 __all__ = ["Below", "Places", "find_below", "library_line"]

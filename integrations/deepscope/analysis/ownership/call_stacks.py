@@ -13,7 +13,8 @@ from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.owners import joined_paths
 from deepscope.analysis.ownership.paths import PathBuilder
 from deepscope.trace.arrays import distinct_places
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 __all__ = ["CUT_MARK", "CallStacks", "call_stacks"]
 

@@ -14,7 +14,8 @@ from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.format.span_names import STEP_PREFIX
 from deepscope.trace.joins.correlation import backward_partners
 from deepscope.trace.joins.nesting import Nesting
-from deepscope.trace.model import Int32, Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int32, Int64, Trace
 from deepscope.trace.names import is_forked_function
 
 __all__ = ["CPU_KINDS", "STEP", "CallForest", "Nested", "join_backward", "nest", "open_at", "step_events"]

@@ -19,7 +19,8 @@ from deepscope.analysis.ownership.work import Work
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.format.compiled_code import CompiledCode, CompiledKernel
 from deepscope.trace.format.header import Header
-from deepscope.trace.model import Int32, Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int32, Int64, Trace
 
 __all__ = ["Division", "FusedKernels", "find_fused", "graph_calls", "told_calls"]
 

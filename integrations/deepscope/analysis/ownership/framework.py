@@ -15,7 +15,8 @@ import numpy as np
 from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.selection import Mask, distinct, of_kind
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["LIGHTNING", "FrameworkSpans", "find_framework"]
 

@@ -12,7 +12,8 @@ from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.trace.arrays import pick
 from deepscope.trace.joins.nesting import Nesting
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["put_in_between"]
 

@@ -12,7 +12,8 @@ from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file
 from deepscope.analysis.ownership.workers import worker_lines
 from deepscope.records import LineSource
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import Frame, is_compiled_region, parse_call_stack
 
 __all__ = ["Location", "Scopes", "compiled_regions", "find_scopes"]

@@ -9,7 +9,8 @@ import numpy as np
 from deepscope.analysis.algebra.ancestry import nearest, position_in, self_values
 from deepscope.analysis.algebra.selection import of_kind
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["Operators", "find_operators"]
 

@@ -10,7 +10,8 @@ from deepscope.analysis.algebra.ancestry import nearest
 from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import named, of_kind
 from deepscope.analysis.ownership.calls import STEP, step_events
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import is_backward_root, is_forked_function
 
 __all__ = ["Steps", "Training", "find_training"]

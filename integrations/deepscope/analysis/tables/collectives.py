@@ -4,59 +4,72 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.numbers.collective_calls import Group, Told, bus_factor, collective_calls
+from deepscope.analysis.numbers.collective_calls import CollectiveCalls, Told, bus_factor
 from deepscope.records import Collective
+from deepscope.trace.model import Int64
 
 __all__ = ["collective_table"]
 
+
+def collective_table(calls: CollectiveCalls) -> tuple[list[Collective], Int64]:
+    """A record for each kind, group, type and size, the largest time first; and of each call its place among them."""
+    keys: dict[tuple[object, ...], int] = {}
+    rows_of_told = np.array(
+        [
+            [keys.setdefault((*_key(told), on_device), len(keys)) for on_device in (False, True)]
+            for told in calls.told
+        ],
+        np.int64,
+    ).reshape(-1, 2)  # fmt: skip
+    row = rows_of_told[calls.of, calls.on_device.astype(np.int64)]
+    by_row = np.argsort(row, kind="stable")
+    bounds = np.searchsorted(row[by_row], np.arange(len(keys) + 1))
+    sizes = np.array([one.size_bytes for one in calls.told], np.int64)
+    found = []
+    for number in range(len(keys)):
+        chosen = by_row[bounds[number] : bounds[number + 1]]
+        if len(chosen):
+            found.append((number, _record(calls, chosen, sizes[calls.of[chosen]])))
+    found.sort(key=lambda one: -one[1].time_ns)
+    place = np.full(len(keys), -1, np.int64)
+    place[[number for number, _ in found]] = np.arange(len(found))
+    return [record for _, record in found], place[row]
+
+
+def _key(told: Told) -> tuple[object, ...]:
+    return told.kind, told.library, told.group, told.dtype, _size_class(told)
+
+
+def _record(calls: CollectiveCalls, chosen: Int64, size: Int64) -> Collective:
+    """Of the chosen calls, which agree in all that a row has in common."""
+    told, time = calls.told[calls.of[chosen[0]]], calls.time_ns[chosen]
+    factor = bus_factor(told.kind, told.group.size)
+    known, total = int(time[size > 0].sum()), int(size.sum())
+    return Collective(
+        kind=told.kind,
+        library=told.library,
+        group=told.group.name,
+        group_description=told.group.description,
+        group_ranks=told.group.ranks,
+        group_size=told.group.size,
+        dtype=told.dtype,
+        size_class_bytes=_size_class(told),
+        on_device=bool(calls.on_device[chosen[0]]),
+        calls=len(chosen),
+        time_ns=int(time.sum()),
+        bytes=total,
+        bytes_known_ns=known,
+        bus_bytes=round(total * factor),
+        bus_known_ns=known if factor else 0,
+        exposed_ns=int(calls.exposed_ns[chosen].sum()),
+        shortest_ns=time.tolist() if len(time) <= _MOST_MATCHED else [],
+        min_ns=int(time.min()),
+        max_ns=int(time.max()),
+    )
+
+
 _MOST_MATCHED = 4096
 """Calls of one row that are kept one by one, to be matched with those of other ranks."""
-
-
-def collective_table(analysis: Analysis) -> list[Collective]:
-    """The collectives within the extent, the largest time first."""
-    calls = collective_calls(analysis.attribution, analysis.extent)
-    rows: dict[tuple[str, str, Group, str, int, bool], list[int]] = {}
-    for place, told in enumerate(calls.told):
-        for on_device in (True, False):
-            key = (told.kind, told.library, told.group, told.dtype, _size_class(told), on_device)
-            rows.setdefault(key, []).append(place)
-    table = []
-    for (*_, on_device), places in rows.items():
-        chosen = np.flatnonzero(np.isin(calls.of, places) & (calls.on_device == on_device))
-        if not len(chosen):
-            continue
-        told = calls.told[places[0]]
-        of, time = calls.of[chosen], calls.time_ns[chosen]
-        size = np.array([one.size_bytes for one in calls.told], np.int64)[of]
-        factor = bus_factor(told.kind, told.group.size)
-        known = int(time[size > 0].sum())
-        total = int(size.sum())
-        table.append(
-            Collective(
-                kind=told.kind,
-                library=told.library,
-                group=told.group.name,
-                group_description=told.group.description,
-                group_ranks=told.group.ranks,
-                group_size=told.group.size,
-                dtype=told.dtype,
-                size_class_bytes=_size_class(told),
-                on_device=on_device,
-                calls=len(chosen),
-                time_ns=int(time.sum()),
-                bytes=total,
-                bytes_known_ns=known,
-                bus_bytes=round(total * factor),
-                bus_known_ns=known if factor else 0,
-                exposed_ns=int(calls.exposed_ns[chosen].sum()),
-                shortest_ns=time.tolist() if len(time) <= _MOST_MATCHED else [],
-                min_ns=int(time.min()),
-                max_ns=int(time.max()),
-            )
-        )
-    return sorted(table, key=lambda row: -row.time_ns)
 
 
 def _size_class(told: Told) -> int:

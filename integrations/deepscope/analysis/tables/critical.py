@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import Columns, of_kind
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.critical.host_work import HostWork
 from deepscope.analysis.critical.joins import find_joins
-from deepscope.analysis.critical.lines import KINDS, path_by_line
-from deepscope.analysis.critical.parts import find_parts
+from deepscope.analysis.critical.lines import KINDS, path_by_line, sums_of_kinds
+from deepscope.analysis.critical.parts import Parts, find_parts
 from deepscope.analysis.critical.path import Dependencies, Path, critical_path, dependencies
 from deepscope.analysis.critical.pieces import find_pieces
 from deepscope.analysis.critical.shortening import Shortening
@@ -24,7 +26,7 @@ from deepscope.records import CriticalLine, CriticalPath, CriticalTimes
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 
-__all__ = ["EVALUATED", "critical_path_table", "find_dependencies"]
+__all__ = ["EVALUATED", "StepPaths", "critical_path_table", "find_dependencies", "step_paths"]
 
 EVALUATED = 10
 """For so many lines, those longest on the path, it is found what they would save."""
@@ -49,35 +51,80 @@ def find_dependencies(of: Attribution) -> Dependencies:
     return dependencies(pieces, find_stream_waits(trace, pieces), joins)
 
 
-def critical_path_table(analysis: Analysis) -> CriticalPath:
-    """The path within the extent: of the steps or, where there are none, of the window."""
+@dataclass(frozen=True, slots=True)
+class StepPaths:
+    """The path of each step of the extent, and what it is made of."""
+
+    of: Attribution
+    dependencies: Dependencies
+    parts: Parts
+    timelines: Timelines
+    path: Path
+    """Of the whole trace."""
+    spans: Intervals
+    """The steps; without steps the window is one."""
+    steps: Int64
+    """The number of each step, the place among them where there are none; shape (s,)."""
+    calls: Int64
+    """The line that owns the call of each join."""
+    kinds: Int64
+    """`Kind` of each piece."""
+    host: HostWork
+
+    def columns(self, which: Int64) -> Columns:
+        """Time by line and `PARTS` on the paths of the steps at these places, in order."""
+        chosen = zip(self.spans.start[which].tolist(), self.spans.end[which].tolist(), strict=True)
+        return path_by_line(
+            _joined([self.path.within(*span) for span in chosen]),
+            self.dependencies.pieces,
+            self.parts,
+            self.timelines,
+            self.host,
+            kinds=self.kinds,
+            call_locations=self.calls,
+            lines=len(self.of.scopes.locations),
+        )
+
+
+def step_paths(analysis: Analysis) -> StepPaths | None:
+    """The paths within the extent: of the steps or, where there are none, of the window; None where that is empty."""
     of = analysis.attribution
-    spans = _spans(analysis)
+    spans, steps = _spans(analysis)
     whole = of.training.window
     if not len(spans.start):
-        return CriticalPath()
+        return None
     found = find_dependencies(of)
-    pieces, joins = found.pieces, found.joins
-    parts, timelines = find_parts(of.work, pieces), Timelines(of, analysis.phases)
-    path = critical_path(found, _ending_thread(of), int(whole.start[0]), int(whole.end[-1]))
-    within = [path.within(*span) for span in zip(spans.start.tolist(), spans.end.tolist(), strict=True)]
-    calls = pick(of.owners.location, joins.event)
+    return StepPaths(
+        of=of,
+        dependencies=found,
+        parts=find_parts(of.work, found.pieces),
+        timelines=Timelines(of, analysis.phases),
+        path=critical_path(found, _ending_thread(of), int(whole.start[0]), int(whole.end[-1])),
+        spans=spans,
+        steps=steps,
+        calls=pick(of.owners.location, found.joins.event),
+        kinds=of.work.kind[found.pieces.row].astype(np.int64),
+        host=HostWork(of),
+    )
+
+
+def critical_path_table(paths: StepPaths, columns: Columns) -> CriticalPath:
+    """The table of the steps' paths, of which `columns` are those of all of them."""
+    of, spans, found = paths.of, paths.spans, paths.dependencies
     lines = len(of.scopes.locations)
-    kinds = of.work.kind[pieces.row].astype(np.int64)
-    columns = path_by_line(_joined(within), pieces, parts, timelines, kinds=kinds, call_locations=calls, lines=lines)
+    columns = sums_of_kinds(columns)
     on_path = sum((columns[name] for name in KINDS), np.zeros(lines + 1, np.int64))
     order = _order(of, on_path[:lines])
     shorter = dict.fromkeys(order[:EVALUATED], 0)
     evaluated = 0
     if shorter:
-        evaluation = Shortening(found, parts, timelines, calls, list(shorter))
+        evaluation = Shortening(found, paths.parts, paths.timelines, paths.calls, list(shorter))
         for place in _evaluated(evaluation, spans, BLOCKS + len(of.trace.events) // EVENTS_A_BLOCK):
             start, end = int(spans.start[place]), int(spans.end[place])
             evaluated += 1
-            for line, ns in zip(shorter, evaluation.shorter_ns(path, start, end).tolist(), strict=True):
+            for line, ns in zip(shorter, evaluation.shorter_ns(paths.path, start, end).tolist(), strict=True):
                 shorter[line] += ns
-    found_lines = _Found(columns, order, shorter if evaluated else {}, evaluated)
-    return _record(of, found_lines, spans)
+    return _record(of, _Found(columns, order, shorter if evaluated else {}, evaluated), spans)
 
 
 def _ending_thread(of: Attribution) -> int:
@@ -92,13 +139,13 @@ def _ending_thread(of: Attribution) -> int:
     return int(events.thread[last].min())
 
 
-def _spans(analysis: Analysis) -> Intervals:
-    """The steps within the extent; without steps the window is one."""
-    steps = analysis.attribution.training.steps.spans
-    if not len(steps.start):
-        return analysis.window
-    inside = analysis.extent.holds(steps.start)
-    return Intervals(steps.start[inside], steps.end[inside])
+def _spans(analysis: Analysis) -> tuple[Intervals, Int64]:
+    """The steps within the extent with their numbers; without steps the window is one."""
+    steps = analysis.attribution.training.steps
+    if not len(steps):
+        return analysis.window, np.arange(len(analysis.window.start))
+    inside = analysis.extent.holds(steps.spans.start)
+    return Intervals(steps.spans.start[inside], steps.spans.end[inside]), steps.number[inside].astype(np.int64)
 
 
 def _joined(parts: list[Path]) -> Path:

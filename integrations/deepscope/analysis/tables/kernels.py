@@ -16,7 +16,8 @@ from deepscope.analysis.tables.why import WorkCauses
 from deepscope.records import Kernel, KernelKind
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.json_text import one_spelling
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["kernel_table"]
 

@@ -17,7 +17,8 @@ from deepscope.analysis.ownership.locations import Scopes
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.records import Library
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Int32, Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int32, Int64, Trace
 from deepscope.trace.names import stepped_optimizer
 
 __all__ = ["hot_libraries"]

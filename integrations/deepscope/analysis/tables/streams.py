@@ -9,7 +9,8 @@ from deepscope.analysis.algebra.selection import Mask
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.gaps_of_streams import gaps, stream_of
 from deepscope.records import Stream
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 __all__ = ["stream_table"]
 

@@ -12,7 +12,8 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.ownership.calls import CPU_KINDS, step_events
 from deepscope.records import HostThread, ThreadRole
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.model import Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 from deepscope.trace.names import is_backward_root
 
 __all__ = ["thread_table"]

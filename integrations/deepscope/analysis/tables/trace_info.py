@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from deepscope.analysis.numbers.process_groups import listed_groups
+from deepscope.printable import without_secrets
 from deepscope.records import LineSource, TraceInfo
 from deepscope.trace.format.header import LOWERED_TO_CALLER, LOWERED_TO_FUNCTION, LOWERED_TO_LOOP, Header
 from deepscope.trace.model import Trace
@@ -33,11 +35,13 @@ def trace_info(trace: Trace, line_source: LineSource, *, has_device: bool) -> Tr
     distributed = _mapping(trace.metadata.get("distributedInfo"))
     device, count = _device(trace, has_device=has_device)
     rank = header.rank if header.rank is not None else distributed.get("rank")
+    path = without_secrets(trace.path)
     return TraceInfo(
-        path=trace.path,
-        paths=[trace.path],
+        path=path,
+        paths=[path],
         ranks=[_integer(rank)] if rank is not None else [],
         world_size=max(header.world_size or _integer(distributed.get("world_size", 1)), 1),
+        process_groups=len(listed_groups(trace)),
         device=device,
         device_count=count,
         hostname=header.hostname or _text(trace.metadata.get("host_name")),
@@ -87,6 +91,8 @@ def _account(header: Header) -> dict[str, Any]:
     account: dict[str, Any] = msgspec.to_builtins(header.lines)
     parts = ("recorder_ns", "pace", "configuration", "settings", "schedule", "all_threads")
     memory = {} if header.memory is None else {"memory_ns": header.memory.cost_ns}
+    if header.counters is not None:
+        memory["counters"] = msgspec.to_builtins(header.counters)
     return account | {name: msgspec.to_builtins(getattr(header, name)) for name in parts} | memory
 
 

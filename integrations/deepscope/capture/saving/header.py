@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import msgspec
@@ -21,7 +22,9 @@ from deepscope.capture.lines import LineRecord, UserCode
 from deepscope.capture.lines.dynamo import continued_name
 from deepscope.capture.naming import worker_name
 from deepscope.capture.options import RecordingOptions
+from deepscope.capture.rank_choice import first_rank, is_chosen, warn_if_nobody
 from deepscope.capture.saving.sources import describe_file, describe_files
+from deepscope.capture.schedule import Schedule
 from deepscope.capture.surroundings.settings import settings
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerTiming
@@ -46,6 +49,7 @@ class Session:
         name: str | None = None,
         stage: str = "",
         rank: int | None = None,
+        local_rank: int | None = None,
         world_size: int | None = None,
         phases: Mapping[str, str] = PHASE_ANNOTATIONS,
         run_id: str | None = None,
@@ -53,33 +57,35 @@ class Session:
     ) -> None:
         self.options = options
         self.metadata: dict[str, Any] = {}
-        self.rank = process.find_rank() if rank is None else rank
         self.pid = os.getpid()
         self.user_code = user_code(options)
-        self._world_size = world_size
-        self.worker = worker_name(
-            name, stage, self.rank, self._ranks, process.program_name(self.user_code.root) if name else ""
-        )
+        self._name = name
+        self._given_rank, self._given_local_rank, self._world_size = rank, local_rank, world_size
+        self._choice = options.rank_choice
         self._stage = stage
         self._phases = phases
         self._given_run_id = run_id
         self._trainer = trainer
         self._run_id = ""
+        self._agreed_run_id: str | None = None
+        self._look_who_we_are()
 
-    @property
-    def _ranks(self) -> int:
-        """How many there are: a process group may come up after the recording was made."""
-        return process.find_world_size() if self._world_size is None else self._world_size
-
-    @property
-    def is_chosen(self) -> bool:
+    def _look_who_we_are(self) -> None:
+        """A process group may come up after the recording was made, and it alone may know the rank (`mp.spawn`)."""
+        self.rank = process.find_rank() if self._given_rank is None else self._given_rank
+        program = process.program_name(self.user_code.root) if self._name else ""
+        self.worker = worker_name(self._name, self._stage, self.rank, self.world_size, program)
+        local = self._given_local_rank
+        self.local_rank = process.find_local_rank(self.rank) if local is None else local
+        self.is_chosen = is_chosen(self._choice, self.rank, self.local_rank)
         """Whether this rank records."""
-        return self.options.ranks is None or self.rank in self.options.ranks
+        self.is_first = self.rank == first_rank(self._choice)
+        """Whether this is the first of the ranks that record: one of them tells where the traces lie."""
 
     @property
-    def is_first(self) -> bool:
-        """Whether this is the first of the ranks that record: one of them tells where the traces lie."""
-        return self.rank == min(self.options.ranks or (0,))
+    def world_size(self) -> int:
+        """How many ranks there are: a process group may come up after the recording was made."""
+        return process.find_world_size() if self._world_size is None else self._world_size
 
     @property
     def is_forked(self) -> bool:
@@ -89,7 +95,22 @@ class Session:
     def begin(self) -> None:
         """The recorder starts, maybe once more: a run of its own unless it was given one."""
         self.pid = os.getpid()
+        self._look_who_we_are()
+        warn_if_nobody(self._choice, self.rank, self.world_size)
         self._run_id = self._given_run_id or process.new_run_id()
+        self._agreed_run_id = None
+
+    def agree(self) -> None:
+        """Take the run id that all ranks have, as soon as there is a process group; it may be gone at the end."""
+        if self._agreed_run_id is None:
+            self._agreed_run_id = process.agreed_run_id(self._run_id)
+
+    def agreed_schedule(self, schedule: Schedule, total_steps: int | None) -> Schedule:
+        """The schedule that the first rank to ask has, so that all record the same steps, whatever their lengths."""
+        if schedule.numbers is None:
+            return schedule
+        held = process.agreed("schedule", self._run_id, json.dumps(dict(schedule.numbers)))
+        return schedule if held is None else Schedule.told(json.loads(held), total_steps)
 
     def end(self) -> None:
         """The recorder has stopped."""
@@ -103,21 +124,47 @@ class Session:
         _windows[key] = number + 1
         return number
 
+    def run_header(self) -> Header:
+        """What a file says that is of the whole run and of no window."""
+        return Header(
+            format=FORMAT,
+            version=_version(),
+            run_id=self._agreed_run_id or self._run_id,
+            stage=self._stage,
+            rank=self.rank,
+            world_size=self.world_size,
+            program=process.program_name(self.user_code.root),
+            recorded_at=datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds"),
+            hostname=socket.gethostname(),
+            pid=self.pid,
+            device=process.describe_device(),
+            versions=process.versions(),
+            configuration=self.options.configuration,
+            project_root=str(self.user_code.root),
+        )
+
     def header(
-        self, window: Window, *, schedule: Mapping[str, int] | None, complete: bool, pace: StepLengths
+        self,
+        window: Window,
+        *,
+        schedule: Mapping[str, int] | None,
+        complete: bool,
+        pace: StepLengths,
+        number: int | None = None,
     ) -> Header:
-        """The header of a window that has ended."""
+        """The header of a window that has ended; `number`: that of another one, which is written if this one is not."""
+        self.agree()
         record = window.line_record
         files, scopes = _described(record, self.options.source)
         compiled = _compiled(window.compiled, files, self.user_code, self.options.source)
         return Header(
             format=FORMAT,
-            version=version("deepscope"),
-            run_id=process.agreed_run_id(self._run_id),
+            version=_version(),
+            run_id=self._agreed_run_id or self._run_id,
             stage=self._stage,
-            window=self._next_window(),
+            window=self._next_window() if number is None else number,
             rank=self.rank,
-            world_size=self._ranks,
+            world_size=self.world_size,
             complete=complete,
             program=process.program_name(self.user_code.root),
             recorded_at=datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds"),
@@ -141,6 +188,14 @@ class Session:
             parameters=record.parameters,
             compiled=compiled,
         )
+
+
+def _version() -> str:
+    """Ours; "" where a running program was lent the package for the moment (`deepscope attach`)."""
+    try:
+        return version("deepscope")
+    except PackageNotFoundError:
+        return ""
 
 
 def _described(record: LineRecord, source: str) -> tuple[list[File | None], list[ScopeRow | None]]:

@@ -15,7 +15,8 @@ import numpy as np
 from deepscope.capture.saving.splice import microseconds
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.format.span_names import MOMENT_NAME, is_late, parse_name
-from deepscope.trace.model import Events, Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Events, Int64, Trace
 
 __all__ = ["LateRuns", "late_event", "with_late_runs"]
 

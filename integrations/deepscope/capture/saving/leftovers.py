@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from deepscope.capture import naming
-from deepscope.capture.process_facts import is_alive
+from deepscope.capture.other_processes import is_alive
 from deepscope.capture.saving.rewrite import Instructions, Outcome
 from deepscope.errors import RecorderError, TraceError
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepscope.capture import naming
-from deepscope.capture.process_facts import is_alive
+from deepscope.capture.other_processes import is_alive
 from deepscope.trace.format.header import Header, glance
 
 __all__ = ["LARGE_BYTES", "remove_oldest", "traces_bytes"]

@@ -1,13 +1,12 @@
 """From torch's export to DeepScope's trace: scopes named, stacks on operators, the `deepscope` object, compressed.
 
-Runs in a process of its own for large traces (`python -m deepscope.capture.saving.rewrite`), so that it takes neither
-the interpreter's lock nor time from the training run.
+Runs in a process of its own for large traces (`writer.py`), so that it takes neither the interpreter's lock nor time
+from the training run.
 """
 
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -19,7 +18,9 @@ import numpy as np
 
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
+from deepscope.capture.counters.samples import Track
 from deepscope.capture.saving.clock import Readings, compared, on_host_clock
+from deepscope.capture.saving.counters import counter_events
 from deepscope.capture.saving.late_spans import LateRuns, late_event, with_late_runs
 from deepscope.capture.saving.memory_times import with_times
 from deepscope.capture.saving.quoted_names import escape_names
@@ -33,17 +34,17 @@ from deepscope.capture.saving.splice import (
     with_name,
 )
 from deepscope.errors import TraceError
-from deepscope.processes import Told, serve
 from deepscope.trace.format.header import CallStackAccount, Header, ScopeRow
 from deepscope.trace.format.span_names import LINE, is_late, is_own, parse_name, parse_off_cpu
 from deepscope.trace.joins.graph_breaks import end_broken_lines
 from deepscope.trace.joins.recorded_scopes import scope_of
+from deepscope.trace.kinds import Kind
 from deepscope.trace.kineto.pieces import Piece, Pieces
 from deepscope.trace.kineto.source import Source
-from deepscope.trace.model import Events, Int64, Kind, Scope, Trace
+from deepscope.trace.model import Int64, Scope, Trace
 from deepscope.trace.read import read_trace
 
-__all__ = ["Instructions", "Outcome", "rewrite"]
+__all__ = ["Instructions", "Outcome", "obey", "rewrite"]
 
 
 class Instructions(msgspec.Struct, kw_only=True):
@@ -56,9 +57,13 @@ class Instructions(msgspec.Struct, kw_only=True):
     """New names of annotations; None takes them out."""
     drop_if_empty: str = ""
     """Name of an annotation that is taken out where no operator starts within it."""
+    on_its_thread: bool = False
+    """Count operators of the annotation's own thread alone: threads beside the training work on when it has ended."""
     clock_readings: Readings = []
     align_time: bool = False
     """Make Unix time by the host's clock of the trace's times."""
+    counters: list[Track] = []
+    """What was counted of the machine, by the host's clock."""
     skip_if_empty: bool = False
     """Write nothing where no operator was recorded at all."""
 
@@ -126,6 +131,9 @@ def rewrite(instructions: Instructions) -> Outcome:
             text = b",\n".join(edits.apply(piece))
             stream.write((b",\n" if number and text else b"") + text)
         edits.check_all_seen()
+        if header.clock is not None:
+            for event in counter_events(instructions.counters, header.pid, header.clock, raw.base_ns):
+                stream.write(b",\n" + event)
         stream.write(b"\n]}\n")
     return outcome
 
@@ -248,17 +256,27 @@ def _renames(trace: Trace, instructions: Instructions) -> dict[str, str | None]:
             names[name] = None
     last = instructions.drop_if_empty
     current = next((old for old, new in names.items() if new == last), last)
-    if last and current in trace.strings and not _holds_operators(trace.events, trace.strings.index(current)):
-        names[current] = None
+    if last and current in trace.strings:
+        events = trace.events
+        spans = np.flatnonzero((events.name == trace.strings.index(current)) & (events.kind == Kind.ANNOTATION))
+        operators = _operators(trace)
+        if instructions.on_its_thread:
+            operators = operators[np.isin(events.thread[operators], events.thread[spans])]
+        if not _any_within(events.start_ns[operators], events.start_ns[spans], events.end_ns[spans]):
+            names[current] = None
     return names
 
 
-def _holds_operators(events: Events, name: int) -> bool:
-    operators = np.sort(events.start_ns[events.kind == Kind.OPERATOR])
-    spans = np.flatnonzero((events.name == name) & (events.kind == Kind.ANNOTATION))
-    first = np.searchsorted(operators, events.start_ns[spans])
-    behind = np.searchsorted(operators, events.end_ns[spans])
-    return bool((behind > first).any())
+def _operators(trace: Trace) -> Int64:
+    """The operators (events), without the spans of the recorder's own that torch takes for some."""
+    own = np.array([is_own(name) for name in trace.strings], bool)
+    events = trace.events
+    return np.flatnonzero((events.kind == Kind.OPERATOR) & ~own[events.name])
+
+
+def _any_within(moments: Int64, starts: Int64, ends: Int64) -> bool:
+    moments = np.sort(moments)
+    return bool((np.searchsorted(moments, ends) > np.searchsorted(moments, starts)).any())
 
 
 @contextmanager
@@ -280,11 +298,6 @@ def _opened(path: Path, *, compressed: bool) -> BinaryIO:
     return cast("BinaryIO", gzip.open(path, "wb", compresslevel=6)) if compressed else path.open("wb")
 
 
-def _obey(request: bytes, _: Told) -> bytes:
+def obey(request: bytes) -> bytes:
+    """The same with instructions and outcome as JSON, for a process of its own."""
     return msgspec.json.encode(rewrite(msgspec.json.decode(request, type=Instructions)))
-
-
-if __name__ == "__main__":
-    if hasattr(os, "nice"):
-        os.nice(5)
-    serve(_obey)

@@ -5,22 +5,25 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from deepscope.capture import notices
+from deepscope.capture.counters.sampler import Counted
 from deepscope.capture.naming import remove_raw
+from deepscope.capture.options import RecordingOptions
 from deepscope.capture.saving.git_state import git_state
 from deepscope.capture.saving.header import add_workers
 from deepscope.capture.saving.leftovers import keep_job, recover, sweep_worker_folders
 from deepscope.capture.saving.retention import LARGE_BYTES, remove_oldest, traces_bytes
 from deepscope.capture.saving.rewrite import Instructions, Outcome, rewrite
 from deepscope.capture.saving.splice import json_bytes
+from deepscope.capture.saving.writer import request
 from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import RecorderError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError
@@ -44,24 +47,24 @@ class Job:
     """What to write in its place when it holds no operator."""
     worker_timings: Callable[[], list[WorkerTiming]] = list
     """Collects what data-loader workers report; it may wait for them a little."""
+    is_first: bool = True
+    """Whether this rank tells where the traces lie."""
+    local_rank: int = 0
+    on_end: Callable[[], None] = lambda: None
+    """Called once the trace is written, or is known not to be, on the thread that did it."""
+    counted: Callable[[], Counted] = Counted
+    """Gives what was counted of the machine; it may wait for the last sample."""
 
 
 class Saver:
     """Writes traces one after the other on threads that the interpreter waits for before it ends."""
 
-    def __init__(
-        self,
-        *,
-        on_ready: Callable[[Path], Any] | None,
-        announces: bool,
-        keep_last: int | None = None,
-        max_total_bytes: int | None = None,
-    ) -> None:
+    def __init__(self, options: RecordingOptions) -> None:
         self.traces: list[Path] = []
-        self._on_ready = on_ready
-        self._announces = self._is_first = announces
-        self._keep_last = keep_last
-        self._max_total_bytes = max_total_bytes
+        self._on_ready = options.on_trace_ready
+        self._keep_last = options.keep_last
+        self._max_total_bytes = options.max_total_bytes
+        self._is_announced = False
         self._threads: list[threading.Thread] = []
         self._problems: list[tuple[str, BaseException | None]] = []
 
@@ -77,20 +80,33 @@ class Saver:
         else:
             self._threads.append(thread)
 
-    def wait(self) -> None:
-        """Return once all is written, warning of what was not. In a forked child the threads are not there."""
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Return once all is written, warning of what was not. In a forked child the threads are not there.
+
+        Returns whether all is; with a time-out it may not be.
+        """
+        until = None if timeout_s is None else time.monotonic() + timeout_s
         for thread in self._threads:
             if thread is threading.current_thread():
                 break  # on_trace_ready asks for the profile; those behind it wait for this one
-            thread.join()
+            thread.join(None if until is None else max(until - time.monotonic(), 0))
+            if thread.is_alive():
+                return False
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         problems, self._problems = self._problems, []
         for message, error in problems:
             notices.warn(message, error)
+        return True
 
     def _run(self, job: Job, before: threading.Thread | None) -> None:
         if before is not None:
             before.join()
+        try:
+            self._save(job)
+        finally:
+            job.on_end()
+
+    def _save(self, job: Job) -> None:
         try:
             path = self._written(job)
         except Exception as error:  # noqa: BLE001 - a disk that is full, a process that is killed: told by wait()
@@ -105,8 +121,8 @@ class Saver:
             self._look_after(job)
 
     def _tell(self, path: Path, job: Job) -> None:
-        if self._announces:
-            self._announces = False
+        if job.is_first and not self._is_announced:
+            self._is_announced = True
             notices.announce(path, job.instructions.header.source)
         if self._on_ready is not None:
             try:
@@ -125,7 +141,7 @@ class Saver:
                 run_id=job.instructions.header.run_id,
             )
             self.traces[:] = [path for path in self.traces if path not in removed]
-        elif self._is_first and folder not in _spoken_of and (size := traces_bytes(folder)) > LARGE_BYTES:
+        elif job.is_first and folder not in _spoken_of and (size := traces_bytes(folder)) > LARGE_BYTES:
             _spoken_of.add(folder)
             bounded = "max_total_size= or keep_last= keeps that in bounds"
             self._problems.append((f"{folder} holds {size / 1e9:.1f} GB of traces; {bounded}", None))
@@ -136,10 +152,12 @@ class Saver:
         raw = Path(job.instructions.raw)
         header = job.instructions.header
         add_workers(header, job.worker_timings())
+        counted = job.counted()
+        job.instructions.counters, header.counters = counted.tracks, counted.account
         header.git = git_state(header.project_root or ".")
         can_be_made_later = keep_job(job.instructions)
         try:
-            outcome = _rewritten(job.instructions)
+            outcome = _rewritten(job.instructions, job.local_rank)
         except BaseException as error:
             if can_be_made_later and not isinstance(error, TraceError):
                 raise RecorderError(f"{error}; the next recording into {target.parent} tries again") from error
@@ -158,21 +176,21 @@ class Saver:
         return self._written(other)
 
 
-def _rewritten(instructions: Instructions) -> Outcome:
+def _rewritten(instructions: Instructions, local_rank: int = 0) -> Outcome:
     if Path(instructions.raw).stat().st_size <= IN_PROCESS_BYTES or not sys.executable:
         return rewrite(instructions)
-    return _in_another_process(instructions)
+    return _in_another_process(instructions, local_rank)
 
 
-def _in_another_process(instructions: Instructions) -> Outcome:
+def _in_another_process(instructions: Instructions, local_rank: int) -> Outcome:
     """Rewriting holds the interpreter's lock for most of its time; here the training run would feel that.
 
     If the process fails, the export is rewritten here. Not so if memory ran out twice, or it was killed twice (which
     comes to the same): here that would happen to the run.
     """
-    words = json_bytes(msgspec.to_builtins(instructions))
+    words = request(json_bytes(msgspec.to_builtins(instructions)), raw=Path(instructions.raw), local_rank=local_rank)
     for _ in range(2):
-        process = HelperProcess.start("deepscope.capture.saving.rewrite", is_quiet=True)
+        process = HelperProcess.start("deepscope.capture.saving.writer", is_quiet=True)
         if process is None:
             return rewrite(instructions)
         try:

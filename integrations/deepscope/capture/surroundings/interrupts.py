@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-__all__ = ["comes_from_handler", "held_back"]
+__all__ = ["comes_from_handler", "held_back", "put_off"]
 
 _MARK = "__deepscope_from_handler__"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_later: Callable[[int], None] | None = None
 
 
 @contextmanager
@@ -35,11 +36,25 @@ def held_back() -> Iterator[None]:
         for number, handler in handlers.items():
             signal.signal(number, handler)
         for number, call in sorted(arrived.items(), reverse=True):  # SIGTERM (15) before SIGINT (2)
+            if _later is not None:
+                _later(number)
+                continue
             try:
                 handlers[number](*call)
             except Exception as error:
                 error.__dict__[_MARK] = True
                 raise
+
+
+@contextmanager
+def put_off(later: Callable[[int], None]) -> Iterator[None]:
+    """On the main thread, where nothing may be raised: `later` is told of signals that were held back in the block."""
+    global _later
+    before, _later = _later, later
+    try:
+        yield
+    finally:
+        _later = before
 
 
 def comes_from_handler(error: BaseException) -> bool:

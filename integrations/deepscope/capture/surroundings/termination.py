@@ -5,6 +5,7 @@ This holds on the main thread, where nobody else has a handler. The process then
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import threading
@@ -16,12 +17,16 @@ __all__ = ["forget", "keep_at_end"]
 
 _saves: list[tuple[object, Callable[[], None]]] = []
 _pid = 0
+_is_ending = False
 
 
 def keep_at_end(recorder: object, save: Callable[[], None]) -> None:
-    """Call `save` when SIGTERM arrives, until `forget`; does nothing where somebody else handles it."""
+    """Call `save` when SIGTERM arrives, until `forget`; does nothing where somebody else handles it.
+
+    Several may be kept for one recorder; `forget` ends them all.
+    """
     global _pid
-    if threading.current_thread() is not threading.main_thread():
+    if _is_ending or threading.current_thread() is not threading.main_thread():
         return
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         with suppress(ValueError, OSError):  # an interpreter that lets no handler be set
@@ -34,17 +39,40 @@ def keep_at_end(recorder: object, save: Callable[[], None]) -> None:
 def forget(recorder: object) -> None:
     """The recorder has ended; after the last one the signal does again what it did before."""
     _saves[:] = [entry for entry in _saves if entry[0] is not recorder]
-    if not _saves and threading.current_thread() is threading.main_thread():
+    if _saves or _is_ending or signal.getsignal(signal.SIGTERM) is not _on_sigterm:
+        return
+    if threading.current_thread() is threading.main_thread():
         _give_back()
+    else:
+        _give_back_on_main_thread()
+
+
+def _give_back_on_main_thread() -> None:
+    """Python lets no other thread set handlers; the main one does so as soon as it runs Python again."""
+    import ctypes
+
+    ctypes.pythonapi.Py_AddPendingCall(_pending_call(), None)
+
+
+@functools.cache  # it must live until it is called
+def _pending_call() -> object:
+    import ctypes
+
+    def call(_: object) -> int:
+        _give_back()
+        return 0
+
+    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(call)
 
 
 def _give_back() -> None:
-    if signal.getsignal(signal.SIGTERM) is _on_sigterm:
+    if not _saves and signal.getsignal(signal.SIGTERM) is _on_sigterm:
         with suppress(ValueError, OSError):
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _on_sigterm(number: int, _frame: FrameType | None) -> None:
+    global _is_ending
     is_last = (
         signal.getsignal(number) is _on_sigterm
     )  # else a handler that was set later has called this one, and goes on
@@ -52,6 +80,7 @@ def _on_sigterm(number: int, _frame: FrameType | None) -> None:
         signal.signal(
             number, signal.SIG_DFL
         )  # at first: a second signal ends the process at once, whatever the saving does
+    _is_ending = is_last
     saves = list(_saves) if os.getpid() == _pid else []
     _saves.clear()
     for _, save in reversed(saves):
@@ -63,6 +92,8 @@ def _on_sigterm(number: int, _frame: FrameType | None) -> None:
 
 def _after_fork() -> None:
     """A child that is told to end does so at once, also from within C where no Python handler would run."""
+    global _is_ending
+    _is_ending = False
     _saves.clear()
     if threading.current_thread() is threading.main_thread():
         _give_back()

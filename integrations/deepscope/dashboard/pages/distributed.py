@@ -1,80 +1,61 @@
-"""The distributed page: ranks side by side, their collectives, and which rank is late.
-
-All of it is from each rank's own profile. Clocks of ranks are not compared: who waits for whom is told by how long the
-same call of a collective takes on each rank (docs/numbers.md, Collectives).
-"""
+"""The distributed page: ranks side by side, as `deepscope ranks` has them (docs/ranks.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from statistics import median
 
 from deepscope.dashboard.answer import Answer, Choice, Figure, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.arrivals import Arrivals, key_of_calls, rank_of
-from deepscope.dashboard.pages.tables import ColumnOf, table_of, where
-from deepscope.dashboard.pages.words import whole_place, word
-from deepscope.records import Collective, Line, Profile
-from deepscope.records.profile import LINE_KEY
-from deepscope.report.places import Sources
+from deepscope.dashboard.pages.rank_tables import (
+    PAIRS,
+    clocks_table,
+    collectives_table,
+    domains_table,
+    groups_table,
+    lines_table,
+    links_table,
+    pairs_table,
+    ranks_table,
+    varying_table,
+)
+from deepscope.dashboard.pages.words import in_page_words, whole_place, word
+from deepscope.ranks.results import PairRow, RanksReport, Straggler
+from deepscope.report.ranks.heat_map import LEVELS
+from deepscope.report.ranks.late import figure_words, late_words
+from deepscope.report.ranks.words import CAUSES, answer
 
-__all__ = ["Distributed", "RankRow", "Straggler", "distributed"]
+__all__ = ["Distributed", "LateFigure", "LateRank", "PairMatrix", "RankFailure", "distributed", "late_rank"]
 
-SLOWEST = 5
-STRAGGLES = 0.05
-"""A rank holds the others up if its own time is above the median by more than this share of a step."""
-LINES = 500
-PART_OF_EXCESS = 0.2
-"""A line or a part is named if it has at least so much of what a rank is slower by."""
-
-_line_key = attrgetter(*LINE_KEY)
-
-
-class RankRow(Answer):
-    """One rank. Times are a step's; without steps the whole trace's."""
-
-    rank: int
-    host: str
-    device: str
-    steps: int
-    step_ns: int
-    own_ns: int
-    """The step without the part in which only collectives run."""
-    parts: list[int]
-    """The step by `Distributed.part_names`, each instant once."""
-    compute_ns: int
-    """Work that is no collective; without a device operators' own time."""
-    communication_ns: int
-    """In collectives, summed."""
-    exposed_ns: int
-    """The part of it that no computation overlaps."""
-    idle_ns: int
-    """When no stream of a device works, summed over the devices."""
-    data_ns: int
-    """Of the training thread in the phase of loading data."""
-    sync_ns: int
-    """CPU time in calls that wait for the device."""
-    waited_ns: int | None
-    """In collectives for other ranks; None where the traces do not tell."""
-    last: int | None
-    """How many calls of collectives this rank came to last; None as above."""
-    peak_bytes: int
+LATE = 5
+MATRIX_RANKS = 32
+"""Of so many ranks at most the messages are shown as a matrix; of more the largest pairs."""
+FAILURES = 100
 
 
-class Straggler(Answer):
-    """A rank that the others wait for."""
+class LateFigure(Answer):
+    """A figure that a cause rests on, in words."""
+
+    label: str
+    value: str
+    typical: str
+    """The median of the others."""
+
+
+class LateRank(Answer):
+    """A rank that the others wait for; times a step."""
 
     rank: int
+    message: str
     excess_ns: int
-    """Where `Distributed.knows_waits`, by how much less of a step it waits in collectives than the others' median does;
-    else by how much its own time of a step is above the median of the others."""
+    """By how much it is later than the median of the others."""
+    cause: str
+    """In words; "" where none has most of it."""
+    figures: list[LateFigure]
     part: str
-    """Of the step, that in which it is slower by most; "" where no part has a fifth of it."""
     part_ns: int
-    """By which that part is above the median."""
     file: str
-    """Of the line whose cost a step, without collectives, is above the median by most; "" where none has a fifth."""
+    """Of the line that made it late; "" where none has a good part of it."""
     line: int
     place: str
     function: str
@@ -82,25 +63,66 @@ class Straggler(Answer):
     line_ns: int
 
 
+class RankFailure(Answer):
+    """A trace that could not be used."""
+
+    path: str
+    rank: int | None
+    message: str
+
+
+class PairMatrix(Answer):
+    """Point-to-point messages: a row for each sender, a column for each receiver."""
+
+    ranks: list[int]
+    bytes: list[list[int]]
+    times_ns: list[list[int]]
+
+
 class Distributed(Answer):
-    """Ranks side by side."""
+    """Ranks side by side. What is by rank stands in the order of `ranks`."""
 
     sentence: str
     figures: list[Figure]
+    ranks: list[int]
+    has_steps: bool
+    """Whether times are of a step; else of all that was recorded, since no rank has steps."""
+    hosts: list[str]
+    host_of: list[int]
+    """Of each rank the number of its host in `hosts`."""
+    own_ns: list[int]
+    """A step without the part in which only communication runs."""
+    median_own_ns: int
+    levels: list[int]
+    """Percent above the median from which on a cell is darker, the least first."""
     part_names: list[str]
-    ranks: list[RankRow]
-    """By rank."""
+    parts: list[list[int]]
+    """The step of each rank by `part_names`, each instant once."""
+    table: Table
     slowest: list[int]
     """The ranks with the longest own time, the longest first; empty for a single rank."""
-    stragglers: list[Straggler]
+    stragglers: list[LateRank]
     """The worst first."""
-    missing: int
-    """Ranks of the run of which there is no trace."""
+    stragglers_left_out: int
+    world_size: int
+    missing: str
+    """Ranks of the run of which there is no trace: `3, 8-15`."""
+    failures: list[RankFailure]
+    failures_left_out: int
     knows_waits: bool
-    """Whether the traces tell which ranks a collective has, and each of them is here: for at least one collective."""
+    """Whether calls of collectives could be matched over the ranks."""
+    groups: Table
     collectives: Table
+    domains: Table
+    """Of Ascend clusters: communication by process group, as the profiler's own tables have it."""
+    links: Table
+    """The same of transfers from rank to rank."""
+    matrix: PairMatrix | None
+    pairs: Table
+    clocks: Table
+    varying: Table
     lines: Table
-    """Lines by how much their device time differs between ranks."""
+    """Lines by how much their own time differs between ranks."""
 
 
 def distributed(library: Library, question: Choice) -> Distributed:
@@ -108,298 +130,108 @@ def distributed(library: Library, question: Choice) -> Distributed:
     whole = Choice(
         run=question.run, stage=question.stage, step=question.step, phase=question.phase, module=question.module
     )
-    merged = library.profile(whole)
-    profiles = library.ranks(whole)
-    names = [row.name for row in merged.overview if row.section == "step"]
-    arrivals = Arrivals(profiles)
-    rows = [
-        _rank(profile, number, names, arrivals)
-        for profile, number in sorted(
-            ((profile, rank_of(profile, place)) for place, profile in enumerate(profiles)), key=lambda one: one[1]
-        )
-    ]
-    slowest = sorted(rows, key=lambda row: (-row.own_ns, row.rank))[:SLOWEST] if len(rows) > 1 else []
-    stragglers = _stragglers(profiles, rows, names)
+    report = library.ranks(whole).report
+    hosts = {host: place for place, host in enumerate(dict.fromkeys(row.host for row in report.ranks))}
     return Distributed(
-        sentence=_sentence(rows, stragglers, names),
-        figures=_figures(rows, arrivals),
-        part_names=[word(name) for name in names],
-        ranks=rows,
-        slowest=[row.rank for row in slowest],
-        stragglers=stragglers,
-        missing=max(merged.trace.world_size - len(profiles), 0),
-        knows_waits=bool(arrivals.of_key),
-        collectives=_collectives(merged, arrivals),
-        lines=_spread_lines(merged),
+        sentence=in_page_words(answer(report)),
+        figures=_figures(report),
+        ranks=[row.rank for row in report.ranks],
+        has_steps=report.has_steps,
+        hosts=[word(host) for host in hosts],
+        host_of=[hosts[row.host] for row in report.ranks],
+        own_ns=[row.own_ns for row in report.ranks],
+        median_own_ns=int(median(row.own_ns for row in report.ranks)),
+        levels=[round(100 * least) for least, _ in reversed(LEVELS)],
+        part_names=[word(name) for name in report.part_names],
+        parts=[[row.parts.get(name, 0) for name in report.part_names] for row in report.ranks],
+        table=ranks_table(report),
+        slowest=report.slowest,
+        stragglers=[late_rank(one, report.project_root) for one in report.stragglers[:LATE]],
+        stragglers_left_out=max(len(report.stragglers) - LATE, 0),
+        world_size=report.world_size,
+        missing=word(report.missing),
+        failures=[
+            RankFailure(path=word(one.path), rank=one.rank, message=word(one.message))
+            for one in report.failures[:FAILURES]
+        ],
+        failures_left_out=max(len(report.failures) - FAILURES, 0),
+        knows_waits=any(row.waited_ns is not None for row in report.ranks),
+        groups=groups_table(report.groups),
+        collectives=collectives_table(report.collectives),
+        domains=domains_table(report.domains),
+        links=links_table(report.links),
+        matrix=_matrix(report.pairs),
+        pairs=pairs_table(report.pairs[:PAIRS], left_out=max(len(report.pairs) - PAIRS, 0)),
+        clocks=clocks_table(report.clocks),
+        varying=varying_table(report.varying),
+        lines=lines_table(report),
     )
 
 
-def _rank(profile: Profile, number: int, names: Sequence[str], arrivals: Arrivals) -> RankRow:
-    totals, info = profile.totals, profile.trace
-    steps = max(totals.steps, 1)
-    parts = {row.name: row.time_ns // max(row.steps, 1) for row in profile.overview if row.section == "step"}
-    on_device = sum(row.time_ns for row in profile.collectives if row.on_device)
-    knows = number in arrivals.waited
-    return RankRow(
-        rank=number,
-        host=word(info.hostname),
-        device=word(info.device),
-        steps=totals.steps,
-        step_ns=totals.wall_ns // steps,
-        own_ns=sum(time for name, time in parts.items() if name != "communication"),
-        parts=[parts.get(name, 0) for name in names],
-        compute_ns=(totals.device_ns - (on_device if profile.metric == "device" else 0)) // steps,
-        communication_ns=sum(row.time_ns for row in profile.collectives) // steps,
-        exposed_ns=sum(row.exposed_ns for row in profile.collectives) // steps,
-        idle_ns=totals.idle_ns // steps,
-        data_ns=sum(phase.wall_ns for phase in profile.phases if phase.name == "data") // steps,
-        sync_ns=totals.wait_ns // steps,
-        waited_ns=arrivals.waited[number] // steps if knows else None,
-        last=arrivals.last[number] if knows else None,
-        peak_bytes=totals.peak_bytes,
+def late_rank(of: Straggler, root: str) -> LateRank:
+    """A late rank as the pages show it."""
+    return LateRank(
+        rank=of.rank,
+        message=in_page_words(of.message or late_words(of)),
+        excess_ns=of.excess_ns,
+        cause=CAUSES[of.cause],
+        figures=[
+            LateFigure(label=word(one.label), value=in_page_words(value), typical=in_page_words(typical))
+            for one in of.figures
+            for value, typical in [figure_words(one)]
+        ],
+        part=word(of.part),
+        part_ns=of.part_ns,
+        file=of.file,
+        line=of.line,
+        place=whole_place(of.file, of.line, root) if of.file else "",
+        function=word(of.function),
+        source=word(of.text.strip()),
+        line_ns=of.line_ns,
     )
 
 
-def _stragglers(profiles: Sequence[Profile], rows: Sequence[RankRow], names: Sequence[str]) -> list[Straggler]:
-    if len(rows) < 2:
-        return []
-    step = median(row.step_ns for row in rows)
-    excesses = _excesses(rows)
-    late = [row for row in rows if excesses[row.rank] > STRAGGLES * step]
-    by_rank = {rank_of(profile, place): profile for place, profile in enumerate(profiles)}
-    costs = {rank: _line_costs(profile) for rank, profile in by_rank.items()} if late else {}
-    found = []
-    for row in sorted(late, key=lambda one: -one.own_ns):
-        excess = excesses[row.rank]
-        part, part_ns = _slower_part(row, rows, names)
-        line, line_ns = _slower_line(row.rank, costs)
-        is_part, is_line = part_ns >= PART_OF_EXCESS * excess, line_ns >= PART_OF_EXCESS * excess
-        profile = by_rank[row.rank]
-        known = line if is_line else None
-        found.append(
-            Straggler(
-                rank=row.rank,
-                excess_ns=excess,
-                part=word(part) if is_part else "",
-                part_ns=part_ns if is_part else 0,
-                file=known.file if known is not None else "",
-                line=known.line if known is not None else 0,
-                place=whole_place(known.file, known.line, profile.trace.project_root) if known is not None else "",
-                function=word(known.function) if known is not None else "",
-                source=word(Sources(profile).text(known)) if known is not None else "",
-                line_ns=line_ns if known is not None else 0,
-            )
-        )
-    return found
-
-
-def _excesses(rows: Sequence[RankRow]) -> dict[int, int]:
-    """By how much each rank is later than the others: by who waits for whom where that is known of all."""
-    if all(row.waited_ns is not None for row in rows):
-        early = {row.rank: -(row.waited_ns or 0) for row in rows}
-    else:
-        early = {row.rank: row.own_ns for row in rows}
-    return {rank: _above_others(rank, early) for rank in early}
-
-
-def _above_others(rank: int, of_ranks: dict[int, int]) -> int:
-    """By how much a number is above the median of the other ranks."""
-    return of_ranks[rank] - int(median(value for other, value in of_ranks.items() if other != rank))
-
-
-def _slower_part(row: RankRow, rows: Sequence[RankRow], names: Sequence[str]) -> tuple[str, int]:
-    """The part of the step, collectives excepted, that is above the median of the others by most."""
-    excess = [
-        (_above_others(row.rank, {one.rank: one.parts[place] for one in rows}), name)
-        for place, name in enumerate(names)
-        if name != "communication"
-    ]
-    most = max(excess, default=(0, ""))
-    return most[1], most[0]
-
-
-def _line_costs(profile: Profile) -> dict[tuple[object, ...], tuple[int, Line]]:
-    steps = max(profile.totals.steps, 1)
-    return {_line_key(line): ((line.cost_ns - line.collective_ns) // steps, line) for line in profile.lines}
-
-
-def _slower_line(rank: int, costs: dict[int, dict[tuple[object, ...], tuple[int, Line]]]) -> tuple[Line | None, int]:
-    """The line that costs more than on the others' median by most; a rank without it counts as 0."""
-    most: tuple[int, Line | None] = (0, None)
-    for key, (cost, line) in costs[rank].items():
-        if cost > most[0]:
-            above = _above_others(rank, {one: of[key][0] if key in of else 0 for one, of in costs.items()})
-            if above > most[0]:
-                most = above, line
-    return most[1], most[0]
-
-
-def _sentence(rows: Sequence[RankRow], stragglers: Sequence[Straggler], names: Sequence[str]) -> str:
-    from deepscope.report.wording import share_text, time_text
-
-    if len(rows) < 2:
-        return "One rank was recorded here: it tells what its collectives cost, and not which rank was late."
-    if stragglers:
-        worst = stragglers[0]
-        more = f", and {len(stragglers) - 1} more" if len(stragglers) > 1 else ""
-        if rows[0].waited_ns is not None:
-            why = f"in collectives they wait {time_text(worst.excess_ns)} a step more than it does"
-        else:
-            why = f"without communication its step takes {time_text(worst.excess_ns)} longer than theirs"
-        return f"Rank {worst.rank} holds the others up{more}: {why}."
-    own = [row.own_ns for row in rows]
-    spread = share_text(max(own) - min(own), max(own)) or "0%"
-    at = names.index("communication") if "communication" in names else -1
-    wholes = sum(sum(row.parts) for row in rows)
-    exposed = share_text(sum(row.parts[at] for row in rows), wholes) if at >= 0 else ""
-    waits = f" Only collectives run in {exposed} of the steps' time." if exposed else ""
-    return f"No rank stands out: without communication the ranks' steps differ by {spread}.{waits}"
-
-
-def _figures(rows: Sequence[RankRow], arrivals: Arrivals) -> list[Figure]:
+def _figures(report: RanksReport) -> list[Figure]:
+    rows = report.ranks
     count = max(len(rows), 1)
     communication = sum(row.communication_ns for row in rows)
     exposed = sum(row.exposed_ns for row in rows)
-    waited = sum(row.waited_ns or 0 for row in rows)
     own = [row.own_ns for row in rows]
+    step, unit = ("step", "a step and rank") if report.has_steps else ("time", "a rank")
     found = [
         Figure(label="ranks", value=len(rows), kind="count", help="Of which there is a trace."),
         Figure(
-            label="step, slowest rank", value=max((row.step_ns for row in rows), default=0), kind="time",
-            help="The longest mean time of a step.",
+            label=f"{step}, slowest rank", value=max((row.step_ns for row in rows), default=0), kind="time",
+            help="The longest mean length of a step, to the end of the last work that was launched in it."
+            if step == "step" else "The longest recording of a rank.",
         ),
         Figure(
             label="own time, spread", value=max(own) - min(own) if own else 0, kind="time",
-            help="Between the ranks with the longest and the shortest step, communication left out.",
+            help=f"Between the ranks with the longest and the shortest {step}, communication left out.",
         ),
         Figure(
             label="communication", value=communication // count, kind="time",
-            help="Time in collectives, a step and rank.",
+            help=f"Time in collectives, {unit}.",
         ),
         Figure(
             label="exposed", value=exposed / communication if communication else 0, kind="share",
             help="Of the time in collectives, what no computation overlaps.",
         ),
         Figure(
-            label="waiting for others", value=waited // count, kind="time",
-            help="In collectives, until the last rank has come; a step and rank.",
-        ) if arrivals.of_key else None,
+            label="waiting for others", value=sum(row.waited_ns or 0 for row in rows) // count, kind="time",
+            help=f"In collectives, until the last rank has come; {unit}.",
+        ),
     ]  # fmt: skip
-    return [one for one in found if one is not None and one.value]
+    return [one for one in found if one.value]
 
 
-def _collectives(merged: Profile, arrivals: Arrivals) -> Table:
-    def spread(row: Collective, of: str) -> int | None:
-        found = arrivals.of_key.get(key_of_calls(row))
-        if found is None:
-            return None
-        return max(found.spreads) if of == "most" else sum(found.spreads) // len(found.spreads)
-
-    def late(row: Collective) -> str | None:
-        found = arrivals.of_key.get(key_of_calls(row))
-        if found is None:
-            return None
-        rank, count = max(found.last.items(), key=lambda one: (one[1], -one[0]))
-        return f"rank {rank} ({count} of {len(found.times)})" if count else None
-
-    columns = [
-        ColumnOf("kind", "collective", "text", lambda row: row.kind or "unknown"),
-        ColumnOf("group", "group", "text", _group, rank=4),
-        ColumnOf("dtype", "type", "text", lambda row: row.dtype, rank=6),
-        ColumnOf("ranks", "ranks", "count", lambda row: row.ranks, "Ranks in this row.", rank=5),
-        ColumnOf("calls", "calls", "count", lambda row: row.calls, rank=3),
-        ColumnOf("time_ns", "time", "time", lambda row: row.time_ns, "Of all calls and ranks."),
-        ColumnOf(
-            "mean_ns", "mean", "time", lambda row: row.time_ns // row.calls if row.calls else None, "Of a call.", rank=2
-        ),
-        ColumnOf(
-            "message_bytes",
-            "message",
-            "bytes",
-            lambda row: row.bytes // row.calls if row.calls and row.bytes else None,
-            "Size of a message: the larger of what goes into a rank and what comes out.",
-            rank=4,
-        ),
-        ColumnOf(
-            "exposed",
-            "exposed",
-            "share",
-            lambda row: row.exposed_ns / row.time_ns if row.time_ns else None,
-            "The part of the time that no computation overlaps.",
-            rank=1,
-        ),
-        ColumnOf(
-            "algorithm_bytes_per_s",
-            "algorithm bandwidth",
-            "bandwidth",
-            lambda row: row.algorithm_bytes_per_s,
-            "Bytes of the messages by the time.",
-            rank=7,
-        ),
-        ColumnOf(
-            "bus_bytes_per_s",
-            "bus bandwidth",
-            "bandwidth",
-            lambda row: row.bus_bytes_per_s,
-            "What each link must have carried, as nccl-tests counts.",
-            rank=5,
-        ),
-        ColumnOf(
-            "wait_ns",
-            "waiting",
-            "time",
-            lambda row: row.wait_ns,
-            "Of the time, that in which ranks wait for the last one to come.",
-            rank=2,
-        ),
-        ColumnOf(
-            "spread_ns",
-            "arrival spread",
-            "time",
-            lambda row: spread(row, "mean"),
-            "From the first rank's coming to the last one's, the mean over the calls: the longest less the shortest"
-            " duration of a call on the ranks of the group.",
-            rank=3,
-        ),
-        ColumnOf(
-            "max_spread_ns", "largest spread", "time", lambda row: spread(row, "most"), "Of a single call.", rank=8
-        ),
-        ColumnOf("late", "last to come", "text", late, "The rank that came last to most calls.", rank=3),
-    ]
-    return table_of("collectives", "Collectives", columns, merged.collectives)
-
-
-def _group(row: Collective) -> str:
-    named = row.group_description or row.group
-    ranks = f"ranks {row.group_ranks}" if row.group_ranks else f"{row.group_size} ranks" if row.group_size else ""
-    return ", ".join(filter(None, (named, ranks)))
-
-
-def _spread_lines(merged: Profile) -> Table:
-    rows = [line for line in merged.lines if line.spread is not None and line.spread.max_ns > line.spread.min_ns]
-    rows.sort(key=lambda line: line.spread.min_ns - line.spread.max_ns if line.spread is not None else 0)
-    steps = max(merged.totals.steps, 1)
-    columns = [
-        where(merged),
-        ColumnOf("function", "function", "text", lambda line: line.function, rank=4),
-        ColumnOf(
-            "range_ns",
-            "difference",
-            "time",
-            lambda line: (line.spread.max_ns - line.spread.min_ns) // steps,
-            "Between the ranks with the most and the least of it, in a step.",
-        ),
-        ColumnOf(
-            "median_ns",
-            "median",
-            "time",
-            lambda line: line.spread.median_ns // steps,
-            "Of the ranks, in a step.",
-            rank=5,
-        ),
-        ColumnOf("min_ns", "least", "time", lambda line: line.spread.min_ns // steps, "In a step.", rank=3),
-        ColumnOf("min_rank", "least on rank", "text", lambda line: str(line.spread.min_rank), rank=3),
-        ColumnOf("max_ns", "most", "time", lambda line: line.spread.max_ns // steps, "In a step.", rank=2),
-        ColumnOf("max_rank", "most on rank", "text", lambda line: str(line.spread.max_rank), rank=1),
-    ]
-    return table_of("spread_lines", "Lines that differ between ranks", columns, rows[:LINES])
+def _matrix(pairs: Sequence[PairRow]) -> PairMatrix | None:
+    ranks = sorted({rank for row in pairs for rank in (row.source, row.target)})
+    if not ranks or len(ranks) > MATRIX_RANKS:
+        return None
+    at = {rank: place for place, rank in enumerate(ranks)}
+    sizes, times = ([[0] * len(ranks) for _ in ranks] for _ in range(2))
+    for row in pairs:
+        sizes[at[row.source]][at[row.target]] += row.bytes
+        times[at[row.source]][at[row.target]] += row.time_ns
+    return PairMatrix(ranks=ranks, bytes=sizes, times_ns=times)

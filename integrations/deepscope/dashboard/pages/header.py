@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from deepscope.dashboard.answer import Answer, Choice, Fact, Question
 from deepscope.dashboard.library import FoundRun, Library
 from deepscope.dashboard.pages.words import title_of, word
+from deepscope.printable import without_secrets
 from deepscope.records import Profile
 from deepscope.records.ranges import ranges
 
@@ -53,7 +54,7 @@ def _run(found: FoundRun) -> Run:
     return Run(
         id=found.id,
         title=word(next((one.identity.program for one in found.traces if one.identity.program), "") or name),
-        folder=word(folder),
+        folder=word(without_secrets(folder)),
         recorded_at=datetime.fromtimestamp(newest.time_ns / 1e9, timezone.utc).isoformat(timespec="seconds"),
         ranks=found.ranks,
         stages=found.stages,
@@ -95,7 +96,7 @@ class Header(Answer):
     has_memory: bool
     has_collectives: bool
     has_ranks: bool
-    """Whether the run has several ranks, whichever of them is chosen, or collectives."""
+    """Whether the run has several ranks, whichever of them is chosen, collectives, or tables of an Ascend cluster."""
     has_modules: bool
 
 
@@ -103,8 +104,9 @@ def header(library: Library, question: Choice) -> Header:
     """What is shown."""
     profile = library.profile(question)
     info = profile.trace
+    found = library.run(question)
     return Header(
-        run=library.run(question).id,
+        run=found.id,
         title=title_of(profile),
         is_device=profile.metric == "device",
         device=word(info.device or ("CPU" if profile.metric == "cpu_self" else "unnamed device")),
@@ -120,7 +122,7 @@ def header(library: Library, question: Choice) -> Header:
         has_lines=bool(profile.lines),
         has_memory=bool(profile.memory.devices),
         has_collectives=bool(profile.collectives),
-        has_ranks=len(library.run(question).ranks) > 1 or info.world_size > 1 or bool(profile.collectives),
+        has_ranks=len(found.ranks) > 1 or found.has_tables or info.world_size > 1 or bool(profile.collectives),
         has_modules=bool(profile.modules),
     )
 

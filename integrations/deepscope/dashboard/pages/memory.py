@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+import msgspec
+
 from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.dashboard.answer import Answer, Choice, Figure, Table
 from deepscope.dashboard.library import Library
@@ -280,10 +282,11 @@ def _source(device: DeviceMemory, library: Library, question: Choice, profile: P
     """Of several ranks the first one with the largest peak, as `of_largest` takes it."""
     if len(profile.trace.ranks) < 2 or question.rank is not None:
         return _Source(profile, device, question.rank)
-    for one in library.ranks(question):
-        for own in one.memory.devices:
-            if own.device == device.device and own.largest_peak_bytes == device.largest_peak_bytes:
-                return _Source(one, own, one.trace.ranks[0] if one.trace.ranks else None)
+    for one in library.ranks(question).summaries:
+        if one.rank >= 0 and one.device_peaks.get(device.device) == device.largest_peak_bytes:
+            single = library.profile(msgspec.structs.replace(question, rank=one.rank))
+            own = next(its for its in single.memory.devices if its.device == device.device)
+            return _Source(single, own, one.rank)
     return _Source(profile, device, None)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from deepscope.dashboard.answer import Answer, Choice, Figure, Table
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.pages.counters import CounterChart, counter_charts, counter_rows
 from deepscope.dashboard.pages.overview import StepBar, step_bars
 from deepscope.dashboard.pages.tables import ColumnOf, table_of
 from deepscope.dashboard.pages.words import place_words, word
@@ -45,6 +46,9 @@ class Steps(Answer):
     table: Table
     threads: Table
     streams: Table
+    counter_charts: list[CounterChart]
+    """What the machine did meanwhile, by step; empty for several ranks."""
+    counters: Table
 
 
 def steps(library: Library, question: Choice) -> Steps:
@@ -66,6 +70,8 @@ def steps(library: Library, question: Choice) -> Steps:
         ),
         threads=table_of("threads", "Threads of the CPU", _thread_columns(profile, several), profile.threads),
         streams=table_of("streams", "Streams of the devices", _STREAM_COLUMNS, profile.streams),
+        counter_charts=counter_charts(profile),
+        counters=counter_rows(profile),
     )
 
 

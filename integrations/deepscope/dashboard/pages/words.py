@@ -9,13 +9,17 @@ from deepscope.records import Profile
 from deepscope.report.places import short_path
 from deepscope.report.wording import time_text
 
-__all__ = ["file_name", "place_words", "share_words", "time_words", "title_of", "whole_place", "word"]
+__all__ = ["file_name", "in_page_words", "place_words", "share_words", "time_words", "title_of", "whole_place", "word"]
 
 _LONGEST = 300
 """Letters of a name that are shown in a table or a list."""
 _LONGEST_PATH = 36
 """Letters of a path that is shown whole."""
 _UNIT = re.compile(r"(?<=\d)(?=[^\d.,e+-])")
+_QUANTITY = re.compile(
+    r"(?<![\w./\\-])([+-]?\d[\d.,]*(?:e[+-]?\d+)?)((?:[nµm]?s|[KMGT]?i?B(?:/s)?)(?![\w/\\-]|\.\w)|%)"
+)
+"""A number with its unit, alone: `llama-70B/net.py` is a name."""
 _SMALLEST_PERCENT = 0.05
 _WHOLE_FROM = 9.95
 """From here on percentages have no decimals."""
@@ -58,6 +62,11 @@ def place_words(path: str, line: int, root: str) -> str:
 def time_words(duration_ns: float) -> str:
     """Nanoseconds as the pages show them: `12.4 ms`; `0` for none."""
     return _UNIT.sub(" ", time_text(duration_ns), count=1) or "0"
+
+
+def in_page_words(text: str) -> str:
+    """A sentence of the terminal's as the pages have it: `12.4 ms`, `38 %`."""
+    return _QUANTITY.sub(r"\1 \2", printable(text))
 
 
 def share_words(ratio: float) -> str:

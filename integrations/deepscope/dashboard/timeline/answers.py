@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from deepscope.dashboard.answer import Fact
+from deepscope.dashboard.units import Unit
 
 __all__ = [
     "Change",
@@ -39,7 +40,6 @@ SliceKind = Literal[
     "collective", "span", "other",
 ]  # fmt: skip
 TrackKind = Literal["steps", "thread", "stream"]
-Unit = Literal["bytes", "percent", "count"]
 LinkKind = Literal["launch", "backward", "wait"]
 
 

@@ -26,7 +26,8 @@ from deepscope.dashboard.timeline.tracks import Placement, place_on_tracks
 from deepscope.printable import printable
 from deepscope.records import PHASES
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["build_timeline"]
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from deepscope.dashboard.timeline.answers import LinkKind, Place, SliceKind, Track
 from deepscope.dashboard.timeline.texts import Texts
+from deepscope.dashboard.units import Unit
 from deepscope.trace.model import Int32, Int64
 
 __all__ = [
@@ -158,7 +159,7 @@ class CounterColumns:
     """One counter: a value from each time on. Of a device's utilisation the times are `Columns.device_busy`."""
 
     title: str
-    unit: str
+    unit: Unit
     largest: float
     device: int
     at: Int64

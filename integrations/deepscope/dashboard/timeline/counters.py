@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter as Counts
+
 import numpy as np
 import numpy.typing as npt
 
+from deepscope.analysis.numbers.counter_levels import levels
 from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.tables.memory import device_name
-from deepscope.dashboard.timeline.answers import Change, Counter, CounterWindow, Unit
+from deepscope.dashboard.timeline.answers import Change, Counter, CounterWindow
 from deepscope.dashboard.timeline.busy import covered_before
 from deepscope.dashboard.timeline.columns import Columns, CounterColumns
 from deepscope.dashboard.timeline.names import cut
+from deepscope.dashboard.units import Unit, unit_named
 from deepscope.printable import printable
-from deepscope.trace.arrays import distinct_places
+from deepscope.trace.format.counters import TRACKS
 from deepscope.trace.model import Int64
 
 __all__ = [
@@ -29,7 +33,9 @@ __all__ = [
 ]
 
 MOST_COUNTERS = 64
-"""Of the trace's own counters those with most samples."""
+"""Of those that the trace counts itself; of others' the ones with most samples."""
+MOST_OF_A_COUNTER = 8
+"""Series of one of DeepScope's counters: a machine has hundreds of cores."""
 MOST_POINTS = 6_000
 """So many points at most has a window, all its counters together."""
 _LEAST_BINS = 16
@@ -90,20 +96,29 @@ def _queues(work: OwnedWork, begin: int) -> list[CounterColumns]:
 
 
 def _recorded(of: Attribution, begin: int) -> list[CounterColumns]:
-    counters, strings = of.trace.counters, of.trace.strings
-    code, place = distinct_places(counters.name.astype(np.int64) * (len(strings) + 1) + counters.series)
-    order = np.lexsort((counters.ts_ns, place))
-    bounds = np.searchsorted(place[order], np.arange(len(code) + 1)).tolist()
-    most = np.argsort(-np.diff(bounds), kind="stable")[:MOST_COUNTERS]
-    found = []
-    for one in np.sort(most).tolist():
-        rows = order[bounds[one] : bounds[one + 1]]
-        name, series = (strings[part] for part in divmod(int(code[one]), len(strings) + 1))
-        title = name if series in {name, "", "value"} else f"{name}: {series}"
-        ts, value = counters.ts_ns[rows] - begin, counters.value[rows]
-        last = np.flatnonzero(np.append(ts[1:] != ts[:-1], True))
-        found.append(_of_values(cut(printable(title)), "count", -1, ts[last], value[last]))
+    """Those of the trace: DeepScope's own first, of each counter some series."""
+    found: list[CounterColumns] = []
+    recorded = list(levels(of.trace))
+    size = Counts(level.counter for level in recorded if level.is_own)
+    # So many of each that all counters have a place: eight disks and eight interfaces alone would fill it.
+    fits = (most for most in range(MOST_OF_A_COUNTER, 1, -1) if _shown(size, most) <= MOST_COUNTERS)
+    most = next(fits, 1)
+    of_counter: Counts[str] = Counts()
+    for level in recorded:
+        if level.is_own:
+            of_counter[level.counter] += 1
+            if of_counter[level.counter] > most:
+                continue
+        title = level.counter if level.series in {level.counter, "", "value"} else f"{level.counter}: {level.series}"
+        unit = unit_named(TRACKS[level.counter].unit) if level.is_own else "count"
+        found.append(_of_values(cut(printable(title)), unit, -1, level.at_ns - begin, level.value))
+        if len(found) == MOST_COUNTERS:
+            break
     return found
+
+
+def _shown(size: Counts[str], most: int) -> int:
+    return sum(min(one, most) for one in size.values())
 
 
 def _of_values(title: str, unit: Unit, device: int, at: Int64, value: npt.NDArray[np.generic]) -> CounterColumns:
@@ -113,8 +128,8 @@ def _of_values(title: str, unit: Unit, device: int, at: Int64, value: npt.NDArra
 
 def counter_head(number: int, counter: CounterColumns) -> Counter:
     """What is said of a counter as a whole."""
-    unit: Unit = "bytes" if counter.unit == "bytes" else "percent" if counter.unit == "percent" else "count"
-    return Counter(id=number, title=counter.title, unit=unit, largest=_number(counter.largest), device=counter.device)
+    largest = _number(counter.largest)
+    return Counter(id=number, title=counter.title, unit=counter.unit, largest=largest, device=counter.device)
 
 
 def counter_window(columns: Columns, number: int, edges: Int64) -> CounterWindow:

@@ -15,7 +15,8 @@ from deepscope.dashboard.timeline.texts import Texts
 from deepscope.printable import printable
 from deepscope.report.wording import bytes_text, rate_text, time_text
 from deepscope.trace.arrays import distinct_places, pick
-from deepscope.trace.model import QUEUE_OFFSET, Int64, Kind
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import QUEUE_OFFSET, Int64
 
 __all__ = ["facts_at", "facts_of"]
 

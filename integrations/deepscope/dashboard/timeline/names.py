@@ -15,7 +15,8 @@ from deepscope.records import PHASES
 from deepscope.report.event_names import readable
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.format.span_names import STEP_PREFIX
-from deepscope.trace.model import Int64, Kind, Scope, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Scope, Trace
 
 __all__ = ["LONGEST", "cut", "kinds_of", "labels_of", "line_title", "shown", "shown_name", "whole_name"]
 

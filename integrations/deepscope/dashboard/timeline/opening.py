@@ -54,6 +54,7 @@ def open_timeline(
         TraceError: as `load_profile`.
     """
     file = path if isinstance(path, TraceFile) else _file_at(os.fspath(path))
+    cache = cache and file.has_version
     kept = load(file, partial=partial) if cache else None
     if kept is None and cache and likely_json_bytes(file.path, file.size_bytes) >= APART_BYTES and can_keep():
         kept = _made_apart(file, partial=partial, progress=progress)

@@ -11,7 +11,8 @@ from deepscope.analysis.ownership.calls import CPU_KINDS, step_events
 from deepscope.dashboard.timeline.answers import Track, TrackKind
 from deepscope.printable import printable
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.model import Int64, Kind, Thread, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Thread, Trace
 from deepscope.trace.names import is_backward_root
 
 __all__ = ["MOST_TRACKS", "Placement", "place_on_tracks"]

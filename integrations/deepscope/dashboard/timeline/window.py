@@ -118,7 +118,8 @@ def _drawn(columns: Columns, found: Shown, begin: int, end: int) -> _Drawn:
 def _trimmed(columns: Columns, drawn: _Drawn, joined: Int64, group: Int64, *, begin: int, end: int) -> _Drawn:
     """The same where groups (rows of `drawn`, with their numbers) go beyond the window: what of them lies in it."""
     slices, levels = columns.slices, columns.levels
-    beyond = (drawn.start[joined] < begin) | (drawn.end[joined] > end)
+    # What has no length and stands at the window's end is not in it, though it lies not beyond.
+    beyond = (drawn.start[joined] < begin) | (drawn.end[joined] >= end)
     for row, one in zip(joined[beyond].tolist(), group[beyond].tolist(), strict=True):
         first = int(levels.first[one])
         part = slice(first, first + int(levels.count[one]))

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, groupby, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.numbers.counter_levels import levels
 from deepscope.analysis.numbers.memory import DeviceCurve
 from deepscope.analysis.tables.memory import device_name
 from deepscope.analysis.tables.steps import step_table
 from deepscope.records import Step
 from deepscope.records.frames import wanted
 from deepscope.store.analyses import rank_of
-from deepscope.trace.model import Int64
+from deepscope.trace.model import Int64, Trace
 
 __all__ = ["Scalar", "scalars", "write_events"]
 
 _PREFIX = "deepscope"
 _MS = 1e6
 _MIB = 1 << 20
+_MOST_OF_A_COUNTER = 64
+"""Series that get a chart: a machine has hundreds of cores."""
 
 
 class Scalar(NamedTuple):
@@ -53,6 +58,38 @@ def scalars(analysis: Analysis) -> Iterator[Scalar]:
         for step, peak in zip(steps, _peaks(curve, start, end).tolist(), strict=True):
             wall = max((trace.base_ns + step.start_ns + step.duration_ns) / 1e9, 0.0)
             yield Scalar(f"{_PREFIX}/memory_{word}_peak_mib", number_of(step), wall, peak / _MIB)
+    yield from _counters(trace, steps, start, end, number_of)
+
+
+def _counters(
+    trace: Trace, steps: Sequence[Step], start: Int64, end: Int64, number_of: Callable[[Step], int]
+) -> Iterator[Scalar]:
+    """DeepScope's counters: the mean in each step; of a trace without steps each value, by its sample's number.
+
+    What does not change is not in the trace, so that the number follows from the time: all counters have one scale.
+    """
+    own = [level for level in levels(trace) if level.is_own]
+    account = trace.header.counters
+    interval_ns = account.interval_ns if account is not None else 0
+    first_ns = min((int(level.at_ns[0]) for level in own), default=0)
+    by_counter = groupby(own, key=attrgetter("counter"))
+    for level in chain.from_iterable(islice(group, _MOST_OF_A_COUNTER) for _, group in by_counter):
+        tag = f"{_PREFIX}/counter/{_plain(level.counter)}/{_plain(level.series)}"
+        if not steps:
+            for place, (at_ns, value) in enumerate(zip(level.at_ns.tolist(), level.value.tolist(), strict=True)):
+                number = round((at_ns - first_ns) / interval_ns) if interval_ns else place
+                yield Scalar(tag, number, max((trace.base_ns + at_ns) / 1e9, 0.0), value)
+            continue
+        parts = level.within(start, end)
+        for step, mean, covered_ns in zip(steps, parts.mean.tolist(), parts.covered_ns.tolist(), strict=True):
+            if covered_ns:
+                wall = max((trace.base_ns + step.start_ns + step.duration_ns) / 1e9, 0.0)
+                yield Scalar(tag, number_of(step), wall, mean)
+
+
+def _plain(name: str) -> str:
+    """In letters that TensorBoard's tags have."""
+    return re.sub(r"[^\w.]+", "_", name, flags=re.ASCII)[:64].strip("_")
 
 
 class _Numbers:

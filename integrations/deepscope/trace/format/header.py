@@ -15,6 +15,7 @@ import msgspec
 
 from deepscope.trace.format.brackets import with_depth
 from deepscope.trace.format.compiled_code import CompiledCode
+from deepscope.trace.format.counters import CounterAccount
 from deepscope.trace.format.held_memory import MemoryAccount
 from deepscope.trace.format.limits import Count, LineNumber, Moment
 from deepscope.trace.format.settings import Settings
@@ -54,14 +55,16 @@ class Configuration:
 
     wait: int = 1
     """Steps of each cycle that pass unrecorded."""
-    warmup: int = 1
-    """Steps of each cycle with torch's tracing switched on and nothing kept."""
+    warmup: float = 1
+    """Steps of each cycle with torch's tracing switched on and nothing kept; with `time`, the seconds before it."""
     active: int = 3
     """Steps of each cycle that are recorded; each cycle writes one file."""
     repeat: int = 1
     """Cycles; 0 for as many as the run has."""
     skip_first: int = 0
     """Steps before the first cycle."""
+    time: float | None = None
+    """Seconds to record, from `warmup` seconds after the first step on, in place of counted steps."""
     lines: bool = True
     """Record the executing lines of user code."""
     modules: bool = True
@@ -89,6 +92,10 @@ class Configuration:
     """CUDA's waits as events of their own: which stream waited for which event."""
     align_time: bool = False
     """Times in the trace are Unix time by the host's clock, so that traces share it."""
+    counters: str | bool = "window"
+    """The machine's counters beside the trace: in windows alone (`window`), from start to stop (`run`), or `off`."""
+    counter_interval: float = 0.1
+    """Seconds from sample to sample; more where samples are dear, so that they take half a percent of a core."""
     all_threads: bool | None = None
     """Record threads that the user starts, too; None for where torch can do so safely: from 2.14 on, and not with
     `profile_memory`."""
@@ -294,6 +301,8 @@ class Header(msgspec.Struct, kw_only=True):
     lines: LineAccount = msgspec.field(default_factory=LineAccount)
     memory: MemoryAccount | None = None
     """With `profile_memory` alone."""
+    counters: CounterAccount | None = None
+    """None where none were sampled."""
     files: list[File | None] = []
     scopes: list[ScopeRow | None] = []
     parameters: list[ModuleParameters] = []
@@ -314,6 +323,11 @@ class Header(msgspec.Struct, kw_only=True):
         """The path of a file by its number; "" for one that is not there."""
         found = self.files[file] if 0 <= file < len(self.files) else None
         return found.path if found is not None else ""
+
+
+# msgspec makes a structure's table of types at its first use, and a second thread that comes meanwhile reads what is
+# not written yet, and dies. Heads of remote traces are read by many threads.
+msgspec.json.Decoder(Header)
 
 
 def read_header(value: object) -> Header:

@@ -12,7 +12,8 @@ import numpy as np
 
 from deepscope.trace.joins.arrows import arrow_ends
 from deepscope.trace.joins.nesting import innermost
-from deepscope.trace.model import Events, Flows, Int32, Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Events, Flows, Int32, Int64, Trace
 
 __all__ = ["CANN", "corrected"]
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.joins.arrows import arrow_ends
 from deepscope.trace.joins.nesting import innermost
-from deepscope.trace.model import Events, Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Events, Int64, Trace
 from deepscope.trace.names import is_backward_node, is_backward_root, is_numbered_early
 
 __all__ = ["backward_partners", "forward_threads"]

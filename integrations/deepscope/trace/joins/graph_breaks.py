@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from deepscope.trace.joins.nesting import parents
-from deepscope.trace.model import Int64, Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import is_cache_lookup, is_compiled_region
 
 __all__ = ["end_broken_lines"]

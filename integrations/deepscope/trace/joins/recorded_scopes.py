@@ -9,7 +9,8 @@ import numpy as np
 
 from deepscope.trace.format.header import LOWERED_TO_FUNCTION, LOWERED_TO_LOOP, Header, ScopeRow
 from deepscope.trace.format.span_names import MODULE_TITLE
-from deepscope.trace.model import Int32, Int64, Kind, Scope
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int32, Int64, Scope
 from deepscope.trace.names import parse_frame
 
 __all__ = ["resolve_scopes", "scope_of"]

@@ -73,6 +73,11 @@ _FIELDS = {
     "group_description": _Field(_Kind.STRING),
     "group_size": _Field(),
     "group_ranks": _Field(_Kind.JSON),
+    "first_rank": _Field(),
+    "rank_stride": _Field(),
+    "call_number": _Field(),
+    "source": _Field(),
+    "target": _Field(),
     "wait_stream": _Field(),
     "wait_record": _Field(),
 }
@@ -90,6 +95,11 @@ _OF_COLLECTIVES = (
     "group_description",
     "group_size",
     "group_ranks",
+    "first_rank",
+    "rank_stride",
+    "call_number",
+    "source",
+    "target",
 )
 _OF_SOME = (*_OF_MOVING, "concrete", *_OF_COLLECTIVES)
 _OF_OPERATORS = (

@@ -49,6 +49,11 @@ class Args(msgspec.Struct, gc=False):
     group_description: Any = msgspec.field(default=None, name="Process Group Description")
     group_size: Any = msgspec.field(default=-1, name="Group size")
     group_ranks: msgspec.Raw = msgspec.field(default=NOTHING, name="Process Group Ranks")
+    first_rank: Any = msgspec.field(default=-1, name="Global rank start")
+    rank_stride: Any = msgspec.field(default=-1, name="Global rank stride")
+    call_number: Any = msgspec.field(default=-1, name="Seq")
+    source: Any = msgspec.field(default=-1, name="Src Rank")
+    target: Any = msgspec.field(default=-1, name="Dst Rank")
     wait_stream: Any = msgspec.field(default=-1, name="wait_on_stream")
     wait_record: Any = msgspec.field(default=-1, name="wait_on_cuda_event_record_corr_id")
     # Older and other names of the same.

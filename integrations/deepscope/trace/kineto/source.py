@@ -130,7 +130,8 @@ _END = object()
 def _fail(error: BaseException, path: str) -> NoReturn:
     """Remote stores and archives have errors of their own; whatever went wrong, the bytes did not come."""
     if isinstance(error, Exception) and not isinstance(error, (MemoryError, DeepScopeError)):
-        raise TraceError(f"{path}: cannot be read ({error}); check the disk or the connection") from error
+        reason = str(error) or type(error).__name__  # a time-out has no words
+        raise TraceError(f"{path}: cannot be read ({reason}); check the disk or the connection") from error
     raise error
 
 

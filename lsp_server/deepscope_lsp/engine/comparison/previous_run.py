@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deepscope.printable import without_secrets
 from deepscope.records import Profile
 from deepscope.store.recognition import FoundTrace
 from deepscope_lsp.engine.profile.program import program_of
@@ -14,7 +15,7 @@ __all__ = ["earlier_traces", "is_same_program"]
 def earlier_traces(found: Sequence[FoundTrace], profile: Profile) -> list[FoundTrace]:
     """Traces of earlier runs that may be of the same program, by what their heads say; in the order of `found`."""
     own = set(profile.trace.paths or [profile.trace.path])
-    shown = [one for one in found if one.file.path in own]
+    shown = [one for one in found if without_secrets(one.file.path) in own]
     if not shown:
         return []
     runs, recorded_ns = {one.run for one in shown}, min(one.time_ns for one in shown)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from deepscope.records import Finding
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 
 __all__ = ["evidence_words", "finding_words"]
+
+_LATE_RANKS = frozenset({"straggling_rank", "straggling_ranks"})
+"""Where one is told, times are of one rank or of the whole run: sums over the steps, not over the ranks."""
 
 
 def finding_words(finding: Finding, scales: Scales) -> str:
@@ -22,18 +25,19 @@ def finding_words(finding: Finding, scales: Scales) -> str:
 
 def evidence_words(evidence: Mapping[str, int | float | str], scales: Scales) -> str:
     """`wait 12 ms, waits 40`: sums of times and sizes per step, other figures as they are."""
-    return ", ".join(f"{_name(name)} {_value(name, value, scales)}" for name, value in evidence.items())
+    per_step = scales.per_step if _LATE_RANKS.isdisjoint(evidence) else scales.per_step_of_rank
+    return ", ".join(f"{_name(name)} {_value(name, value, scales, per_step)}" for name, value in evidence.items())
 
 
 def _name(name: str) -> str:
     return name.removesuffix("_ns").removesuffix("_us").removesuffix("_bytes").replace("_", " ")
 
 
-def _value(name: str, value: float | str, scales: Scales) -> str:
+def _value(name: str, value: float | str, scales: Scales, per_step: Callable[[float], float]) -> str:
     if isinstance(value, str):
         return value
     if name.endswith("_ns"):
-        return quantities.duration(scales.per_step(value))
+        return quantities.duration(per_step(value))
     if name.endswith("_us"):
         return quantities.duration(1000 * value)
     if name.endswith("_bytes"):

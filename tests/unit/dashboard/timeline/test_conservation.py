@@ -15,7 +15,8 @@ from deepscope.dashboard.timeline.answers import Window
 from deepscope.dashboard.timeline.build import build_timeline
 from deepscope.dashboard.timeline.columns import KINDS
 from deepscope.dashboard.timeline.index import TimelineIndex
-from deepscope.trace.model import Kind, Trace
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Trace
 from deepscope.trace.read import read_trace
 from recorded_traces import each_trace
 

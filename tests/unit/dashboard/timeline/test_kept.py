@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import fsspec
 import msgspec
 import pytest
 
@@ -13,7 +14,7 @@ from deepscope.dashboard.timeline.index import TimelineIndex
 from deepscope.dashboard.timeline.opening import open_timeline
 from deepscope.errors import NotATraceError, NoTraceError
 from deepscope.store.cache import cache_folder
-from deepscope.store.files import single_file
+from deepscope.store.files import TraceFile, single_file
 from random_traces import random_trace
 from recorded_traces import each_trace
 
@@ -56,6 +57,22 @@ def test_another_trace_does_not_use_it(trace: Path) -> None:
     changed = single_file(str(trace))
     assert changed is not None
     assert kept.load(changed, partial=False) is None
+
+
+@pytest.mark.parametrize("apart_bytes", [0, 1 << 40])
+def test_a_trace_whose_store_does_not_tell_its_versions_is_read_anew(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, apart_bytes: int
+) -> None:
+    monkeypatch.setattr(opening, "APART_BYTES", apart_bytes)
+    store = fsspec.filesystem("memory")
+    store.pipe("/timeline.json", trace.read_bytes())
+    bare = TraceFile("memory://timeline.json", size_bytes=0, mtime_ns=0)
+    try:
+        first = answers(open_timeline(bare))
+        store.pipe("/timeline.json", random_trace(4).write(trace).read_bytes())
+        assert answers(open_timeline(bare)) == answers(open_timeline(trace)) != first
+    finally:
+        store.rm("/timeline.json")
 
 
 def test_other_code_does_not_use_it(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

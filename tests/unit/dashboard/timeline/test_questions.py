@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deepscope.dashboard.timeline.columns import KINDS
+from deepscope.dashboard.timeline.counters import MOST_COUNTERS
 from deepscope.dashboard.timeline.index import TimelineIndex
 from deepscope.dashboard.timeline.names import shown_name
 from deepscope.errors import OptionError
@@ -305,3 +306,21 @@ def test_the_work_begins_with_the_steps_and_ends_with_them_or_with_the_devices_w
     head = index.head()
     expected = (min(one[0] for one in work), max(one[1] for one in work)) if work else (0, head.end_ns)
     assert (head.work_begin_ns, head.work_end_ns) == expected
+
+
+def test_many_disks_and_interfaces_leave_room_for_the_gpu(timeline_of: Open) -> None:
+    builder = TraceBuilder().step(0, 0, 10_000).op("aten::mm", 0, 10)
+    of_disks = {f"disk {what}": [f"nvme{n}n1" for n in range(10)] for what in ("busy", "queue", "read", "written")}
+    of_links = {
+        f"{kind} {way}": [f"{kind}{n}" for n in range(10)]
+        for kind in ("network", "InfiniBand")
+        for way in ("received", "sent")
+    }
+    of_gpu = {f"GPU {what}": ["0"] for what in ("busy", "SM clock", "temperature")}
+    names = {"CPU cores": [str(core) for core in range(64)], **of_disks, **of_links, **of_gpu}
+    for track, series in names.items():
+        for at in (0, 10_000):
+            builder.counter(f"DeepScope: {track}", at, **dict.fromkeys(series, 1.0))
+    shown = Counter(one.title.partition(":")[0] for one in timeline_of(builder).columns.counters)
+    assert (shown["CPU cores"], shown["GPU busy"], shown["GPU SM clock"], shown["GPU temperature"]) == (6, 1, 1, 1)
+    assert sum(shown[track] for track in names) <= MOST_COUNTERS

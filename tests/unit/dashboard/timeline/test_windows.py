@@ -9,7 +9,7 @@ from itertools import combinations, groupby
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from deepscope.dashboard.timeline.answers import TrackWindow, Window
@@ -106,6 +106,7 @@ def check_one(index: TimelineIndex, window: Window, track: TrackWindow, place: i
     length=st.integers(0, 30_000),
     pixels=st.integers(1, 4_000),
 )
+@example(seed=936, begin=1831, length=8703, pixels=68)  # a slice without length at the window's very end
 def test_any_window_shows_what_a_plain_rendering_shows(
     timeline_of: Open, seed: int, begin: int, length: int, pixels: int
 ) -> None:

@@ -1,19 +1,22 @@
-/** Ranks side by side: what each one's step is made of, which one is late and where, what collectives cost. */
+/** Ranks side by side: which one is late and by which line, what each one's step is made of, what collectives cost. */
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { choiceOf, go, linkTo, withWords, type Address } from "../app/address";
+import { choiceOf, go, withWords, type Address } from "../app/address";
 import type { PageProps } from "../app/registry";
-import { questions, type Distributed, type Straggler } from "../contract";
+import { questions, type Distributed } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
 import { Figures } from "../parts/Figures";
-import { Place } from "../parts/Place";
 import { Segments } from "../parts/Segments";
-import { useAnswer } from "../source/useAnswer";
+import { useAnswer, useHas } from "../source/useAnswer";
 import { count, time } from "../words";
-import { heatOf, rankTable, slowestFirst } from "./heat";
+import { heatOf, slowestFirst } from "./heat";
+import { HeatMap } from "./HeatMap";
+import { Late } from "./Late";
+import { Pairs } from "./Pairs";
 import { RankBars } from "./RankBars";
+import { RankDetails } from "./RankDetails";
 import "./distributed.css";
 
 export function DistributedPage({ address }: PageProps): JSX.Element {
@@ -23,10 +26,12 @@ export function DistributedPage({ address }: PageProps): JSX.Element {
 }
 
 function Body({ of, address }: { readonly of: Distributed; readonly address: Address }): JSX.Element {
-  const order = address.words["order"] === "rank" ? "rank" : "own";
-  const ranks = useMemo(() => (order === "rank" ? of.ranks : slowestFirst(of.ranks)), [of, order]);
-  const table = useMemo(() => rankTable(ranks), [ranks]);
-  const heat = useMemo(() => heatOf(table), [table]);
+  const has = useHas();
+  const choice = choiceOf({ ...address, words: Object.fromEntries(Object.entries(address.words).filter(([name]) => name !== "rank")) });
+  const chosen = of.ranks.find((rank) => String(rank) === address.words["of"]);
+  const choose = (rank: number | undefined): void => go(withWords(address, { of: rank === undefined ? "" : String(rank) }), rank !== undefined && chosen === undefined);
+  const opens = (rank: number): boolean => has(questions.rank, { ...choice, of: rank });
+  const linkOf = (rank: number): string | undefined => (opens(rank) ? withWords(address, { of: String(rank) }) : undefined);
   return (
     <>
       <p class="lead">{of.sentence}</p>
@@ -34,61 +39,136 @@ function Body({ of, address }: { readonly of: Distributed; readonly address: Add
       <Notes of={of} />
       {of.stragglers.length > 0 && (
         <section>
-          <h2>{of.stragglers.length === 1 ? "The rank that is late" : "The ranks that are late"}</h2>
+          <h2>{of.stragglers.length + of.stragglersLeftOut === 1 ? "The rank that is late" : "The ranks that are late"}</h2>
           <div class="stack">
-            {of.stragglers.slice(0, 5).map((one) => (
-              <Late key={one.rank} of={one} knowsWaits={of.knowsWaits} address={address} />
+            {of.stragglers.map((one) => (
+              <Late key={one.rank} of={one} link={linkOf(one.rank)} />
             ))}
           </div>
+          {of.stragglersLeftOut > 0 && <p class="muted">and {count(of.stragglersLeftOut)} more{of.table.leftOut === 0 && "; the table of ranks has them all"}.</p>}
         </section>
       )}
-      {of.ranks.length > 0 && of.partNames.length > 0 && (
+      {of.ranks.length > 1 && (
         <section>
-          <header class="row">
-            <h2>A step of each rank</h2>
-            {ranks.length > 2 && (
-              <Segments
-                label="Order of ranks"
-                options={[
-                  ["own", "Slowest first"],
-                  ["rank", "By rank"],
-                ]}
-                value={order}
-                choose={(next) => go(withWords(address, { order: next === "own" ? "" : next }), false)}
-              />
-            )}
-          </header>
-          <RankBars ranks={ranks} partNames={of.partNames} address={address} />
+          <h2>Every rank</h2>
+          <HeatMap of={of} chosen={chosen} choose={choose} opens={opens} />
         </section>
       )}
-      <section>
-        <h2>Ranks by their numbers</h2>
-        <p class="muted">Times are a step’s. The darker a cell, the more it is above the least of its column.{of.ranks.length > 2 && ` Slowest without communication: ${of.slowest.map((rank) => `rank ${rank}`).join(", ")}.`}</p>
-        <DataTable
-          of={table}
-          word="ranks-"
-          cell={(row, column) => {
-            const share = heat.get(column.key)?.[row.index] ?? 0;
-            const at = table.columns.indexOf(column);
-            const value = row.cells[at];
-            return share > 0.02 && typeof value === "number" ? (
-              <span class="heat" style={{ "--share": share.toFixed(3) }}>
-                {column.kind === "time" ? time(value) : count(value)}
-              </span>
-            ) : undefined;
-          }}
-        />
-      </section>
-      {of.collectives.rows.length > 0 && (
+      {chosen !== undefined && <RankDetails of={chosen} choice={choice} address={address} isTold={of.stragglers.some(({ rank }) => rank === chosen)} close={() => choose(undefined)} />}
+      {of.ranks.length > 0 && of.partNames.length > 0 && <Steps of={of} address={address} linkOf={linkOf} />}
+      <Numbers of={of} linkOf={linkOf} />
+      <Tables of={of} />
+    </>
+  );
+}
+
+/** Where a rank is shown beside the others; undefined where that is not known here: a file has not all of many ranks. */
+type LinkOf = (rank: number) => string | undefined;
+
+function Steps({ of, address, linkOf }: { readonly of: Distributed; readonly address: Address; readonly linkOf: LinkOf }): JSX.Element {
+  const order = address.words["order"] === "rank" ? "rank" : "own";
+  const places = useMemo(() => (order === "rank" ? of.ranks.map((_, place) => place) : slowestFirst(of)), [of, order]);
+  return (
+    <section>
+      <header class="row">
+        <h2>{of.hasSteps ? "A step of each rank" : "The time of each rank"}</h2>
+        {of.ranks.length > 2 && (
+          <Segments
+            label="Order of ranks"
+            options={[
+              ["own", "Slowest first"],
+              ["rank", "By rank"],
+            ]}
+            value={order}
+            choose={(next) => go(withWords(address, { order: next === "own" ? "" : next }), false)}
+          />
+        )}
+      </header>
+      <RankBars of={of} places={places} linkOf={linkOf} />
+    </section>
+  );
+}
+
+function Numbers({ of, linkOf }: { readonly of: Distributed; readonly linkOf: LinkOf }): JSX.Element {
+  const heat = useMemo(() => heatOf(of.table), [of]);
+  return (
+    <section>
+      <h2>Ranks by their numbers</h2>
+      <p class="muted">
+        {of.hasSteps ? "Times are a step’s." : "Times are of all that was recorded: no rank has steps."} The darker a cell, the more it is above the least of its column.
+        {of.ranks.length > 2 && ` Slowest without communication: ${of.slowest.map((rank) => `rank ${rank}`).join(", ")}.`}
+      </p>
+      <DataTable
+        of={of.table}
+        word="ranks-"
+        cell={(row, column) => {
+          if (column.key === "rank") {
+            const link = linkOf(of.ranks[row.index] ?? 0);
+            return link === undefined ? undefined : <a href={link}>{row.cells[0]}</a>;
+          }
+          const share = heat.get(column.key)?.[row.index] ?? 0;
+          const value = row.cells[of.table.columns.indexOf(column)];
+          return share > 0.02 && typeof value === "number" ? (
+            <span class="heat" style={{ "--share": share.toFixed(3) }}>
+              {column.kind === "time" ? time(value) : count(value)}
+            </span>
+          ) : undefined;
+        }}
+      />
+    </section>
+  );
+}
+
+function Tables({ of }: { readonly of: Distributed }): JSX.Element {
+  const tables = [
+    [of.groups, "groups-", "Times and bytes of all calls and ranks."],
+    [of.collectives, "collectives-", "Transfer is the shortest over the ranks; waiting is what calls take longer elsewhere."],
+    [of.domains, "domains-", "As Ascend’s profiler has it: times of all calls, steps and ranks."],
+    [of.links, "links-", "As Ascend’s profiler has them: transfers of all steps. A link is slow below 80 % of the median of its transport."],
+  ] as const;
+  return (
+    <>
+      {tables.map(
+        ([table, word, told]) =>
+          table.rows.length > 0 && (
+            <section key={word}>
+              <h2>{table.title}</h2>
+              <p class="muted">{told}</p>
+              <DataTable of={table} word={word} />
+            </section>
+          ),
+      )}
+      {of.pairs.rows.length > 0 && <Pairs matrix={of.matrix} table={of.pairs} />}
+      {of.varying.rows.length > 0 && (
         <section>
-          <h2>Collectives</h2>
-          <DataTable of={of.collectives} word="collectives-" />
+          <h2>{of.varying.title}</h2>
+          <DataTable of={of.varying} word="varying-" />
         </section>
       )}
       {of.lines.rows.length > 0 && (
         <section>
-          <h2>Lines that differ between ranks</h2>
+          <h2>{of.lines.title}</h2>
           <DataTable of={of.lines} word="lines-" />
+        </section>
+      )}
+      {of.clocks.rows.length > 0 && (
+        <section>
+          <h2>Clocks</h2>
+          <p class="muted">Ranks are aligned by the collectives that they take part in together. The residual is how far the ends of their calls still lie apart.</p>
+          <DataTable of={of.clocks} word="clocks-" />
+        </section>
+      )}
+      {of.failures.length > 0 && (
+        <section>
+          <h2>Traces that could not be used</h2>
+          <ul class="failures">
+            {of.failures.map(({ path, rank, message }) => (
+              <li key={path}>
+                <strong>{rank === null ? path : `rank ${rank}`}</strong> {message}
+              </li>
+            ))}
+          </ul>
+          {of.failuresLeftOut > 0 && <p class="muted">and {count(of.failuresLeftOut)} more.</p>}
         </section>
       )}
     </>
@@ -96,50 +176,17 @@ function Body({ of, address }: { readonly of: Distributed; readonly address: Add
 }
 
 function Notes({ of }: { readonly of: Distributed }): JSX.Element {
-  const { missing, ranks } = of;
+  const { missing, ranks, worldSize } = of;
   return (
     <>
-      {missing > 0 && (
+      {missing !== "" && (
         <p class="note">
-          Of {count(missing + ranks.length)} ranks {count(missing)} {missing === 1 ? "has" : "have"} no trace here: what they did is not known.
+          Of {count(worldSize)} ranks {count(worldSize - ranks.length)} {worldSize - ranks.length === 1 ? "has" : "have"} no trace here ({missing}): what they did is not known.
         </p>
       )}
       {!of.knowsWaits && ranks.length > 1 && of.collectives.rows.length > 0 && (
-        <p class="note">Who waits for whom is not told here: it takes the ranks of each process group (torch writes them since 2.3), a trace of each of them, and as many calls on each. Late ranks are those with the longest steps without communication.</p>
+        <p class="note">Who waits for whom is not told here: it takes collectives that can be matched over the ranks of their group.</p>
       )}
     </>
-  );
-}
-
-interface LateProps {
-  readonly of: Straggler;
-  readonly knowsWaits: boolean;
-  readonly address: Address;
-}
-
-function Late({ of, knowsWaits, address }: LateProps): JSX.Element {
-  return (
-    <article class="finding warning">
-      <header>
-        <h3>
-          <a href={linkTo(address, "overview", { rank: String(of.rank) })}>Rank {of.rank}</a>
-        </h3>
-        <span class="late">+{time(of.excessNs)} a step</span>
-      </header>
-      <p class="muted">{knowsWaits ? "By so much less than the others it waits in collectives: they wait for it." : "By so much its step without communication is longer than the others’."}</p>
-      {of.part !== "" && (
-        <p>
-          Of its step’s parts “{of.part}”{of.part === "other" && ", in which nothing is recorded,"} is longer by most: +{time(of.partNs)}.
-        </p>
-      )}
-      {of.place !== "" && (
-        <p>
-          <Place file={of.file} line={of.line}>
-            {of.place}
-          </Place>{" "}
-          <span class="muted">{of.function}</span> costs it {time(of.lineNs)} a step more than the others. <code>{of.source}</code>
-        </p>
-      )}
-    </article>
   );
 }

@@ -1,64 +1,62 @@
-/** Ranks as a table, and how far each number is above the least of its column. */
+/** How far ranks are above the others, as shades. */
 
-import type { CellKind, RankRow, Table } from "../contract";
+import type { Distributed, Table } from "../contract";
 
-interface RankNumber {
-  readonly key: keyof RankRow;
-  readonly title: string;
-  readonly kind: CellKind;
-  readonly help: string;
+export interface Block {
+  readonly label: string;
+  /** Places in `Distributed.ranks`. */
+  readonly places: readonly number[];
 }
 
-const NUMBERS: readonly RankNumber[] = [
-  { key: "stepNs", title: "step", kind: "time", help: "Mean wall time of a step." },
-  { key: "ownNs", title: "own", kind: "time", help: "The step without the part in which only communication runs." },
-  { key: "computeNs", title: "compute", kind: "time", help: "Work that is no collective; without a device operators' own time." },
-  { key: "communicationNs", title: "communication", kind: "time", help: "In collectives, summed." },
-  { key: "exposedNs", title: "exposed", kind: "time", help: "The part of communication that no computation overlaps." },
-  { key: "waitedNs", title: "waiting for others", kind: "time", help: "In collectives, until the last rank has come." },
-  { key: "last", title: "came last", kind: "count", help: "Calls of collectives that this rank came to last." },
-  { key: "idleNs", title: "device idle", kind: "time", help: "When no stream of a device works." },
-  { key: "dataNs", title: "data", kind: "time", help: "Loading data, on the training thread." },
-  { key: "syncNs", title: "waiting for device", kind: "time", help: "CPU time in calls that wait for the device." },
-  { key: "peakBytes", title: "peak memory", kind: "bytes", help: "The most that was allocated at once." },
-];
+const IN_A_BLOCK = 8;
 
-/** The ranks with the longest own time first. */
-export function slowestFirst(ranks: readonly RankRow[]): readonly RankRow[] {
-  return [...ranks].sort((one, other) => other.ownNs - one.ownNs || one.rank - other.rank);
+/** Places of the ranks, the longest own time first. */
+export function slowestFirst({ ownNs, ranks }: Pick<Distributed, "ownNs" | "ranks">): readonly number[] {
+  return ranks.map((_, place) => place).sort((one, other) => (ownNs[other] ?? 0) - (ownNs[one] ?? 0) || one - other);
 }
 
-/** Columns that say nothing of any rank are left out. */
-export function rankTable(ranks: readonly RankRow[]): Table {
-  const used = NUMBERS.filter(({ key }) => ranks.some((row) => Boolean(row[key])));
-  const hosts = new Set(ranks.map(({ host }) => host));
-  return {
-    id: "ranks",
-    title: "Ranks",
-    columns: [
-      { key: "rank", title: "rank", kind: "text", help: "", rank: 0 },
-      ...used.map(({ key, title, kind, help }, place) => ({ key, title, kind, help, rank: place })),
-      ...(hosts.size > 1 ? [{ key: "host", title: "host", kind: "text" as const, help: "", rank: 20 }] : []),
-    ],
-    rows: ranks.map((row) => [`rank ${row.rank}`, ...used.map(({ key }) => row[key] as number | null), ...(hosts.size > 1 ? [row.host] : [])]),
-    files: [],
-    places: ranks.map(() => [-1, 0]),
-    parents: [],
-    keys: ranks.map(({ rank }) => String(rank)),
-    leftOut: 0,
-  };
+/** How many of `levels` (percent, the least first) an own time is above the median; -1 where it is below by more than the first. */
+export function levelOf(ownNs: number, medianNs: number, levels: readonly number[]): number {
+  const above = medianNs > 0 ? (100 * (ownNs - medianNs)) / medianNs : 0;
+  return above < -(levels[0] ?? 0) ? -1 : levels.filter((least) => above >= least).length;
+}
+
+/** `+38 %` above the median; "" where there is none. */
+export function aboveWords(ownNs: number, medianNs: number): string {
+  if (medianNs <= 0) {
+    return "";
+  }
+  const percent = Math.round((100 * (ownNs - medianNs)) / medianNs);
+  return `${percent > 0 ? "+" : percent < 0 ? "−" : ""}${Math.abs(percent)} %`;
+}
+
+/** A block for each host; where there is one host or none is known, for each eight ranks. */
+export function blocksOf({ hosts, hostOf, ranks }: Pick<Distributed, "hosts" | "hostOf" | "ranks">): readonly Block[] {
+  if (hosts.length > 1) {
+    const places = hosts.map((): number[] => []);
+    hostOf.forEach((host, place) => places[host]?.push(place));
+    return hosts.map((host, at) => ({ label: host === "" ? "host unknown" : host, places: places[at] ?? [] }));
+  }
+  const blocks: Block[] = [];
+  for (let first = 0; first < ranks.length; first += IN_A_BLOCK) {
+    const places = ranks.slice(first, first + IN_A_BLOCK).map((_, place) => first + place);
+    const [from, to] = [ranks[first] ?? 0, ranks[first + places.length - 1] ?? 0];
+    blocks.push({ label: from === to ? `${from}` : `${from}–${to}`, places });
+  }
+  return blocks;
 }
 
 /** By column, of each row: how far it is above the least, as a share of the largest. Where all are alike it is 0. */
 export function heatOf({ columns, rows }: Table): ReadonlyMap<string, readonly number[]> {
   return new Map(
     columns.flatMap(({ key, kind }, at): (readonly [string, readonly number[]])[] => {
-      if (kind !== "time" && kind !== "count") {
+      if ((kind !== "time" && kind !== "count") || key === "steps") {
         return [];
       }
-      const values = rows.map((row) => row[at]).map((value) => (typeof value === "number" ? value : 0));
-      const [least, most] = [Math.min(...values), Math.max(...values)];
-      return [[key, values.map((value) => (most > 0 ? (value - least) / most : 0))]];
+      const values = rows.map((row) => row[at]);
+      const known = values.filter((value) => typeof value === "number");
+      const [least, most] = [Math.min(...known), Math.max(...known)];
+      return [[key, values.map((value) => (typeof value === "number" && most > 0 ? (value - least) / most : 0))]];
     }),
   );
 }

@@ -34,8 +34,12 @@ interface Props {
   readonly bands?: readonly Band[];
   readonly words: (value: number) => string;
   readonly atWords: (at: number) => string;
+  /** Words of the marks of the axis along the bottom, where they are others. */
+  readonly axisWords?: (at: number) => string;
   /** Distances between the marks of the axis of values: powers of two for bytes. */
   readonly base?: 2 | 10;
+  /** Whether the axis along the bottom counts something: marks stand at whole numbers alone. */
+  readonly isCounted?: boolean;
   readonly onWindow?: (window: Window | undefined) => void;
   /** Where the cursor rests; undefined where it has left. */
   readonly onRest?: (at: number | undefined) => void;
@@ -142,7 +146,7 @@ function optionsOf(element: HTMLElement, latest: { readonly current: Props }, se
     padding: [14, 8, 0, 0],
     scales: { x: { time: false, auto: false }, y: { range: (_, __, max) => [0, Math.max(max * 1.15, 1)] } },
     axes: [
-      { ...axis, size: 26, space: 90, values: (_, splits) => splits.map((at) => latest.current.atWords(at)) },
+      { ...axis, size: 26, space: 90, ...(latest.current.isCounted === true ? { incrs: incrementsWithin(10) } : {}), values: (_, splits) => splits.map((at) => (latest.current.axisWords ?? latest.current.atWords)(at)) },
       { ...axis, size: 62, space: 34, incrs: incrementsWithin(base), values: (_, splits) => splits.map((value) => (value === 0 ? "0" : latest.current.words(value))) },
     ],
     cursor: {

@@ -11,6 +11,7 @@ import { Figures } from "../parts/Figures";
 import { Place } from "../parts/Place";
 import { useAnswer } from "../source/useAnswer";
 import { duration } from "../words";
+import { Counters } from "./Counters";
 import "./steps.css";
 
 export function StepsPage({ address, header }: PageProps): JSX.Element {
@@ -25,6 +26,7 @@ export function StepsPage({ address, header }: PageProps): JSX.Element {
             </p>
           )}
           {answer.bars.length === 0 ? <p class="muted">The trace has no steps: none was marked while it was recorded.</p> : <Times of={answer} address={address} />}
+          <Counters charts={answer.counterCharts} table={answer.counters} />
           <Tables of={answer} />
         </>
       )}

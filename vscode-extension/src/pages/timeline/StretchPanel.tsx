@@ -5,7 +5,7 @@ import type { Busy, Change, Counter, Selection, Sum, Timeline } from "../contrac
 import { Place } from "../parts/Place";
 import { count, duration, share } from "../words";
 import { exact } from "./ticks";
-import { valueWords } from "./units";
+import { valueWords } from "../parts/units";
 
 interface Props {
   readonly of: Timeline;

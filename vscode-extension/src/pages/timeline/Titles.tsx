@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { count } from "../words";
 import { heightOf, type Lane } from "./layout";
-import { valueWords } from "./units";
+import { valueWords } from "../parts/units";
 
 interface Props {
   readonly lanes: readonly Lane[];

@@ -1,0 +1,71 @@
+"""DS027: the run waits for data while a disk has more requests than it can serve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.numbers.counter_levels import Level
+from deepscope.records import Evidence, Finding
+from deepscope.records.findings import severity_of
+
+__all__ = ["RULE"]
+
+WORTH = 0.05
+"""Loading must be at least this share of the wall time, as for DS003."""
+LEAST_NS = 300_000_000
+"""Of loading must have been sampled."""
+LEAST_SAMPLES = 5
+BUSY = 90.0
+"""Percent of the time in which the disk has a request."""
+QUEUE = 4.0
+"""Requests at the disk at a time: with fewer, more readers would still get more out of it."""
+
+
+def _find(facts: Facts) -> Iterator[Finding]:
+    loading = facts.loading
+    if not len(loading.start) or loading.total_ns < WORTH * facts.wall_ns:
+        return
+    found = []
+    for (counter, disk), level in facts.levels.items():
+        queue = facts.levels.get(("disk queue", disk))
+        if counter != "disk busy" or queue is None or facts.samples(level) < LEAST_SAMPLES:
+            continue
+        busy, covered_ns = _mean(facts, level)
+        depth, _ = _mean(facts, queue)
+        if covered_ns >= LEAST_NS and busy >= BUSY and depth >= QUEUE:
+            found.append((depth, disk, busy))
+    if not found:
+        return
+    depth, disk, busy = max(found)
+    evidence: Evidence = {
+        "disk": disk,
+        "busy_ratio": round(busy / 100, 3),
+        "queue": round(depth, 1),
+        "loading_ns": loading.total_ns,
+    }
+    for counter, name in (("disk read", "read_bytes_per_s"), ("disk written", "written_bytes_per_s")):
+        if (rate := facts.levels.get((counter, disk))) is not None:
+            evidence[name] = round(_mean(facts, rate)[0], 1)
+    by_line = facts.by_line_of_cpu(loading)
+    yield RULE.finding(
+        facts,
+        location=int(by_line[:-1].argmax()) if by_line[:-1].any() else -1,
+        message=f"while data is awaited, disk {disk} is busy {busy:.0f}% of the time, with {depth:.0f} requests at it",
+        evidence=evidence,
+        saving_ns=0,  # what could be saved DS003 says
+        remedy="More loader workers make the queue longer and nothing faster. Read less, or in larger pieces (shards "
+        "in place of single files, smaller formats, a cache in memory), or put the data on a faster disk.",
+        severity=severity_of(loading.total_ns, facts.wall_ns),
+    )
+
+
+def _mean(facts: Facts, level: Level) -> tuple[float, int]:
+    """The level while data is loaded, and how much of that time it is known."""
+    parts = level.within(facts.loading.start, facts.loading.end)
+    covered_ns = int(parts.covered_ns.sum())
+    return float((parts.mean * parts.covered_ns).sum() / max(covered_ns, 1)), covered_ns
+
+
+RULE = Rule("DS027", "Disk queue is full", _find)

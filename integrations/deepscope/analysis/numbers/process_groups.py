@@ -1,0 +1,119 @@
+"""Process groups as traces tell of them: in the arguments of calls, and in the head (`distributedInfo`)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from deepscope.records.ranges import listed, ranges
+from deepscope.trace.model import Trace
+
+__all__ = ["MOST_RANKS", "Group", "listed_groups", "process_group", "rank_in_run"]
+
+MOST_RANKS = 2**20
+
+
+class Group(NamedTuple):
+    """A process group, as far as the trace tells."""
+
+    name: str = ""
+    description: str = ""
+    ranks: str = ""
+    """`0-3, 8`."""
+    size: int = 0
+
+
+def rank_in_run(number: int, ranks: str) -> int:
+    """A rank by its number in a group of these ranks (`0-3, 8`), which torch sorts; -1 where it is not known."""
+    members = listed(ranks)
+    return members[number] if 0 <= number < len(members) else -1
+
+
+def process_group(
+    trace: Trace, name: str, description: str, ranks: str, *, size: int, first_rank: int, stride: int
+) -> Group:
+    """The group of a call, with what the head of the trace says of it.
+
+    Args:
+        trace: of the call.
+        name: this and what follows is what the call tells: "" or -1 for nothing.
+        description: what its maker says that it is for.
+        ranks: JSON.
+        size: of the group.
+        first_rank: the first of its ranks.
+        stride: by how much each rank is larger than the one before, if that is the same for all.
+    """
+    size = size if 0 < size < MOST_RANKS else 0
+    told = Group(name, description, _ranks(ranks) or _cut_ranks(ranks, size, first_rank, stride), size)
+    info = trace.metadata.get("distributedInfo")
+    head = info if isinstance(info, dict) else {}
+    found = _listed(head, told)
+    world = head.get("world_size")
+    if not found.ranks and found.size and found.size == world:
+        return found._replace(ranks=ranges(range(found.size)))
+    return found
+
+
+def listed_groups(trace: Trace) -> list[dict[str, Any]]:
+    """The groups of the trace's process, as the head has them."""
+    return _groups(trace.metadata.get("distributedInfo"))
+
+
+def _groups(head: object) -> list[dict[str, Any]]:
+    config = head.get("pg_config") if isinstance(head, dict) else None
+    return [one for one in config if isinstance(one, dict)] if isinstance(config, list) else []
+
+
+def _ranks(text: str) -> str:
+    """Ranks with runs drawn together, `0-3, 8`; "" where they are not all told (torch cuts long lists)."""
+    try:
+        value: Any = json.loads(text) if text else None
+        value = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return ""
+    return _runs(value) if isinstance(value, list) else ""
+
+
+def _cut_ranks(text: str, size: int, first: int, stride: int) -> str:
+    """Ranks of which torch wrote the first ones and the last, `[0, 2, ..., 62]`, if all are as far from each other."""
+    head, dots, last = text.strip('"[]').partition(", ..., ")
+    if not dots or not size or first < 0 or stride < 1 or first + stride * (size - 1) >= MOST_RANKS:
+        return ""
+    members = range(first, first + stride * size, stride)
+    begin = head.split(", ")
+    if len(begin) > size or begin != [str(rank) for rank in members[: len(begin)]] or last != str(members[-1]):
+        return ""
+    return ranges(members)
+
+
+def _runs(ranks: list[Any]) -> str:
+    if not ranks or not all(type(rank) is int and 0 <= rank < MOST_RANKS for rank in ranks):
+        return ""
+    return ranges(ranks)
+
+
+def _listed(head: dict[str, Any], told: Group) -> Group:
+    """The group with what the head says of it: of the one of its name; without a name, of the only one of its size."""
+    groups = _groups(head)
+    if told.name:
+        fits = [one for one in groups if one.get("pg_name") == told.name]
+    else:
+        fits = [one for one in groups if told.size in (0, one.get("pg_size"))]
+    if not fits or len({_ranks_of(one) for one in fits}) > 1:
+        return told
+    if len(fits) > 1:  # groups of the same ranks
+        ranks = _ranks_of(fits[0])
+        return told._replace(ranks=told.ranks or ranks, size=told.size or len(listed(ranks)))
+    (group,) = fits
+    name, description, size = (group.get(key) for key in ("pg_name", "pg_desc", "pg_size"))
+    return Group(
+        told.name or (name if isinstance(name, str) else ""),
+        told.description or (description if isinstance(description, str) else ""),
+        told.ranks or _ranks_of(group),
+        told.size or (size if isinstance(size, int) and 0 < size < MOST_RANKS else 0),
+    )
+
+
+def _ranks_of(group: dict[str, Any]) -> str:
+    ranks = group.get("ranks")
+    return _runs(ranks) if isinstance(ranks, list) else ""

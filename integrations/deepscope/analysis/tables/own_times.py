@@ -1,0 +1,81 @@
+"""What the rank does itself in its steps: its critical path without the collectives, by line and block of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from deepscope.analysis.algebra.selection import Columns
+from deepscope.analysis.critical.lines import PARTS
+from deepscope.analysis.tables.critical import StepPaths
+from deepscope.records import OwnLine, OwnTimes
+from deepscope.trace.arrays import distinct_places
+from deepscope.trace.model import Int64
+
+__all__ = ["columns_by_block", "own_times", "whole_columns"]
+
+LINES = 100
+"""Rows at most, the longest lines."""
+_PARTS = {
+    "operator_ns": ("operator_ns",),
+    "python_ns": ("python_ns",),
+    "data_ns": ("data_ns",),
+    "device_ns": ("kernel_ns", "copy_ns"),
+    "delay_ns": ("launch_ns", "gap_ns", "return_ns"),
+}
+
+
+_NO_LINE, _OTHERS = -1, -2
+
+
+def columns_by_block(paths: StepPaths, steps_per_block: int) -> tuple[Int64, list[Columns]]:
+    """The numbers of the blocks of steps, and the columns of each."""
+    blocks, place = distinct_places(paths.steps // steps_per_block)
+    return blocks, [paths.columns(np.flatnonzero(place == block)) for block in range(len(blocks))]
+
+
+def whole_columns(by_block: Sequence[Columns]) -> Columns:
+    """The sums over the blocks."""
+    return {name: np.sum([one[name] for one in by_block], axis=0) for name in PARTS}
+
+
+def own_times(
+    paths: StepPaths, blocks: Int64, by_block: Sequence[Columns], line_position: Int64, steps_per_block: int
+) -> OwnTimes:
+    """The table; `line_position` is the place of each location in the table of lines, -1 for none."""
+    own = np.stack([_sum(one, (name for name in PARTS if name != "communication_ns")) for one in by_block])
+    parts = {name: _sum(whole_columns(by_block), of) for name, of in _PARTS.items()}
+    position = np.append(line_position, _NO_LINE)
+    here = np.flatnonzero(own.any(axis=0))
+    known = here[position[here] >= 0]
+    known = known[np.argsort(-own[:, known].sum(axis=0), kind="stable")]
+    groups = [
+        *((int(position[one]), [one]) for one in known[:LINES].tolist()),
+        (_NO_LINE, here[position[here] < 0].tolist()),
+        (_OTHERS, known[LINES:].tolist()),
+    ]
+    duration = paths.spans.end - paths.spans.start
+    place = distinct_places(paths.steps // steps_per_block)[1]
+    wall = np.zeros(len(blocks), np.int64)
+    np.add.at(wall, place, duration)
+    return OwnTimes(
+        blocks=blocks.tolist(),
+        steps=np.bincount(place, minlength=len(blocks)).tolist(),
+        wall_ns=wall.tolist(),
+        communication_ns=[int(one["communication_ns"].sum()) for one in by_block],
+        lines=[
+            OwnLine(
+                line=row,
+                times_ns=own[:, which].sum(axis=1).tolist(),
+                **{name: int(values[which].sum()) for name, values in parts.items()},
+            )
+            for row, which in groups
+            if which
+        ],
+    )
+
+
+def _sum(columns: Columns, names: Iterable[str]) -> Int64:
+    found: Int64 = np.sum([columns[name] for name in names], axis=0)
+    return found

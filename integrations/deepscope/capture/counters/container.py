@@ -1,0 +1,105 @@
+"""What the control group of this process may use and uses: containers, and jobs of Slurm and Kubernetes.
+
+Version 2: Documentation/admin-guide/cgroup-v2.rst; version 1: Documentation/scheduler/sched-bwc.rst and
+admin-guide/cgroup-v1/memory.rst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from deepscope.capture.counters.source import KernelFile, NoSensorError, Series, number_in, text_of
+from deepscope.trace.format.counters import ContainerLimits
+
+__all__ = ["Container"]
+
+_MOST_BYTES = 1 << 50
+"""Version 1 says "no limit" by a number near the largest."""
+
+
+class Container:
+    """The group with the tightest quota of CPU time, and the one with the least memory."""
+
+    def __init__(self, root: Path) -> None:
+        cpu, quota = _tightest(_folders(root, "cpu"), _quota)
+        memory, limit = _tightest(_folders(root, "memory"), _memory_limit)
+        self.limits = ContainerLimits(cpus=round(quota, 3), memory_bytes=int(limit))
+        self.series: list[Series] = []
+        self._cpu: KernelFile | None = None
+        self._memory: KernelFile | None = None
+        if cpu is not None:
+            self._cpu = KernelFile(cpu / "cpu.stat")
+            self._is_second = b"usage_usec" in self._cpu.read()
+            if self._is_second:
+                self.series.append(Series("container CPU", "used", is_total=True, scale=1e-4))
+            self.series += [
+                Series("container periods", "all", is_total=True),
+                Series("container periods", "throttled", is_total=True),
+            ]
+        if memory is not None:
+            name = "memory.current" if (memory / "memory.current").exists() else "memory.usage_in_bytes"
+            self._memory = KernelFile(memory / name)
+            self.series.append(Series("memory", "container"))
+        if not self.series:
+            raise NoSensorError("the process's control group has no limits")
+
+    def read(self) -> Sequence[float]:
+        """Microseconds, periods and bytes."""
+        found: list[float] = []
+        if self._cpu is not None:
+            told = dict(line.split() for line in self._cpu.read().splitlines() if line.count(b" ") == 1)
+            names = [*([b"usage_usec"] if self._is_second else []), b"nr_periods", b"nr_throttled"]
+            found += [int(told.get(name, b"0")) for name in names]
+        if self._memory is not None:
+            found.append(int(self._memory.read()))
+        return found
+
+    def close(self) -> None:
+        """Lets go of the files."""
+        for file in (self._cpu, self._memory):
+            if file is not None:
+                file.close()
+
+
+def _folders(root: Path, controller: str) -> Iterator[Path]:
+    """The folders of the process's group and those above it, the innermost first."""
+    for line in text_of(root / "proc/self/cgroup").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        names = controllers.split(",")
+        if controllers and controller not in names:
+            continue
+        # A container sees its own group at the mount's root, whatever path the host has for it.
+        for mount in (root / "sys/fs/cgroup" / controller,) if controllers else _unified(root):
+            here = mount / path.strip("/")
+            here = here if here.is_dir() else mount
+            while here.is_relative_to(mount):
+                yield here
+                here = here.parent
+
+
+def _unified(root: Path) -> Iterator[Path]:
+    for mount in (root / "sys/fs/cgroup", root / "sys/fs/cgroup/unified"):
+        if (mount / "cgroup.controllers").exists():
+            yield mount
+
+
+def _tightest(folders: Iterator[Path], limit: Callable[[Path], float]) -> tuple[Path | None, float]:
+    found: list[tuple[float, Path | None]] = [(value, folder) for folder in folders if (value := limit(folder))]
+    value, folder = min(found, key=lambda one: one[0], default=(0.0, None))
+    return folder, value
+
+
+def _quota(folder: Path) -> float:
+    """Cores; 0 for no limit."""
+    words = text_of(folder / "cpu.max").split()
+    if len(words) == 2 and words[0].isdigit() and words[1].isdigit() and int(words[1]):
+        return int(words[0]) / int(words[1])
+    quota, period = number_in(folder / "cpu.cfs_quota_us"), number_in(folder / "cpu.cfs_period_us")
+    return quota / period if quota > 0 and period > 0 else 0.0
+
+
+def _memory_limit(folder: Path) -> float:
+    limit = number_in(folder / "memory.max", 0) or number_in(folder / "memory.limit_in_bytes", 0)
+    return float(limit) if 0 < limit < _MOST_BYTES else 0.0

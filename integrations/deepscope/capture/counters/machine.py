@@ -1,0 +1,134 @@
+"""All that can be counted on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from deepscope.capture import torch_compat
+from deepscope.capture.counters.amd import AmdDevices
+from deepscope.capture.counters.bandwidth import MemoryBandwidth
+from deepscope.capture.counters.container import Container
+from deepscope.capture.counters.cpu import Cores
+from deepscope.capture.counters.disk import Disks
+from deepscope.capture.counters.memory import MainMemory, resident_bytes
+from deepscope.capture.counters.network import Adapters, Interfaces
+from deepscope.capture.counters.numa import MemoryNodes, allowed_cpus, memory_nodes
+from deepscope.capture.counters.nvidia import NvidiaDevices
+from deepscope.capture.counters.portable import PsutilCounters
+from deepscope.capture.counters.process import ThisProcess
+from deepscope.capture.counters.sampler import Opened, Sampler
+from deepscope.capture.counters.source import Source
+from deepscope.capture.options import RecordingOptions
+from deepscope.trace.format.counters import CounterAccount, MissingSensor
+
+__all__ = ["Machine", "sampler_of"]
+
+ROOT = Path("/")
+_LONGEST = 200
+"""Letters of a reason."""
+_UNTOLD = "which device of the vendor's library it is cannot be told"
+"""So with a part of a GPU (MIG)."""
+
+Opening = TypeVar("Opening", bound=Source)
+Devices = tuple[torch_compat.DeviceInUse, ...]
+
+
+class Machine:
+    """What can be counted, opened when it is first asked for; GPUs anew once torch uses more.
+
+    `root`: where /proc and /sys are looked for. `devices`: gives the vendor, `nvidia` or `amd`, and the GPUs that this
+    process uses.
+    """
+
+    def __init__(
+        self, root: Path = ROOT, devices: Callable[[], tuple[str, Devices]] = torch_compat.devices_in_use
+    ) -> None:
+        self._root = root
+        self._devices = devices
+        self._kernel: Opened | None = None
+        self._in_use: tuple[str, Devices] = ("", ())
+        self._gpus: Opened = Opened([], CounterAccount())
+
+    def open(self) -> Opened:
+        """The sources, with an account that is the caller's own."""
+        if self._kernel is None:
+            self._kernel = self._open_kernel()
+        vendor, in_use = self._devices()
+        known = self._in_use[1]
+        if not set(in_use) <= set(known):
+            for source in self._gpus.sources:
+                source.close()
+            self._in_use = vendor, tuple(dict.fromkeys((*known, *in_use)))  # what was in use is counted on
+            self._gpus = self._open_gpus(*self._in_use)
+        mine, theirs = self._kernel.account, self._gpus.account
+        account = msgspec.structs.replace(mine, missing=[*mine.missing, *theirs.missing], devices=list(theirs.devices))
+        return Opened([*self._kernel.sources, *self._gpus.sources], account)
+
+    def finish(self, account: CounterAccount) -> None:
+        """At a window's end: where the process and its memory are."""
+        account.nodes = memory_nodes(self._root, allowed_cpus(), resident_bytes(self._root))
+
+    def _open_kernel(self) -> Opened:
+        account = CounterAccount(missing=[])
+        sources: list[Source] = []
+
+        def tried(sensor: str, make: Callable[[], Opening]) -> Opening | None:
+            try:
+                sources.append(source := make())
+            except Exception as error:  # noqa: BLE001 - one that fails as nobody foresaw leaves the others
+                account.missing.append(MissingSensor(sensor, str(error)[:_LONGEST]))
+                return None
+            return source
+
+        root = self._root
+        if not (root / "proc/stat").exists():
+            found = tried("CPU, memory, disks and network", PsutilCounters)
+            account.cores = 0 if found is None else found.count
+            return Opened(sources, account)
+        cores = tried("CPU", lambda: Cores(root))
+        account.cores = 0 if cores is None else cores.count
+        tried("process", lambda: ThisProcess(root))
+        tried("memory", lambda: MainMemory(root))
+        container = tried("container", lambda: Container(root))
+        if container is not None:
+            account.container = container.limits
+        tried("disks", lambda: Disks(root))
+        tried("network", lambda: Interfaces(root))
+        tried("InfiniBand", lambda: Adapters(root))
+        tried("NUMA", lambda: MemoryNodes(root))
+        tried("memory bandwidth", lambda: MemoryBandwidth(root))
+        return Opened(sources, account)
+
+    def _open_gpus(self, vendor: str, in_use: Devices) -> Opened:
+        kinds: dict[str, type[NvidiaDevices] | type[AmdDevices]] = {"nvidia": NvidiaDevices, "amd": AmdDevices}
+        missing = [MissingSensor(f"GPU {one.ordinal}", _UNTOLD) for one in in_use if one.number < 0]
+        ordinals = {one.number: one.ordinal for one in in_use if one.number >= 0}
+        if not ordinals:
+            return Opened([], CounterAccount(missing=missing))
+        try:
+            found = kinds[vendor](self._root, list(ordinals))
+        except Exception as error:  # noqa: BLE001 - a vendor's library fails as it likes, and the rest is counted on
+            return Opened([], CounterAccount(missing=[*missing, MissingSensor("GPU", str(error)[:_LONGEST])]))
+        missing += [MissingSensor(one.sensor, one.reason[:_LONGEST]) for one in found.missing]
+        devices = [msgspec.structs.replace(one, ordinal=ordinals[int(one.series)]) for one in found.devices]
+        return Opened([found], CounterAccount(missing=missing, devices=devices))
+
+    def close(self) -> None:
+        """Lets go of all that is open."""
+        for opened in (self._kernel, self._gpus):
+            for source in opened.sources if opened is not None else ():
+                with suppress(OSError):
+                    source.close()
+        self._kernel, self._in_use, self._gpus = None, ("", ()), Opened([], CounterAccount())
+
+
+def sampler_of(options: RecordingOptions) -> Sampler | None:
+    """The sampler that the options ask for; None for none."""
+    if options.counters == "off":
+        return None
+    return Sampler(Machine, interval_s=options.counter_interval)

@@ -1,0 +1,214 @@
+"""The door: a Unix socket of the user's own, and a thread that waits at it without ever waking up by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from deepscope.capture.on_demand.messages import LIMIT_BYTES, Answer, Request, as_json, decode_request, encode
+from deepscope.capture.on_demand.places import Entry, make_private, write_private
+from deepscope.errors import DoorError
+
+__all__ = ["Door", "peer", "receive", "send"]
+
+_LENGTH = struct.Struct("!I")
+_MOST_AT_ONCE = 8
+_SILENCE_SECONDS = 60
+"""Whoever says nothing for so long has gone."""
+_LAST_WORDS_SECONDS = 1.0
+"""How long the end of the process waits for whoever is to hear what became of the window."""
+
+
+class Door:
+    """Answers requests at a socket from `open` to `close`, each connection on a thread of its own.
+
+    `let_go` is told the id of the window that a connection asked for, when the connection ends.
+    """
+
+    def __init__(
+        self, path: Path, entry: Entry, answer: Callable[[Request], Answer], let_go: Callable[[str], None]
+    ) -> None:
+        self.path = path
+        self._entry = entry
+        self._answer = answer
+        self._let_go = let_go
+        self._socket: socket.socket | None = None
+        self._connections: set[socket.socket] = set()
+        self._pid = os.getpid()
+        self._nobody = threading.Event()
+        self._nobody.set()
+
+    def open(self) -> None:
+        """Raises `OSError` or `DoorError` where no socket can be had."""
+        make_private(self.path.parent)
+        with suppress(OSError):
+            self.path.unlink()
+        door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            door.bind(str(self.path))  # in a folder that nobody else can enter
+            self.path.chmod(0o600)
+            door.listen(_MOST_AT_ONCE)
+            self._socket = door
+            write_private(self._entry_path, as_json(self._entry))
+            _start(self._wait, "deepscope-door")
+        except BaseException:
+            door.close()
+            self._socket = None
+            raise
+        _doors.append(self)
+
+    @property
+    def _entry_path(self) -> Path:
+        return self.path.with_suffix(".json")
+
+    def close(self) -> None:
+        """Whoever waits for a window may still hear what became of it; then the door is gone."""
+        if os.getpid() != self._pid or self._socket is None:
+            return
+        self._nobody.wait(_LAST_WORDS_SECONDS)
+        self._shut()
+        for path in (self._entry_path, self.path):
+            with suppress(OSError):
+                path.unlink()
+
+    def _shut(self) -> None:
+        door, self._socket = self._socket, None
+        if door is not None:
+            with suppress(OSError):
+                door.shutdown(socket.SHUT_RDWR)  # else accept() on the other thread would go on
+            door.close()
+        if self in _doors:
+            _doors.remove(self)
+
+    def abandon(self) -> None:
+        """In a forked child: the door is the parent's."""
+        for one in (self._socket, *self._connections):
+            if one is not None:
+                with suppress(OSError):
+                    one.close()  # not shutdown, which the parent would notice
+        self._socket = None
+        self._connections.clear()
+
+    def _wait(self) -> None:
+        door = self._socket
+        while door is not None and self._is_open(door):
+            try:
+                connection, _ = door.accept()
+            except OSError:
+                if self._is_open(door):
+                    time.sleep(1)  # out of file descriptors, say
+                continue
+            if len(self._connections) >= _MOST_AT_ONCE or peer(connection) != os.getuid():
+                connection.close()
+                continue
+            self._connections.add(connection)
+            self._nobody.clear()
+            try:
+                _start(lambda one=connection: self._serve(one), "deepscope-door-visitor")  # type: ignore[misc]
+            except RuntimeError:
+                self._part(connection)
+
+    def _is_open(self, door: socket.socket) -> bool:
+        return self._socket is door
+
+    def _serve(self, connection: socket.socket) -> None:
+        asked = ""
+        try:
+            connection.settimeout(_SILENCE_SECONDS)
+            while (words := receive(connection)) is not None:
+                request = decode_request(words)
+                answer = self._answer(request)
+                if answer.accepted and request.kind in {"start", "now"}:
+                    asked = request.id
+                send(connection, encode(answer))
+        except DoorError as error:
+            with suppress(OSError, DoorError):
+                send(connection, encode(Answer(accepted=False, problem=str(error)[:1000])))
+        except OSError:
+            pass
+        except Exception as error:  # noqa: BLE001  nothing that a visitor does ends the program
+            with suppress(Exception):
+                send(connection, encode(Answer(accepted=False, problem=f"{type(error).__name__}: {error}"[:1000])))
+        finally:
+            if asked:
+                self._let_go(asked)
+            self._part(connection)
+
+    def _part(self, connection: socket.socket) -> None:
+        self._connections.discard(connection)
+        with suppress(OSError):
+            connection.close()
+        if not self._connections:
+            self._nobody.set()
+
+
+def _start(action: Callable[[], None], name: str) -> None:
+    """A thread that takes no signals: they are for the program's own."""
+
+    def run() -> None:
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        action()
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+
+
+def send(connection: socket.socket, words: bytes) -> None:
+    """One message, its length first."""
+    connection.sendall(_LENGTH.pack(len(words)) + words)
+
+
+def receive(connection: socket.socket) -> bytes | None:
+    """One message; None where the other side has gone. Raises `DoorError` for one that is too long or ends early."""
+    head = _exactly(connection, _LENGTH.size)
+    if head is None:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    if length > LIMIT_BYTES:
+        raise DoorError(f"a message of {length:,} bytes; {LIMIT_BYTES:,} are the limit")
+    words = _exactly(connection, length)
+    if words is None and length:
+        raise DoorError("a message that ends early")
+    return words or b""
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes | None:
+    found = bytearray()
+    while len(found) < count:
+        piece = connection.recv(count - len(found))
+        if not piece:
+            return None
+        found += piece
+    return bytes(found)
+
+
+def peer(connection: socket.socket) -> int:
+    """The user on the other side; -1 where the system does not tell."""
+    try:
+        if hasattr(socket, "SO_PEERCRED"):
+            words = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            return int(struct.unpack("3i", words)[1])
+        words = connection.getsockopt(0, 1, struct.calcsize("2Ih16I"))  # macOS, BSD: SOL_LOCAL, LOCAL_PEERCRED
+        return int(struct.unpack_from("2I", words)[1])
+    except (OSError, struct.error):
+        return -1
+
+
+_doors: list[Door] = []
+
+
+def _after_fork() -> None:
+    for door in tuple(_doors):
+        door.abandon()
+    _doors.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

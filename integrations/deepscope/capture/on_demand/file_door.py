@@ -1,0 +1,181 @@
+"""A door made of files beside the traces: for containers, and for hosts that share a folder.
+
+Nobody waits at it: the training thread looks for a request at a step, at most once a second while nobody asks. Requests
+and answers are files that only their owner reads, in a folder that only the owner enters; what another user puts there
+all the same is not read.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from deepscope.capture.naming import host_name
+from deepscope.capture.on_demand.client import GoneError, SilentError
+from deepscope.capture.on_demand.messages import (
+    LIMIT_BYTES,
+    Answer,
+    Request,
+    as_json,
+    decode_answer,
+    decode_request,
+    encode,
+)
+from deepscope.capture.on_demand.places import FILE_DOORS, Entry, entries, make_private, read_private, write_private
+from deepscope.errors import DeepScopeError, DoorError
+
+__all__ = ["FileDoor", "FileVisitor", "file_entries"]
+
+_IDLE_SECONDS = 1.0
+_BUSY_SECONDS = 0.05
+_SILENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 60.0
+_AGAIN_SECONDS = 2.0
+"""After so long a request is written once more, if it is gone and has no answer."""
+
+
+def _name(entry: Entry) -> str:
+    return f"{entry.host}-{entry.pid}"
+
+
+def file_entries(folder: Path) -> Iterator[tuple[Path, Entry]]:
+    """The doors of files beside the traces in a folder, of whichever host."""
+    for path, entry in entries(folder / FILE_DOORS):
+        if entry.door == "files" and path.name == f"{_name(entry)}.json":
+            yield path, entry
+
+
+class FileDoor:
+    """Answers requests at steps: `look` is called at each of them."""
+
+    def __init__(
+        self, folder: Path, entry: Entry, answer: Callable[[Request], Answer], let_go: Callable[[str], None]
+    ) -> None:
+        self._entry = msgspec.structs.replace(entry, host=host_name(), door="files")
+        self._folder = folder / FILE_DOORS
+        self._ask = self._folder / f"{_name(self._entry)}.ask"
+        self._answer = answer
+        self._let_go = let_go
+        self._next = 0.0
+        self._heard = 0.0
+        self._asked = ""
+        self._pid = os.getpid()
+
+    def open(self) -> None:
+        """Raises `OSError` or `DoorError` where the files cannot be written."""
+        make_private(self._folder)
+        with suppress(OSError):
+            self._ask.unlink()
+        write_private(self._ask.with_suffix(".json"), as_json(self._entry))
+
+    def close(self) -> None:
+        """Whoever waits for an answer gets it; then the door is gone."""
+        if os.getpid() == self._pid:
+            self._next = 0.0
+            self.look()
+            for path in (self._ask.with_suffix(".json"), self._ask):
+                with suppress(OSError):
+                    path.unlink()
+            with suppress(OSError):
+                self._folder.rmdir()
+
+    def look(self) -> None:
+        """Answers a request that has come; raises nothing."""
+        now = time.monotonic()
+        if now < self._next or os.getpid() != self._pid:
+            return
+        self._next = now + (_BUSY_SECONDS if self._asked else _IDLE_SECONDS)
+        try:
+            os.stat(self._ask)  # noqa: PTH116  the one thing that an idle step does
+        except OSError:
+            if self._asked and now - self._heard > _SILENCE_SECONDS:
+                self._let_go(self._asked)
+                self._asked = ""
+            return
+        with suppress(Exception):
+            self._heard = now
+            self._serve()
+
+    def _serve(self) -> None:
+        words = read_private(self._ask, LIMIT_BYTES)
+        self._ask.unlink()
+        if words is None:
+            return
+        number = 0
+        try:
+            request = decode_request(words)
+            number = request.number
+            answer = self._answer(request)
+            if answer.accepted and request.kind in {"start", "now"}:
+                self._asked = request.id
+            elif answer.state in {"saved", "failed", "dormant"}:
+                self._asked = ""
+        except DeepScopeError as error:
+            answer = Answer(accepted=False, problem=str(error)[:1000])
+        answer.number = number
+        write_private(self._ask.with_suffix(".answer"), encode(answer))
+
+
+class FileVisitor:
+    """At a door of files; leaving it ends what was asked for."""
+
+    def __init__(self, entry: Entry, path: Path) -> None:
+        self.entry = entry
+        self._path = path
+        self._ask = path.with_suffix(".ask")
+        self._answer = path.with_suffix(".answer")
+        self._asked = ""
+        self._state = "dormant"
+
+    def ask(self, request: Request) -> Answer:
+        """One request, and its answer at a step of the job."""
+        number = time.time_ns()
+        words_asked = encode(msgspec.structs.replace(request, number=number))
+        self._write(words_asked)
+        until = time.monotonic() + _PATIENCE_SECONDS
+        again = time.monotonic() + _AGAIN_SECONDS
+        while True:
+            if time.monotonic() > again and not self._ask.exists():  # or another visitor's took its place
+                self._write(words_asked)
+                again = time.monotonic() + _AGAIN_SECONDS
+            is_there = self._path.exists()
+            words = read_private(self._answer, LIMIT_BYTES)
+            if words is not None and (answer := decode_answer(words)).number == number:
+                break
+            if not is_there:
+                raise GoneError(f"process {self.entry.pid} on {self.entry.host} has ended")
+            if time.monotonic() > until:
+                raise SilentError(
+                    f"process {self.entry.pid} on {self.entry.host} has come to no step for "
+                    f"{_PATIENCE_SECONDS:.0f} s; if it has ended, remove {self._path}"
+                )
+            time.sleep(_BUSY_SECONDS)
+        if answer.accepted and request.kind in {"start", "now"}:
+            self._asked = request.id
+        self._state = answer.state
+        answer.traces = [self._here(path) for path in answer.traces]
+        return answer
+
+    def _write(self, words: bytes) -> None:
+        try:
+            write_private(self._ask, words)
+        except OSError as error:
+            raise DoorError(f"{self._ask}: {error.strerror or error}") from None
+
+    def _here(self, trace: str) -> str:
+        """A trace by the name that its folder has on this side."""
+        path = self._path.parent.parent / Path(trace).name
+        return str(path) if path.exists() else trace
+
+    def leave(self) -> None:
+        """What is still open is to end; the files of the visit go."""
+        with suppress(OSError, DoorError):
+            self._answer.unlink(missing_ok=True)
+            self._ask.unlink(missing_ok=True)
+            if self._asked and self._state not in {"saved", "failed"} and self._path.exists():
+                write_private(self._ask, encode(Request("stop", id=self._asked)))

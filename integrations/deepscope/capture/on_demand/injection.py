@@ -1,0 +1,165 @@
+"""A door for a process that was started without one: Python 3.14 and later runs a script in another process.
+
+https://docs.python.org/3.14/library/sys.html#sys.remote_exec
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from deepscope.capture.on_demand.inspection import Process
+from deepscope.capture.on_demand.places import place_for_socket, read_private, write_private
+from deepscope.errors import DoorError
+
+__all__ = ["FIRST_VERSION", "inject"]
+
+FIRST_VERSION = (3, 14)
+
+_ASK = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
+_PATIENCE_SECONDS = 120.0
+_SPEAK_AFTER_SECONDS = 3.0
+
+_SCRIPT = """\
+def __deepscope(told):
+    import json, os, sys, threading
+    def run():
+        problem = ""
+        try:
+            if "torch" not in sys.modules:
+                problem = "it has not imported torch"
+            else:
+                try:
+                    import deepscope.capture.on_demand.joining as joining
+                except ImportError as error:
+                    if tuple(sys.version_info[:2]) != tuple(told["version"]) and not told["is_source"]:
+                        raise
+                    sys.path.append(told["site"])
+                    try:
+                        import deepscope.capture.on_demand.joining as joining
+                    finally:
+                        sys.path.remove(told["site"])
+                joining.join(told["folder"])
+        except ImportError as error:
+            problem = "deepscope cannot be imported there (%s); install it into that environment" % error
+        except BaseException as error:
+            problem = "%s: %s" % (type(error).__name__, error)
+        beside = told["answer"] + ".new"
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+            json.dump({"problem": problem}, stream)
+        os.replace(beside, told["answer"])
+    threading.Thread(target=run, name="deepscope-joining", daemon=True).start()
+try:
+    __deepscope(TOLD)
+finally:
+    del __deepscope
+"""
+
+
+def inject(process: Process, folder: str, tell: Callable[[str], None] = lambda _: None) -> None:
+    """Opens a door in a running process, whose traces go to `folder`; relative to that process's own.
+
+    Raises `DoorError`, which says what to do where the process cannot be entered.
+    """
+    _check(process)
+    home = Path(__file__).resolve().parents[3]
+    own = place_for_socket(process.pid).parent
+    name = f"join-{process.pid}-{secrets.token_hex(4)}"
+    script, answer = own / f"{name}.py", own / f"{name}.answer"
+    told = {
+        "folder": folder,
+        "site": str(home),
+        "is_source": home.name != "site-packages",
+        "version": list(sys.version_info[:2]),
+        "answer": str(answer),
+    }
+    write_private(script, _SCRIPT.replace("TOLD", repr(told)).encode())
+    try:
+        _ask(process, script)
+        problem = _answer_of(process, answer, tell)
+    finally:
+        for path in (script, answer):
+            with suppress(OSError):
+                path.unlink()
+    if problem:
+        raise DoorError(f"process {process.pid}: {problem}")
+
+
+def _check(process: Process) -> None:
+    pid, version = process.pid, process.version
+    prepared = (
+        "start the job with `deepscope run --on-demand`, or have it call deepscope.on_demand(); "
+        "one that was, and could have no socket, is named by the folder of its traces"
+    )
+    if version < FIRST_VERSION:
+        known = f"runs Python {version[0]}.{version[1]}, which" if version != (0, 0) else "runs a Python that"
+        raise DoorError(f"process {pid} {known} cannot be entered unprepared (3.14 and later can); {prepared}")
+    if process.is_elsewhere:
+        raise DoorError(f"process {pid} runs in a container: run `deepscope attach` in there")
+    if process.environment.get("PYTHON_DISABLE_REMOTE_DEBUG"):
+        raise DoorError(f"process {pid} was started with PYTHON_DISABLE_REMOTE_DEBUG, which forbids it; {prepared}")
+    if process.executable.endswith(" (deleted)"):
+        raise DoorError(f"process {pid} runs a Python that was removed or replaced meanwhile; {prepared}")
+
+
+def _ask(process: Process, script: Path) -> None:
+    """By the very interpreter of the process: only the same version knows its memory."""
+    try:
+        done = subprocess.run(  # noqa: S603
+            [process.executable, "-I", "-S", "-c", _ASK, str(process.pid), str(script)],
+            env=process.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PATIENCE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise DoorError(f"{process.executable}: cannot be run to enter process {process.pid}: {error}") from None
+    if done.returncode == 0:
+        return
+    lines = done.stderr.strip().splitlines()
+    said = lines[-1] if lines else f"exit code {done.returncode}"
+    raise DoorError(f"process {process.pid} cannot be entered: {said}; {_remedy(said)}")
+
+
+def _remedy(said: str) -> str:
+    prepared = "or start the job with `deepscope run --on-demand`"
+    if "not enabled" in said or "disabled" in said:
+        return (
+            "remote debugging is off in that Python (PYTHON_DISABLE_REMOTE_DEBUG, -X disable-remote-debug, or how it "
+            f"was built): start it without, {prepared}"
+        )
+    if "PermissionError" in said or "Operation not permitted" in said or "EPERM" in said:
+        return (
+            "the system lets no process of yours look into another one: as root "
+            "`sysctl kernel.yama.ptrace_scope=0`, in a container `--cap-add=SYS_PTRACE`, "
+            f"on macOS run it with sudo, {prepared}"
+        )
+    return prepared.removeprefix("or ")
+
+
+def _answer_of(process: Process, answer: Path, tell: Callable[[str], None]) -> str:
+    """What the script says, once the main thread of the process has come to it."""
+    began = time.monotonic()
+    is_told = False
+    while (words := read_private(answer)) is None:
+        waited = time.monotonic() - began
+        if not Path(f"/proc/{process.pid}").exists() and Path("/proc/self").exists():
+            raise DoorError(f"process {process.pid} has ended")
+        if waited > _SPEAK_AFTER_SECONDS and not is_told:
+            is_told = True
+            tell(f"process {process.pid} has not let us in yet: it imports deepscope, or waits outside Python")
+        if waited > _PATIENCE_SECONDS:
+            raise DoorError(
+                f"process {process.pid} did not let us in within {_PATIENCE_SECONDS:.0f} s: it hangs, or waits"
+            )
+        time.sleep(0.05)
+    return str(json.loads(words).get("problem", ""))

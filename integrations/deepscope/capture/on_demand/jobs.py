@@ -1,0 +1,168 @@
+"""Which jobs of this user's can be asked: found by a process's number, a program's name, or a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deepscope.capture.on_demand.client import GoneError, SocketVisitor, Visitor
+from deepscope.capture.on_demand.file_door import FileVisitor, file_entries
+from deepscope.capture.on_demand.inspection import ancestors
+from deepscope.capture.on_demand.messages import Answer, Request
+from deepscope.capture.on_demand.places import Entry, door_folders, entries, here, started_at
+from deepscope.capture.other_processes import is_alive
+from deepscope.errors import DoorError
+
+__all__ = ["Found", "Job", "Member", "find_jobs", "jobs_of", "live_entries", "visitors_of"]
+
+
+@dataclass
+class Member:
+    """One process of a job."""
+
+    found: Found
+    answer: Answer
+
+    @property
+    def entry(self) -> Entry:
+        """How the process describes itself."""
+        return self.found.entry
+
+
+@dataclass
+class Job:
+    """The processes that train together, on this machine."""
+
+    members: list[Member] = field(default_factory=list)
+
+    @property
+    def first(self) -> Member:
+        """The lowest rank."""
+        return self.members[0]
+
+    @property
+    def program(self) -> str:
+        """The name of what it runs."""
+        return Path(self.first.entry.program).name
+
+    @property
+    def pids(self) -> list[int]:
+        """By rank."""
+        return [one.entry.pid for one in self.members]
+
+
+@dataclass(frozen=True)
+class Found:
+    """An entry, and the file that it stands in."""
+
+    path: Path
+    entry: Entry
+
+    def visit(self) -> Visitor:
+        """Goes to the door. Raises `DoorError` where it cannot be entered."""
+        return FileVisitor(self.entry, self.path) if self.entry.door == "files" else SocketVisitor(self.entry)
+
+
+def live_entries(extra: Iterable[Path] = (), *, traces: Path | None = None) -> list[Found]:
+    """The doors of this machine whose process runs; what dead ones left behind is removed.
+
+    `extra`: other folders where doors may be. `traces`: a folder of traces, which may have doors of files beside them,
+    of other hosts and containers, too.
+    """
+    found: dict[tuple[str, int], Found] = {}
+    place = here()
+    listed = [one for folder in dict.fromkeys([*extra, *door_folders()]) for one in entries(folder)]
+    beside = [] if traces is None else list(file_entries(traces.absolute()))
+    for path, entry in [*listed, *beside]:
+        if entry.here == place and not _runs(entry):
+            for left in (path, *(path.with_suffix(end) for end in (".sock", ".ask", ".answer"))):
+                with suppress(OSError):
+                    left.unlink()
+        elif entry.here == place or entry.door == "files":
+            found.setdefault((entry.here, entry.pid), Found(path, entry))
+    return list(found.values())
+
+
+def _runs(entry: Entry) -> bool:
+    began = started_at(entry.pid)
+    if began or entry.started:
+        return began == entry.started
+    return is_alive(entry.pid)
+
+
+def find_jobs(found: Iterable[Found]) -> tuple[list[Job], list[str]]:
+    """The jobs that answer, by the number of their first process, and what is to be said of the others.
+
+    Doors of files are not asked: answers take a step.
+    """
+    jobs: dict[str, Job] = {}
+    problems: list[str] = []
+    for one in found:
+        entry = one.entry
+        try:
+            answer = _described(entry) if entry.door == "files" else _asked(one)
+        except GoneError:
+            continue
+        except DoorError as error:
+            problems.append(str(error))
+            continue
+        jobs.setdefault(answer.job or f"pid {entry.pid}", Job()).members.append(Member(one, answer))
+    for job in jobs.values():
+        job.members.sort(key=lambda one: (one.answer.rank, one.entry.pid))
+    return sorted(jobs.values(), key=lambda job: job.first.entry.pid), problems
+
+
+def _described(entry: Entry) -> Answer:
+    job = entry.job if entry.world_size > 1 else f"{entry.here} {entry.pid}"
+    return Answer(pid=entry.pid, rank=entry.rank, world_size=entry.world_size, folder=entry.folder, job=job)
+
+
+def _asked(found: Found) -> Answer:
+    visitor = found.visit()
+    try:
+        return visitor.ask(Request("look"))
+    finally:
+        visitor.leave()
+
+
+def jobs_of(target: str, jobs: Sequence[Job]) -> list[Job]:
+    """The jobs that a user may mean by the number of a process, the name of a program, or a folder."""
+    if target.isdecimal():
+        return [job for job in jobs if any(int(target) in ancestors(pid) for pid in job.pids)]
+    folder = os.path.realpath(target)
+    by_folder = [job for job in jobs if folder in _folders(job)]
+    if by_folder:
+        return by_folder
+    path = os.path.realpath(target)
+    return [
+        job
+        for job in jobs
+        if target in {job.program, Path(job.program).stem} or os.path.realpath(job.first.entry.program) == path
+    ]
+
+
+def _folders(job: Job) -> list[str]:
+    """Where its traces go, and where its door of files was found: a container has another name for the same folder."""
+    first = job.first
+    beside = [str(first.found.path.parent.parent)] if first.entry.door == "files" else []
+    return [os.path.realpath(one) for one in (first.answer.folder, *beside)]
+
+
+def visitors_of(job: Job, ranks: Sequence[int] = ()) -> list[Visitor]:
+    """At the doors of a job's processes, or of these ranks of it. Raises `DoorError`."""
+    members = [one for one in job.members if not ranks or one.answer.rank in ranks]
+    if not members:
+        known = ", ".join(str(one.answer.rank) for one in job.members)
+        raise DoorError(f"the job has no such rank on this machine; it has: {known}")
+    visitors: list[Visitor] = []
+    try:
+        for one in members:
+            visitors += [one.found.visit()]
+    except BaseException:
+        for visitor in visitors:
+            visitor.leave()
+        raise
+    return visitors

@@ -1,0 +1,147 @@
+"""What is said through a door: one request, one answer, each a JSON object of bounded size.
+
+The job's side reads them from whoever got as far as the door, so nothing in them is believed: names are of known
+letters, numbers have bounds, and no field names a path.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from deepscope.errors import DoorError
+
+__all__ = [
+    "LIMIT_BYTES",
+    "VERSION",
+    "Answer",
+    "Kind",
+    "Request",
+    "State",
+    "as_json",
+    "decode_answer",
+    "decode_request",
+    "encode",
+]
+
+VERSION = 1
+LIMIT_BYTES = 1 << 16
+"""Of one message."""
+
+State: TypeAlias = Literal["dormant", "asked", "recording", "saving", "saved", "failed"]
+"""What becomes of the newest request; `dormant` before the first one, and again after one was dropped."""
+
+Kind: TypeAlias = Literal["look", "start", "end", "commit", "now", "stop", "drop"]
+"""`look`: only tell where the job stands. `start`, `end`: propose the step at which a window begins, or ends; `commit`:
+the proposal holds. `now`: record from now on, with or without steps. `stop`: end the window and save it; `drop`: end
+it and save nothing."""
+
+_Step = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+_Value: TypeAlias = bool | int | float | str | list[str] | None
+
+
+class Request(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What `deepscope attach` asks of one process."""
+
+    kind: Kind
+    id: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{0,32}$")] = ""
+    """Of the window, the same on all ranks; it becomes part of the run's id."""
+    version: int = VERSION
+    step: _Step = 0
+    """The first step that is recorded (`start`), or the first that is not (`end`)."""
+    first_number: _Step | None = None
+    """The number of the first recorded step in the trace; None for `step` itself."""
+    steps: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+    """How many steps are recorded; None for a window that `end` or `stop` ends."""
+    warmup: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 1
+    options: Annotated[dict[str, _Value], msgspec.Meta(max_length=40)] = {}
+    """What is recorded, in place of what the job itself was started with."""
+    stack: bool = False
+    """Tell where the training thread stands."""
+    number: _Step = 0
+    """Stands in the answer, too, where the two are files."""
+
+
+class Answer(msgspec.Struct, omit_defaults=True):
+    """Where one process stands."""
+
+    version: int = VERSION
+    accepted: bool = True
+    is_late: bool = False
+    """Whether it was refused because the job has come too far; a later step may be accepted."""
+    problem: str = ""
+    """Why the request was not accepted, or why a window failed."""
+    pid: int = 0
+    rank: int = 0
+    world_size: int = 1
+    job: str = ""
+    """The same for all ranks of a job."""
+    folder: str = ""
+    """Where the traces go."""
+    state: State = "dormant"
+    id: str = ""
+    """Of the newest request."""
+    step: int = 0
+    """How many steps were made: the number of the one that runs."""
+    ends_ns: list[int] = []
+    """When the newest steps ended, on the clock that all processes of a machine share."""
+    now_ns: int = 0
+    step_ns: int = 0
+    """The median length of the newest steps; 0 before the second one."""
+    recorded: int = 0
+    """Steps of the open window so far."""
+    is_joined: bool = False
+    """Whether counting began while the job ran: ranks then count the same steps by different numbers."""
+    counted_by: str = ""
+    """What counts as a step: "optimizer", "program" or "Lightning"."""
+    traces: list[str] = []
+    notes: list[str] = []
+    """What the recorder warned of in this window."""
+    stack: list[str] = []
+    number: int = 0
+
+
+def as_json(record: msgspec.Struct) -> bytes:
+    """JSON, with `?` for each byte of a path that is no UTF-8."""
+    try:
+        return msgspec.json.encode(record)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(record), ensure_ascii=False).encode("utf-8", "replace")
+
+
+def encode(message: Request | Answer) -> bytes:
+    """The bytes of a message; raises `DoorError` where they would be too many."""
+    words = as_json(message)
+    if len(words) > LIMIT_BYTES:
+        raise DoorError(f"a message of {len(words):,} bytes; {LIMIT_BYTES:,} are the limit")
+    return words
+
+
+def decode_request(words: bytes) -> Request:
+    """Raises `DoorError` for anything that is no request of this version."""
+    return _decode(words, Request)
+
+
+def decode_answer(words: bytes) -> Answer:
+    """Raises `DoorError` for anything that is no answer of this version."""
+    return _decode(words, Answer)
+
+
+_Message = TypeVar("_Message", Request, Answer)
+
+
+def _decode(words: bytes, kind: type[_Message]) -> _Message:
+    if len(words) > LIMIT_BYTES:
+        raise DoorError(f"a message of {len(words):,} bytes; {LIMIT_BYTES:,} are the limit")
+    try:
+        message = msgspec.json.decode(words, type=kind)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise DoorError(f"no message of DeepScope's: {error}") from None
+    if message.version != VERSION:
+        raise DoorError(
+            f"a message of version {message.version}, where {VERSION} is spoken; "
+            "use the same version of DeepScope on both sides"
+        )
+    return message

@@ -1,0 +1,304 @@
+"""`deepscope.on_demand`: makes this process one that `deepscope attach` can record."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import socket
+import sys
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from deepscope.capture.naming import check_template
+from deepscope.capture.notices import warn
+from deepscope.capture.on_demand.dormant import Dormant
+from deepscope.capture.on_demand.places import Entry, here, place_for_socket, started_at
+from deepscope.capture.options import OptionKeywords, checked_options
+from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
+from deepscope.errors import DeepScopeError, DoorError, OptionError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from deepscope.capture.counters.whole_run import RunCounters
+    from deepscope.capture.options import RecordingOptions
+    from deepscope.capture.plan import Plan
+    from deepscope.capture.recorder import Recorder
+
+__all__ = ["DOORS", "OnDemand", "current", "on_demand", "tell_step"]
+
+DOORS = ("auto", "socket", "files")
+"""Where requests come from: `auto` is a socket where there can be one, else files beside the traces."""
+
+_FOLLOWERS = 64
+"""After so many steps of another optimizer, and none of the one that counted, the other one counts."""
+
+
+class _Door(Protocol):
+    def open(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class OnDemand:
+    """A dormant recorder with its door, from `open` to `close`, which is also the end of the process.
+
+    Steps are those of the torch optimizer that steps first, until `step` is called: from then on they are the caller's.
+    The object may be called in place of `step`, with whatever a loop passes to its callbacks.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path = DEFAULT_FOLDER,
+        *,
+        name: str | None = None,
+        door: str = "auto",
+        **options: Unpack[OptionKeywords],
+    ) -> None:
+        checked_options(options)
+        check_template(name)
+        if door not in DOORS:
+            raise OptionError("door", door, f"must be one of {', '.join(map(repr, DOORS))}")
+        self.problem = ""
+        """Why there is no door."""
+        self._name = name
+        self._kind = door
+        self.dormant = Dormant(
+            self.make_recorder,
+            folder=Path(folder).absolute(),
+            options=dict(options),
+            facts=_facts,
+            counted_by="optimizer",
+        )
+        self._door: _Door | None = None
+        self._counters: RunCounters | None = None
+        self._leave: Callable[[], None] | None = None
+        self._leader: Callable[[], Any] = lambda: None
+        self._others = 0
+
+    def open(self, listen: Callable[[], None] | None = None, *, counts_run: bool = True) -> OnDemand:
+        """Count steps and answer; where no door can be had a warning says why, and the program goes on.
+
+        `listen` calls `self.listen` at a moment of its choice. `counts_run`: whether the counters of the whole run are
+        counted here, if the options ask for them.
+        """
+        global _current
+        _current = self
+        (listen or self.listen)()
+        self._open_door()
+        if counts_run:
+            self.count_run()
+        atexit.register(self.close)
+        return self
+
+    def count_run(self) -> None:
+        """Begin with the counters of the whole run, if the options ask for them and this rank records."""
+        options = checked_options(self.dormant.options)
+        if options.counters != "run":
+            return
+        from deepscope.capture.run_counters import counters_of_run
+        from deepscope.capture.saving.header import Session
+
+        session = Session(options, name=self._name, run_id=secrets.token_hex(6))
+        session.begin()
+        if session.is_chosen:
+            self._counters = counters_of_run(session, self.dormant.folder)
+        if self._counters is not None:
+            self._counters.start()
+
+    def end_run(self) -> None:
+        """The counters of the whole run end, and their file is written."""
+        counters, self._counters = self._counters, None
+        if counters is not None:
+            counters.stop()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a door."""
+        return self._door is not None
+
+    def listen(self) -> None:
+        """Count the steps of optimizers."""
+        from deepscope.capture.surroundings import optimizer_steps
+
+        self._leave = optimizer_steps.listen(self._stepped)
+
+    def _open_door(self) -> None:
+        problem = ""
+        for kind in ("socket", "files") if self._kind == "auto" else (self._kind,):
+            try:
+                self._door = self._new_door(kind)
+                self._door.open()
+            except (DeepScopeError, OSError) as error:
+                self._door = None
+                problem = problem or str(error)
+            else:
+                return
+        self.problem = problem
+        warn(f"this job cannot be recorded on demand: {problem}")
+
+    def _new_door(self, kind: str) -> _Door:
+        dormant = self.dormant
+        if kind == "files":
+            from deepscope.capture.on_demand.file_door import FileDoor
+
+            files = FileDoor(dormant.folder, self._entry("files"), dormant.answer, dormant.let_go)
+            dormant.looks = files.look
+            return files
+        if not hasattr(socket, "AF_UNIX"):
+            raise DoorError("this system has no sockets that are files")
+        from deepscope.capture.on_demand.door import Door
+
+        path = place_for_socket(os.getpid())
+        return Door(path, self._entry(str(path)), dormant.answer, dormant.let_go)
+
+    def _entry(self, door: str) -> Entry:
+        pid = os.getpid()
+        facts = _facts()
+        return Entry(
+            pid=pid,
+            door=door,
+            started=started_at(pid),
+            here=here(),
+            host=socket.gethostname(),
+            program=sys.argv[0] if sys.argv else "",
+            folder=str(self.dormant.folder),
+            rank=facts["rank"],
+            world_size=facts["world_size"],
+            job=facts["job"],
+            python=sys.executable or "",
+            since=time.time(),
+        )
+
+    def _stepped(self, optimizer: Any, *_: Any) -> None:
+        if self._leader() is optimizer:
+            self._others = 0
+            self.dormant.step()
+        else:
+            self._stepped_by_another(optimizer)
+
+    def _stepped_by_another(self, optimizer: Any) -> None:
+        """Whether it counts from here on: the first one does, and one that goes on where that one has ended."""
+        self._others += 1
+        if self._leader() is None or (self._others >= _FOLLOWERS and not self.dormant.is_asked):
+            self._leader = weakref.ref(optimizer)
+            self._others = 0
+            self.dormant.step()
+
+    def step(self) -> None:
+        """A step has ended and the next one begins; optimizers count no longer."""
+        if self._leave is not None:
+            self.count_no_optimizers("program")
+        self.dormant.step()
+
+    def count_no_optimizers(self, counted_by: str) -> None:
+        """Somebody else tells the steps from here on."""
+        if self._leave is not None:
+            self._leave()
+            self._leave = None
+        self.dormant.counted_by = counted_by
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> None:
+        """As `step`."""
+        self.step()
+
+    def close(self) -> None:
+        """Save a window that is open, and let nobody in any more."""
+        global _current
+        self.count_no_optimizers("")
+        self.dormant.finish()
+        self.end_run()
+        door, self._door = self._door, None
+        if door is not None:
+            with suppress(Exception):
+                door.close()
+        if _current is self:
+            _current = None
+        atexit.unregister(self.close)
+
+    def __enter__(self) -> OnDemand:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def make_recorder(self, options: RecordingOptions, plan: Plan | None, first_step: int, run_id: str) -> Recorder:
+        """The recorder of a window."""
+        from deepscope.capture.recorder import Recorder
+        from deepscope.capture.saving.header import Session
+
+        return Recorder(
+            Session(options, name=self._name, run_id=run_id),
+            plan,
+            folder=self.dormant.folder,
+            first_step=first_step,
+            is_abandoned=lambda: True,  # a recording of the program's own goes first
+            counts_run=False,
+        )
+
+
+_current: OnDemand | None = None
+
+
+def current() -> OnDemand | None:
+    """The one of this process, if it is open."""
+    return _current if _current is not None and _current.dormant.is_of_this_process else None
+
+
+def tell_step() -> None:
+    """A step of the program's own has ended, as `prof.step()` and callbacks say."""
+    if _current is not None:
+        _current.step()
+
+
+def on_demand(
+    folder: str | Path = DEFAULT_FOLDER,
+    *,
+    name: str | None = None,
+    door: str = "auto",
+    **options: Unpack[OptionKeywords],
+) -> OnDemand:
+    """Let `deepscope attach` record this process, whenever somebody asks; until then nothing is recorded.
+
+    Call it once, before the training loop. The traces go to `folder`. A second call in the same process returns what
+    the first one made.
+
+    Args:
+        folder: where the traces go.
+        name: first part of the traces' names, or a template of them.
+        door: "socket", "files" (requests come as files beside the traces, for containers and other hosts that share the
+            folder), or "auto".
+        **options: what is recorded, unless `deepscope attach` asks for something else.
+
+    Raises:
+        OptionError: an option that does not exist or has a value that cannot be used.
+    """
+    made = OnDemand(folder, name=name, door=door, **options)
+    return current() or made.open()
+
+
+def _facts() -> Mapping[str, Any]:
+    """Which rank of which job this is; a process group may come up late."""
+    from deepscope.capture.process_facts import find_rank, find_world_size
+
+    rank, size = find_rank(), find_world_size()
+    return {"rank": rank, "world_size": size, "job": _job(size)}
+
+
+def _job(world_size: int) -> str:
+    """What the ranks of a job share, and no others of the same machine."""
+    told = os.environ
+    if world_size < 2:
+        return f"pid {os.getpid()}"
+    if "MASTER_PORT" in told:
+        return f"{told.get('MASTER_ADDR', '')}:{told['MASTER_PORT']} {told.get('TORCHELASTIC_RUN_ID', '')}"
+    if "SLURM_JOB_ID" in told:
+        return f"SLURM {told['SLURM_JOB_ID']}.{told.get('SLURM_STEP_ID', '')}"
+    return f"parent {os.getppid()}"

@@ -1,0 +1,218 @@
+"""`deepscope attach`: records some steps of a job that is already running."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from deepscope.capture.on_demand.agreement import Outcome, Recording, Wanted
+from deepscope.capture.on_demand.injection import inject
+from deepscope.capture.on_demand.inspection import inspect, ranks_around
+from deepscope.capture.on_demand.jobs import Job, find_jobs, jobs_of, live_entries, visitors_of
+from deepscope.capture.on_demand.places import door_folders
+from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
+from deepscope.cli.durations import Duration
+from deepscope.cli.output import emit
+from deepscope.cli.report import rendered
+from deepscope.errors import DoorError, NoTraceError
+from deepscope.report.wording import printable
+
+__all__ = ["attach"]
+
+_STEPS = 5
+
+
+@click.command()
+@click.argument("target", required=False, metavar="[PID|NAME|FOLDER]")
+@click.option("--steps", type=click.IntRange(1), help=f"How many steps to record.  [default: {_STEPS}]")
+@click.option("--time", "seconds", type=Duration(), metavar="TIME", help="How long to record instead: 60, 90s, 2m.")
+@click.option("--warmup", type=click.IntRange(0), default=1, show_default=True, help="Steps of torch's warm-up.")
+@click.option("--rank", "ranks", type=click.IntRange(0), multiple=True, help="Only this rank; may be repeated.")
+@click.option("--topics", metavar="TOPICS", help="What is recorded, as in `deepscope run --help`.")
+@click.option("--lines/--no-lines", default=None, help="Record the lines of your code.")
+@click.option("--modules/--no-modules", default=None, help="Record the calls of modules.")
+@click.option("--shapes", "record_shapes", is_flag=True, default=None, help="Record shapes; FLOPs follow.")
+@click.option("--memory", "profile_memory", is_flag=True, default=None, help="Record allocations, too.")
+@click.option("--libraries", type=click.Choice(["hot", "off"]), help="hot: lines of installed packages, too.")
+@click.option("--source", type=click.Choice(["text", "hash", "none"]), help="What of your files a trace has.")
+@click.option("--max-slowdown", type=float, help="Times as slow as without lines, at most.")
+@click.option(
+    "--folder",
+    default=DEFAULT_FOLDER,
+    show_default=True,
+    help="Where the traces go, of a job that was started without a word (Python 3.14).",
+)
+@click.option("-n", "limit", type=click.IntRange(0), default=10, show_default=True, help="Rows to show, 0 for all.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-q", "--quiet", is_flag=True, help="Show only the traces' paths.")
+def attach(
+    target: str | None,
+    *,
+    steps: int | None,
+    seconds: float | None,
+    warmup: int,
+    ranks: tuple[int, ...],
+    folder: str,
+    limit: int,
+    form: str,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Record some steps of a job that is already running, and print the hot lines.
+
+    The job was started with `deepscope run --on-demand`, or calls `deepscope.on_demand()`. It is named by the number of
+    any of its processes (the launcher's, too), by its program or by the folder of its traces; without a name the jobs
+    are listed. A process of Python 3.14 or later needs no preparation; it is named by its number. All ranks of the job
+    on this machine record the same steps. Ctrl-C ends the window; the job goes on.
+    """
+    if steps is not None and seconds is not None:
+        raise click.UsageError("--steps and --time exclude each other")
+    named = Path(target) if target is not None and Path(target).is_dir() else None
+    jobs, problems = find_jobs(live_entries(traces=named))
+    if target is None:
+        _list(jobs, problems, form)
+        return
+    job = _the_one(target, jobs, problems, folder)
+    wanted = Wanted(
+        steps=(steps or _STEPS) if seconds is None else None,
+        seconds=seconds,
+        warmup=warmup,
+        options={name: value for name, value in options.items() if value is not None},
+    )
+    outcomes = _recorded(job, ranks, wanted, quiet=quiet)
+    traces = [path for one in outcomes for path in one.traces]
+    for one in outcomes:
+        for note in one.notes:
+            click.echo(f"deepscope: {_who(one, outcomes)}{printable(note)}", err=True)
+        if not one.traces:
+            click.echo(f"deepscope: {_who(one, outcomes)}{printable(one.problem)}", err=True)
+    if not traces:
+        raise DoorError("nothing was recorded")
+    if quiet:
+        emit("".join(f"{path}\n" for path in traces), None)
+        return
+    emit(rendered(_profile(traces), form, limit=limit), None)
+    if form == "text":
+        where = traces[0] if len(traces) == 1 else str(Path(traces[0]).parent)
+        click.echo(f"\n{printable(where)}", err=True)
+
+
+def _who(outcome: Outcome, outcomes: list[Outcome]) -> str:
+    return f"rank {outcome.rank}: " if len(outcomes) > 1 else ""
+
+
+def _profile(traces: list[str]) -> Any:
+    from deepscope.store.files import single_file
+    from deepscope.store.load import load_selection
+    from deepscope.store.recognition import Recognizer
+    from deepscope.store.runs import select_from
+
+    files = [file for path in traces if (file := single_file(path)) is not None]
+    if not files:
+        raise NoTraceError(f"{traces[0]}: no such file")
+    return load_selection(select_from(Recognizer().traces((), named=files)))
+
+
+def _recorded(job: Job, ranks: tuple[int, ...], wanted: Wanted, *, quiet: bool) -> list[Outcome]:
+    line = _Line(is_on=sys.stderr.isatty() and not quiet)
+    visitors = visitors_of(job, ranks)
+    try:
+        return Recording(visitors, wanted, show=line.show, tell=line.tell).record()
+    except KeyboardInterrupt:
+        line.tell("the job goes on; a window that is open ends with its step and is saved")
+        raise
+    finally:
+        line.clear()
+        for one in visitors:
+            one.leave()
+
+
+class _Line:
+    """A line of progress on the terminal, which the next one takes the place of."""
+
+    def __init__(self, *, is_on: bool) -> None:
+        self._is_on = is_on
+
+    def show(self, text: str) -> None:
+        if self._is_on:
+            click.echo(f"\r{printable(text)}\x1b[K", nl=False, err=True)
+
+    def tell(self, text: str) -> None:
+        self.clear()
+        click.echo(f"deepscope: {printable(text)}", err=True)
+
+    def clear(self) -> None:
+        if self._is_on:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+
+def _the_one(target: str, jobs: list[Job], problems: list[str], folder: str) -> Job:
+    meant = jobs_of(target, jobs)
+    if not meant and target.isdecimal():
+        meant = jobs_of(target, _prepared(int(target), folder, problems))
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        listed = "\n".join(f"  {_described(job)}" for job in meant)
+        raise DoorError(f"{target}: {len(meant)} jobs are meant; name one by its process:\n{listed}")
+    if problems:
+        raise DoorError("; ".join(problems))
+    known = "; `deepscope attach` lists those that can be recorded" if jobs else ""
+    raise DoorError(
+        f"{target}: no job that waits to be recorded has this name{known}; start it with `deepscope run --on-demand`"
+    )
+
+
+def _prepared(pid: int, folder: str, problems: list[str]) -> list[Job]:
+    """The jobs after a door was opened in this process, and in the other ranks of its job."""
+    process = inspect(pid)
+    entries = live_entries(door_folders(process.environment))
+    jobs, silent = find_jobs(entries)
+    if jobs_of(str(pid), jobs):  # it was told another folder for doors
+        return jobs
+    problems += [one for one in silent if one not in problems]
+    if any(one.entry.pid in {rank.pid for rank in ranks_around(process)} for one in entries) and silent:
+        return jobs
+    for one in ranks_around(process):
+        inject(one, folder, lambda text: click.echo(f"deepscope: {printable(text)}", err=True))
+    return find_jobs(live_entries(door_folders(process.environment)))[0]
+
+
+def _list(jobs: list[Job], problems: list[str], form: str) -> None:
+    for problem in problems:
+        click.echo(f"deepscope: {printable(problem)}", err=True)
+    if form == "json":
+        import msgspec
+
+        rows = [
+            {
+                "pids": job.pids,
+                "program": job.first.entry.program,
+                "folder": job.first.answer.folder,
+                "ranks": [one.answer.rank for one in job.members],
+                "world_size": job.first.answer.world_size,
+                "step": max(one.answer.step for one in job.members),
+                "step_ns": job.first.answer.step_ns,
+                "state": job.first.answer.state,
+            }
+            for job in jobs
+        ]
+        emit(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n", None)
+        return
+    if not jobs:
+        click.echo("no job waits to be recorded; start one with: deepscope run --on-demand train.py")
+        return
+    emit("".join(f"{_described(job)}\n" for job in jobs), None)
+
+
+def _described(job: Job) -> str:
+    answer = job.first.answer
+    size = f", {len(job.members)} of {answer.world_size} ranks" if answer.world_size > 1 else ""
+    at = max(one.answer.step for one in job.members)
+    pace = f" of {answer.step_ns / 1e6:,.1f} ms" if answer.step_ns else ""
+    what = re.sub(r"\s+", " ", job.first.entry.program)
+    return printable(f"{job.first.entry.pid:>8}  {what}{size}, step {at:,}{pace}, {answer.state}, {answer.folder}")

@@ -1,0 +1,84 @@
+"""What a run of a Trainer arms in torch and in Lightning: however the run ends, one call takes all of it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deepscope.capture.compiled.level import ProvenanceHold
+from deepscope.capture.line_scopes import arm, user_code, worker_clocks
+from deepscope.capture.options import RecordingOptions
+from deepscope.capture.run_counters import counters_of_run
+from deepscope.capture.saving.header import Session
+from deepscope.capture.workers.training_side import WorkerClocks
+from deepscope.lightning.logging_spans import LoggingSpans
+
+if TYPE_CHECKING:
+    from deepscope.capture.counters.whole_run import RunCounters
+
+__all__ = ["Armed"]
+
+
+@dataclass
+class Armed:
+    """Of one run at a time; what is armed anew takes the place of what was."""
+
+    provenance: ProvenanceHold | None = None
+    logging: LoggingSpans | None = None
+    workers: WorkerClocks | None = None
+    counters: RunCounters | None = None
+    """Of the whole run, through all its stages."""
+    counted: Session | None = None
+    """The run, as the file with its counters describes it."""
+
+    def hold_provenance(self) -> None:
+        """Compiled code is to know its lines from here on: recorders come with their first batch, which compiles."""
+        if self.provenance is None:
+            self.provenance = ProvenanceHold()
+
+    def count(self, session: Session, folder: Path) -> None:
+        """Sample the counters of a run that is described so, until it ends."""
+        self._end_counters()
+        self.counted = session
+        session.begin()
+        self.counters = counters_of_run(session, folder)
+        if self.counters is not None:
+            self.counters.start()
+
+    def arm(
+        self, options: RecordingOptions, trainer: Any, profile: Callable[[str], AbstractContextManager[object]]
+    ) -> None:
+        """Time what the Trainer logs, and the workers of its loaders, which start before there is a recorder."""
+        self._end_logging()
+        self.logging = None if trainer is None else LoggingSpans(trainer, profile)
+        self._disarm_workers()
+        self.workers = worker_clocks(options, user_code(options))
+        if self.workers is not None:
+            arm(self.workers)
+
+    def disarm(self) -> None:
+        """Leave nothing armed."""
+        self._end_counters()
+        self._end_logging()
+        self._disarm_workers()
+        provenance, self.provenance = self.provenance, None
+        if provenance is not None:
+            provenance.release()
+
+    def _end_counters(self) -> None:
+        counters, self.counters, self.counted = self.counters, None, None
+        if counters is not None:
+            counters.stop()
+
+    def _end_logging(self) -> None:
+        logging, self.logging = self.logging, None
+        if logging is not None:
+            logging.remove()
+
+    def _disarm_workers(self) -> None:
+        workers, self.workers = self.workers, None
+        if workers is not None:
+            workers.disarm()

@@ -1,0 +1,262 @@
+"""One rank in detail: each of its numbers beside the median of the other ranks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from statistics import median
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from deepscope.errors import OptionError
+from deepscope.ranks.own_table import file_on_all_ranks
+from deepscope.ranks.results import Clock, CollectiveRow, Failure, PairRow, RankRow, RanksReport, Straggler
+from deepscope.ranks.side_by_side import numbered
+from deepscope.ranks.summary import RankSummary
+from deepscope.records.ranges import ranges
+from deepscope.trace.names import announces_collective
+
+__all__ = ["CollectiveBeside", "LineBeside", "NumberBeside", "RankDetail", "WorkBeside", "rank_detail"]
+
+ROWS = 50
+"""Rows of each table, those that differ most."""
+
+Record = TypeVar("Record", bound=msgspec.Struct)
+
+
+class NumberBeside(msgspec.Struct, kw_only=True):
+    """A number of the rank."""
+
+    name: str
+    """The field of `RankRow`, or `part: NAME` of a part of its step."""
+    kind: Literal["time", "count", "bytes"]
+    value: int | None
+    typical: int | None
+    """The median of the others."""
+
+
+class LineBeside(msgspec.Struct, kw_only=True):
+    """A line of the critical path; times a step, without communication."""
+
+    file: str
+    line: int
+    function: str = ""
+    text: str = ""
+    value: int = 0
+    typical: int = 0
+
+
+class CollectiveBeside(msgspec.Struct, kw_only=True):
+    """Collectives of a kind, group, type and size; a step."""
+
+    kind: str
+    group: str = ""
+    dtype: str = ""
+    size_class_bytes: int = 0
+    calls: float = 0
+    typical_calls: float = 0
+    value: int = 0
+    """Time in them."""
+    typical: int = 0
+
+
+class WorkBeside(msgspec.Struct, kw_only=True):
+    """An operator (its self time) or a kernel, but those of collectives; a step."""
+
+    kind: Literal["operator", "kernel"]
+    name: str
+    calls: float = 0
+    typical_calls: float = 0
+    value: int = 0
+    typical: int = 0
+
+
+class RankDetail(msgspec.Struct, kw_only=True):
+    """One rank beside the median of the others; tables by how much they differ, the largest difference first."""
+
+    path: str = ""
+    project_root: str = ""
+    row: RankRow
+    others: int
+    """How many they are."""
+    numbers: list[NumberBeside] = []
+    straggler: Straggler | None = None
+    clock: Clock | None = None
+    lines: list[LineBeside] = []
+    collectives: list[CollectiveBeside] = []
+    late: list[CollectiveRow] = []
+    """Collectives that this rank came last to most often."""
+    pairs: list[PairRow] = []
+    """Messages from it and to it."""
+    work: list[WorkBeside] = []
+    failures: list[Failure] = []
+    """Traces that could not be used and claim to be of this rank."""
+
+
+def rank_detail(summaries: Sequence[RankSummary], report: RanksReport, rank: int) -> RankDetail:
+    """One rank of those that `report` was made of.
+
+    Raises:
+        OptionError: there is no such rank; the message lists those there are.
+    """
+    rows = {row.rank: row for row in report.ranks}
+    if rank not in rows:
+        raise OptionError("rank", rank, _no_such(report, rank))
+    named, _ = numbered(summaries)
+    own = next(one for one in named if one.rank == rank)
+    others = [one for one in named if one.rank != rank]
+    return RankDetail(
+        path=own.path,
+        project_root=own.project_root,
+        row=rows[rank],
+        others=len(others),
+        numbers=_numbers(rows[rank], [row for row in report.ranks if row.rank != rank], report.part_names),
+        straggler=next((one for one in report.stragglers if one.rank == rank), None),
+        clock=next((one for one in report.clocks if one.rank == rank), None),
+        lines=_lines(own, others),
+        collectives=_collectives(own, others),
+        late=[row for row in report.collectives if row.last_rank == rank and row.last_calls],
+        pairs=[row for row in report.pairs if rank in {row.source, row.target}],
+        work=_largest([*_work("operator", own, others), *_work("kernel", own, others)]),
+        failures=[one for one in report.failures if one.rank == rank],
+    )
+
+
+def _no_such(report: RanksReport, rank: int) -> str:
+    failure = next((one for one in report.failures if one.rank == rank), None)
+    if failure is not None:
+        return f"its trace could not be used: {failure.message}"
+    return f"no trace of this rank; there are: {ranges(row.rank for row in report.ranks)}"
+
+
+_COUNTS = {"steps", "last", "matched"}
+_NUMBERS = (
+    "step_ns", "own_ns", "compute_ns", "communication_ns", "exposed_ns", "overlapped_ns", "idle_ns", "data_ns",
+    "sync_ns", "waited_ns", "last", "matched", "steps", "peak_bytes",
+)  # fmt: skip
+
+
+def _numbers(row: RankRow, others: Sequence[RankRow], parts: Sequence[str]) -> list[NumberBeside]:
+    found = []
+    for name in _NUMBERS:
+        kind: Literal["time", "count", "bytes"] = (
+            "count" if name in _COUNTS else "bytes" if name.endswith("_bytes") else "time"
+        )
+        known = [value for one in others if (value := getattr(one, name)) is not None]
+        found.append(
+            NumberBeside(
+                name=name, kind=kind, value=getattr(row, name), typical=int(median(known)) if known else None
+            )
+        )  # fmt: skip
+    for part in parts:
+        values = [one.parts.get(part, 0) for one in others]
+        typical = int(median(values)) if values else None
+        found.append(NumberBeside(name=f"part: {part}", kind="time", value=row.parts.get(part, 0), typical=typical))
+    return [one for one in found if one.value or one.typical]
+
+
+def _lines(own: RankSummary, others: Sequence[RankSummary]) -> list[LineBeside]:
+    def times(of: RankSummary) -> dict[Hashable, tuple[float, ...]]:
+        steps = max(of.totals.steps, 1)
+        return {
+            (file_on_all_ranks(one.file, of.project_root), one.line, one.function): (
+                (one.critical_ns - one.communication_ns) / steps,
+            )
+            for one in of.critical.lines
+        }
+
+    files = {
+        file_on_all_ranks(one.file, of.project_root): one.file
+        for of in (*others[::-1], own)
+        for one in of.critical.lines
+    }
+    texts = {(one.file, one.line): one.text for of in (own, *others[:8]) for one in of.lines if one.text}
+    return _largest(
+        LineBeside(
+            file=files[key[0]],
+            line=key[1],
+            function=key[2],
+            text=texts.get((files[key[0]], key[1]), "").strip(),
+            value=round(value),
+            typical=round(typical),
+        )
+        for key, ((value, typical),) in _beside(times, own, others)
+    )
+
+
+def _collectives(own: RankSummary, others: Sequence[RankSummary]) -> list[CollectiveBeside]:
+    def times(of: RankSummary) -> dict[Hashable, tuple[float, ...]]:
+        steps = max(of.totals.steps, 1)
+        found: dict[Hashable, tuple[float, ...]] = {}
+        for one in of.collectives:
+            key = (one.kind, one.group_description or one.group, one.dtype, one.size_class_bytes)
+            calls, time = found.get(key, (0.0, 0.0))
+            found[key] = (calls + one.calls / steps, time + one.time_ns / steps)
+        return found
+
+    return _largest(
+        CollectiveBeside(
+            kind=key[0],
+            group=key[1],
+            dtype=key[2],
+            size_class_bytes=key[3],
+            calls=calls,
+            typical_calls=typical_calls,
+            value=round(value),
+            typical=round(typical),
+        )
+        for key, ((calls, typical_calls), (value, typical)) in _beside(times, own, others)
+    )
+
+
+def _work(kind: Literal["operator", "kernel"], own: RankSummary, others: Sequence[RankSummary]) -> list[WorkBeside]:
+    def times(of: RankSummary) -> dict[Hashable, tuple[float, ...]]:
+        steps = max(of.totals.steps, 1)
+        on_cpu = kind == "operator" and of.metric != "device"
+        return {
+            one.name: (one.calls / steps, (one.cpu_ns if on_cpu else one.device_ns) / steps)
+            for one in (of.operators if kind == "operator" else of.kernels)
+            if not announces_collective(one.name)
+        }
+
+    return [
+        WorkBeside(
+            kind=kind,
+            name=name,
+            calls=calls,
+            typical_calls=typical_calls,
+            value=round(value),
+            typical=round(typical),
+        )
+        for name, ((calls, typical_calls), (value, typical)) in _beside(times, own, others)
+    ]
+
+
+def _beside(
+    values: Callable[[RankSummary], dict[Hashable, tuple[float, ...]]],
+    own: RankSummary,
+    others: Sequence[RankSummary],
+) -> Iterable[tuple[Any, list[tuple[float, float]]]]:
+    """By key, of each number the rank's value and the median of the others; a rank without the key counts as 0."""
+    mine = values(own)
+    found: dict[Hashable, list[tuple[float, ...]]] = defaultdict(list)
+    for one in others:
+        for key, numbers in values(one).items():
+            found[key].append(numbers)
+    for key in mine.keys() | found.keys():
+        listed = found.get(key, [])
+        width = len(mine[key] if key in mine else listed[0])
+        nothing = (0.0,) * width
+        whole = [*listed, *[nothing] * (len(others) - len(listed))]
+        typical = [median(column) for column in zip(*whole, strict=True)] if whole else list(nothing)
+        yield key, list(zip(mine.get(key, nothing), typical, strict=True))
+
+
+def _largest(rows: Iterable[Record]) -> list[Record]:
+    """Those that differ most; what differs in nothing comes last."""
+
+    def order(row: Any) -> tuple[Any, ...]:
+        return (-abs(row.value - row.typical), -row.value, *(str(value) for value in msgspec.structs.astuple(row)[:3]))
+
+    return sorted((row for row in rows if row.value or row.typical), key=order)[:ROWS]  # type: ignore[attr-defined]

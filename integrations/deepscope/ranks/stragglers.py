@@ -1,0 +1,259 @@
+"""Ranks that the others wait for: by how much, how often, why, and which line made them late (docs/ranks.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from deepscope.ranks.causes import Pace, Shares, Typical, figures_of, pace_of, typical_work
+from deepscope.ranks.late_lines import LateLines, late_lines
+from deepscope.ranks.lateness import Lateness, agrees, lateness
+from deepscope.ranks.medians import above_others, others_median
+from deepscope.ranks.own_table import PARTS, LineKey, OwnTable, key_of_line, own_table
+from deepscope.ranks.results import RankRow, Straggler
+from deepscope.ranks.straggler_words import sentence
+from deepscope.ranks.summary import RankLine, RankSummary
+
+__all__ = ["find_stragglers"]
+
+PART_OF_EXCESS = 0.2
+"""A line, or a part of the step, is named if it has at least this share of the excess."""
+OF_ONCE = 0.5
+"""Of a rank that is late once one line has at least this share of the excess."""
+OF_WAITING = 0.5
+"""A line of loader workers is named if it has at least this share of the waiting for them."""
+MAKES_IT_LATE = 0.05
+"""Lines with less than this share of the excess say nothing of its cause."""
+MORE = 1.05
+"""A line runs more if it has so many times as many operators or launches."""
+FEW_RANKS = 16
+"""Among fewer ranks a rank is compared with the others alone; among more it changes no median."""
+
+
+def find_stragglers(summaries: Sequence[RankSummary], rows: Sequence[RankRow]) -> list[Straggler]:
+    """The ranks that are late beyond noise, the worst first.
+
+    Args:
+        summaries: of the ranks, each with its own number.
+        rows: of the same ranks; with who waited for whom, where that is known.
+    """
+    table = own_table(summaries)
+    if table is None:
+        return []
+    by_rank = {one.rank: one for one in summaries}
+    late = lateness(table.own, table.weights, table.step_ns)
+    lines = late_lines(table, list(late))
+    late |= _by_lines(table, lines, set(late))
+    if not late:
+        return []
+    others = _Others(table, lines, [by_rank[rank] for rank in table.ranks])
+    row_of = {row.rank: row for row in rows}
+    found = [_straggler(rank, one, others, row_of) for rank, one in late.items() if _is_told(rank, one, lines)]
+    return sorted(found, key=lambda one: (-one.excess_ns, one.rank))
+
+
+def _by_lines(table: OwnTable, lines: LateLines, but: set[int]) -> dict[int, Lateness]:
+    """Other ranks that are late by lines. Stages of a pipeline have lines of their own, and are not: most of the ranks
+    have such lines, or the rank as a whole is earlier than they say, beyond noise."""
+    chosen = {rank for of in lines.late for rank in of}
+    if 2 * len(chosen) >= len(table.ranks):
+        return {}
+    found = {}
+    for rank in chosen - but:
+        of_lines = lines.of_rank(rank).values()
+        excess_ns = sum(one.excess_ns for one in of_lines)
+        if agrees(table.own, table.weights, rank, excess_ns):
+            late = np.logical_or.reduce([one.late for one in of_lines])
+            found[rank] = Lateness(
+                excess_ns, late, round(float(table.weights[late].sum())), round(float(table.weights.sum()))
+            )
+    return found
+
+
+def _is_told(rank: int, late: Lateness, lines: LateLines) -> bool:
+    """A rank that is late once is so by a line: else its process was interrupted."""
+    if late.steps < 2 or late.late_steps > 1:
+        return True
+    above = (value for key, value in lines.above(rank, late.late).items() if key[1] > 0)
+    return max(above, default=0.0) >= OF_ONCE * late.excess_ns
+
+
+@dataclass(frozen=True)
+class _Others:
+    """All ranks, for one to be compared with."""
+
+    table: OwnTable
+    lines: LateLines
+    summaries: list[RankSummary]
+
+    @cached_property
+    def _typical(self) -> dict[str, Typical]:
+        return typical_work(self.summaries)
+
+    @cached_property
+    def lines_of(self) -> list[dict[LineKey, RankLine]]:
+        """Of each rank its lines."""
+        return [{key_of_line(line, one.project_root): line for line in one.lines} for one in self.summaries]
+
+    def pace(self, rank: int) -> Pace:
+        """How fast a rank's kernels are beside the others'."""
+        own = self.summaries[rank]
+        if len(self.summaries) > FEW_RANKS:
+            return pace_of(own, self._typical)
+        return pace_of(own, typical_work([one for one in self.summaries if one is not own]))
+
+    def above(self, rank: int, key: LineKey, *fields: str) -> float:
+        """By how much fields of a line, summed, are above the others' median, a step."""
+        return float(above_others(self._numbers(key, *fields))[rank])
+
+    def times_as_many(self, rank: int, key: LineKey) -> float:
+        """How many times as many operators and launches a line has as on the others."""
+        numbers = self._numbers(key, "operators", "launches")
+        return _ratio(float(numbers[rank]), float(others_median(numbers)[rank]))
+
+    def worker_line(self, rank: int, least_ns: float) -> tuple[LineKey, float] | None:
+        """The line on which loader workers are longer than on the other ranks by most, if by so much."""
+        of_rank = self.lines_of[rank]
+        keys = sorted((key for key, line in of_rank.items() if line.worker_ns), key=lambda key: -of_rank[key].worker_ns)
+        above = [(self.above(rank, key, "worker_ns"), key) for key in keys[:10]]
+        most, key = max(above, default=(0.0, ("", 0, "")))
+        return (key, most) if most >= least_ns > 0 else None
+
+    def _numbers(self, key: LineKey, *fields: str) -> np.ndarray:
+        return np.array(
+            [
+                sum(getattr(lines[key], field) for field in fields) / max(one.totals.steps, 1) if key in lines else 0.0
+                for one, lines in zip(self.summaries, self.lines_of, strict=True)
+            ]
+        )
+
+
+def _ratio(value: float, typical: float) -> float:
+    return value / typical if typical > 0 else float("inf") if value > 0 else 1.0
+
+
+def _straggler(rank: int, late: Lateness, others: _Others, rows: Mapping[int, RankRow]) -> Straggler:
+    own = others.summaries[rank]
+    above = others.lines.above(rank, late.late)
+    pace = others.pace(rank)
+    shares = _shares(rank, late, above, others, pace)
+    parts = others.table.parts_of()
+    is_device = own.metric == "device"
+    figures = figures_of(shares.cause, pace, parts[rank], others_median(parts)[rank], is_device=is_device)
+    key, line_ns = _line(rank, late, above, shares, others)
+    line = others.lines_of[rank].get(key)
+    part, part_ns = _part(own.rank, rows)
+    is_part = part_ns >= PART_OF_EXCESS * late.excess_ns
+    row = rows.get(own.rank)
+    found = Straggler(
+        rank=own.rank,
+        late_calls=(row.last or 0) if row is not None else 0,
+        calls=row.matched if row is not None else 0,
+        late_steps=late.late_steps,
+        steps=late.steps,
+        excess_ns=round(late.excess_ns),
+        held_ns=_held(own.rank, late.excess_ns, others, rows),
+        cause=shares.cause,
+        hardware_ns=round(shares.hardware_ns),
+        work_ns=round(shares.work_ns),
+        data_ns=round(shares.data_ns),
+        host_ns=round(shares.host_ns),
+        figures=figures,
+        part=part if is_part else "",
+        part_ns=part_ns if is_part else 0,
+        file=line.file if line is not None else "",
+        line=line.line if line is not None else 0,
+        function=line.function if line is not None else "",
+        text=line.text.strip() if line is not None else "",
+        line_ns=round(line_ns) if line is not None else 0,
+    )
+    found.message = sentence(found, is_device=is_device)
+    return found
+
+
+def _shares(rank: int, late: Lateness, above: dict[LineKey, float], others: _Others, pace: Pace) -> Shares:
+    """The excess by cause: that of the lines that make it, or of the whole rank where no few lines do."""
+    chosen = {key for key, value in above.items() if value >= MAKES_IT_LATE * late.excess_ns}
+    if sum(above[key] for key in chosen) < late.excess_ns / 2:
+        as_many = _ratio(pace.calls, pace.typical_calls)
+        return _divided(rank, others.table, None, others, pace, as_many=as_many, waited=0.0)
+    total = np.zeros(4)
+    for key in chosen:
+        waited = max(others.above(rank, key, "loader_wait_ns"), 0.0)
+        of_line = _divided(
+            rank, others.table, key, others, pace, as_many=others.times_as_many(rank, key), waited=waited
+        )
+        total += (of_line.hardware_ns, of_line.work_ns, of_line.data_ns, of_line.host_ns)
+    return Shares(*total.tolist())
+
+
+def _divided(
+    rank: int, table: OwnTable, key: LineKey | None, others: _Others, pace: Pace, *, as_many: float, waited: float
+) -> Shares:
+    """What a line (or all of them) takes longer than on the others, by cause."""
+    parts = table.parts_of(key)
+    longer = np.maximum(above_others(parts)[rank], 0)
+    typical = others_median(parts)[rank]
+    operators, python, data, device, delay = range(len(PARTS))
+    is_device = others.summaries[rank].metric == "device"
+    waited = min(waited, float(longer[python]))
+    ran = float(longer[device] if is_device else longer[operators] + longer[device])
+    rest = float(longer[python] + longer[delay]) - waited + (float(longer[operators]) if is_device else 0.0)
+    slow = pace.hardware_share * ran
+    hardware, work = slow, ran - slow
+    if as_many > MORE:  # what launches them takes longer by as much
+        usual = float(typical[python] + typical[delay]) + (float(typical[operators]) if is_device else 0.0)
+        launching = min(rest, usual * (as_many - 1)) if np.isfinite(as_many) else rest
+        return Shares(hardware, work + launching, float(longer[data]) + waited, rest - launching)
+    if not is_device and pace.is_slow:  # a slow processor is slow in Python, too
+        of_python = min(rest, float(typical[python]) * (pace.ratio - 1))
+        return Shares(hardware + of_python, work, float(longer[data]) + waited, rest - of_python)
+    return Shares(hardware, work, float(longer[data]) + waited, rest)
+
+
+def _line(
+    rank: int, late: Lateness, above: dict[LineKey, float], shares: Shares, others: _Others
+) -> tuple[LineKey, float]:
+    """The line that is above the others by most, and by how much; workers' own line where they were waited for."""
+    named = {key: value for key, value in above.items() if key[1] > 0}
+    key = max(named, key=named.__getitem__, default=("", 0, ""))
+    most = named.get(key, 0.0)
+    if most < PART_OF_EXCESS * late.excess_ns:
+        return ("", 0, ""), 0.0
+    if shares.cause == "data":
+        of_workers = others.worker_line(rank, OF_WAITING * most)
+        if of_workers is not None:
+            return of_workers[0], most
+    return key, most
+
+
+def _part(rank: int, rows: Mapping[int, RankRow]) -> tuple[str, int]:
+    """The part of the step, communication excepted, that is above the median of the others by most."""
+    if rank not in rows or len(rows) < 2:
+        return "", 0
+    ranks = list(rows)
+    names = [name for name in rows[rank].parts if name != "communication"]
+    table = np.array([[rows[one].parts.get(name, 0) for name in names] for one in ranks], np.float64)
+    if not names:
+        return "", 0
+    above = above_others(table)[ranks.index(rank)]
+    place = int(above.argmax())
+    return names[place], int(above[place])
+
+
+def _held(rank: int, excess_ns: float, others: _Others, rows: Mapping[int, RankRow]) -> int:
+    """What the others wait for a rank, a step: each no longer than the rank is late, and than it waits at all."""
+    table = others.table
+    held = 0.0
+    for place, other in enumerate(table.ranks):
+        if other != rank:
+            row = rows.get(other)
+            waits = row.waited_ns if row is not None and row.waited_ns is not None else None
+            if waits is None:
+                own = others.summaries[place].own
+                waits = sum(own.communication_ns) // max(sum(own.steps), 1) if own is not None else 0
+            held += min(excess_ns, waits)
+    return round(held)

@@ -1,0 +1,86 @@
+"""The columns of the table of counters, and the words about what could not be counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from deepscope.records import CounterSeries, Profile
+from deepscope.report.layout import Column, cut_end
+from deepscope.report.style import Styles
+from deepscope.report.wording import bytes_text, printable, time_text
+
+__all__ = ["counter_columns", "counter_words", "level_text"]
+
+_BARS = "▁▂▃▄▅▆▇█"
+_MOST_BARS = 32
+_LEAST_BARS = 2
+_MOST_MISSING = 40
+"""Sensors that are named."""
+
+
+def counter_columns(rows: Sequence[CounterSeries], profile: Profile, _: Styles) -> list[Column]:
+    """A row a series: its mean, its extremes, and how it went from step to step."""
+    names = [printable(row.counter) for row in rows]
+    block = "step" if profile.steps_per_block == 1 else f"{profile.steps_per_block} steps"
+    return [
+        Column(
+            "counter",
+            ["" if i and name == names[i - 1] else name for i, name in enumerate(names)],
+            right=False,
+            min_width=12,
+            cut=cut_end,
+        ),
+        Column("of", [printable(row.series) for row in rows], right=False, min_width=8, cut=cut_end),
+        Column("mean", [level_text(row.mean, row.unit) for row in rows]),
+        Column("peak", [level_text(row.largest, row.unit) for row in rows]),
+        Column("least", [level_text(row.smallest, row.unit) for row in rows], rank=2),
+        Column("samples", [f"{row.samples:,}" for row in rows], rank=3),
+        Column(f"by {block}", [_curve(row) for row in rows], rank=1, right=False),
+    ]
+
+
+def _curve(row: CounterSeries) -> str:
+    """Means as bars; those of percent stand in a hundred of them, others in the largest."""
+    means = [block.mean for block in row.blocks][:_MOST_BARS]
+    top = max([100.0 if row.unit == "%" else 0.0, *means])
+    if len(means) < _LEAST_BARS or top <= 0:
+        return ""
+    return "".join(_BARS[min(int(max(mean, 0) / top * len(_BARS)), len(_BARS) - 1)] for mean in means)
+
+
+def level_text(value: float, unit: str) -> str:
+    """A level with its unit: `45.2%`, `1.50GiB`, `12.0MiB/s`, `312 W`; zero, too."""
+    if unit == "%":
+        return f"{value:.1f}%"
+    if unit in ("B", "B/s"):
+        return (bytes_text(value) or "0B") + unit[1:]
+    if unit == "1/s":
+        return f"{_plain(value)}/s"
+    return f"{_plain(value)} {unit}".rstrip()
+
+
+def _plain(value: float) -> str:
+    size = abs(value)
+    if size >= 1e7:
+        return f"{value:.3g}"
+    if size >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 0.01 else f"{value:.1g}"
+
+
+def counter_words(profile: Profile) -> Iterator[str]:
+    """How it was sampled, and what could not be counted, each with its reason."""
+    account = profile.trace.recording.get("counters")
+    if not isinstance(account, dict):
+        return
+    interval, samples, cost = (account.get(key, 0) for key in ("interval_ns", "samples", "cost_ns"))
+    if samples:
+        yield (
+            f"{samples:,} samples, one each {time_text(interval)}, cost {time_text(cost)} of CPU time "
+            "beside the training thread"
+        )
+    missing = [
+        f"{sensor} ({reason})" if reason else sensor for sensor, reason in account.get("missing", [])[:_MOST_MISSING]
+    ]
+    if missing:
+        yield printable("not counted here: " + "; ".join(missing))

@@ -1,0 +1,125 @@
+"""Ranks side by side as JSON and CSV; docs/ranks.md describes both."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from deepscope.errors import OptionError
+from deepscope.ranks.detail import CollectiveBeside, LineBeside, NumberBeside, RankDetail, WorkBeside
+from deepscope.ranks.results import (
+    Clock,
+    CollectiveRow,
+    DomainRow,
+    GroupRow,
+    LinkRow,
+    PairRow,
+    RankRow,
+    RanksReport,
+    Straggler,
+    VaryingLine,
+    VaryingRow,
+)
+from deepscope.report.csv_report import cell
+
+__all__ = ["BY", "RANKS_FORMAT", "check_detail", "rank_csv", "rank_json", "ranks_csv", "ranks_json", "rows_of"]
+
+RANKS_FORMAT = 1
+"""Raised when a key changes its meaning or goes; new keys may come at any time."""
+
+_TABLES: dict[str, tuple[str, type[msgspec.Struct]]] = {
+    "rank": ("ranks", RankRow),
+    "collective": ("collectives", CollectiveRow),
+    "group": ("groups", GroupRow),
+    "pair": ("pairs", PairRow),
+    "operator": ("varying", VaryingRow),
+    "line": ("lines", VaryingLine),
+    "straggler": ("stragglers", Straggler),
+    "clock": ("clocks", Clock),
+    "domain": ("domains", DomainRow),
+    "link": ("links", LinkRow),
+}
+BY = tuple(_TABLES)
+"""Words of `--by`."""
+
+
+def rows_of(report: RanksReport, by: str) -> Sequence[Any]:
+    """The rows of a table, in the report's order."""
+    return getattr(report, _TABLES[by][0])  # type: ignore[no-any-return]
+
+
+def ranks_json(report: RanksReport, *, limit: int = 0) -> str:
+    """The report whole as JSON text, in ASCII; with a limit each table has so many rows at most."""
+    told: dict[str, Any] = {"format": RANKS_FORMAT, **msgspec.to_builtins(report)}
+    if limit:
+        told |= {key: told[key][:limit] for key, _ in _TABLES.values()}
+    return json.dumps(told, indent=1) + "\n"
+
+
+def ranks_csv(report: RanksReport, *, by: str = "rank", limit: int = 0) -> str:
+    """One table as CSV with a header row: the fields as in JSON; a rank's parts have a column each.
+
+    Lists and tables within a row are JSON.
+    """
+    record = _TABLES[by][1]
+    rows = rows_of(report, by)
+    fields = [name for name in record.__struct_fields__ if name != "parts"]
+    parts = report.part_names if by == "rank" else []
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([*fields, *(f"part_{name.replace(' ', '_')}_ns" for name in parts)])
+    for row in rows[:limit] if limit else rows:
+        values = [_cell(getattr(row, name)) for name in fields]
+        writer.writerow(values + [row.parts.get(name, 0) for name in parts])
+    return stream.getvalue()
+
+
+_DETAILS: dict[str, tuple[str, type[msgspec.Struct]]] = {
+    "rank": ("numbers", NumberBeside),
+    "line": ("lines", LineBeside),
+    "collective": ("collectives", CollectiveBeside),
+    "pair": ("pairs", PairRow),
+    "operator": ("work", WorkBeside),
+}
+
+
+def rank_json(detail: RankDetail, *, limit: int = 0) -> str:
+    """One rank in detail as JSON text, in ASCII; with a limit each table has so many rows at most."""
+    told: dict[str, Any] = {"format": RANKS_FORMAT, **msgspec.to_builtins(detail)}
+    if limit:
+        told |= {key: told[key][:limit] for key, _ in _DETAILS.values() if key != "numbers"}
+    return json.dumps(told, indent=1) + "\n"
+
+
+def rank_csv(detail: RankDetail, *, by: str = "rank", limit: int = 0) -> str:
+    """One table of a rank in detail as CSV.
+
+    Raises:
+        OptionError: one rank has no such table.
+    """
+    check_detail(by)
+    key, record = _DETAILS[by]
+    rows = getattr(detail, key)
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(record.__struct_fields__)
+    for row in rows[:limit] if limit else rows:
+        writer.writerow([_cell(getattr(row, name)) for name in record.__struct_fields__])
+    return stream.getvalue()
+
+
+def check_detail(by: str) -> None:
+    """Raises OptionError where one rank has no such table."""
+    if by not in _DETAILS:
+        raise OptionError("by", by, f"one rank has no such table; it has: {', '.join(_DETAILS)}")
+
+
+def _cell(value: Any) -> str | float:
+    if isinstance(value, float):
+        return repr(value)
+    return cell(json.dumps(msgspec.to_builtins(value)) if isinstance(value, (list, dict)) else value)

@@ -1,0 +1,234 @@
+"""Ranks side by side for a terminal: the answer, the ranks, then what lies behind it, section by section."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+from typing import Any
+
+from deepscope.ranks.finding import clause
+from deepscope.ranks.results import RanksReport, Straggler
+from deepscope.records.ranges import ranges
+from deepscope.report.layout import Column, cut_end, render
+from deepscope.report.places import short_path
+from deepscope.report.ranks.ascend import domain_columns, link_columns
+from deepscope.report.ranks.forms import rows_of
+from deepscope.report.ranks.head import head_entries
+from deepscope.report.ranks.heat_map import heat_map
+from deepscope.report.ranks.late import late_entries
+from deepscope.report.ranks.pair_matrix import fits, pair_matrix
+from deepscope.report.ranks.rank_table import rank_columns, slowest_first
+from deepscope.report.ranks.tables import (
+    clock_columns,
+    collective_columns,
+    group_columns,
+    line_columns,
+    pair_columns,
+    straggler_columns,
+    varying_columns,
+)
+from deepscope.report.ranks.words import answer, step_unit
+from deepscope.report.style import Styles
+from deepscope.report.text import MIN_WIDTH, entries_text
+from deepscope.report.wording import printable, time_text
+
+__all__ = ["ranks_text"]
+
+ALL_RANKS = 16
+"""So many ranks have a row each; of more only the slowest."""
+ROWS = {
+    "straggler": 3, "group": 8, "collective": 10, "pair": 10, "clock": 5, "operator": 8, "line": 8,
+    "domain": 8, "link": 8,
+}  # fmt: skip
+"""Rows of a section where no limit is given."""
+FAILURES = 5
+
+_NOTHING = {
+    "collective": "no collectives in these traces",
+    "group": "no process groups in these traces",
+    "pair": "no point-to-point messages in these traces",
+    "operator": "no operator or kernel differs over the ranks",
+    "line": "no line differs over the ranks",
+    "straggler": "no rank is later than the others",
+    "clock": "the clocks of these ranks are not compared: no calls of collectives could be matched",
+    "domain": "no tables of Ascend's profiler beside these traces",
+    "link": "no tables of Ascend's profiler beside these traces",
+}
+
+
+def ranks_text(
+    report: RanksReport, *, by: str | None = None, limit: int | None = None, width: int = 80, color: bool = False
+) -> str:
+    """The overview, or one of its tables whole, for a terminal `width` cells wide; ends in a newline.
+
+    Args:
+        report: ranks side by side.
+        by: a word of `forms.BY` for that table alone.
+        limit: rows of each table, 0 for all; None for what fits a screen, of one table for all.
+        width: in terminal cells.
+        color: with escape sequences of a terminal.
+    """
+    styles, width = Styles(color), max(MIN_WIDTH, width)
+    lines = list(entries_text(head_entries(report, width), width, styles))
+    if by is not None:
+        lines += ["", *_table(report, by, limit or 0, width, styles)]
+    else:
+        lines += ["", *_answer(report, width, styles)]
+        for title, told, section in _sections(report, limit, width, styles):
+            lines += ["", *_titled(title, told, width, styles), *section]
+    return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
+
+
+def _answer(report: RanksReport, width: int, styles: Styles) -> Iterator[str]:
+    for line in entries_text([("", answer(report))], width + 2, styles):
+        text = line.strip()
+        yield styles.hot(text) if report.stragglers else styles.title(text)
+
+
+_Section = tuple[str, str, list[str]]
+
+
+def _sections(report: RanksReport, limit: int | None, width: int, styles: Styles) -> Iterator[_Section]:
+    def shown(by: str) -> tuple[Sequence[Any], list[str]]:
+        rows = rows_of(report, by)
+        size = ROWS[by] if limit is None else limit
+        chosen = rows[:size] if size else rows
+        left = len(rows) - len(chosen)
+        return chosen, [styles.quiet(f"… {left:,} more (--by {by})")] if left else []
+
+    def section(by: str, title: str, told: str, columns: Callable[[Sequence[Any]], list[Column]]) -> Iterator[_Section]:
+        rows, more = shown(by)
+        if rows:
+            yield title, told, [*render(columns(rows), width, title_style=styles.title), *more]
+
+    unit = step_unit(report).strip()
+    yield "Ranks", f"times {unit}; own: without communication", _ranks(report, limit, width, styles)
+    if heat := list(heat_map(report, width, styles)):
+        yield "Own time", "each rank beside the median", heat
+    late, more = shown("straggler")
+    if late:
+        yield "Late ranks", f"times {unit}", [*_stragglers(report, late, width, styles), *more]
+    yield from section(
+        "group", "Process groups", "times of all calls and ranks", lambda rows: group_columns(rows, styles)
+    )
+    yield from section(
+        "collective", "Collectives", "times of all calls; transfer: the shortest over the ranks",
+        lambda rows: collective_columns(rows, styles),
+    )  # fmt: skip
+    pairs, more = shown("pair")
+    if pairs and fits(report.pairs):
+        yield "Point to point", "messages of all steps", list(pair_matrix(report.pairs, width, styles))
+    elif pairs:
+        table = render(pair_columns(pairs, styles), width, title_style=styles.title)
+        yield "Point to point", "the largest pairs", [*table, *more]
+    yield from section(
+        "domain", "Communication by domain", "as Ascend's profiler tells; times of all calls and ranks",
+        lambda rows: domain_columns(rows, styles),
+    )  # fmt: skip
+    yield from section("link", "Links", "as Ascend's profiler tells", lambda rows: link_columns(rows, styles))
+    if report.clocks:
+        yield "Clocks", _clock_words(report), _clocks(report, limit, width, styles)
+    yield from section(
+        "operator", "What varies over the ranks", f"times {unit}", lambda rows: varying_columns(rows, styles)
+    )
+    yield from section(
+        "line", "Lines that differ", f"own times {unit}", lambda rows: line_columns(report, rows, styles)
+    )
+    if report.findings:
+        yield "What to do", "", list(entries_text(_findings(report), width, styles))
+    if report.failures:
+        yield "Left out", "", list(_failures(report, limit, width, styles))
+
+
+def _findings(report: RanksReport) -> Iterator[tuple[str, str]]:
+    """What and what to do; a late rank's own sentence stands above."""
+    told = {clause(one.message) for one in report.stragglers}
+    for finding in report.findings:
+        message = "" if finding.message in told else f": {finding.message}"
+        yield printable(finding.code), printable(f"{finding.title}{message}")
+        yield "", printable(finding.remedy.text)
+
+
+def _titled(title: str, told: str, width: int, styles: Styles) -> Iterator[str]:
+    explained = cut_end(told, max(width - len(title) - 2, 1))
+    yield styles.heading(title) + (f"  {styles.quiet(explained)}" if told else "")
+
+
+def _ranks(report: RanksReport, limit: int | None, width: int, styles: Styles) -> list[str]:
+    rows = slowest_first(report)
+    size = (len(rows) if len(rows) <= ALL_RANKS else len(report.slowest)) if limit is None else limit
+    shown = rows[:size] if size else rows
+    lines = render(rank_columns(report, shown, styles), width, title_style=styles.title)
+    left = len(rows) - len(shown)
+    return [*lines, *([styles.quiet(f"… {left:,} more (--by rank, or -n 0)")] if left else [])]
+
+
+def _stragglers(report: RanksReport, rows: Sequence[Straggler], width: int, styles: Styles) -> Iterator[str]:
+    yield from entries_text((entry for row in rows for entry in late_entries(report, row)), width, styles)
+
+
+def _clock_words(report: RanksReport) -> str:
+    known = [row.residual_ns for row in report.clocks if row.offset_ns is not None]
+    lost = len(report.clocks) - len(known)
+    words = []
+    if known:
+        words.append(
+            f"residual {time_text(median(known)) or '0'} at the median, {time_text(max(known)) or '0'} at most"
+        )
+    if lost:
+        ranks = ranges([row.rank for row in report.clocks if row.offset_ns is None])
+        named = f"rank{'' if lost == 1 else 's'} {ranks}"
+        words.append(f"{named} not aligned" if known else f"no collective leads from rank to rank: {named} not aligned")
+    return "; ".join(words)
+
+
+def _clocks(report: RanksReport, limit: int | None, width: int, styles: Styles) -> list[str]:
+    """All of a few ranks that are aligned, of many those whose clock is known worst."""
+    every = rows = [row for row in report.clocks if row.offset_ns is not None]
+    if not rows:
+        return []
+    if limit is None and len(rows) > ALL_RANKS:
+        rows = sorted(rows, key=lambda row: (-row.residual_ns, row.rank))[: ROWS["clock"]]
+    elif limit:
+        rows = rows[:limit]
+    left = len(every) - len(rows)
+    more = [styles.quiet(f"… {left:,} more (--by clock)")] if left else []
+    return [*render(clock_columns(rows, styles), width, title_style=styles.title), *more]
+
+
+def _failures(report: RanksReport, limit: int | None, width: int, styles: Styles) -> Iterator[str]:
+    size = FAILURES if limit is None else limit
+    shown = report.failures[:size] if size else report.failures
+    entries = [
+        (f"rank {one.rank}" if one.rank is not None else "trace", _failure_words(one.path, one.message))
+        for one in shown
+    ]
+    yield from entries_text(entries, width, styles)
+    if left := len(report.failures) - len(shown):
+        yield styles.quiet(f"… {left:,} more (-n 0)")
+
+
+def _failure_words(path: str, message: str) -> str:
+    return printable(message if path and path in message else f"{short_path(path)}: {message}")
+
+
+def _table(report: RanksReport, by: str, limit: int, width: int, styles: Styles) -> list[str]:
+    rows: Sequence[Any] = slowest_first(report) if by == "rank" else rows_of(report, by)
+    shown: Sequence[Any] = rows[:limit] if limit else rows
+    if not shown:
+        return [_NOTHING[by]]
+    columns: dict[str, Callable[[], list[Column]]] = {
+        "rank": lambda: rank_columns(report, shown, styles),
+        "collective": lambda: collective_columns(shown, styles),
+        "group": lambda: group_columns(shown, styles),
+        "pair": lambda: pair_columns(shown, styles),
+        "line": lambda: line_columns(report, shown, styles),
+        "operator": lambda: varying_columns(shown, styles),
+        "straggler": lambda: straggler_columns(report, shown, styles),
+        "clock": lambda: clock_columns(shown, styles),
+        "domain": lambda: domain_columns(shown, styles),
+        "link": lambda: link_columns(shown, styles),
+    }
+    left = len(rows) - len(shown)
+    more = [styles.quiet(f"… {left:,} more (-n 0 shows all)")] if left else []
+    return [*render(columns[by](), width, title_style=styles.title), *more]

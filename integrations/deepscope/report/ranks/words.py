@@ -1,0 +1,113 @@
+"""What is said of ranks side by side, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from deepscope.ranks.results import Cause, RankRow, RanksReport, Straggler
+from deepscope.report.places import short_path
+from deepscope.report.wording import printable, share_text, time_text
+
+__all__ = ["CAUSES", "above_text", "answer", "collective_name", "group_name", "line_place", "median_own", "step_unit"]
+
+CAUSES: dict[Cause, str] = {
+    "hardware": "slower hardware",
+    "work": "more work",
+    "data": "waiting on data",
+    "host": "Python and the CPU",
+    "": "",
+}
+"""Causes of lateness as readers have them."""
+
+_STANDS_OUT = 0.05
+"""By more than this part of a step the longest own time is above the median before the sentence names its rank."""
+_NAMED = 3
+"""So many late ranks are named one by one."""
+
+
+def step_unit(report: RanksReport) -> str:
+    """` a step`, or ` in all` of traces without steps: what times of this report are of."""
+    return " a step" if report.has_steps else " in all"
+
+
+def answer(report: RanksReport) -> str:
+    """The sentence that says first what one came for: who holds the others up, by how much, and where."""
+    if len(report.ranks) == 1:
+        return _alone(report)
+    if report.stragglers:
+        return _late(report)
+    own = [row.own_ns for row in report.ranks]
+    if not max(own):
+        return "No rank stands out: nothing but communication was recorded."
+    what = "steps" if report.has_steps else "times"
+    worst = max(report.ranks, key=lambda row: row.own_ns)
+    if worst.own_ns - median(own) > _STANDS_OUT * median(row.step_ns for row in report.ranks):
+        longest = (
+            f"{time_text(worst.own_ns) or '0'} on rank {worst.rank}, {time_text(median(own)) or '0'} at the median"
+        )
+        return f"No rank is known to hold the others up. Without communication the ranks' {what} differ: {longest}."
+    exposed = share_text(sum(row.parts.get("communication", 0) for row in report.ranks), _steps(report.ranks))
+    waits = f" Only communication runs in {exposed} of their time." if exposed else ""
+    spread = share_text(max(own) - min(own), max(own)) or "0%"
+    between = f" ({time_text(min(own)) or '0'} to {time_text(max(own)) or '0'})" if max(own) > min(own) else ""
+    return f"No rank stands out: without communication the ranks' {what} differ by {spread}{between}.{waits}"
+
+
+def _alone(report: RanksReport) -> str:
+    of = f" of {report.world_size:,}" if report.world_size > 1 else ""
+    who = f"Rank {report.ranks[0].rank}{of} is the only one here"
+    if not report.ranks[0].communication_ns:
+        return f"{who}, and no communication was recorded: there is nothing to hold it beside."
+    return f"{who}: it tells what communication costs it, and not which rank is late."
+
+
+def _late(report: RanksReport) -> str:
+    worst = report.stragglers[0]
+    late = [one.rank for one in report.stragglers]
+    who = f"Rank {worst.rank} holds the others up: it"
+    if worst.calls and not worst.late_calls:
+        who = f"Rank {worst.rank}"
+    if len(late) > 1:
+        names = f"{', '.join(map(str, late[:-1]))} and {late[-1]}" if len(late) <= _NAMED else ""
+        several = f"Ranks {names}" if names else f"Rank {worst.rank} and {len(late) - 1:,} more"
+        who = f"{several} hold the others up: rank {worst.rank}"
+    why = f", by {CAUSES[worst.cause]}" if worst.cause else ""
+    place = line_place(worst, report.project_root) if worst.file else f"“{worst.part}”" if worst.part else ""
+    share = "most" if 2 * (worst.line_ns if worst.file else worst.part_ns) >= worst.excess_ns else "part"
+    where = f", {share} of it in {place}" if place else ""
+    excess = f"{time_text(worst.excess_ns) or '0'}{step_unit(report)}"
+    never = f"; yet it came last to none of {worst.calls:,} collectives" if worst.calls and not worst.late_calls else ""
+    return printable(f"{who} is {excess} later than the median of the others{where}{why}{never}.")
+
+
+def _steps(rows: Sequence[RankRow]) -> int:
+    return sum(row.step_ns for row in rows)
+
+
+def line_place(of: Straggler, root: str = "") -> str:
+    """`train.py:14`."""
+    return printable(f"{short_path(of.file, root)}:{of.line}")
+
+
+def median_own(report: RanksReport) -> float:
+    """The median of the ranks' own times."""
+    return median(row.own_ns for row in report.ranks)
+
+
+def above_text(value: float, typical: float) -> str:
+    """By how much a number is above another one: `+38%`, `-4%`, `0%`; "" of nothing."""
+    if not typical:
+        return ""
+    percent = 100 * (value - typical) / typical
+    return f"{percent:+.0f}%" if round(percent) else "0%"
+
+
+def group_name(name: str, description: str) -> str:
+    """`default_pg`, else torch's number of the group."""
+    return printable(description or name)
+
+
+def collective_name(kind: str) -> str:
+    """A kind of collective; what is not known is called so."""
+    return printable(kind or "unknown")

@@ -1,0 +1,71 @@
+"""The tables of an Ascend run beside what its traces tell, and in their place where there is no trace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from deepscope.errors import NoTraceError, OptionError
+from deepscope.printable import without_secrets
+from deepscope.ranks.ascend_rank import AscendRank
+from deepscope.ranks.summary import RankSummary, summary_of
+from deepscope.records import Numbers, Profile, Resolved, Totals, TraceInfo
+from deepscope.store.ascend.cluster import Cluster, find_cluster
+from deepscope.store.runs import Selection, select
+
+__all__ = ["select_with_tables", "tables_beside", "with_tables"]
+
+
+def select_with_tables(path: str, *, step: int | None, stage: str | None) -> tuple[Selection, Cluster]:
+    """The traces at a path, and the tables where they are an Ascend run's; one of the two may be without any.
+
+    Raises:
+        NoTraceError: neither is there.
+        OptionError: the run has no such stage, or no such step.
+    """
+    try:
+        selection = select(path, stage=stage)
+    except NoTraceError:
+        cluster = find_cluster(path, step)
+        if not cluster.ranks:
+            raise
+        if step is not None and step not in cluster.steps:
+            listed = ", ".join(map(str, sorted(cluster.steps - {-1}))) or "none"
+            raise OptionError("step", step, f"no such step; there are: {listed}") from None
+        return Selection(files=(), stage=stage or ""), cluster
+    return selection, tables_beside(selection, step)
+
+
+def tables_beside(selection: Selection, step: int | None) -> Cluster:
+    """The tables of selected traces; nothing where these are no Ascend run's."""
+    return find_cluster(selection.tables, step) if selection.tables else Cluster()
+
+
+def with_tables(summaries: Sequence[RankSummary], cluster: Cluster) -> list[RankSummary]:
+    """The ranks with their tables, and those that have tables alone."""
+    found = []
+    left = dict(cluster.ranks)
+    for one in summaries:
+        told = left.pop(one.rank, None)
+        size = max(one.world_size, cluster.world_size)
+        found.append(one if told is None else msgspec.structs.replace(one, ascend=told, world_size=size))
+    found += [_alone(rank, told, cluster.world_size) for rank, told in left.items()]
+    return found
+
+
+def _alone(rank: int, told: AscendRank, world_size: int) -> RankSummary:
+    """A rank of which there is no trace."""
+    folder = re.split(r"[/\\]", told.folder.rstrip("/\\"))[-1]
+    host = re.sub(r"(_\d+)?_\d{14,20}_ascend_(pt|ms)$", "", folder) if "_ascend_" in folder else ""
+    nothing = Profile(
+        metric="device",
+        trace=TraceInfo(path=without_secrets(told.folder), hostname=host, ranks=[rank], world_size=max(world_size, 1)),
+        totals=Totals(device_ns=0, busy_ns=0, idle_ns=0, wall_ns=0, wait_ns=0, steps=0, launches=0, operators=0),
+        lines=[],
+        no_line=Numbers(),
+        resolved=Resolved(),
+    )
+    lengths = {one.step: one.stage_ns + one.bubble_ns for one in told.steps if one.step >= 0}
+    return msgspec.structs.replace(summary_of(nothing), step_ns=lengths, ascend=told)

@@ -1,0 +1,107 @@
+"""What is wanted of one trace, and how it is answered: here, in a reading process or on another machine alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from deepscope.errors import DeepScopeError, TraceError
+from deepscope.records import Profile, View
+from deepscope.records.decoding import decoded
+from deepscope.store.cache import Kind, load_body, save_body
+from deepscope.store.files import TraceFile
+from deepscope.store.read import Progress, read_profile
+from deepscope.store.remote_settings import RemoteSettings
+
+__all__ = ["Asked", "Request", "answer", "kept_answer", "kept_answers", "trace_error"]
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A trace to be read, and what of it is wanted. The answer is that record, encoded."""
+
+    file: TraceFile
+    kind: Kind
+    view: View
+    partial: bool
+    cache: bool
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A request to another process, and how its asker reaches remote stores."""
+
+    request: Request
+    settings: RemoteSettings
+
+
+def kept_answer(request: Request) -> bytes | None:
+    """The answer that the cache has; None where it has none or is not to be asked."""
+    if not request.cache:
+        return None
+    body = load_body(request.kind, request.file, request.view, partial=request.partial)
+    if body is not None or request.kind == "profile":
+        return body
+    whole = load_body("profile", request.file, request.view, partial=request.partial)
+    if whole is None:
+        return None
+    try:
+        profile = decoded(whole, Profile)
+    except msgspec.MsgspecError:
+        return None
+    summary = _summary(profile)
+    save_body("summary", request.file, summary, request.view, partial=request.partial)
+    return summary
+
+
+def kept_answers(files: Iterable[TraceFile], kind: Kind, view: View, *, partial: bool) -> list[bytes] | None:
+    """The answers of all files, if the cache has every one; None if some trace has to be read."""
+    bodies = []
+    for file in files:
+        body = kept_answer(Request(file, kind, view, partial, cache=True))
+        if body is None:
+            return None
+        bodies.append(body)
+    return bodies
+
+
+def answer(request: Request, progress: Progress | None = None, *, workers: int | None = 0) -> bytes:
+    """Reads the trace. The profile and the summary of it are kept, whichever is asked for; nothing is removed.
+
+    Args:
+        request: what is wanted.
+        progress: called with bytes done and bytes in all.
+        workers: processes that help to decode the trace; None for as many as are worth it.
+
+    Raises:
+        DeepScopeError: what reading raises; a `TraceError` for whatever else goes wrong with this one trace.
+    """
+    try:
+        profile = read_profile(
+            request.file, request.view, partial=request.partial, cache=False, progress=progress, workers=workers
+        )
+        whole, summary = msgspec.msgpack.encode(profile), _summary(profile)
+    except DeepScopeError:
+        raise
+    except Exception as error:  # a trace is input from outside: whatever it breaks is told of this rank
+        raise trace_error(request.file, error) from error
+    if request.cache:
+        save_body("profile", request.file, whole, request.view, partial=request.partial)
+        save_body("summary", request.file, summary, request.view, partial=request.partial)
+    return whole if request.kind == "profile" else summary
+
+
+def trace_error(file: TraceFile, error: Exception) -> TraceError:
+    """What went wrong with a trace, as an error of its own."""
+    if isinstance(error, TraceError):
+        return error
+    if isinstance(error, MemoryError):
+        return TraceError(f"{file.path}: not enough memory to read it")
+    if isinstance(error, UnicodeEncodeError):
+        return TraceError(f"{file.path}: it has bytes in its path that are no text; rename it")
+    return TraceError(f"{file.path}: {type(error).__name__}: {error}")
+
+
+def _summary(profile: Profile) -> bytes:
+    from deepscope.ranks.summary import summary_of
+
+    return msgspec.msgpack.encode(summary_of(profile))

@@ -1,0 +1,227 @@
+"""What the kernel tells, read from files of this machine and from those of machines made to its documents."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from deepscope.capture.counters.container import Container
+from deepscope.capture.counters.cpu import Cores
+from deepscope.capture.counters.disk import Disks
+from deepscope.capture.counters.machine import Machine
+from deepscope.capture.counters.memory import MainMemory
+from deepscope.capture.counters.network import Adapters, Interfaces
+from deepscope.capture.counters.process import ThisProcess
+from deepscope.capture.counters.samples import Samples, Track
+from deepscope.capture.counters.source import NoSensorError, Series, Source
+from machine_folders import GIB, first_version, machine, second_version, write
+
+TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+def levels(source: Source, change: dict[str, str], root: Path, seconds: float = 2.0) -> dict[tuple[str, str], float]:
+    """What the first stretch says where these files change after so many seconds."""
+    samples = Samples(source.series)
+    samples.add(0, source.read())
+    write(root, change)
+    samples.add(int(seconds * 1e9), source.read())
+    source.close()
+    return {
+        (track.name, series): value
+        for track in samples.tracks()
+        for series, value in zip(track.series, track.values[0], strict=True)
+        if value is not None
+    }
+
+
+def test_cores_are_in_use_by_what_their_ticks_grow(tmp_path: Path):
+    root = machine(tmp_path)
+    grown = f"cpu  {400 + TICKS} 20 80 5000 {60 + TICKS} 10 10 20 5 0\ncpu0 {300 + TICKS} 10 40 0 0 5 5 10 5 0\n"
+    grown += "cpu1 100 10 40 3000 10 5 5 10 0 0\nintr 1\n"
+    found = levels(Cores(root), {"proc/stat": grown}, root)
+    # One core's second in two seconds of two cores.
+    assert found[("CPU", "all")] == 25
+    assert found[("CPU", "waiting for I/O")] == 25
+    assert ("CPU", "stolen") not in found
+    assert found[("CPU cores", "0")] == 50
+    assert ("CPU cores", "1") not in found
+
+
+def test_a_core_that_is_switched_off_leaves_a_gap(tmp_path: Path):
+    root = machine(tmp_path)
+    source = Cores(root)
+    write(root, {"proc/stat": f"cpu  400 20 80 5000 60 10 10 20\ncpu1 {100 + TICKS} 10 40 0 0 5 5 10\nintr 1\n"})
+    first, second = source.read()[3:5]
+    assert first != first
+    assert second == 100 + TICKS + 10 + 40 + 5 + 5 + 10
+    source.close()
+
+
+def test_a_process_whose_name_has_spaces_and_brackets(tmp_path: Path):
+    root = machine(tmp_path)
+    grown = f"77 (a) b) S 1 77 77 0 -1 4194560 2500 0 14 0 {250 + 3 * TICKS} 50 0 0 20"
+    found = levels(ThisProcess(root), {"proc/self/stat": grown}, root)
+    assert found == {("process CPU", "process"): 150, ("page faults", "minor"): 500, ("page faults", "major"): 1}
+
+
+def test_memory_is_what_cannot_be_had(tmp_path: Path):
+    root = machine(tmp_path)
+    found = levels(MainMemory(root), {}, root)
+    page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+    assert found == {("memory", "used"): 8 * GIB, ("memory", "swap"): GIB, ("memory", "process"): 1024 * page}
+
+
+def test_disks_are_whole_ones_that_were_used(tmp_path: Path):
+    root = machine(tmp_path)
+    row = "259 0 nvme0n1 1000 5 {} 300 500 6 {} 200 3 {} {} 0 0 0 0 0 0\n"
+    found = levels(Disks(root), {"proc/diskstats": row.format(20000 + 4096, 8000, 450 + 1500, 9000 + 8000)}, root)
+    # 1.5 of 2 s with a request, 4 at a time, 2 MiB read in 2 s.
+    assert found == {("disk busy", "nvme0n1"): 75, ("disk queue", "nvme0n1"): 4, ("disk read", "nvme0n1"): 1 << 20}
+
+
+def test_no_disk_is_said(tmp_path: Path):
+    with pytest.raises(NoSensorError, match="no disk"):
+        Disks(machine(tmp_path, proc__diskstats=" 8 0 sda 0 0 0 0 0 0 0 0 0 0 0 0\n"))
+
+
+def test_bytes_of_interfaces_and_words_of_adapters(tmp_path: Path):
+    root = machine(tmp_path)
+    table = (root / "proc/self/net/dev").read_text().replace("1000000", "3000000")
+    assert levels(Interfaces(root), {"proc/self/net/dev": table}, root) == {("network received", "eth0"): 1e6}
+    sent = {"sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data": "502000"}
+    assert levels(Adapters(root), sent, root) == {("InfiniBand sent", "mlx5_0 port 1"): 1e6}
+
+
+def test_an_adapter_that_does_not_count_is_left_out(tmp_path: Path):
+    silent = {"port_rcv_data": "N/A (no PMA)\n", "port_xmit_data": "N/A (no PMA)\n"}
+    silent = {f"sys/class/infiniband/bnxt_re0/ports/1/counters/{name}": text for name, text in silent.items()}
+    root = write(machine(tmp_path), silent)
+    source = Adapters(root)
+    assert list(source.read()) == [1000, 2000]
+    # A port that goes leaves the others.
+    write(root, {"sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data": "N/A (no PMA)\n"})
+    first, second = source.read()
+    assert (first != first, second) == (True, 2000)
+    source.close()
+    with pytest.raises(NoSensorError, match="do not count"):
+        Adapters(write(tmp_path / "alone", silent))
+
+
+@pytest.mark.parametrize("group", ["job", "job/below/that"])
+def test_the_quota_of_a_group_or_of_one_above_it(tmp_path: Path, group: str):
+    root = second_version(machine(tmp_path), limit=str(4 * GIB), group=group)
+    (root / "sys/fs/cgroup/job/below/that").mkdir(parents=True)
+    write(root, {"sys/fs/cgroup/job/below/cpu.max": "max 100000"})
+    container = Container(root)
+    assert container.limits.cpus == 1.5
+    assert container.limits.memory_bytes == 4 * GIB
+    stat = "usage_usec 8000000\nnr_periods 120\nnr_throttled 55\n"
+    found = levels(container, {"sys/fs/cgroup/job/cpu.stat": stat}, root)
+    assert found == {
+        ("container CPU", "used"): 150,
+        ("container periods", "all"): 10,
+        ("container periods", "throttled"): 7.5,
+        ("memory", "container"): 3 * GIB,
+    }
+
+
+def test_the_quota_of_the_first_version_in_a_container(tmp_path: Path):
+    container = Container(first_version(machine(tmp_path)))
+    assert container.limits.cpus == 2
+    assert container.limits.memory_bytes == 0
+    assert list(container.read()) == [100, 7]
+    container.close()
+
+
+def test_a_group_without_limits_is_said(tmp_path: Path):
+    with pytest.raises(NoSensorError, match="no limits"):
+        Container(second_version(machine(tmp_path), quota="max 100000"))
+
+
+def test_what_is_not_there_is_listed_with_its_reason(tmp_path: Path):
+    root = write(tmp_path, {"proc/stat": "", "proc/meminfo": "MemTotal: 1 kB\n"})
+    opened = Machine(root, lambda: ("", ())).open()
+    assert opened.sources == []
+    told = {one.sensor: one.reason for one in opened.account.missing}
+    assert "No such file" in told["process"]
+    assert told["InfiniBand"] == "no adapter in /sys/class/infiniband"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_this_machine_tells_something():
+    opened = Machine().open()
+    read = {series.track for source in opened.sources for series in source.series}
+    assert {"CPU", "process CPU", "memory", "page faults"} <= read
+    for source in opened.sources:
+        assert len(source.read()) == len(source.series)
+        source.close()
+    assert opened.account.cores == os.cpu_count()
+
+
+def rising(count: int, width: int = 1) -> Samples:
+    """A total that grows by its number, and a level of that number; a second apart."""
+    samples = Samples([Series("network sent", "eth0", is_total=True), Series("memory", "used")][: width + 1])
+    for number in range(count):
+        samples.add(number * 1_000_000_000, [number * (number + 1) / 2, float(number)])
+    return samples
+
+
+def growth(track: Track) -> float:
+    """What the total grew by, from its levels and their lengths."""
+    held = [(later - at) / 1e9 for at, later in zip(track.at_ns, track.at_ns[1:], strict=False)]
+    return sum(value[0] * seconds for value, seconds in zip(track.values, held, strict=False) if value[0] is not None)
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 8, 500, 501])
+def test_thinning_keeps_all_growth_and_the_mean(count: int):
+    samples = rising(count)
+    whole = growth(samples.tracks()[-1])
+    assert whole == pytest.approx(count * (count - 1) / 2, rel=1e-3)
+    samples.thin()
+    assert len(samples) == count // 2 + 1
+    thinned = {track.name: track for track in samples.tracks()}
+    assert growth(thinned["network sent"]) == pytest.approx(whole, rel=1e-3)
+    assert thinned["network sent"].at_ns[-1] == (count - 1) * 1_000_000_000
+
+
+def test_a_total_that_begins_anew_leaves_a_gap():
+    samples = rising(3)
+    samples.add(3_000_000_000, [1.0, 3.0])
+    samples.add(4_000_000_000, [6.0, 4.0])
+    (sent,) = (track for track in samples.tracks() if track.name == "network sent")
+    assert [value[0] for value in sent.values] == [1, 2, None, 5, 5]
+
+
+@pytest.mark.parametrize(("last_ms", "rates"), [(202, [10.0, 29.41, 29.41]), (250, [10.0, 20.0, 20.0])])
+def test_a_short_stretch_at_the_end_is_no_peak(last_ms: int, rates: list[float]):
+    samples = Samples([Series("process CPU", "process", is_total=True)])
+    for at_ms, total in ((0, 0), (100, 1), (200, 3), (last_ms, 4)):
+        samples.add(at_ms * 1_000_000, [float(total)])
+    (track,) = samples.tracks()
+    held = dict(zip(track.at_ns, (value for (value,) in track.values), strict=True))
+    assert [held.get(ms * 1_000_000) for ms in (0, 100, last_ms)] == rates
+    # Nothing of its growth is lost.
+    assert growth(track) == pytest.approx(4, rel=1e-3)
+
+
+def test_in_a_window_of_milliseconds_a_tick_is_no_more_than_all_cores(tmp_path: Path):
+    root = machine(tmp_path)
+    grown = f"77 (a) S 1 77 77 0 -1 4194560 1500 0 12 0 {250 + 2 * TICKS} 50 0 0 20"
+    found = levels(ThisProcess(root), {"proc/self/stat": grown}, root, seconds=0.001)
+    assert found[("process CPU", "process")] == 100 * (os.cpu_count() or 1)
+
+
+def test_a_reading_that_is_no_number_leaves_nothing_behind():
+    samples = rising(3)
+    with pytest.raises(TypeError):
+        samples.add(3_000_000_000, [6.0, None])  # type: ignore[list-item]
+    samples.add(4_000_000_000, [10.0, 4.0])
+    (sent,) = (track for track in samples.tracks() if track.name == "network sent")
+    assert growth(sent) == pytest.approx(10)
+
+
+def test_one_reading_tells_nothing():
+    assert rising(1).tracks() == []

@@ -1,0 +1,98 @@
+/** A cell for each rank, the darker the longer its own time is beside the median; a click opens the rank. */
+
+import type { JSX } from "preact";
+import { useRef, useState } from "preact/hooks";
+import type { Distributed } from "../contract";
+import { time } from "../words";
+import { aboveWords, blocksOf, levelOf } from "./heat";
+
+/** So many ranks have their numbers in their cells. */
+const NUMBERED = 128;
+const ACROSS = 8;
+
+interface Props {
+  readonly of: Distributed;
+  readonly chosen: number | undefined;
+  readonly choose: (rank: number | undefined) => void;
+  readonly opens: (rank: number) => boolean;
+}
+
+export function HeatMap({ of, chosen, choose, opens }: Props): JSX.Element {
+  const { ranks, ownNs, medianOwnNs, levels, hosts, hostOf } = of;
+  const blocks = blocksOf(of);
+  const order = blocks.flatMap(({ places }) => places);
+  const [reached, setActive] = useState(Math.max(chosen === undefined ? 0 : order.indexOf(ranks.indexOf(chosen)), 0));
+  const active = Math.min(reached, order.length - 1); // another run may have fewer ranks
+  const list = useRef<HTMLDivElement>(null);
+  const canOpen = ranks.some(opens);
+  const move = (event: KeyboardEvent): void => {
+    const next = stepped(event.key, active, order.length);
+    if (next === undefined || event.altKey || event.ctrlKey || event.metaKey) {
+      return;
+    }
+    event.preventDefault();
+    setActive(next);
+    list.current?.querySelector<HTMLElement>(`[data-place="${order[next] ?? 0}"]`)?.focus();
+  };
+  return (
+    <figure class={`rankmap ${ranks.length > NUMBERED ? "small" : ""}`}>
+      <figcaption class="muted">{of.hasSteps ? "A step" : "The time"} without communication, beside the median of {time(medianOwnNs)}.{canOpen && " Choose a rank to see why."}</figcaption>
+      <div class="blocks" role="listbox" aria-label="Ranks by own time" aria-orientation="horizontal" ref={list} onKeyDown={move}>
+        {blocks.map(({ label, places }) => (
+          <div class="block" role="group" aria-label={label} key={label}>
+            <span class="muted" aria-hidden>
+              {label}
+            </span>
+            <div class="cells">
+              {places.map((place) => {
+                const [rank, own] = [ranks[place] ?? 0, ownNs[place] ?? 0];
+                const host = hosts[hostOf[place] ?? 0] ?? "";
+                const told = `rank ${rank}: ${time(own)}, ${aboveWords(own, medianOwnNs)}${host === "" ? "" : `, ${host}`}`;
+                return (
+                  <button
+                    key={rank}
+                    type="button"
+                    role="option"
+                    data-place={place}
+                    aria-selected={rank === chosen}
+                    aria-label={told}
+                    title={told}
+                    tabIndex={order[active] === place ? 0 : -1}
+                    class={`level${levelOf(own, medianOwnNs, levels)}`}
+                    aria-disabled={!opens(rank)} // `disabled` would take it from the keyboard, and the next ones with it
+                    onFocus={() => setActive(order.indexOf(place))}
+                    onClick={() => opens(rank) && choose(rank === chosen ? undefined : rank)}
+                  >
+                    {ranks.length <= NUMBERED ? rank : ""}
+                  </button>
+                );
+              })}
+            </div>
+          </div>
+        ))}
+      </div>
+      <ul class="legend">
+        <li>
+          <span class="swatch level-1" />
+          less
+        </li>
+        <li>
+          <span class="swatch level0" />
+          within {levels[0]} %
+        </li>
+        {levels.map((least, at) => (
+          <li key={least}>
+            <span class={`swatch level${at + 1}`} />+{least} %
+          </li>
+        ))}
+      </ul>
+    </figure>
+  );
+}
+
+/** Where a key leads to; undefined for no key of a list. */
+function stepped(key: string, at: number, size: number): number | undefined {
+  const by: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: ACROSS, ArrowUp: -ACROSS, Home: -size, End: size };
+  const step = by[key];
+  return step === undefined ? undefined : Math.max(0, Math.min(size - 1, at + step));
+}

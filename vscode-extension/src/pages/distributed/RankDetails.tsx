@@ -1,0 +1,110 @@
+/** One rank beside the median of the others. */
+
+import type { JSX } from "preact";
+import { linkTo, type Address } from "../app/address";
+import { questions, type BesideNumber, type Choice, type RankPage } from "../contract";
+import { Answer } from "../parts/Answered";
+import { DataTable } from "../parts/DataTable";
+import { useAnswer, useOffers } from "../source/useAnswer";
+import { time, words } from "../words";
+import { aboveWords } from "./heat";
+import { Late } from "./Late";
+
+interface Props {
+  readonly of: number;
+  readonly choice: Choice;
+  readonly address: Address;
+  /** Whether why it is late stands above. */
+  readonly isTold: boolean;
+  readonly close: () => void;
+}
+
+export function RankDetails({ of, choice, address, isTold, close }: Props): JSX.Element {
+  const found = useAnswer(questions.rank, { ...choice, of });
+  const offers = useOffers();
+  return (
+    <section class="rankdetails" aria-label={`Rank ${of}`}>
+      <header class="row">
+        <h2>Rank {of}</h2>
+        {offers({ ...choice, rank: of }) && <a href={linkTo(address, "overview", { rank: String(of) })}>Show it alone</a>}
+        <button type="button" class="close" aria-label="Close" title="Close" onClick={close}>
+          ×
+        </button>
+      </header>
+      <Answer of={found}>{(answer) => <Body of={answer} isTold={isTold} />}</Answer>
+    </section>
+  );
+}
+
+function Body({ of, isTold }: { readonly of: RankPage; readonly isTold: boolean }): JSX.Element {
+  const { offsetNs, residualNs } = of;
+  const unit = of.hasSteps ? "a step" : "in all";
+  const tables = [
+    [of.lines, "rank-lines-", of.lines.title, `Times ${unit}, without communication.`],
+    [of.collectives, "rank-collectives-", of.collectives.title, `Times ${unit}.`],
+    [of.comesLast, "rank-last-", "Where it comes last more often than any other rank", ""],
+    [of.pairs, "rank-pairs-", "Its messages", of.hasSteps ? "Of all steps." : ""],
+    [of.work, "rank-work-", of.work.title, `Times ${unit}.`],
+  ] as const;
+  return (
+    <>
+      <p>{of.sentence}</p>
+      <p class="muted">
+        {[of.host, of.device, clockWords(offsetNs, residualNs)].filter((word) => word !== "").join(" · ")}
+      </p>
+      {of.late !== null && !isTold && (
+        <div class="stack">
+          <Late of={of.late} isWithin />
+        </div>
+      )}
+      <div class="columns">
+        <Beside title="Its numbers" of={of.numbers} />
+        <Beside title={of.hasSteps ? "The parts of its step" : "The parts of its time"} of={of.parts} />
+      </div>
+      {tables.map(
+        ([table, word, title, told]) =>
+          table.rows.length > 0 && (
+            <div key={word} class="inner">
+              <h3>{title}</h3>
+              {told !== "" && <p class="muted">{told}</p>}
+              <DataTable of={table} word={word} />
+            </div>
+          ),
+      )}
+    </>
+  );
+}
+
+function clockWords(offsetNs: number | null, residualNs: number | null): string {
+  if (offsetNs === null) {
+    return "";
+  }
+  const known = `, known to ${time(residualNs ?? 0)}`;
+  return offsetNs === 0 ? "the clock that the others are aligned to" : `its clock is ${time(Math.abs(offsetNs))} ${offsetNs > 0 ? "behind" : "ahead"}${known}`;
+}
+
+function Beside({ title, of }: { readonly title: string; readonly of: readonly BesideNumber[] }): JSX.Element | null {
+  return of.length === 0 ? null : (
+    <table class="ranknumbers">
+      <caption>{title}</caption>
+      <thead>
+        <tr>
+          <td />
+          <th scope="col">here</th>
+          <th scope="col">others</th>
+          <th scope="col" />
+        </tr>
+      </thead>
+      <tbody>
+        {of.map(({ label, kind, value, typical }) => (
+          <tr key={label}>
+            <th scope="row">{label}</th>
+            <td>{words(value, kind)}</td>
+            <td>{words(typical, kind)}</td>
+            <td class="muted">{value !== null && typical !== null && kind !== "count" ? aboveWords(value, typical) : ""}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
