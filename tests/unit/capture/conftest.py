@@ -1,13 +1,22 @@
-"""Scripts under a recorder of lines, each in a process of its own: it may crash."""
+"""Scripts under a recorder of lines, each in a process of its own: it may crash. Doors, and visitors at them."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
+import deepscope
+from deepscope.capture.on_demand.client import Visitor
+from deepscope.capture.on_demand.jobs import live_entries
+from deepscope.capture.on_demand.start import OnDemand
 
 PRELUDE = """
 import os, sys, threading, warnings
@@ -70,3 +79,33 @@ def run(tmp_path: Path):
         return result
 
     return call
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Doors of this test alone, in a folder whose name is short enough for a socket's."""
+    with tempfile.TemporaryDirectory(prefix="ds-") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        yield Path(folder)
+
+
+@pytest.fixture
+def door(runtime: Path, tmp_path: Path) -> Iterator[OnDemand]:
+    """An open door of this process."""
+    with deepscope.on_demand(tmp_path / "traces") as opened:
+        yield opened
+
+
+@pytest.fixture
+def visitor(runtime: Path) -> Iterator[Callable[[], Visitor]]:
+    """Visits this process, which has opened a door; whoever came leaves when the test ends."""
+    with ExitStack() as visits:
+
+        def visit() -> Visitor:
+            (found,) = [one for one in live_entries() if one.entry.pid == os.getpid()]
+            visiting = found.visit()
+            visits.callback(visiting.leave)
+            return visiting
+
+        yield visit

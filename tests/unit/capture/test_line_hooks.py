@@ -136,7 +136,7 @@ def test_a_failure_in_a_hook_ends_the_recording_and_not_the_run(run) -> None:
 def test_ctrl_c_in_the_window_reaches_the_user_and_leaves_nothing(run) -> None:
     run("""
     import signal
-    PART = "lines are recorded in part: their hook was taken out by another tool, or by Python at the recursion limit"
+    from deepscope.capture.lines.recorder import _TAKEN_OUT as PART
     def spin():
         total = 0
         signal.setitimer(signal.ITIMER_REAL, 0.0005 + turn * 0.00003)
@@ -159,6 +159,50 @@ def test_ctrl_c_in_the_window_reaches_the_user_and_leaves_nothing(run) -> None:
         with Window() as window:
             x = torch.ones(2) + 1  # add
         assert window.lines_of("aten::add")[0] == [line_of("add")]
+    """)
+
+
+def test_what_the_handler_of_a_signal_raises_in_a_hook_reaches_the_user(run) -> None:
+    """As torch's own handler does where a loader's worker dies; it may come between any two lines of a hook."""
+    run("""
+    import functools, signal
+    from deepscope.capture.lines.recorder import _TAKEN_OUT
+    class TimeIsUp(Exception): pass
+    calls = []
+    class Handler:
+        def __call__(self, number, frame):
+            calls.append(number)
+            raise TimeIsUp
+        def method(self, number, frame): self(number, frame)
+    def spin():
+        total = 0
+        while True:
+            total += 1
+            total -= 1
+            total = add(total)
+    def add(total): return total + 1
+    def work():
+        return torch.ones(2) + 1  # add
+    kinds = [Handler(), Handler().method, functools.partial(Handler.method, Handler()), lambda *_: Handler()(*_)]
+    caught = 0
+    with Window() as window:
+        for turn in range(400):
+            signal.signal(signal.SIGALRM, kinds[turn % 4])
+            recorder.next_step()
+            work()
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0003 + turn * 0.00000037)
+                spin()
+            except TimeIsUp:
+                caught += 1
+        recorder.next_step()
+        work()
+    assert caught == len(calls) == 400, (caught, len(calls))
+    assert window.record.account.warnings in ([], [_TAKEN_OUT]), window.record.account
+    assert not monitored or not window.record.account.warnings
+    assert hooks() == clean
+    found = window.lines_of("aten::add")
+    assert [lines[0] for lines in found] == [line_of("add")] * 401, found
     """)
 
 

@@ -12,6 +12,7 @@ from deepscope.capture.lines.monitoring import MonitoringHooks, monitoring
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import Function, ScopeTable
 from deepscope.capture.lines.tracing import TracingHooks
+from deepscope.capture.surroundings.interrupts import comes_from_handler
 
 __all__ = ["Hooks", "make_hooks"]
 
@@ -28,6 +29,9 @@ class Hooks(Switch, Protocol):
     def is_in_place(self) -> bool:
         """Whether nobody else has taken the hooks of this thread out."""
 
+    def go_on(self) -> bool:
+        """On the thread of `install`: hook in again if Python took the hooks out, and tell whether it had."""
+
     def remove(self) -> None:
         """Leave nothing behind; safe to call twice."""
 
@@ -41,9 +45,18 @@ def make_hooks(
     ledger: Ledger,
     fail: Callable[[Exception], None],
 ) -> Hooks:
-    """The hooks of this Python, over `stacks`; `fail` is told of an exception in one of them and must not raise."""
+    """The hooks of this Python, over `stacks`; `fail` is told of an exception in one of them and must not raise.
+
+    What a signal's handler raises while a hook runs is the program's own, and reaches it.
+    """
+
+    def fail_or_raise(error: Exception) -> None:
+        if comes_from_handler(error):
+            raise error
+        fail(error)
+
     make: type[MonitoringHooks] | type[TracingHooks] = MonitoringHooks if monitoring is not None else TracingHooks
-    hooks: Hooks = make(table, stacks, ledger, fail)
+    hooks: Hooks = make(table, stacks, ledger, fail_or_raise)
     stacks.adopt = hooks.adopt
     lowering = Lowering(table, stacks, ledger, hooks)
     stacks.look = lowering.look

@@ -84,6 +84,10 @@ class MonitoringHooks:
         self._stacks.align(self._stacks.own, frame)
         return None
 
+    def go_on(self) -> bool:
+        """Python leaves these hooks in place, whatever they raise."""
+        return False
+
     def remove(self) -> None:
         """Leave nothing behind; safe to call twice, from any thread, and in a forked child."""
         tool, self._tool = self._tool, None

@@ -48,7 +48,10 @@ class LineRecord:
 _LOST = (RecursionError, IndexError)
 """Raised where the user's code is past its recursion limit, or another thread took the last spare entry or closes the
 window."""
-_TAKEN_OUT = "lines are recorded in part: their hook was taken out by another tool, or by Python at the recursion limit"
+_TAKEN_OUT = (
+    "lines are recorded in part: their hook was taken out by another tool, "
+    "or by Python at the recursion limit or at an exception that a signal's handler raised"
+)
 
 
 class LineRecorder:
@@ -108,7 +111,7 @@ class LineRecorder:
     def next_step(self) -> None:
         """Another step begins: measure anew what recording costs, since the first step makes what later ones use."""
         if self._window is not None:
-            self._window.take_samples()
+            self._window.next_step()
 
     def stop(self) -> LineRecord:
         """Take every hook out, close this thread's scopes and hand out the record; empty where nothing was started."""
@@ -150,8 +153,10 @@ class _Window:
         else:
             self._is_hooked = True
 
-    def take_samples(self) -> None:
+    def next_step(self) -> None:
         if self._is_hooked and not self._has_failed and not self._is_closing:
+            if self._stacks.is_owner and self._hooks.go_on():
+                self._note_taken_out()
             _costs.begin_burst()
             self._hooks.take_samples()
 
@@ -161,7 +166,7 @@ class _Window:
         try:
             self._stacks.close_own()  # at first: what it takes to remove hooks is not the user's line's
             if self._is_hooked and not self._has_failed and self._stacks.is_owner and not self._hooks.is_in_place:
-                self._warnings.append(_TAKEN_OUT)  # the trace says it; the user's debugger is no matter to warn of
+                self._note_taken_out()
             self._hooks.remove()
         except Exception as error:  # noqa: BLE001 - the scopes must be closed whatever happens
             self._note("a hook could not be removed", error)
@@ -192,6 +197,10 @@ class _Window:
         """In a forked child, where nobody records: take the hooks out and close nothing."""
         self._hooks.remove()
         self._stacks.abandon()
+
+    def _note_taken_out(self) -> None:
+        if _TAKEN_OUT not in self._warnings:
+            self._warnings.append(_TAKEN_OUT)  # the trace says it; the user's debugger is no matter to warn of
 
     def _note(self, message: str, error: BaseException | None = None) -> None:
         detail = f": {type(error).__name__}: {error}" if error is not None else ""

@@ -53,6 +53,8 @@ class TracingHooks:
         """By local trace function, the one that times it."""
         self._files: list[dict[str, bool]] = []
         self._thread_hook: Trace | None = None
+        self._own: tuple[Trace, Trace, Trace] | None = None
+        """The trace functions of the thread of `install`: global, local, and local for module calls."""
         self._is_on = False
         self._headroom = RecursionHeadroom()
 
@@ -66,14 +68,26 @@ class TracingHooks:
         if self._table.libraries is not None:
             self._table.libraries.on_open = self._look_again
         self._headroom.take()
-        on_call, on_local, on_module = self._functions(self._stacks.own)
+        self._own = self._functions(self._stacks.own)
         if threading.gettrace() is None:
             self._thread_hook = self._start_thread
             threading.settrace(self._thread_hook)
+        self._hook_in(frame)
+        return None
+
+    def go_on(self) -> bool:
+        """On the thread of `install`: hook in again if Python took the hooks out, as where one raises."""
+        if not self._is_on or sys.gettrace() is not None:
+            return False
+        self._hook_in(sys._getframe(1))
+        return True
+
+    def _hook_in(self, frame: FrameType | None) -> None:
+        assert self._own is not None
+        on_call, on_local, on_module = self._own
         self._stacks.align(self._stacks.own, frame)
         self._follow_running(frame, on_local, on_module)
         sys.settrace(on_call)
-        return None
 
     def remove(self) -> None:
         """Leave nothing behind here; other threads take their hook off at their next event. Safe to call twice."""

@@ -1,28 +1,32 @@
-"""Ctrl-C and SIGTERM wait while torch's recording is switched on or off: half-way they would leave hooks behind."""
+"""Signals of the program's: held back while torch's recording is switched on or off, and never swallowed.
+
+Half-way, what their handlers raise would leave hooks behind. Elsewhere it may arrive in any function of ours, since
+Python calls handlers between any two instructions of the main thread.
+"""
 
 from __future__ import annotations
 
+import functools
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from contextlib import ExitStack, contextmanager
+from types import CodeType, FrameType
 from typing import Any
 
 __all__ = ["comes_from_handler", "held_back", "put_off"]
 
 _MARK = "__deepscope_from_handler__"
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _later: Callable[[int], None] | None = None
 
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Ctrl-C and SIGTERM within the block arrive at its end; on other threads than the main one they never arrive."""
+    """Signals with a handler in Python arrive at the block's end; on other threads than the main one none arrives."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handlers: dict[int, Any] = {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
+    handlers = _handlers()
     arrived: dict[int, tuple[Any, ...]] = {}
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -35,28 +39,54 @@ def held_back() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        for number, call in sorted(arrived.items(), reverse=True):  # SIGTERM (15) before SIGINT (2)
-            if _later is not None:
-                _later(number)
-                continue
-            try:
-                handlers[number](*call)
-            except Exception as error:
-                error.__dict__[_MARK] = True
-                raise
+        with ExitStack() as calls:  # each is made, whatever others raise; SIGTERM's (15) before SIGINT's (2)
+            for number, call in sorted(arrived.items()):
+                calls.callback(_call, handlers[number], call) if _later is None else _later(number)
 
 
 @contextmanager
 def put_off(later: Callable[[int], None]) -> Iterator[None]:
-    """On the main thread, where nothing may be raised: `later` is told of signals that were held back in the block."""
+    """On the main thread, where nothing may be raised: `later` is told of signals that arrive in the block."""
     global _later
     before, _later = _later, later
     try:
-        yield
+        with held_back():
+            yield
     finally:
         _later = before
 
 
 def comes_from_handler(error: BaseException) -> bool:
-    """Whether a signal handler raised it at the end of a `held_back`; then it is no failure of ours."""
-    return _MARK in error.__dict__
+    """Whether a signal's handler raised it; then it is the program's, and no failure of ours."""
+    if _MARK in error.__dict__:
+        return True
+    codes = {code for handler in _handlers().values() if (code := _code(handler)) is not None}
+    traceback = error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code in codes:
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _handlers() -> dict[int, Any]:
+    """By signal, the handlers that Python calls."""
+    return {number: handler for number in signal.valid_signals() if callable(handler := signal.getsignal(number))}
+
+
+def _call(handler: Any, arguments: tuple[Any, ...]) -> None:
+    try:
+        handler(*arguments)
+    except Exception as error:
+        error.__dict__[_MARK] = True
+        raise
+
+
+def _code(handler: Any) -> CodeType | None:
+    """The code that a call of `handler` runs first; None where that is not Python's."""
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    if not hasattr(handler, "__code__") and not hasattr(handler, "__func__"):
+        handler = type(handler).__call__
+    code = getattr(getattr(handler, "__func__", handler), "__code__", None)
+    return code if isinstance(code, CodeType) else None

@@ -1,0 +1,242 @@
+"""The door of a dormant recorder: who is let in, what is asked there, and which jobs have one."""
+
+import json
+import os
+import random
+import socket
+import struct
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import deepscope
+from deepscope.capture.on_demand import client, inspection, jobs, places
+from deepscope.capture.on_demand.dormant import Dormant
+from deepscope.capture.on_demand.jobs import find_jobs, live_entries
+from deepscope.capture.on_demand.messages import Answer, Request, decode_request, encode
+from deepscope.errors import DoorError
+
+
+def test_the_door_is_the_users_own(door, runtime):
+    folder = runtime / "deepscope"
+    assert oct(folder.stat().st_mode & 0o777) == "0o700"
+    modes = {path.suffix: oct(path.stat().st_mode & 0o777) for path in folder.iterdir()}
+    assert modes == {".sock": "0o600", ".json": "0o600"}
+    assert deepscope.on_demand(runtime / "other") is door
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
+def test_somebody_elses_folder_or_entry_is_not_believed(runtime):
+    folder = runtime / "deepscope"
+    folder.mkdir()
+    (folder / "1.json").write_text("{}")
+    os.chown(folder, 12345, 12345)
+    with pytest.raises(DoorError, match="not a folder of yours"):
+        places.make_private(folder)
+    assert list(places.entries(folder)) == []
+    os.chown(folder, 0, 0)
+    os.chown(folder / "1.json", 12345, 12345)
+    assert places.read_private(folder / "1.json") is None
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
+def test_another_user_is_not_served(door, runtime):
+    """The folder alone keeps others out; here it is open, and the door asks the system who is there."""
+    for path in [*runtime.parents][:-1]:
+        path.chmod(path.stat().st_mode | 0o011)
+    runtime.chmod(0o777)
+    (runtime / "deepscope").chmod(0o777)
+    door._door.path.chmod(0o777)
+    parent = os.fork()
+    if parent == 0:
+        code = 1
+        try:
+            os.setuid(12345)
+            with socket.socket(socket.AF_UNIX) as other:
+                other.connect(str(door._door.path))
+                other.settimeout(5)
+                other.sendall(struct.pack("!I", 15) + b'{"kind":"look"}')
+                code = 0 if other.recv(1) == b"" else 2
+        except (BrokenPipeError, ConnectionResetError):
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(parent, 0)[1]) == 0
+
+
+def test_what_dead_processes_left_is_removed_and_other_machines_are_left_alone(runtime):
+    folder = runtime / "deepscope"
+    folder.mkdir(mode=0o700)
+    dead = places.Entry(pid=os.getpid(), door="x", started="1", here=places.here())
+    elsewhere = places.Entry(pid=1, door="x", started="1", here="another")
+    for name, entry in (("dead", dead), ("elsewhere", elsewhere)):
+        places.write_private(
+            folder / f"{name}.json", json.dumps({f: getattr(entry, f) for f in entry.__struct_fields__}).encode()
+        )
+    (folder / "dead.sock").touch()
+    (folder / "junk.json").write_bytes(b"\xff{")
+    assert live_entries() == []
+    assert sorted(path.name for path in folder.iterdir()) == ["elsewhere.json", "junk.json"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has paths of any bytes")
+@pytest.mark.parametrize("kind", ["socket", "files"])
+def test_a_program_and_a_folder_whose_names_are_no_utf8_have_a_door(runtime, tmp_path, monkeypatch, kind):
+    folder = tmp_path / os.fsdecode(b"tr\xe4ces")
+    monkeypatch.setattr(sys, "argv", [os.fsdecode(b"/me/tr\xe4in.py")])
+    with deepscope.on_demand(folder, door=kind):
+        found = [one.entry for one in live_entries(traces=folder) if one.entry.pid == os.getpid()]
+    assert [one.program for one in found] == ["/me/tr?in.py"]
+
+
+def test_a_request_that_another_visitor_took_away_is_written_again(runtime, tmp_path):
+    folder = tmp_path / "traces"
+    with deepscope.on_demand(folder, door="files") as opened:
+        (found,) = [one for one in live_entries(traces=folder) if one.entry.pid == os.getpid()]
+        asking, other = found.visit(), found.visit()
+        answers: list[Answer] = []
+        waiting = threading.Thread(target=lambda: answers.append(asking.ask(Request("look"))), daemon=True)
+        waiting.start()
+        until = time.monotonic() + 20
+        while not other._ask.exists() and time.monotonic() < until:
+            pass
+        other.leave()
+        while waiting.is_alive() and time.monotonic() < until:
+            opened.step()
+            waiting.join(0.05)
+    assert [one.pid for one in answers] == [os.getpid()]
+
+
+def test_a_path_too_long_for_a_socket_is_passed_over(tmp_path, monkeypatch):
+    deep = tmp_path / ("a" * 90)
+    deep.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(deep))
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    monkeypatch.setattr("tempfile.tempdir", None)
+    path = places.place_for_socket(os.getpid())
+    assert len(os.fsencode(path)) <= 100
+    assert deep not in path.parents
+
+
+def junk() -> st.SearchStrategy[bytes]:
+    values = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+        max_leaves=8,
+    )
+    kinds = st.sampled_from(["look", "start", "end", "commit", "now", "stop", "drop", "open"])
+    names = ["id", "version", "step", "steps", "warmup", "options", "stack", "number", "first_number"]
+    objects = st.builds(
+        lambda kind, rest: json.dumps({"kind": kind, **rest}, default=str).encode(),
+        kinds.filter(lambda kind: kind != "now"),
+        st.dictionaries(st.sampled_from(names), values, max_size=5),
+    )
+    return objects | st.binary(max_size=64)
+
+
+@settings(max_examples=300, deadline=None)
+@given(words=junk())
+def test_no_request_breaks_the_recorder(words):
+    dormant = Dormant(lambda *_: pytest.fail("a recorder"), folder=Path("x"), options={}, facts=dict)
+    dormant.count = 10**6
+    try:
+        request = decode_request(words)
+    except DoorError:
+        return
+    answer = dormant.answer(request)
+    assert len(encode(answer)) < 1 << 16
+    dormant.step()
+
+
+def test_junk_at_the_door_leaves_it_open_for_the_next(door, visitor):
+    rng = random.Random(1)
+    path = door._door.path
+    pieces = [
+        b"",
+        b"\0",
+        b"\xff" * 8,
+        struct.pack("!I", 1 << 31),
+        struct.pack("!I", 9) + b"{}",
+        struct.pack("!I", 2) + b"[]",
+    ]
+    for _ in range(60):
+        with socket.socket(socket.AF_UNIX) as one:
+            one.connect(str(path))
+            one.sendall(rng.choice(pieces) + rng.randbytes(rng.randrange(20)))
+    asking = visitor()
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        try:
+            answer = asking.ask(Request("look"))
+            break
+        except client.GoneError:  # all places are taken by those who have not been shown out yet
+            asking = visitor()
+    assert answer.accepted
+
+
+@pytest.mark.parametrize("option", ["on_trace_ready", "folder", "root", "include", "ranks", "name", "keep_last"])
+def test_a_request_chooses_what_is_recorded_and_never_where(door, visitor, option):
+    asking = visitor()
+    answer = asking.ask(Request("start", "ab", step=9, steps=1, options={option: "/etc"}))
+    assert not answer.accepted
+    assert option in answer.problem
+
+
+def test_options_that_are_wrong_are_told(door, visitor):
+    asking = visitor()
+    answer = asking.ask(Request("start", "ab", step=9, steps=1, options={"max_slowdown": 0.1}))
+    assert "max_slowdown=0.1: must be a number above 1" in answer.problem
+
+
+def test_an_answer_that_comes_late_is_not_taken_for_the_next_ones(door, visitor, monkeypatch):
+    """The process holds its interpreter's lock for longer than anybody waits, as torch does while it exports."""
+    asking, look = visitor(), door.dormant._tell
+    asking._socket.settimeout(0.2)
+
+    def slow():
+        time.sleep(0.6)
+        return look()
+
+    monkeypatch.setattr(door.dormant, "_tell", slow)
+    with pytest.raises(client.SilentError):
+        asking.ask(Request("look"))
+    monkeypatch.setattr(door.dormant, "_tell", look)
+    asking._socket.settimeout(5)
+    answer = asking.ask(Request("commit", "ab"))
+    assert not answer.accepted
+    assert answer.problem == "there is no window of this id"
+
+
+def test_on_windows_no_process_is_asked_by_a_signal(monkeypatch):
+    """Signal 0 is Ctrl-C there."""
+    entry = places.Entry(pid=os.getpid(), door="files")
+    monkeypatch.setattr(jobs, "started_at", lambda _: "")
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a signal"))
+    monkeypatch.setattr(os, "name", "nt")
+    try:
+        assert jobs._runs(entry)
+        inspection._check_alive(os.getpid())
+    finally:
+        monkeypatch.undo()
+
+
+def test_processes_are_recognized():
+    own = inspection.inspect(os.getpid())
+    assert own.version == sys.version_info[:2]
+    assert not own.is_elsewhere
+    assert inspection.ancestors(os.getpid())[:2] == [os.getpid(), os.getppid()]
+    with pytest.raises(DoorError, match="there is no process"):
+        inspection.inspect(2**22 + 1)
+
+
+def test_a_job_lists_itself(door):
+    own = [one for one in live_entries() if one.entry.pid == os.getpid()]  # others of this user's may wait, too
+    found, problems = find_jobs(own)
+    assert problems == []
+    assert [job.pids for job in found] == [[os.getpid()]]

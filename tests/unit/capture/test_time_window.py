@@ -1,0 +1,44 @@
+"""Windows by wall time."""
+
+import pytest
+
+from deepscope.capture.actions import Action
+from deepscope.capture.durations import seconds_of
+from deepscope.capture.time_window import TimeWindow
+from deepscope.errors import OptionError
+
+
+def test_durations_are_read():
+    assert [seconds_of("time", word) for word in (60, "90s", "1.5m", "500ms", " 2 h ")] == [60, 90, 90, 0.5, 7200]
+    for word in ("", "0", "-1", "1 day", "nan", "1e3", None, True, "s"):
+        with pytest.raises(OptionError):
+            seconds_of("time", word)
+
+
+def test_a_window_by_time_follows_the_clock_and_ends_once():
+    now = [0.0]
+    window = TimeWindow(10, 5, clock=lambda: now[0], agree=lambda _key, step: 0)
+    actions = []
+    for step in range(40):
+        actions.append(window.action(step))
+        now[0] += 1
+    assert [step for step, action in enumerate(actions) if action is Action.WARM_UP] == [11]
+    assert [step for step, action in enumerate(actions) if action is Action.RECORD] == [12, 13, 14, 15, 16]
+    assert window.is_over
+
+
+def test_windows_by_time_agree_on_their_steps_over_ranks():
+    agreed = {}
+    ends = []
+    for late in (0.0, 0.15):  # the second rank's first step ended later
+        now = [late]
+        window = TimeWindow(
+            10, 5, clock=lambda now=now: now[0], agree=lambda key, step: agreed.setdefault(key.rsplit("/", 1)[1], step)
+        )
+        recorded = []
+        for step in range(200):
+            if window.action(step) is Action.RECORD:
+                recorded.append(step)
+            now[0] += 0.1 if step else 0.1 + late
+        ends.append((recorded[0], recorded[-1]))
+    assert ends[0] == ends[1]
