@@ -106,6 +106,8 @@ def two_nodes(root: Path) -> Path:
         {
             f"{node}0/cpulist": "0-31,64-65\n",
             f"{node}1/cpulist": "32-63\n",
+            f"{node}0/distance": "10 21\n",
+            f"{node}1/distance": "21 10\n",
             f"{node}0/numastat": "numa_hit 5\nnuma_miss 6\nother_node 70\n",
             f"{node}1/numastat": "numa_hit 5\nnuma_miss 6\nother_node 90\n",
             "proc/self/numa_maps": maps,

@@ -20,9 +20,11 @@ from machine_folders import GIB, machine, two_nodes, write
 def test_where_a_process_may_run_and_has_its_memory(tmp_path: Path):
     root = two_nodes(machine(tmp_path))
     assert memory_nodes(root, {0, 1, 64}, GIB) == [
-        MemoryNode(0, 34, 3, 5 * 4096 + 3 * (2 << 20)),
-        MemoryNode(1, 32, 0, 7 * 4096),
+        MemoryNode(0, 34, 3, 5 * 4096 + 3 * (2 << 20), [10, 21]),
+        MemoryNode(1, 32, 0, 7 * 4096, [21, 10]),
     ]
+    write(root, {"sys/devices/system/node/node0/distance": "10\n"})  # not one for each node
+    assert [node.distances for node in memory_nodes(root, (), GIB)] == [[], [21, 10]]
 
 
 def test_a_large_process_is_asked_through_its_group(tmp_path: Path):

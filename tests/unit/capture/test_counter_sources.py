@@ -76,10 +76,15 @@ def test_memory_is_what_cannot_be_had(tmp_path: Path):
 
 def test_disks_are_whole_ones_that_were_used(tmp_path: Path):
     root = machine(tmp_path)
-    row = "259 0 nvme0n1 1000 5 {} 300 500 6 {} 200 3 {} {} 0 0 0 0 0 0\n"
+    row = "259 0 nvme0n1 1200 5 {} 300 540 6 {} 200 3 {} {} 0 0 0 0 0 0\n"
     found = levels(Disks(root), {"proc/diskstats": row.format(20000 + 4096, 8000, 450 + 1500, 9000 + 8000)}, root)
-    # 1.5 of 2 s with a request, 4 at a time, 2 MiB read in 2 s.
-    assert found == {("disk busy", "nvme0n1"): 75, ("disk queue", "nvme0n1"): 4, ("disk read", "nvme0n1"): 1 << 20}
+    # 1.5 of 2 s with a request, 4 at a time, 240 done, 2 MiB read in 2 s.
+    assert found == {
+        ("disk busy", "nvme0n1"): 75,
+        ("disk queue", "nvme0n1"): 4,
+        ("disk requests", "nvme0n1"): 120,
+        ("disk read", "nvme0n1"): 1 << 20,
+    }
 
 
 def test_no_disk_is_said(tmp_path: Path):

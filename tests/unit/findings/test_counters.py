@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -103,21 +104,32 @@ def test_of_samples_that_became_one_most_must_say_that_the_clock_is_held_down(fi
     assert bool(findings_of(sampled(builder, "GPU throttling", {"0 power cap": [part]}), "DS026")) is fires
 
 
-def disk(busy: float, queue: float, *, loading_ms: int = 40, every_ms: int = 100, **options: Any) -> TraceBuilder:
+def disk(
+    busy: float,
+    queue: float,
+    *,
+    requests: float | None = None,
+    loading_ms: int = 40,
+    every_ms: int = 100,
+    **options: Any,
+) -> TraceBuilder:
     builder = run(loading_ms=loading_ms, kernel_ms=50, **options)
+    if requests is not None:
+        sampled(builder, "disk requests", {"nvme0n1": [requests]}, every_ms)
     sampled(builder, "disk busy", {"nvme0n1": [busy], "sda": [100.0]}, every_ms)
     sampled(builder, "disk read", {"nvme0n1": [5e8]}, every_ms)
     return sampled(builder, "disk queue", {"nvme0n1": [queue], "sda": [1.0]}, every_ms)
 
 
 def test_a_full_disk_is_found_where_data_is_awaited(findings_of):
-    (found,) = findings_of(disk(97.0, 24.0), "DS027")
+    (found,) = findings_of(disk(97.0, 24.0, requests=8000.0), "DS027")
     assert (found.file, found.line) == (FILE, 5)
     assert found.evidence == {
         "disk": "nvme0n1",
         "busy_ratio": 0.97,
         "queue": 24.0,
         "loading_ns": 400 * MS,
+        "request_us": 3000.0,
         "read_bytes_per_s": 5e8,
     }
     assert (found.saving_ns, found.severity) == (0, "warning")
@@ -129,6 +141,9 @@ def test_a_full_disk_is_found_where_data_is_awaited(findings_of):
         (disk(90.0, 4.0), True),
         (disk(89.0, 24.0), False),
         (disk(100.0, 3.9), False),  # one or two readers: more of them would read more
+        (disk(100.0, 24.0, requests=12_000.0), True),  # 2 ms each
+        (disk(100.0, 24.0, requests=13_000.0), False),  # a flash disk that has room for more
+        (disk(100.0, 24.0, requests=0.0), True),  # none was done
         (disk(100.0, 24.0, loading_ms=4), False),  # nobody waits for it
         (disk(100.0, 24.0, loading_ms=25), False),  # 0.25 s of loading
         (disk(100.0, 24.0, every_ms=20), False),  # sampled for 0.2 s
@@ -154,8 +169,9 @@ def test_what_does_not_change_is_a_finding_all_the_same(findings_of, samples, fi
     assert bool(findings_of(unchanged(builder, "disk queue", sda=24.0), "DS027")) is fires
 
 
-def node(number: int, allowed: int, size_bytes: int = 0) -> dict[str, int]:
-    return {"node": number, "cpus": 32, "allowed_cpus": allowed, "process_bytes": size_bytes}
+def node(number: int, allowed: int, size_bytes: int = 0, distances: Sequence[int] = ()) -> dict[str, Any]:
+    told = {"node": number, "cpus": 32, "allowed_cpus": allowed, "process_bytes": size_bytes}
+    return {**told, "distances": list(distances)}
 
 
 def test_a_process_that_may_only_run_far_from_its_device(findings_of):
@@ -178,6 +194,11 @@ def test_a_process_that_may_only_run_far_from_its_device(findings_of):
         ([node(0, 32, 91 << 30), node(1, 32, 9 << 30)], "hint"),
         ([node(0, 32, 89 << 30), node(1, 32, 11 << 30)], None),
         ([node(0, 32, 1 << 29), node(1, 32, 0)], None),  # libraries
+        ([node(0, 8, distances=[10, 12]), node(1, 0, distances=[12, 10])], None),  # two parts of one socket
+        ([node(0, 8, 9 << 30, [10, 12]), node(1, 0, 0, [12, 10])], None),
+        ([node(0, 8, distances=[10, 20]), node(1, 0, distances=[20, 10])], "info"),
+        ([node(0, 0), node(1, 0, 0, [32, 10, 12]), node(2, 8)], None),
+        ([node(0, 8), node(1, 0, 0, [32, 10, 12]), node(2, 0)], "info"),
         ([node(0, 8)], None),
         ([node(0, 8), node(2, 8)], None),  # the device's node is not known
         ([], None),

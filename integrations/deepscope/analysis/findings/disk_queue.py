@@ -21,6 +21,9 @@ BUSY = 90.0
 """Percent of the time in which the disk has a request."""
 QUEUE = 4.0
 """Requests at the disk at a time: with fewer, more readers would still get more out of it."""
+SLOW_NS = 2_000_000
+"""Time of a request, waiting in the queue included: a flash disk serves many at a time, and one that is far from its
+limit answers each in a tenth of that."""
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
@@ -34,17 +37,21 @@ def _find(facts: Facts) -> Iterator[Finding]:
             continue
         busy, covered_ns = _mean(facts, level)
         depth, _ = _mean(facts, queue)
-        if covered_ns >= LEAST_NS and busy >= BUSY and depth >= QUEUE:
-            found.append((depth, disk, busy))
+        request_ns = _request_ns(facts, disk, depth)
+        is_slow = request_ns is None or request_ns >= SLOW_NS
+        if covered_ns >= LEAST_NS and busy >= BUSY and depth >= QUEUE and is_slow:
+            found.append((depth, disk, busy, request_ns))
     if not found:
         return
-    depth, disk, busy = max(found)
+    depth, disk, busy, request_ns = max(found, key=lambda one: one[:2])
     evidence: Evidence = {
         "disk": disk,
         "busy_ratio": round(busy / 100, 3),
         "queue": round(depth, 1),
         "loading_ns": loading.total_ns,
     }
+    if request_ns is not None:
+        evidence["request_us"] = round(request_ns / 1000, 1)
     for counter, name in (("disk read", "read_bytes_per_s"), ("disk written", "written_bytes_per_s")):
         if (rate := facts.levels.get((counter, disk))) is not None:
             evidence[name] = round(_mean(facts, rate)[0], 1)
@@ -59,6 +66,13 @@ def _find(facts: Facts) -> Iterator[Finding]:
         "in place of single files, smaller formats, a cache in memory), or put the data on a faster disk.",
         severity=severity_of(loading.total_ns, facts.wall_ns),
     )
+
+
+def _request_ns(facts: Facts, disk: str, depth: float) -> float | None:
+    """How long a request took, by Little's law; None where requests were not counted or none was done."""
+    requests = facts.levels.get(("disk requests", disk))
+    rate = _mean(facts, requests)[0] if requests is not None else 0.0
+    return depth / rate * 1e9 if rate > 0 else None
 
 
 def _mean(facts: Facts, level: Level) -> tuple[float, int]:

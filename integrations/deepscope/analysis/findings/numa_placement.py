@@ -15,6 +15,8 @@ FAR_SHARE = 0.9
 """Of the process's memory must be on other nodes."""
 LEAST_BYTES = 1 << 30
 """Of memory: the libraries of a process may lie on any node, and are of no account."""
+NEAR = 15
+"""A distance below it is within a socket: firmware tells 11 or 12 for its parts, and 20 or more for another socket."""
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
@@ -26,10 +28,11 @@ def _find(facts: Facts) -> Iterator[Finding]:
     here = next((node for node in account.nodes if node.node == home), None)
     if here is None or not here.cpus:
         return
-    far = [node for node in account.nodes if node is not here]
+    far = [node for at, node in enumerate(account.nodes) if node is not here and not _is_near(here, at)]
+    near = [node for node in account.nodes if node not in far]
     far_bytes = sum(node.process_bytes for node in far)
-    all_bytes = far_bytes + here.process_bytes
-    is_bound_away = not here.allowed_cpus and any(node.allowed_cpus for node in far)
+    all_bytes = sum(node.process_bytes for node in account.nodes)
+    is_bound_away = not any(node.allowed_cpus for node in near) and any(node.allowed_cpus for node in far)
     is_far = far_bytes >= max(LEAST_BYTES, FAR_SHARE * all_bytes)
     if not is_bound_away and not is_far:
         return
@@ -50,6 +53,11 @@ def _find(facts: Facts) -> Iterator[Finding]:
         "torchrun --numa-binding=node (torch 2.9), or the scheduler's own binding (Slurm: --gpu-bind=closest).",
         severity="info" if is_bound_away else "hint",
     )
+
+
+def _is_near(here: MemoryNode, at: int) -> bool:
+    """Whether the node in this place lies in the same socket; not known is no."""
+    return at < len(here.distances) and here.distances[at] < NEAR
 
 
 def _message(home: int, far: list[MemoryNode], *, is_bound_away: bool) -> str:

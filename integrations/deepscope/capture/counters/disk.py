@@ -39,6 +39,7 @@ class Disks:
             for track, scale in (
                 ("disk busy", 0.1),  # from milliseconds in a second to percent
                 ("disk queue", 0.001),  # milliseconds of all requests in a second: how many there were at a time
+                ("disk requests", 1),
                 ("disk read", _SECTOR),
                 ("disk written", _SECTOR),
             )
@@ -49,15 +50,15 @@ class Disks:
         return {row[2].decode(errors="replace"): row[3:] for row in rows if len(row) >= 14}
 
     def read(self) -> Sequence[float]:
-        """Milliseconds and sectors since the machine started."""
+        """Milliseconds, requests and sectors since the machine started."""
         fields = self._fields()
         found: list[float] = []
         for name in self._names:
             row = fields.get(name)
             if row is None:  # a disk that was pulled out
-                found += [_NAN] * 4
+                found += [_NAN] * 5
             else:
-                found += [int(row[9]), int(row[10]), int(row[2]), int(row[6])]
+                found += [int(row[9]), int(row[10]), int(row[0]) + int(row[4]), int(row[2]), int(row[6])]
         return found
 
     def close(self) -> None:

@@ -70,7 +70,16 @@ def memory_nodes(root: Path, allowed: Collection[int], resident_bytes: int) -> l
     found = []
     for number, folder in folders.items():
         cpus = set(_numbers(text_of(folder / "cpulist")))
-        found.append(MemoryNode(number, len(cpus), len(cpus.intersection(allowed)), used.get(number, 0)))
+        distances = [int(one) for one in text_of(folder / "distance").split() if one.isdigit()]
+        found.append(
+            MemoryNode(
+                node=number,
+                cpus=len(cpus),
+                allowed_cpus=len(cpus.intersection(allowed)),
+                process_bytes=used.get(number, 0),
+                distances=distances if len(distances) == len(folders) else [],
+            )
+        )
     return found
 
 

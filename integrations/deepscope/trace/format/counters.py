@@ -42,7 +42,6 @@ class TrackFacts(NamedTuple):
 
 TRACKS = {
     "CPU": TrackFacts("%", "all, waiting for I/O, stolen", "of all cores of the machine, how much was in use"),
-    "CPU cores": TrackFacts("%", "core", "how much each core was in use"),
     "process CPU": TrackFacts("%", "process", "CPU time of the process and its threads; 100 % is one core"),
     "page faults": TrackFacts("1/s", "minor, major", "page faults of the process; a major one read from a disk"),
     "memory": TrackFacts("B", "used, process, swap, container", "memory that cannot be had without swapping"),
@@ -50,6 +49,7 @@ TRACKS = {
     "container periods": TrackFacts("1/s", "all, throttled", "periods of the CPU quota, and those it stopped us in"),
     "disk busy": TrackFacts("%", "disk", "time in which the disk had a request"),
     "disk queue": TrackFacts("", "disk", "requests at the disk, its queue among them"),
+    "disk requests": TrackFacts("1/s", "disk", "requests that the disk has done"),
     "disk read": TrackFacts("B/s", "disk", "read from the disk"),
     "disk written": TrackFacts("B/s", "disk", "written to the disk"),
     "network received": TrackFacts("B/s", "interface", "received over the network"),
@@ -70,8 +70,9 @@ TRACKS = {
     "PCIe sent": TrackFacts("B/s", "device", "from the device over PCIe"),
     "NVLink received": TrackFacts("B/s", "device", "to the device over NVLink"),
     "NVLink sent": TrackFacts("B/s", "device", "from the device over NVLink"),
+    "CPU cores": TrackFacts("%", "core", "how much each core was in use"),
 }
-"""By name, in the order in which they are shown."""
+"""By name, in the order in which they are shown: cores last, for a machine may have hundreds."""
 
 
 THROTTLE_REASONS = {
@@ -125,6 +126,8 @@ class MemoryNode(msgspec.Struct, frozen=True, omit_defaults=True):
     """On how many of them the process may run."""
     process_bytes: Count = 0
     """Memory of the process on it, when the window ended."""
+    distances: list[Count] = []
+    """To each of the nodes, in their order, as the firmware tells: 10 to itself. Empty where it is not known."""
 
 
 class ContainerLimits(msgspec.Struct, frozen=True, omit_defaults=True):
