@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -311,6 +312,38 @@ def test_a_survey_that_fails_costs_a_line_in_the_trace_and_not_the_run(
     found = profile(recording)
     assert found.memory.devices[0].peak.parameters_bytes == bytes_of(net.parameters())
     assert [one for one in found.trace.warnings if "a graph of a kind of its own" in one]
+
+
+@needs_watched_backward
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="no SIGUSR1 on Windows")
+def test_what_a_signals_handler_raises_in_a_survey_reaches_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class PreemptedError(Exception):
+        pass
+
+    def preempt(*_: Any) -> None:
+        raise PreemptedError
+
+    def beside_a_signal(*results: Any) -> Any:
+        signal.raise_signal(signal.SIGUSR1)
+        return walk(*results)
+
+    walk = surveys.walk
+    monkeypatch.setattr(surveys, "walk", beside_a_signal)
+    before = signal.signal(signal.SIGUSR1, preempt)
+    net = mlp()
+    try:
+        with deepscope.profile(tmp_path, root=TESTS, profile_memory=True) as recording:
+            loss = net(torch.randn(BATCH, NARROW)).sum()
+            with pytest.raises(PreemptedError):
+                loss.backward()
+            loss = None
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    found = profile(recording)
+    assert found.memory.devices[0].peak.activations_bytes > 0  # the survey was made all the same
+    assert not [one for one in found.trace.warnings if "Preempted" in one]
 
 
 def test_a_torch_that_does_not_show_what_autograd_keeps_tells_the_rest(

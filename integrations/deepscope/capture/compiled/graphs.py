@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from deepscope.capture.compiled.breaks import Broken, Recompiled, graph_breaks, recompilations
 from deepscope.capture.compiled.captures import Captured, captured_graphs
 from deepscope.capture.lines.dynamo import hide_modules
+from deepscope.capture.surroundings.interrupts import comes_from_handler
 
 __all__ = ["CompiledRecord", "GraphWatch", "SeenGraph"]
 
@@ -113,8 +114,10 @@ class GraphWatch:
             if found is None:
                 found = self._remember(graph)
             return found[1] if getattr(graph, "_fx_graph_cache_key", "") is None else ""
-        except Exception:  # noqa: BLE001  nothing of ours may end the user's call
-            return ""
+        except Exception as error:
+            if comes_from_handler(error):
+                raise
+            return ""  # nothing of ours may end the user's call
 
     def _remember(self, graph: Any) -> tuple[Any, str]:
         if len(self._seen) >= _MOST:

@@ -32,6 +32,7 @@ from deepscope.capture.memory.holders import (
 )
 from deepscope.capture.memory.storages import storages, tensors_in
 from deepscope.capture.surroundings import optimizer_steps
+from deepscope.capture.surroundings.interrupts import held_back
 from deepscope.trace.format import span_names
 from deepscope.trace.format.held_memory import Held, MemoryAccount, OutOfMemory, Release, Survey
 from deepscope.trace.format.span_names import memory_name
@@ -217,14 +218,17 @@ class MemorySurveys:
         return number
 
     def _safely(self, act: Callable[..., None], *args: Any) -> None:
-        if not self._is_open:
-            return
-        started = time.perf_counter_ns()
-        try:
-            with torch_compat.plain_tensors():
-                undisturbed(act, *args)
-        except Exception as error:  # noqa: BLE001 - the run goes on, and its memory is told as far as it is known
-            message = f"a survey of the memory failed: {type(error).__name__}: {error}"
-            if message not in self.account.warnings and len(self.account.warnings) < 10:
-                self.account.warnings.append(message)
-        self.account.cost_ns += time.perf_counter_ns() - started
+        if self._is_open:
+            undisturbed(self._undisturbed, act, *args)
+
+    def _undisturbed(self, act: Callable[..., None], *args: Any) -> None:
+        with held_back():  # what a signal's handler raises is no failure of the survey
+            started = time.perf_counter_ns()
+            try:
+                with torch_compat.plain_tensors():
+                    act(*args)
+            except Exception as error:  # noqa: BLE001 - the run goes on, and its memory is told as far as it is known
+                message = f"a survey of the memory failed: {type(error).__name__}: {error}"
+                if message not in self.account.warnings and len(self.account.warnings) < 10:
+                    self.account.warnings.append(message)
+            self.account.cost_ns += time.perf_counter_ns() - started

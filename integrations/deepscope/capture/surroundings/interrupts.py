@@ -17,6 +17,7 @@ from typing import Any
 __all__ = ["comes_from_handler", "held_back", "put_off"]
 
 _MARK = "__deepscope_from_handler__"
+_SIGNALS = sorted(signal.valid_signals())
 _later: Callable[[int], None] | None = None
 
 
@@ -71,7 +72,7 @@ def comes_from_handler(error: BaseException) -> bool:
 
 def _handlers() -> dict[int, Any]:
     """By signal, the handlers that Python calls."""
-    return {number: handler for number in signal.valid_signals() if callable(handler := signal.getsignal(number))}
+    return {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
 
 
 def _call(handler: Any, arguments: tuple[Any, ...]) -> None:
