@@ -7,7 +7,6 @@ import socket
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol
 
 from deepscope.capture.on_demand.door import peer, receive, send
@@ -106,11 +105,3 @@ class SocketVisitor:
     def leave(self) -> None:
         with suppress(OSError):
             self._socket.close()
-
-    def __enter__(self) -> SocketVisitor:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.leave()

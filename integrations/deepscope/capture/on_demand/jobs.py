@@ -132,11 +132,10 @@ def jobs_of(target: str, jobs: Sequence[Job]) -> list[Job]:
     """The jobs that a user may mean by the number of a process, the name of a program, or a folder."""
     if target.isdecimal():
         return [job for job in jobs if any(int(target) in ancestors(pid) for pid in job.pids)]
-    folder = os.path.realpath(target)
-    by_folder = [job for job in jobs if folder in _folders(job)]
+    path = os.path.realpath(target)
+    by_folder = [job for job in jobs if path in _folders(job)]
     if by_folder:
         return by_folder
-    path = os.path.realpath(target)
     return [
         job
         for job in jobs
