@@ -99,6 +99,8 @@ class IncomparableError(DeepScopeError):
 class OptionError(DeepScopeError, ValueError):
     """An option has a value that cannot be used; the message names the option and the values it takes."""
 
+    exit_code = 2
+
     def __init__(self, option: str, value: object, problem: str) -> None:
         super().__init__(option, value, problem)
         self.option = option

@@ -22,13 +22,15 @@ class Numbers(msgspec.Struct, kw_only=True):
     total_cpu_ns: Sum = 0
     python_ns: Sum = 0
     """Part of `self_cpu_ns` outside operators and calls of the device's runtime: the interpreter's own work, or its
-    waiting. The next three sum to it."""
+    waiting. The next four sum to it."""
     python_cpu_ns: Sum = 0
     """On the CPU; all of it where the trace does not tell."""
     loader_wait_ns: Sum = 0
     """Waiting for data-loader workers."""
     blocked_ns: Sum = 0
     """Asleep, or waiting for something else than a device: a file, a network, a lock, another thread."""
+    core_wait_ns: Sum = 0
+    """Able to run, without a core of the machine: others had them."""
     wait_ns: Sum = 0
     idle_ns: Sum = 0
     cost_ns: Sum = 0

@@ -74,6 +74,8 @@ class Line(Numbers, kw_only=True):
     fused: Either = False
     """Not exact: all of its time is parts of kernels that torch.compile fused from this and other lines."""
     in_compiled_region: Either = False
+    slowed: Either = False
+    """Recording slowed it so much that its Python time is mostly an estimate: nothing is concluded from that."""
     shared_with: Annotated[
         list[Partner], merged_by(table("file", "line", order=largest_first("shared_ns"), as_long_as_before=True))
     ] = []

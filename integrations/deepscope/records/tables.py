@@ -39,6 +39,8 @@ class Operator(msgspec.Struct, kw_only=True, omit_defaults=True):
     self_cpu_ns: Sum
     total_cpu_ns: Sum
     flops: Sum = 0
+    calls_without_flops: Sum = 0
+    """Calls that multiply, and have no formula or arguments that do not tell."""
     moved_bytes: Sum = 0
     """The least that its work must move, where that is known."""
     allocated_bytes: Sum = 0
@@ -143,6 +145,16 @@ class Step(msgspec.Struct, kw_only=True):
     """Union of device work within the step's window, over the devices (`cpu_self`: of operators)."""
     idle_ns: Sum
     wait_ns: Sum
+    launches: Sum = 0
+    """Kernels launched in it."""
+    operators: Sum = 0
+    """Operators that lines started in it."""
+    computing_ns: Sum = 0
+    """Union of kernels that are no collectives within its window, over all devices; 0 without a device."""
+    communication_ns: Sum = 0
+    """Union of collectives within its window."""
+    exposed_ns: Sum = 0
+    """The part of it that no computation overlaps."""
     phases: Annotated[dict[str, int], merged_by(keys_summed)] = {}
     """Phase → CPU wall time in it on the training thread; the values sum to `duration_ns`."""
     spread: Annotated[RankSpread | None, merged_by(spread_of("duration_ns"))] = None

@@ -51,6 +51,8 @@ class TraceInfo(msgspec.Struct, kw_only=True):
     """ISO 8601 with offset; "" where unknown."""
     program: First[str] = ""
     """The script or module that ran, without its arguments; "" where the trace does not say."""
+    arguments: First[str] = ""
+    """A digest of the program's arguments; "" where unknown."""
     stage: First[str] = ""
     window: First[int] = 0
     project_root: First[str] = ""

@@ -18,6 +18,8 @@ Verdict = Literal[
     "host-bound",
     "waiting",
     "data",
+    "waiting for a core",
+    "slowed by recording",
     "communication",
     "mixed",
 ]
@@ -56,6 +58,8 @@ class Why(msgspec.Struct, kw_only=True):
     """The device idle while the CPU waited for it; where the CPU is the device, Python blocked."""
     data_ns: Sum = 0
     """The device idle while data was loaded or copied to it; where the CPU is the device, waiting for the loader."""
+    core_wait_ns: Sum = 0
+    """Where the CPU is the device: Python able to run, without a core."""
     launch_ns: Sum = 0
     """The device idle while operators and the runtime launched work."""
     host_ns: Sum = 0
