@@ -10,8 +10,8 @@ from deepscope.capture.saving.header import Session
 from deepscope.capture.saving.rewrite import Instructions
 from deepscope.capture.saving.saver import Job
 from deepscope.capture.saving.trace_folder import check_space, make_trace_folder
+from deepscope.capture.step_timer import StepTimer
 from deepscope.capture.window import Window
-from deepscope.trace.format.header import StepLengths
 from deepscope.trace.format.span_names import WINDOW_NAME, step_name
 
 __all__ = ["exported"]
@@ -23,7 +23,7 @@ def exported(
     folder: Path,
     *,
     schedule: Mapping[str, int] | None,
-    pace: StepLengths,
+    timer: StepTimer,
     complete: bool,
     otherwise: Job | None = None,
     skip_if_empty: bool = False,
@@ -54,7 +54,7 @@ def exported(
             window,
             schedule=schedule,
             complete=complete,
-            pace=pace,
+            recorded_steps=timer.recorded if window.steps else None,
             number=None if otherwise is None else otherwise.instructions.header.window,
         ),
         rename={WINDOW_NAME: step_name(0) if window.steps else None, **window.annotation_names},
@@ -69,6 +69,7 @@ def exported(
         otherwise=otherwise,
         worker_timings=window.worker_timings,
         counted=window.counted,
+        plain_steps=timer.plain_later(),
         is_first=session.is_first,
         local_rank=session.local_rank,
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["RecordingWarning", "announce", "announce_recovered", "hear", "warn"]
+__all__ = ["RecordingWarning", "announce", "announce_recovered", "error_words", "hear", "warn"]
 
 _hearer: Callable[[str], None] | None = None
 
@@ -51,7 +51,7 @@ def warn(message: str, error: BaseException | None = None) -> None:
 
     Where warnings are errors (`-W error`) it is logged instead: the run is not to end for it.
     """
-    detail = f": {type(error).__name__}: {error}" if error is not None else ""
+    detail = f": {error_words(error)}" if error is not None else ""
     text = f"DeepScope: {message}{detail}"
     if _hearer is not None:
         _hearer(f"{message}{detail}")
@@ -59,3 +59,11 @@ def warn(message: str, error: BaseException | None = None) -> None:
         warnings.warn(text, RecordingWarning, stacklevel=3)
     except RecordingWarning:
         logging.getLogger("deepscope").warning(text)
+
+
+def error_words(error: BaseException) -> str:
+    """The class and text of an exception; one of the user's own may be unable to say its text."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - as above
+        return type(error).__name__

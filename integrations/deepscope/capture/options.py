@@ -220,10 +220,11 @@ def _check_count(name: str, value: object, least: int) -> None:
 
 
 def _bytes(value: object) -> int:
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", str(value), re.IGNORECASE)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", str(value), re.IGNORECASE)
     if isinstance(value, bool) or found is None or not float(found[1]):
-        raise OptionError("max_total_size", value, 'must be bytes, such as 20_000_000_000 or "20 GB"')
-    return int(float(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " "))
+        raise OptionError("max_total_size", value, 'must be bytes, such as 20_000_000_000, "20 GB" or "20 GiB"')
+    unit = 1024 if found[3] else 1000
+    return int(float(found[1]) * unit ** " KMGT".index(found[2].upper() or " "))
 
 
 def _freeze_words(options: RecordingOptions, name: str) -> None:

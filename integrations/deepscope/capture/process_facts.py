@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import sys
@@ -12,12 +13,14 @@ from pathlib import Path
 import torch
 
 from deepscope.capture import torch_compat
+from deepscope.capture.saving.trace_folder import current_folder
 from deepscope.trace.format.header import Device
 
 __all__ = [
     "RUN_ID_VARIABLE",
     "agreed",
     "agreed_run_id",
+    "arguments_digest",
     "describe_device",
     "end_run",
     "find_local_rank",
@@ -147,9 +150,20 @@ def program_name(root: Path) -> str:
         return str(spec.name).removesuffix(".__main__")[:_PROGRAM_LENGTH]
     file = getattr(main, "__file__", None)
     if not isinstance(file, str):
-        return "notebook" if "ipykernel" in sys.modules else ""
-    path = Path(file).absolute()
+        return "notebook" if _is_notebook() else ""
+    path = current_folder() / file
     return (path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name)[:_PROGRAM_LENGTH]
+
+
+def arguments_digest() -> str:
+    """Eight hexadecimal digits that equal arguments of a program share. A kernel's arguments are not the notebook's."""
+    words = [] if _is_notebook() else sys.argv[1:]
+    text = "\0".join(map(str, words)).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=4).hexdigest()
+
+
+def _is_notebook() -> bool:
+    return "ipykernel" in sys.modules and not hasattr(sys.modules.get("__main__"), "__file__")
 
 
 def versions() -> dict[str, str]:

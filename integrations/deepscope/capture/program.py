@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import runpy
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -60,6 +62,10 @@ class Program:
 
     def _file(self) -> Callable[[], None]:
         path = Path(self.target).resolve()
+        if (path / "__main__.py").is_file() or zipfile.is_zipfile(path):
+            del sys.path[0]  # the command's own; `run_path` puts this one there
+            self._take_over(self.target, str(path))
+            return partial(_run_path, path)
         try:
             code = compile(path.read_bytes(), str(path), "exec")
         except (OSError, ValueError) as error:
@@ -77,6 +83,10 @@ class Program:
         return main
 
 
+def _run_path(path: Path) -> None:
+    runpy.run_path(str(path), run_name="__main__")
+
+
 @dataclass
 class Recorded:
     """What became of a program's recording; filled in once the program is over."""
@@ -86,6 +96,8 @@ class Recorded:
     """Whether this is the first of the ranks that record."""
     is_chosen: bool = True
     """Whether this rank records."""
+    is_complete: bool = True
+    """Whether the program has ended as it was to; told by whoever runs it, before the recording ends."""
 
 
 @contextmanager
@@ -130,7 +142,7 @@ def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[Opt
     finally:
         stop_listening()
         if steps is not None:
-            steps.close()
+            steps.close(complete=recorded.is_complete)
             steps.recording.wait()  # the program is over: nobody waits for this rank
             recorded.traces += steps.recording.traces
             recorded.is_first = steps.recording.is_first

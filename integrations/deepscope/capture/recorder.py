@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import atexit
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from enum import Enum, auto
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deepscope.capture.annotations import Annotations
 from deepscope.capture.equipment import Equipment
 from deepscope.capture.export import exported
-from deepscope.capture.pace import Pace
+from deepscope.capture.lines.running_frame import bury
+from deepscope.capture.notices import warn
 from deepscope.capture.plan import Move, Plan
 from deepscope.capture.run_counters import counters_of_run
 from deepscope.capture.saving.header import Session, checked_metadata
 from deepscope.capture.saving.patience import patience_s
 from deepscope.capture.saving.pending import Pending
 from deepscope.capture.saving.saver import Job, Saver
+from deepscope.capture.saving.trace_folder import check_folder
 from deepscope.capture.schedule import WHOLE_BLOCK, Action, Schedule
+from deepscope.capture.step_timer import StepKind, StepTimer
 from deepscope.capture.surroundings import open_recorders, termination
 from deepscope.capture.surroundings.failsafe import guarded
 from deepscope.capture.surroundings.interrupts import held_back
@@ -47,11 +51,31 @@ class _State(Enum):
     STOPPED = auto()
 
 
+class _Left(NamedTuple):
+    """A window that is over, left to the thread that opened it: torch ends a recording nowhere else."""
+
+    window: Window
+    complete: bool
+    is_wanted: bool
+    """Whether it is saved."""
+
+
+_LEFT = (
+    "a window ends on another thread than it was opened on, where torch cannot end it; "
+    "the thread that opened it ends and saves it with its next step, or as it ends itself"
+)
+_LOST = (
+    "a window is lost: the thread that opened it still runs as the process ends (a daemon thread?), and torch ends a "
+    "recording only there; stop the recording on that thread"
+)
+
+
 class Recorder:
     """Records one stage of a run: `start`, `step` after each step, `stop`.
 
-    One thread drives it. Nothing that goes wrong inside (a full disk, a profiler of somebody else's) reaches the run:
-    it costs one `RecordingWarning`, and the recorder does nothing from there on. Only wrong use raises.
+    A window is ended by the thread that opened it: by its step, by its `stop`, or as it ends. Nothing that goes wrong
+    inside (a full disk, a profiler of somebody else's) reaches the run: it costs one `RecordingWarning`, and the
+    recorder does nothing from there on. Only wrong use raises.
 
     `session`: whose recording it is, and how it is made. `plan`: the steps that are recorded; None records from `start`
     to `stop`. `folder`: where the traces go; it is made when the first one is written. `first_step`: the number that
@@ -91,12 +115,16 @@ class Recorder:
         self._equipment: Equipment | None = None
         """Of a rank that records."""
         self._pending: list[Pending] = []
-        self._pace = Pace()
+        self.timer = StepTimer()
         self._state = _State.NEW
         self._window: Window | None = None
         """The one that is prepared or open."""
         self._reserve: Window | None = None
         """The one that ended with the first step, until a window of the plan is saved."""
+        self._left: _Left | None = None
+        self._handing = threading.RLock()
+        """Held while a thread takes the open window, to end it or to leave it to another one."""
+        self._is_exiting = False
         if session.is_chosen:
             self._equip()
 
@@ -179,10 +207,17 @@ class Recorder:
         except BaseException:  # Ctrl-C; nobody will stop what they could not start
             self.stop(complete=False)
             raise
-        self._pace.begin_step(is_recorded=self.recording)
+        self.timer.begin(self._step_kind)
+
+    @property
+    def _step_kind(self) -> StepKind:
+        if self._window is None:
+            return StepKind.OTHER if self._saver.is_writing else StepKind.PLAIN
+        return StepKind.RECORDED if self.recording else StepKind.OTHER
 
     @guarded
     def _begin(self, equipment: Equipment) -> None:
+        check_folder(self._folder)
         equipment.arm()
         self._follow_plan()
 
@@ -214,19 +249,27 @@ class Recorder:
 
     def step(self) -> None:
         """The step has ended and the next one begins."""
+        if self._left is not None:
+            self._end_left()
         if self._is_active:
-            self._pace.end_step()
+            before = self._window
+            self.timer.next(self._step_kind)
             self._advance()
-            self._pace.begin_step(is_recorded=self.recording)
+            if before is not None or self._window is not None:
+                self.timer.begin(self._step_kind)
+        elif self.timer.is_awaited:  # its plan is over
+            self.timer.next(self._step_kind)
 
     @guarded
     def _advance(self) -> None:
+        if self._window is not None:
+            self._window.end_step()
         self._step += 1
         self._follow_plan()
 
     def _follow_plan(self) -> None:
         """The plan's next step begins; while another recorder of this owner has its window open, the plan waits."""
-        is_taken = self._window is None and open_recorders.is_taken(self)
+        is_taken = self._window is None and (self._left is not None or open_recorders.is_taken(self))
         plan = self._plan.next(may_reserve=not is_taken)
         if is_taken and plan.action is not Action.PASS:
             return
@@ -272,16 +315,66 @@ class Recorder:
         termination.keep_at_end(self, self._at_exit)
 
     def _set_aside(self, window: Window) -> None:
+        if self._leave_to_its_thread(complete=False):
+            return
         with held_back():
             self._window, self._reserve, self._state = None, window, _State.WAITING
             self._end(window)
 
     def _close(self, window: Window, *, complete: bool = True) -> None:
+        if self._leave_to_its_thread(complete=complete):
+            return
         with held_back():
             self._window, self._reserve, self._state = None, None, _State.WAITING
             self._end(window)
             self._save(self._exported(window, complete=complete))
         self._end_with_what_is_saved()
+
+    def _leave_to_its_thread(self, *, complete: bool, is_wanted: bool = True) -> bool:
+        """Whether the open window is another thread's; that one ends it then, and here it is open no longer."""
+        with self._handing:
+            window = self._window
+            if window is None or window.may_end_here:
+                return False
+            self._left = _Left(window, complete, is_wanted)
+            self._window = None
+        if self._is_started:
+            self._state = _State.WAITING
+        window.take_hooks_out()
+        if not self._is_exiting:
+            warn(_LEFT)
+        return True
+
+    @guarded
+    def _end_left(self) -> None:
+        with self._handing:
+            left = self._left
+            if left is None or not left.window.may_end_here:
+                return
+            self._left = None
+        reserve, self._reserve = self._reserve, None
+        with held_back():
+            if left.is_wanted:
+                self._end_last(left.window, reserve, complete=left.complete)
+            else:
+                self._end(left.window)
+        self._end_with_what_is_saved()
+        if self._is_exiting:
+            self.wait()  # nobody waits for threads that start now
+
+    @guarded
+    def _end_with_thread(self) -> None:
+        """The thread that opened the window ends: nobody can end the window behind it."""
+        if self._session.is_forked:
+            return
+        with self._handing:
+            window = self._window
+            if self._left is None and window is not None and window.is_recording and window.may_end_here:
+                self._left = _Left(window, complete=False, is_wanted=True)
+                self._window = None
+        if self._is_started:
+            self._state = _State.WAITING
+        self._end_left()
 
     @guarded
     def _give_way(self) -> None:
@@ -302,6 +395,9 @@ class Recorder:
         """End the recording, saving a window that is open; `complete=False` when an error or Ctrl-C ended the run."""
         if self._session.is_forked:
             return
+        self.timer.end()
+        if self._left is not None:
+            self._end_left()
         if self._equipment is not None:
             self._equipment.stop_run_counters()  # A schedule that is over has stopped all else already.
         if not self._is_started:
@@ -343,30 +439,38 @@ class Recorder:
 
     @guarded
     def _finish(self, complete: bool) -> None:
+        if self._leave_to_its_thread(complete=complete):
+            return
         window, self._window = self._window, None
         reserve, self._reserve = self._reserve, None
         if window is not None and window.is_recording:
-            self._end(window)
-            is_short = not window.steps  # It may hold no more than the beginning of a step that was never made.
-            other = self._exported(reserve, complete=complete) if is_short and reserve is not None else None
-            skip = is_short and (other is not None or bool(self.traces))
-            self._save(self._exported(window, complete=complete, otherwise=other, skip_if_empty=skip))
+            self._end_last(window, reserve, complete=complete)
             return
         if window is not None:
             window.discard()
         if reserve is not None:
             self._save(self._exported(reserve, complete=complete))
 
+    def _end_last(self, window: Window, reserve: Window | None, *, complete: bool) -> None:
+        """It may hold no more than the beginning of a step that was never made."""
+        self._end(window)
+        is_short = not window.steps
+        other = self._exported(reserve, complete=complete) if is_short and reserve is not None else None
+        skip = is_short and (other is not None or bool(self.traces))
+        self._save(self._exported(window, complete=complete, otherwise=other, skip_if_empty=skip))
+
     def wait(self, timeout_s: float | None = None) -> bool:
         """Return once every file is complete; warns here of what went wrong while they were written.
 
         Returns whether they are; with a time-out they may not be.
         """
+        self._saver.is_awaited = True
+        self.timer.release()
         if not self._saver.wait(timeout_s):
             return False
         if self._window is None:
             termination.forget(self)  # no trace is being written any more, and maybe nobody gave SIGTERM back so far
-        if self._state is _State.STOPPED and not self._session.is_forked:
+        if self._state is _State.STOPPED and self._left is None and not self._session.is_forked:
             atexit.unregister(self._at_exit)
             self._session.end()
             if self._equipment is not None:
@@ -413,7 +517,10 @@ class Recorder:
 
     def _new_window(self) -> Window:
         has = self._equip()
-        return Window(self._session.options, has.lines, has.workers, self._give_way, has.counters)
+        give_way, thread_ends = self._give_way, self._end_with_thread
+        return Window(
+            self._session.options, has.lines, has.workers, give_way, counters=has.counters, thread_ends=thread_ends
+        )
 
     def _end(self, window: Window) -> None:
         try:
@@ -429,7 +536,7 @@ class Recorder:
             self._session,
             self._folder,
             schedule=self._plan.schedule.numbers,
-            pace=self._pace.account(),
+            timer=self.timer,
             complete=complete,
             otherwise=otherwise,
             skip_if_empty=skip_if_empty,
@@ -437,6 +544,7 @@ class Recorder:
 
     def _give_up(self) -> None:
         """After an error: leave nothing installed, and do nothing from here on."""
+        self._leave_to_its_thread(complete=False, is_wanted=False)
         window, self._window, self._reserve = self._window, None, None
         self._state = _State.STOPPED
         termination.forget(self)
@@ -449,5 +557,18 @@ class Recorder:
             error = getattr(sys, "last_value", None)  # what ends a program that nobody caught it in
             if isinstance(error, BaseException):
                 self.fail(error)
+            self._is_exiting = True
             self.stop(complete=False)
+            self._give_up_left()
             self.wait()
+
+    @guarded
+    def _give_up_left(self) -> None:
+        """The process ends, and with it the thread that could end the window; should that end first, it still does."""
+        left = self._left
+        if left is not None:
+            bury(left)
+            warn(_LOST)
+            reserve, self._reserve = self._reserve, None
+            if reserve is not None and left.is_wanted:
+                self._save(self._exported(reserve, complete=False, skip_if_empty=True))

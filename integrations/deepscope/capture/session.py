@@ -18,7 +18,7 @@ from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving.header import Session
 from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
 from deepscope.capture.schedule import Action, Schedule
-from deepscope.capture.surroundings.call_site import CallSite
+from deepscope.capture.surroundings.call_site import CallSite, is_loop_left
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import NestedProfileError, RecorderError
 
@@ -159,6 +159,9 @@ class Recording:
                 yield item
                 self.step()
             complete = True
+        except GeneratorExit:
+            complete = is_loop_left()
+            raise
         finally:
             if opens:
                 self.stop(complete=complete)
@@ -197,9 +200,13 @@ class Recording:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.fail(error)
+        self.stop(complete=error is None)
+
+    def fail(self, error: BaseException | None) -> None:
+        """An exception is about to end the run: look what it was about before it lets go of what it holds."""
         if error is not None:
             self._recorder.fail(error)
-        self.stop(complete=error is None)
 
     def __call__(self, function: Function) -> Function:
         """`function`, each outermost call of it a recording of its own."""
@@ -264,17 +271,20 @@ class StepCallback:
             self._state = "closed"
             warn(f"deepscope.callback records nothing: {error}")
 
-    def close(self) -> None:
-        """End the recording; calls after it do nothing."""
+    def close(self, *, complete: bool = True) -> None:
+        """End the recording; calls after it do nothing. `complete=False` when an error or Ctrl-C ended the run."""
         if self._state == "open":
-            self.recording.stop()
+            self.recording.stop(complete=complete)
         self._state = "closed"
 
     def __enter__(self) -> StepCallback:
         return self
 
-    def __exit__(self, *_error: object) -> None:
-        self.close()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.recording.fail(error)
+        self.close(complete=error is None)
 
 
 profile = Recording

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
@@ -20,14 +21,17 @@ from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch
 from deepscope.capture.counters.sampler import Counted, Sampler
 from deepscope.capture.host_clock import read_clocks
 from deepscope.capture.lines import LineRecord, LineRecorder
+from deepscope.capture.machine_use import MachineWatch
 from deepscope.capture.memory.surveys import MemorySurveys
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.saving.clock import Readings
 from deepscope.capture.surroundings.forked import abandoned_in_children
+from deepscope.capture.surroundings.settings import LivingObjects
+from deepscope.capture.surroundings.thread_end import at_thread_end
 from deepscope.capture.surroundings.users_profiler import GiveWay
 from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError
-from deepscope.trace.format.header import LineAccount
+from deepscope.trace.format.header import LineAccount, MachineUse
 from deepscope.trace.format.held_memory import MemoryAccount
 from deepscope.trace.format.span_names import WINDOW_NAME, step_name
 
@@ -52,7 +56,8 @@ class _State(Enum):
 class Window:
     """Recording from `begin` to `end`, then `export`; what each costs the training thread is kept in `cost_ns`.
 
-    `give_way` is called when another torch profiler is about to start; it must end the window or discard it.
+    `give_way` is called when another torch profiler is about to start, and `thread_ends` as the thread that opened the
+    window ends; each must end the window or discard it.
     """
 
     def __init__(
@@ -61,7 +66,9 @@ class Window:
         lines: LineRecorder | None,
         workers: WorkerClocks | None = None,
         give_way: Callable[[], None] = lambda: None,
+        *,
         counters: Sampler | None = None,
+        thread_ends: Callable[[], None] = lambda: None,
     ) -> None:
         self.line_record = LineRecord()
         """What the scopes stand for; filled in by `end`."""
@@ -71,11 +78,15 @@ class Window:
         self.compiled = CompiledRecord()
         """What ran of torch.compile's graphs; filled in by `end`."""
         self.cost_ns: dict[str, int] = {}
+        self.machine: MachineUse | None = None
+        """What else used the machine; filled in by `end`."""
         self.clock_readings: Readings = []
         """Of the host's clock as the window began."""
         self.steps = 0
         self.all_threads: bool | None = None
         """Whether torch records all threads; known from `begin` on, None where torch cannot tell."""
+        self.objects: LivingObjects | None = None
+        """What lived in the warm-up; None for a window without one."""
         self.step_name = ""
         """The name of the step begun last."""
         self.worker_timings: Callable[[], list[WorkerTiming]] = list
@@ -83,6 +94,7 @@ class Window:
         self.counted: Callable[[], Counted] = Counted
         """Gives what was counted of the machine; set by `end`."""
         self._state = _State.NEW
+        self._machine: MachineWatch | None = None
         self._lines = lines
         self._workers = workers
         self._counters = counters
@@ -90,16 +102,30 @@ class Window:
         self._profiler = _torch_profiler(options)
         self._give_way = GiveWay(give_way)
         self._memory = MemorySurveys() if options.profile_memory else None
+        self._thread = 0
+        """The one that opened the window."""
+        self._thread_ends = thread_ends
+        self._forget_thread: Callable[[], None] = lambda: None
 
     @property
     def is_recording(self) -> bool:
         """Whether torch records for this window."""
         return self._state is _State.RECORDING
 
+    @property
+    def may_end_here(self) -> bool:
+        """Whether this thread may end it: torch crashes where another one than its own stops a recording.
+
+        A recording of all threads is no thread's own.
+        """
+        return not self.is_recording or bool(self.all_threads) or threading.get_ident() == self._thread
+
     def prepare(self) -> None:
         """Let torch set up its tracing; the schedule's warm-up. Raises `RecorderError` beside another profiler."""
         started = time.perf_counter_ns()
-        if torch_compat.is_taken():
+        self.objects = objects = LivingObjects()
+        profilers, objects.profilers = objects.profilers, []
+        if torch_compat.is_taken(living=profilers):
             raise RecorderError(_TAKEN)
         _open_windows.add(self)
         warm_up()
@@ -114,9 +140,12 @@ class Window:
         """Record from here on; `step` is the number of the step that begins, None for a block without steps (yet)."""
         if self._state is _State.NEW:
             self.prepare()
-        elif torch_compat.is_taken(self._profiler):  # one that came up since
+            self.objects = None
+        elif self._is_another_open():  # one that came up since
             raise RecorderError(_TAKEN)
         started = time.perf_counter_ns()
+        self._thread = threading.get_ident()
+        self._forget_thread = at_thread_end(self._thread_ends)
         self._profiler.start_trace()
         self._state = _State.RECORDING
         self.all_threads = torch_compat.records_all_threads()
@@ -131,6 +160,7 @@ class Window:
             self._memory.begin()
         if self._counters is not None:
             self._counters.begin()
+        self._machine = MachineWatch()
         self.clock_readings = read_clocks()
         self.annotations = Annotations()
         self._open_step(WINDOW_NAME if step is None else step_name(step))
@@ -140,28 +170,35 @@ class Window:
             self._lines.start()
         self.cost_ns["start"] = time.perf_counter_ns() - started
 
+    def end_step(self) -> None:
+        """The step has ended: mark it at once, since what the recorder does from here on is not part of it."""
+        if self.annotations is not None and torch_compat.is_recording():
+            self.annotations.pop(self.step_name)
+
     def next_step(self, step: int) -> None:
         """The step before has ended and `step` begins; raises `RecorderError` where another profiler broke in."""
         if not torch_compat.is_recording():
             raise RecorderError(_BROKEN_INTO)
-        self._close_step()
+        self.end_step()
         self.steps += 1
         if self._memory is not None:
             self._memory.step()
-        self._open_step(step_name(step))
         if self._watch is not None:
             self._watch.look()
         if self._lines is not None:
             self._lines.next_step()
+        self._open_step(step_name(step))
 
     def end(self) -> None:
-        """Record no longer; hooks and scopes are gone whatever fails here.
+        """Record no longer; hooks and scopes are gone whatever fails here. Only where it `may_end_here`.
 
         Raises `RecorderError` where another torch profiler was started on another thread meanwhile: that one is left
         as it is, and there is nothing to export.
         """
         started = time.perf_counter_ns()
+        self.end_step()
         _open_windows.discard(self)
+        self._forget_thread()
         annotations, self.annotations = self.annotations, None
         with ExitStack() as last_first:
             last_first.callback(self._stop_torch, started)
@@ -170,6 +207,8 @@ class Window:
             if self._lines is not None:
                 self._stop_lines(self._lines)
             self._stop_counting()
+            if self._machine is not None:
+                self.machine = self._machine.end()
             if self._workers is not None:
                 self.worker_timings = self._workers.end_window()
             if self._memory is not None:
@@ -190,6 +229,7 @@ class Window:
     def fail(self, error: BaseException) -> None:
         """An exception ends the run, and with it the window."""
         if self._memory is not None and self.is_recording:
+            self.end_step()
             self._memory.fail(error)
 
     def _stop_watching(self) -> None:
@@ -226,6 +266,13 @@ class Window:
                 self._profiler.stop_trace()
             self._let_go()
 
+    def take_hooks_out(self) -> None:
+        """On a thread that may not end it: leave nothing at work but torch's recording."""
+        if self._lines is not None:
+            self._lines.let_go()
+        if self._memory is not None:
+            self._memory.abandon()
+
     def abandon(self) -> None:
         """In a forked child: the recording stays with the parent, and torch is free for the child's own."""
         self._give_way.rest()
@@ -240,7 +287,8 @@ class Window:
         self._let_go()
 
     def _is_another_open(self) -> bool:
-        return not self._give_way.is_giving_way and torch_compat.is_taken(self._profiler)
+        way = self._give_way
+        return not way.is_giving_way and way.may_be_another and torch_compat.is_taken(self._profiler)
 
     def _let_go(self) -> None:
         """Forget torch's profiler, so that nobody takes it for one that still records."""
@@ -256,10 +304,6 @@ class Window:
         self.step_name = name
         if self.annotations is not None:
             self.annotations.push_step(name)
-
-    def _close_step(self) -> None:
-        if self.annotations is not None:
-            self.annotations.pop(self.step_name)
 
 
 def _with_cpu(activities: Iterable[Any] | None) -> list[Any] | None:

@@ -29,6 +29,8 @@ class StageRecorder(Protocol):
     @property
     def recording(self) -> bool: ...
     @property
+    def is_stopped(self) -> bool: ...
+    @property
     def traces(self) -> list[Path]: ...
     @property
     def profile(self) -> Any: ...
@@ -127,10 +129,10 @@ class StageWindows:
 
     def _advance(self) -> None:
         self._in_batch = self._batch_done = False
-        if self.finished:
-            self._close(complete=True)
-        elif self._recorder is not None:
+        if self._recorder is not None:
             self._recorder.step()
+            if self.finished and not self._recorder.is_stopped:  # its plan has waited for another one's window
+                self._close(complete=True)
 
     def _open(self) -> None:
         self._recorder = self._make_recorder(self._plan, self._begun)

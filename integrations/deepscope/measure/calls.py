@@ -13,12 +13,9 @@ from torch.nn.parameter import is_lazy
 
 from deepscope.analysis.numbers.arguments import Argument, Tensor
 from deepscope.analysis.numbers.byte_formulas import bytes_of_call
-from deepscope.analysis.numbers.flop_formulas import FORMULAS, flops_of_call
+from deepscope.analysis.numbers.flop_formulas import FORMULAS, flops_of_call, lacks_formula
 
 __all__ = ["Cost", "cost_of", "new_bytes", "tensors_in"]
-
-_WITHOUT_FORMULA = ("_cudnn_rnn", "mkldnn_rnn_layer", "miopen_rnn", "_fft", "_int_mm", "mkldnn_linear", "_cdist")
-"""What begins the names of aten's operators that multiply much and have no formula."""
 
 
 class Cost(NamedTuple):
@@ -41,8 +38,8 @@ def cost_of(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Co
 
 
 def _takes_none(name: str) -> bool:
-    space, _, word = name.partition("::")
-    return name not in FORMULAS and space in {"aten", "prim", "prims"} and not word.startswith(_WITHOUT_FORMULA)
+    is_own = name.partition("::")[0] in {"aten", "prim", "prims"}
+    return is_own and name not in FORMULAS and not lacks_formula(name)
 
 
 def _by_place(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
@@ -56,17 +53,21 @@ def _by_place(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> It
 
 def _argument(value: Any) -> Argument:
     if isinstance(value, torch.Tensor):
-        return None if is_lazy(value) else _tensor(value)
+        return None if is_lazy(value) or not _is_dense(value) else _tensor(value)
     if isinstance(value, list | tuple) and value and all(isinstance(one, torch.Tensor) for one in value):
         return [_tensor(one) for one in value]
     return None
 
 
+def _is_dense(value: torch.Tensor) -> bool:
+    """Whether its sizes say what it holds."""
+    return not value.is_nested and value.layout in (torch.strided, torch._mkldnn)
+
+
 def _tensor(value: torch.Tensor) -> Tensor:
     name = str(value.dtype).removeprefix("torch.")
-    strides: tuple[int, ...] = ()
-    if value.layout is torch.strided and not value.is_nested:
-        strides = tuple(int(stride) for stride in value.stride())
+    is_strided = value.layout is torch.strided and not value.is_nested
+    strides = tuple(int(stride) for stride in value.stride()) if is_strided else ()
     sizes = () if value.is_nested else tuple(int(size) for size in value.shape)
     return Tensor(sizes, "float8" if name.startswith("float8") else name, value.element_size(), strides)
 

@@ -21,7 +21,7 @@ def run(folder: Path, **options: object) -> tuple[list[Recorded], str]:
     return recorded(folder), done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("strategy", "profiler"), [("ddp", {"profiler": "deep"}), ("ddp_spawn", {"deep": {"ranks": [0, 1], "active": 3}})]
 )

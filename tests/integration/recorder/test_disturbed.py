@@ -235,6 +235,14 @@ def test_a_handler_of_the_users_own_for_sigterm_is_the_only_one(tmp_path: Path) 
     assert load(trace)["deepscope"]["complete"] is True
 
 
+@pytest.fixture
+def _default_sigterm() -> Iterator[None]:
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("_default_sigterm")
 def test_sigterm_does_again_what_it_did_before_once_the_window_is_saved(tmp_path: Path) -> None:
     with ours(tmp_path, wait=0, warmup=0, active=1) as recording:
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL

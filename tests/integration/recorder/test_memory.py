@@ -135,6 +135,25 @@ def test_what_was_made_before_the_window_and_what_is_made_in_it_counts_alike(tmp
     assert (held.parameters_bytes, held.gradients_bytes, held.optimizer_bytes) == (size, size, size)
 
 
+def test_tensors_from_before_the_window_that_nothing_known_holds_count_until_they_are_released(tmp_path: Path) -> None:
+    class Table:
+        def __init__(self) -> None:
+            self.rows = torch.zeros(13, 1_000_003)
+
+    table, result = Table(), (torch.ones(1_000, requires_grad=True) * 2).exp()  # which keeps itself, and its leaf
+    size = bytes_of([table.rows])
+    recording = deepscope.profile(tmp_path, root=TESTS, profile_memory=True)
+    with recording:
+        first = torch.ones(256)
+        del table
+        second = torch.ones(256)
+    (device,) = profile(recording).memory.devices
+    levels = [point.allocated_bytes for point in device.curve]
+    assert levels[0] - levels[-1] == size - bytes_of([second])
+    assert levels[0] >= size + 2 * bytes_of([result]) + bytes_of([first])
+    assert device.peak.unknown_bytes >= size
+
+
 def test_gradients_from_before_the_window_count_until_they_are_released(tmp_path: Path) -> None:
     net = mlp()
     net(torch.randn(2, NARROW)).sum().backward()
@@ -330,11 +349,11 @@ def test_what_a_signals_handler_raises_in_a_survey_reaches_the_program(
         return walk(*results)
 
     walk = surveys.walk
-    monkeypatch.setattr(surveys, "walk", beside_a_signal)
     before = signal.signal(signal.SIGUSR1, preempt)
     net = mlp()
     try:
         with deepscope.profile(tmp_path, root=TESTS, profile_memory=True) as recording:
+            monkeypatch.setattr(surveys, "walk", beside_a_signal)
             loss = net(torch.randn(BATCH, NARROW)).sum()
             with pytest.raises(PreemptedError):
                 loss.backward()

@@ -133,5 +133,6 @@ def test_bounds_that_cannot_be_used_are_refused(option: str, value: object) -> N
 
 
 def test_sizes_may_be_words() -> None:
-    sizes = [RecordingOptions(max_total_size=words).max_total_size for words in (5, "5", "2 KB", "1.5GB", "3 tb")]
-    assert sizes == [5, 5, 2_000, 1_500_000_000, 3_000_000_000_000]
+    words = (5, "5", "2 KB", "1.5GB", "3 tb", "20 GiB", "1 kib", "3 M")
+    sizes = [RecordingOptions(max_total_size=word).max_total_size for word in words]
+    assert sizes == [5, 5, 2_000, 1_500_000_000, 3_000_000_000_000, 21_474_836_480, 1_024, 3_000_000]

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,45 @@ def test_an_exception_keeps_the_trace_and_reaches_the_caller(tmp_path: Path) -> 
     own = load(recording.traces[0])["deepscope"]
     assert own["complete"] is False
     assert "aten::sum" in operators(recording.traces[0])
+
+
+def test_an_exception_that_leaves_a_callbacks_block_ends_its_window_early(tmp_path: Path) -> None:
+    def train_until(error: BaseException | None) -> None:
+        with deepscope.callback(tmp_path, root=TESTS, wait=1, warmup=0, active=50, profile_memory=True) as on_step:
+            recordings.append(on_step.recording)
+            for _ in range(3):
+                torch.ones(3).sum()
+                on_step()
+            if error is not None:
+                raise error
+
+    recordings: list[deepscope.Recording] = []
+    for error in (None, ValueError("no such thing"), OutOfMemoryError("CUDA out of memory")):
+        with suppress(ValueError, RuntimeError):
+            train_until(error)
+    whole, cut, full = (load(recording.traces[0])["deepscope"] for recording in recordings)
+    assert (whole["complete"], cut["complete"], full["complete"]) == (True, False, False)
+    assert (cut["memory"]["failure"], full["memory"]["failure"]["message"]) == (None, "CUDA out of memory")
+
+
+def test_a_loop_that_is_left_by_break_is_complete_and_one_that_an_exception_leaves_is_not(tmp_path: Path) -> None:
+    def through(items: Iterator[int]) -> Iterator[int]:  # as a progress bar
+        yield from (item for item in items)
+
+    def left_by(error: type[BaseException] | None, around: Callable[[Any], Any]) -> bool:
+        recording = deepscope.profile(tmp_path, lines=False, counters=False)
+        with suppress(ValueError):
+            for item in around(recording.iterate([1, 2, 3])):
+                if item == 2:
+                    torch.ones(3).sum()
+                    if error is not None:
+                        raise error
+                    break
+        return bool(load(recording.traces[0])["deepscope"]["complete"])
+
+    for around in (iter, through):
+        assert left_by(None, around)
+        assert not left_by(ValueError, around)
 
 
 def test_nested_use_says_what_is_wrong(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -108,3 +109,23 @@ def test_what_trains_is_told_by_library_and_class(tmp_path, monkeypatch):
         torch.randn(2)
     assert settings_of(tmp_path).frameworks == ["transformers.Trainer"]
     del trainer
+
+
+def test_the_living_objects_are_looked_through_once_a_window_in_its_warm_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5, foreach=False)
+    scans: list[int] = []
+    step = 0
+    for name in ("get_objects", "get_referrers"):
+        scan = getattr(gc, name)
+        monkeypatch.setattr(gc, name, lambda *args, scan=scan: [scans.append(step), scan(*args)][1])
+    with deepscope.profile(tmp_path, wait=1, warmup=1, active=2, total_steps=6) as prof:
+        for step in range(6):  # noqa: B007
+            net(torch.randn(4, 8)).sum().backward()
+            optimizer.step()
+            prof.step()
+    assert scans == [0]  # at the end of the step that waits
+    found = settings_of(tmp_path)
+    assert OptimizerSettings(name="SGD", foreach=False, parameters=2) in found.optimizers

@@ -103,7 +103,7 @@ def test_the_report_tells_of_threads_that_were_not_recorded(tmp_path: Path) -> N
         return text_report(load_profile(next(folder.glob("*.gz"))), width=200).partition("\nnote ")[2]
 
     assert "1 thread ran your code unrecorded; all_threads=True" in notes(tmp_path / "off", all_threads=False)
-    assert "thread" not in notes(tmp_path / "on", all_threads=True)
+    assert "unrecorded" not in notes(tmp_path / "on", all_threads=True)
 
 
 def test_threads_that_come_and_go_while_windows_close_do_not_crash_the_process(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import deepscope
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.plan import Plan
@@ -90,10 +91,39 @@ def test_a_profiler_of_the_users_own_keeps_running_and_ours_warns(record: Callab
 def test_a_folder_that_cannot_be_made_costs_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     recorder = Recorder(Session(RecordingOptions(root=TESTS)), folder=tmp_path / "file" / "runs")
-    recorder.start()
+    with pytest.warns(RecordingWarning, match=r"file.runs: traces cannot be written there"):
+        recorder.start()
+    assert not recorder.recording  # before anything is recorded
     torch.ones(3).sum()
-    with pytest.warns(RecordingWarning):
-        recorder.stop()
+    recorder.stop()
+
+
+def test_a_folder_that_takes_no_files_costs_a_warning_before_the_window(tmp_path: Path) -> None:
+    """Not even root can write to /proc; the folder itself need not be there yet."""
+    with pytest.warns(RecordingWarning, match=r"/proc/runs: traces cannot be written there") as caught:
+        with deepscope.profile("/proc/runs", root=TESTS) as recording:
+            assert not recording.is_recording
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("options", ["", ", counters='run', name='{program}'"])
+def test_a_working_folder_that_was_removed_is_no_error_of_the_programs(tmp_path: Path, options: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import os, tempfile, torch, torch._dynamo  # which itself needs a working folder to be imported
+gone = tempfile.mkdtemp()
+os.chdir(gone)
+os.rmdir(gone)
+import deepscope
+with deepscope.profile("runs"{options}):
+    torch.ones(3).sum()
+with deepscope.profile({str(tmp_path / "runs")!r}{options}) as recording:
+    torch.ones(3).sum()
+assert recording.traces[0].exists() and not os.path.exists(gone)
+""")
+    done = run_python(f"import runpy; runpy.run_path({str(program)!r}, run_name='__main__')")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("RecordingWarning") == 1
 
 
 def test_a_temporary_folder_that_is_missing_costs_the_workers_and_not_the_trace(

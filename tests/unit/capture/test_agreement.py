@@ -92,7 +92,7 @@ class Clock:
         self.now += seconds
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("wanted", [Wanted(steps=5), Wanted(seconds=3.0), Wanted(steps=1, warmup=0)])
 def test_ranks_record_the_same_steps_however_fast_they_are(seed, wanted):
     clock = Clock(seed)
@@ -118,7 +118,7 @@ def test_a_window_after_another_one_begins_soon():
         assert clock.now - began < 5
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_ranks_that_were_joined_in_flight_record_the_same_steps(seed):
     clock = Clock(seed)
     length = 10 ** clock.rng.uniform(-2, 0)

@@ -9,12 +9,15 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deepscope
+import deepscope.cli.attach as attach_command
 from deepscope.capture.on_demand import client, inspection, jobs, places
 from deepscope.capture.on_demand.dormant import Dormant
 from deepscope.capture.on_demand.jobs import find_jobs, live_entries
@@ -240,3 +243,20 @@ def test_a_job_lists_itself(door):
     found, problems = find_jobs(own)
     assert problems == []
     assert [job.pids for job in found] == [[os.getpid()]]
+
+
+def test_a_rank_that_has_not_responded_is_named(door, monkeypatch):
+    class Silent:
+        entry = SimpleNamespace(door="socket", rank=3, world_size=4, pid=4711)
+
+        def visit(self):
+            raise DoorError("process 4711 has not responded within 2 s")
+
+    own = [one for one in live_entries() if one.entry.pid == os.getpid()]
+    found, problems = find_jobs([Silent(), *own])
+    assert len(found) == 1
+    assert problems == ["rank 3: process 4711 has not responded within 2 s"]
+    monkeypatch.setattr(attach_command, "live_entries", lambda **_: [Silent(), *own])
+    monkeypatch.setattr(attach_command, "_recorded", lambda *_, **__: [])
+    result = CliRunner().invoke(attach_command.attach, [str(os.getpid())])
+    assert "deepscope: rank 3: process 4711 has not responded within 2 s" in result.stderr

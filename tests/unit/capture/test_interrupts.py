@@ -126,6 +126,31 @@ def test_what_a_handler_raises_in_our_code_reaches_the_program(handle: Handle, h
 
 
 @posix
+@pytest.mark.parametrize("takes", ["names", "any", "self"])
+def test_a_handler_may_take_itself_off_before_it_raises(handle: Handle, takes: str) -> None:
+    def once(number: int, frame: Any) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        raise PreemptedError(number)
+
+    class Once:
+        def handle(self, number: int, frame: Any) -> None:
+            once(number, frame)
+
+    handle(signal.SIGUSR1, {"names": once, "any": lambda *given: once(*given), "self": Once().handle}[takes])
+
+    class Recorder:
+        def _give_up(self) -> None:
+            pytest.fail("the recording ends")
+
+        @guarded
+        def step(self) -> None:
+            signal.raise_signal(signal.SIGUSR1)
+
+    with pytest.raises(PreemptedError):
+        Recorder().step()
+
+
+@posix
 def test_an_error_of_ours_is_no_handlers(handle: Handle) -> None:
     handle(signal.SIGUSR1, _Handler())
     with pytest.raises(ZeroDivisionError) as raised:

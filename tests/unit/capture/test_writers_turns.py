@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from deepscope.capture.saving import turns
-from deepscope.capture.saving.turns import memory_needed, turn
+from deepscope.capture.saving.turns import available_bytes, memory_needed, turn
+from machine_folders import GIB, write
 
 pytestmark = pytest.mark.skipif(turns.fcntl is None, reason="no locks that end with their process on Windows")
 
@@ -121,3 +122,24 @@ def test_a_folder_of_somebody_elses_making_is_not_used(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     own.symlink_to(tmp_path / "elsewhere")
     assert turns._own_folder() is None
+
+
+def test_memory_is_what_the_host_and_every_group_around_the_process_leave(tmp_path: Path) -> None:
+    def available(**limits: str) -> int:
+        root = write(tmp_path / str(len(list(tmp_path.iterdir()))), {})
+        files = {
+            "proc/meminfo": "MemTotal: 16 kB\nMemAvailable: 9000000 kB\n",
+            "proc/self/cgroup": "0::/outer/inner\n",
+            "sys/fs/cgroup/cgroup.controllers": "memory\n",
+            "sys/fs/cgroup/outer/inner/memory.max": "max\n",
+        }
+        groups = {f"sys/fs/cgroup/{name.replace('__', '/').replace('_', '.')}": text for name, text in limits.items()}
+        write(root, files | groups)
+        return available_bytes(root)
+
+    assert available() == 9_000_000 << 10
+    outer = {"outer__memory_max": str(4 * GIB), "outer__memory_current": str(3 * GIB)}
+    assert available(**outer) == GIB
+    assert available(**outer, outer__memory_stat=f"anon 5\ninactive_file {GIB}\n") == 2 * GIB
+    inner = {"outer__inner__memory_max": str(GIB // 2), "outer__inner__memory_current": "0"}
+    assert available(**outer, **inner) == GIB // 2

@@ -12,7 +12,7 @@ from pathlib import Path
 from deepscope.capture.counters.source import KernelFile, NoSensorError, Series, number_in, text_of
 from deepscope.trace.format.counters import ContainerLimits
 
-__all__ = ["Container"]
+__all__ = ["Container", "free_in_groups"]
 
 _MOST_BYTES = 1 << 50
 """Version 1 says "no limit" by a number near the largest."""
@@ -60,6 +60,18 @@ class Container:
         for file in (self._cpu, self._memory):
             if file is not None:
                 file.close()
+
+
+def free_in_groups(root: Path) -> list[int]:
+    """Bytes that each of the process's groups with a limit leaves; unused files in its cache count as free."""
+    found = []
+    for folder in _folders(root, "memory"):
+        if limit := int(_memory_limit(folder)):
+            used = max(number_in(folder / "memory.current"), number_in(folder / "memory.usage_in_bytes"), 0)
+            told = dict(line.split() for line in text_of(folder / "memory.stat").splitlines() if line.count(" ") == 1)
+            cached = int(told.get("total_inactive_file") or told.get("inactive_file") or 0)
+            found.append(max(limit - used + min(cached, used), 0))
+    return found
 
 
 def _folders(root: Path, controller: str) -> Iterator[Path]:

@@ -30,8 +30,6 @@ class Work(Enum):
     """A library's line that holds no operator began, without a scope."""
     TRIAL = auto()
     """A line on trial began, with a scope whose time is taken."""
-    FIRST = auto()
-    """A line began for the first time, and its scope was made."""
     MODULE = auto()
     """A module's call began, with a scope."""
     CALL = auto()

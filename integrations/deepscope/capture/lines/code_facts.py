@@ -8,7 +8,15 @@ import sys
 from collections.abc import Mapping
 from types import CodeType, FrameType
 
-__all__ = ["is_resumed", "line_starts", "offsets_of_lines", "opens_at_start", "resume_offset", "users_line_starts"]
+__all__ = [
+    "is_resumed",
+    "line_starts",
+    "offsets_of_lines",
+    "only_line",
+    "opens_at_start",
+    "resume_offset",
+    "users_line_starts",
+]
 
 _LONG = 128
 """Lines. CPython keeps a line's distance from the `def` in a byte, and for any further one searches at each event."""
@@ -47,6 +55,12 @@ def opens_at_start(code: CodeType) -> bool:
         elif begin > start and line is not None:
             return bool(line == first)
     return False
+
+
+def only_line(code: CodeType) -> int:
+    """The line of code that has one alone: a generator expression, a comprehension, a lambda; 0 for any other."""
+    lines = {line for _, _, line in code.co_lines() if line is not None}
+    return lines.pop() if len(lines) == 1 and code.co_name.startswith("<") and code.co_name != "<module>" else 0
 
 
 def line_starts(code: CodeType) -> Mapping[int, int] | None:

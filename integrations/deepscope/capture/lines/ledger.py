@@ -12,6 +12,8 @@ from deepscope.capture.lines.table import LINE, MODULE, ScopeTable
 
 __all__ = ["Ledger"]
 
+_LONG_NS = 4_000
+"""Each of so many nanoseconds of work that is done once counts as a happening."""
 _GRACE_NS = 50_000_000
 """Nobody minds so much, and a program may begin with its dearest lines."""
 _EVERY = 4096
@@ -50,6 +52,13 @@ class Ledger:
         """Runs of lines past their budget that had no scope."""
         self.trials = 0
         """Runs of lines that were on trial."""
+        self.started = 0
+        """Frames of the user's functions that started or went on."""
+        self.modules = 0
+        """Calls of modules."""
+        self.unpaid = 0
+        """Happenings whose cost no mark in the recording tells yet, long ones as several."""
+        self._paid = (0,) * 8
         self.is_due = False
         self.is_scarce = False
         """Whether it is the number of scopes that runs out, and not the time."""
@@ -66,6 +75,7 @@ class Ledger:
         """Something was done once for a piece of code, or at a look, and took so long."""
         self._set_ups += 1
         self._set_up_ns += duration_ns
+        self.unpaid += 1 + duration_ns // _LONG_NS
 
     def look(self) -> float:
         """How far the costs are beyond what they may be: at most 0 where they are not, 1 by a whole grace."""
@@ -85,17 +95,35 @@ class Ledger:
         cost += self._once_ns()
         return (cost - _GRACE_NS - share * max(moment - cost, 0)) / _GRACE_NS
 
-    def mark(self) -> tuple[int, int, int, int, int]:
-        """Before a callback is timed: what `work_since` compares with."""
-        return self.quiet, self.trials, len(self._table.slots), self._set_ups, self.silent
+    def pay(self) -> int:
+        """Nanoseconds that recording has cost since it was last asked, beside what entries with a scope cost."""
+        costs, entry_ns = self.costs, self.costs.of(Work.ENTRY)
+        now = (
+            self.started, self.quiet, self.trials, self.silent, self.modules, self.left_alone, self.switched_off(),
+            self._set_up_ns,
+        )  # fmt: skip
+        each = (
+            2 * costs.of(Work.CALL),
+            costs.of(Work.QUIET),
+            max(costs.of(Work.TRIAL) - entry_ns, 0),
+            costs.of(Work.SILENT),
+            costs.of(Work.MODULE),
+            costs.overhead.call_ns,
+            costs.overhead.off_ns,
+            1,
+        )
+        before, self._paid, self.unpaid = self._paid, now, 0
+        return sum((count - old) * cost for count, old, cost in zip(now, before, each, strict=True))
 
-    def work_since(self, mark: tuple[int, int, int, int, int]) -> Work | None:
+    def mark(self) -> tuple[int, int, int, int]:
+        """Before a callback is timed: what `work_since` compares with."""
+        return self.quiet, self.trials, self._set_ups, self.silent
+
+    def work_since(self, mark: tuple[int, int, int, int]) -> Work | None:
         """What the one callback since `mark` did; None where it did something that is timed by itself."""
-        quiet, trials, made, set_ups, silent = mark
+        quiet, trials, set_ups, silent = mark
         if self._set_ups > set_ups:
             return None
-        if len(self._table.slots) > made:
-            return Work.FIRST
         if self.trials > trials:
             return Work.TRIAL
         if self.silent > silent:
@@ -130,7 +158,7 @@ class Ledger:
     def _lasting_ns(self) -> int:
         costs, lines, modules = self.costs, self._line_entries(), self._module_entries()
         return (
-            max(lines - self._first_entries() - self.trials, 0) * costs.of(Work.ENTRY)
+            max(lines - self.trials, 0) * costs.of(Work.ENTRY)
             + self.trials * costs.of(Work.TRIAL)
             + self.quiet * costs.of(Work.QUIET)
             + self.silent * costs.of(Work.SILENT)
@@ -140,9 +168,7 @@ class Ledger:
         )
 
     def _once_ns(self) -> int:
-        costs = self.costs
-        off_ns = self.switched_off() * costs.overhead.off_ns
-        return self._first_entries() * costs.of(Work.FIRST) + off_ns + self._set_up_ns
+        return self.switched_off() * self.costs.overhead.off_ns + self._set_up_ns
 
     def _line_entries(self) -> int:
         rows = zip(self._table.slots, self._table.rows, strict=False)  # another thread may just be adding one
@@ -151,6 +177,3 @@ class Ledger:
     def _module_entries(self) -> int:
         rows = zip(self._table.slots, self._table.rows, strict=False)
         return sum(slot.opened for slot, row in rows if row.kind == MODULE)
-
-    def _first_entries(self) -> int:
-        return sum(row.kind == LINE for row in self._table.rows)

@@ -33,7 +33,8 @@ class Libraries:
     def __init__(self, user_code: UserCode) -> None:
         self._user_code = user_code
         self._answers: dict[str, bool] = {}
-        self._seen: set[type] = set()
+        self._seen: dict[int, type] = {}
+        """By `id`: a metaclass of the user's may not let a class be hashed."""
         self._places: dict[str, tuple[str, ...]] = {_OPTIMIZERS: _places_of(_OPTIMIZERS)}
         self.names = [_OPTIMIZERS]
         """Of the open packages, in the order in which they were opened."""
@@ -61,8 +62,8 @@ class Libraries:
 
     def meet(self, kind: type, method: str) -> None:
         """Objects of this class run `method`: open the package that it is defined in."""
-        if kind not in self._seen:
-            self._seen.add(kind)
+        if id(kind) not in self._seen:
+            self._seen[id(kind)] = kind
             undisturbed(self._meet, kind, method)
 
     def meet_optimizer(self, frame: FrameType) -> None:

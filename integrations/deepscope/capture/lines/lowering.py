@@ -204,6 +204,8 @@ def lowered_scopes(table: ScopeTable) -> list[tuple[int, str]]:
     for function in (*table.functions.values(), *table.dropped.values()):
         if function.is_library and (table.has_ended_libraries or not function.is_lowered):
             continue
+        if function.detail is Detail.CALLER and function.only_line:
+            continue  # it runs from its own line: nothing stands elsewhere
         if function.detail is Detail.CALLER:
             found[table.whole(function).id] = LOWERED_TO_CALLER
         elif function.detail is Detail.FUNCTION:

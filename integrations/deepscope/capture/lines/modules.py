@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from types import CodeType, FrameType
 from typing import Any
 
@@ -41,7 +42,8 @@ class ModuleCalls:
         self.code: CodeType | None = getattr(call, "__code__", None)
         """None where this torch calls its modules in another way, too; then no module has a scope."""
         self._seen: dict[int, tuple[weakref.ref[Any], Slot]] = {}
-        self._orphans: dict[type, list[Slot]] = {}
+        self._orphans: dict[int, list[Slot]] = {}
+        """By `id` of the class, which `_classes` keeps: a metaclass of the user's may not let it be hashed."""
         self._classes: dict[int, type] = {}
         self._roots: list[weakref.ref[Any]] = []
         self.autocast = ""
@@ -65,7 +67,7 @@ class ModuleCalls:
         if not self._classes:
             self.autocast = torch_compat.autocast_type()
         kind = type(module)
-        orphans = self._orphans.get(kind)
+        orphans = self._orphans.get(id(kind))
         slot = orphans.pop() if orphans else self._table.module()
         self._classes[slot.id] = kind
         if self._table.libraries is not None:
@@ -74,18 +76,23 @@ class ModuleCalls:
 
         def forget(_reference: weakref.ref[Any]) -> None:
             self._seen.pop(key, None)
-            self._orphans.setdefault(kind, []).append(slot)
+            self._orphans.setdefault(id(kind), []).append(slot)
 
         self._seen[key] = (weakref.ref(module, forget), slot)
         if not any(entry.code is self.code for entry in stack):
-            self._roots.append(weakref.ref(_owner_of(module, frame)))
+            owner = module
+            with suppress(Exception):  # a module of the user's that answers as it likes
+                owner = _owner_of(module, frame)
+            self._roots.append(weakref.ref(owner))
         return slot
 
     def describe(self) -> None:
         """Write each module's class, place and path into the table, and count parameters; after the window."""
         paths = self._paths()
         for number, kind in self._classes.items():
-            file, line = _place_of(kind)
+            file, line = "", 0
+            with suppress(Exception):  # a class of the user's that answers as it likes
+                file, line = _place_of(kind)
             self._table.rows[number] = ScopeRow(
                 MODULE, file, line, kind.__qualname__, line, paths.get(number, ""), kind.__module__
             )
@@ -96,7 +103,10 @@ class ModuleCalls:
     def _paths(self) -> dict[int, str]:
         """Paths by scope number: each module's in the largest of the roots that hold it."""
         roots = {id(root): root for root in (reference() for reference in self._roots) if root is not None}
-        trees = [list(root.named_modules()) for root in roots.values()]
+        trees: list[list[tuple[str, Any]]] = []
+        for root in roots.values():
+            with suppress(Exception):  # a module of the user's that answers as it likes
+                trees.append(list(root.named_modules()))
         paths: dict[int, str] = {}
         for tree in sorted(trees, key=len, reverse=True):
             for path, module in tree:
@@ -133,7 +143,8 @@ def _owner_of(module: Any, frame: FrameType) -> Any:
         if outer.f_code.co_varnames[:1] == ("self",):
             candidate = outer.f_locals.get("self")
             if (
-                isinstance(candidate, nn.Module)
+                candidate is not None
+                and issubclass(type(candidate), nn.Module)  # `__class__` of a proxy may raise
                 and id(candidate) not in held
                 and any(child is owner for child in candidate.modules())
             ):

@@ -26,7 +26,7 @@ from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.recursion_limit import RecursionHeadroom
-from deepscope.capture.lines.stacks import Stacks
+from deepscope.capture.lines.stacks import UNPAID, Stacks
 from deepscope.capture.lines.table import SILENT, Function, ScopeTable
 
 __all__ = ["MonitoringHooks", "monitoring"]
@@ -204,7 +204,7 @@ class MonitoringHooks:
                 monitoring.register_callback(self._tool, event, callback)
 
     def _line_callback(self) -> Callback:
-        fail, new_slot, stacks = self._fail, self._table.line, self._stacks
+        fail, new_slot, stacks = self._fail, self._stacks.new_line, self._stacks
         own, owner, foreign = stacks.own, stacks.owner, stacks.foreign
         pulse, long_ns, clock = stacks.pulse, stacks.long_ns, perf_counter_ns
         align, run, set_line, getframe = stacks.align, stacks.run, stacks.set_line, sys._getframe
@@ -278,6 +278,7 @@ class MonitoringHooks:
         enter, set_line, miss, getframe = stacks.enter, stacks.set_line, stacks.miss, sys._getframe
         disable = monitoring.DISABLE
         module_code, enter_module = stacks.module_code, stacks.enter_module
+        ledger, pay, needs_no_events = self._ledger, stacks.pay, stacks.needs_no_events
 
         def on_start(code: CodeType, _offset: int) -> Any:
             try:
@@ -293,6 +294,10 @@ class MonitoringHooks:
                     if now - pulse.last >= long_ns:
                         pulse.long(now)
                     pulse.last = now
+                if ledger.unpaid >= UNPAID:
+                    pay(stack)
+                if function.only_line and needs_no_events(stack, function):
+                    return disable
                 if code is module_code:
                     enter_module(stack, function, getframe(1))
                     return None
@@ -301,6 +306,8 @@ class MonitoringHooks:
                 else:
                     entry = spare.pop()
                     function.calls += 1
+                    ledger.started += 1
+                    ledger.unpaid += 1
                     entry.code = code
                     entry.function = function
                     entry.line = 0
@@ -319,20 +326,26 @@ class MonitoringHooks:
         fail, adopt, functions, stacks = self._fail, self.adopt, self._table.functions, self._stacks
         own, owner, foreign, beat = stacks.own, stacks.owner, stacks.foreign, stacks.beat
         enter, set_line, getframe, disable = stacks.enter, stacks.set_line, sys._getframe, monitoring.DISABLE
+        ledger, pay = self._ledger, stacks.pay
 
-        def go_on(function: Function, frame: FrameType) -> None:
+        def go_on(function: Function, frame: FrameType) -> Any:
             stack = own if get_ident() == owner else foreign()
             if stack is not None:
                 beat(stack)
+                if ledger.unpaid >= UNPAID:
+                    pay(stack)
+                if function.only_line and stacks.needs_no_events(stack, function):
+                    return disable
                 enter(stack, function)
                 set_line(stack, frame.f_lineno)
+            return None
 
         def on_resume(code: CodeType, _offset: int) -> Any:
             try:
                 function = functions.get(id(code)) or adopt(code)
                 if function is None:
                     return disable
-                go_on(function, getframe(1))
+                return go_on(function, getframe(1))
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
                 fail(error)
             return None

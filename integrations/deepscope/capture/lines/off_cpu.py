@@ -1,8 +1,8 @@
-"""Off-CPU time of a thread: it was asleep, or waited for a file, a socket, a lock, another process.
+"""Off-CPU time of a thread: it was blocked (a file, a socket, a lock, another process, a sleep), or waited for a core.
 
 The thread's own CPU clock tells it, and takes a quarter of a microsecond a reading. So it is read at the end of long
 stretches alone. That is enough: a wait makes a stretch long, so what a thread misses between two readings falls into
-the long stretch between them.
+the long stretch between them. How much of it the thread could have run and had no core, the kernel's scheduler counts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from _thread import get_ident
 from time import perf_counter_ns, thread_time_ns
+from typing import NamedTuple
 
 try:
     from resource import RUSAGE_THREAD, getrusage
@@ -17,7 +18,8 @@ except ImportError:  # macOS counts by process alone, Windows not at all
     getrusage = None  # type: ignore[assignment]
 
 from deepscope.capture.lines.emit import make_pair
-from deepscope.trace.format.span_names import off_cpu_name
+from deepscope.capture.lines.run_time import core_wait_ns
+from deepscope.trace.format.span_names import OffCpu, off_cpu_name
 
 __all__ = ["LONG_NS", "OffCpuTime", "Pulse", "tells_cpu_time"]
 
@@ -63,28 +65,53 @@ class Pulse:
     recording how much of the stretch was off the CPU, while the scope of the line is still open.
     """
 
-    __slots__ = ("_off_cpu", "_waits", "last")
+    __slots__ = ("_core_wait_ns", "_off_cpu", "_switches", "last")
 
     def __init__(self) -> None:
         self.last = perf_counter_ns()
         self._off_cpu = OffCpuTime()
-        self._waits = _count_waits()
+        self._core_wait_ns = core_wait_ns()
+        self._switches = _count_switches()
 
     def long(self, now: int) -> None:
         """A long stretch has ended `now`; the caller sets `last`."""
         off_cpu_ns = self._off_cpu.read(self.last, now)
-        waits, before = _count_waits(), self._waits
-        self._waits = waits
-        # Without a wait of its own the thread only had to leave the CPU to another one for a while.
-        if off_cpu_ns >= _SHORTEST_NS and (waits != before or waits < 0):
-            enter, leave = make_pair(off_cpu_name(off_cpu_ns))
+        if off_cpu_ns < _SHORTEST_NS:
+            return
+        found = self._divided(off_cpu_ns)
+        if found is not None and found.duration_ns >= _SHORTEST_NS:
+            enter, leave = make_pair(off_cpu_name(found))
             enter()
             leave()
 
+    def _divided(self, off_cpu_ns: int) -> OffCpu | None:
+        """What is known of time off the CPU since this was asked last; None for nothing."""
+        total_ns, before_ns = core_wait_ns(), self._core_wait_ns
+        switches, before = _count_switches(), self._switches
+        self._core_wait_ns, self._switches = total_ns, switches
+        has_blocked = switches is None or before is None or switches.voluntary != before.voluntary
+        if total_ns is not None and before_ns is not None:
+            waited_ns = min(max(total_ns - before_ns, 0), off_cpu_ns)
+            return OffCpu(off_cpu_ns if has_blocked else waited_ns, waited_ns)
+        # Without the scheduler's figures: how a stretch in which the thread both blocked and was preempted divides is
+        # not known, and such a stretch counts as on the CPU.
+        was_preempted = switches is not None and before is not None and switches.involuntary != before.involuntary
+        return OffCpu(off_cpu_ns, 0) if has_blocked and not was_preempted else None
 
-def _count_waits() -> int:
-    """How often this thread has given up the CPU by itself; -1 where the system does not count that."""
-    return int(getrusage(RUSAGE_THREAD).ru_nvcsw) if getrusage is not None else -1
+
+class _Switches(NamedTuple):
+    """How often a thread has left its core."""
+
+    voluntary: int
+    """By itself, since it blocked."""
+    involuntary: int
+    """For another thread."""
+
+
+def _count_switches() -> _Switches | None:
+    """Of this thread; None where the system does not count them."""
+    usage = getrusage(RUSAGE_THREAD) if getrusage is not None else None
+    return _Switches(usage.ru_nvcsw, usage.ru_nivcsw) if usage is not None else None
 
 
 def tells_cpu_time() -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 __all__ = ["Overhead", "measure_overhead"]
 
 _TURNS = 100
+_MANY = 1023
 _RUNS = 7
 
 Work = Callable[[], object]
@@ -44,13 +45,26 @@ def measure_overhead() -> Overhead:
 
 def _of_tracing() -> Overhead:
     calls_ns, ordinary_ns = _shortest(_calls), _shortest(_ordinary)
-    wanted: dict[str, bool] = {__file__: False}
+    files: dict[str, bool] = {__file__: False}
+    dropped: dict[int, object] = {}
     left_alone = 0
 
-    def leave_alone(frame: Any, _event: str, _arg: Any) -> None:
+    def leave_alone(frame: Any, _event: str, _arg: Any) -> Any:
         nonlocal left_alone
-        if not wanted.get(frame.f_code.co_filename):
-            left_alone += 1
+        try:
+            code = frame.f_code
+            wanted = id(code) not in dropped and files.get(code.co_filename)
+            if wanted is None:
+                return None
+            function = code if wanted else None
+            if function is None:
+                left_alone += 1
+                if not left_alone & _MANY:
+                    left_alone += 0
+                return None
+        except Exception:  # noqa: BLE001 - as the hook itself
+            pass
+        return None
 
     def on_line(_frame: Any, _event: str, _arg: Any) -> None:
         return None
@@ -58,7 +72,7 @@ def _of_tracing() -> Overhead:
     slowdown = max(_shortest(_ordinary, leave_alone) / ordinary_ns, 1.0)
     return Overhead(
         event_ns=max(_shortest(_lines, lambda *_: on_line) - _shortest(_lines, leave_alone), 0) // (2 * _TURNS),
-        call_ns=max(_shortest(_calls, leave_alone) - int(slowdown * calls_ns), 0) // _TURNS,
+        call_ns=max(_shortest(_calls, leave_alone) - calls_ns, 0) // _TURNS,
         slowdown=slowdown,
     )
 
@@ -124,12 +138,9 @@ def _lines() -> None:
 
 
 def _calls() -> None:
-    for _ in range(_TURNS):
-        _nothing()
-
-
-def _nothing() -> None:
-    return None
+    for _ in (turn for turn in range(_TURNS // 2)):
+        pass
+    sorted(range(_TURNS // 2), key=lambda turn: turn)
 
 
 class _Box:

@@ -25,13 +25,13 @@ from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.table import OFTEN, SILENT, Slot
 from deepscope.trace.format.span_names import MOMENT_NAME, late_name
 
-__all__ = ["QuietLines", "Verdict"]
+__all__ = ["TRIAL_RUNS", "QuietLines", "Verdict"]
 
 OPERATOR_OPENINGS = 1.5
 """Openings of a scope that the shortest operator takes, less what an opening may vary by."""
 _OWN_WORK = 1.5
 """Openings of a scope that the hooks' own work in a stretch takes, unless a shorter stretch was seen."""
-_TRIAL = 64
+TRIAL_RUNS = 64
 """Runs on trial."""
 _REVIEW = 256
 """Quiet runs between two judgements of whether the line holds operators."""
@@ -84,7 +84,7 @@ class QuietLines:
             return self._judge_library(slot)
         if slot.reserve > 0:
             return self._grant(slot)
-        is_due = slot.judged == _TRIAL if slot.judged <= _TRIAL else slot.judged % _REVIEW == 0
+        is_due = slot.judged == TRIAL_RUNS if slot.judged <= TRIAL_RUNS else slot.judged % _REVIEW == 0
         if is_due and slot.long * OFTEN >= min(slot.judged, _REVIEW):
             slot.holds = True
             slot.reserve = self._budget
@@ -94,8 +94,9 @@ class QuietLines:
             slot.holds = False
             slot.long = 0
         self._ledger.spend(1)
+        self._ledger.unpaid += 1
         slot.judged += 1
-        if slot.judged <= _TRIAL:
+        if slot.judged <= TRIAL_RUNS:
             slot.granted += 1
             self._ledger.trials += 1
             return Verdict.TRIAL

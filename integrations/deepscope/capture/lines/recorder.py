@@ -11,6 +11,7 @@ from types import FrameType
 from deepscope.capture.lines.calibration import CostSamples, Work
 from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.dynamo import hide_modules
+from deepscope.capture.lines.emit import cost_of_operator_ns
 from deepscope.capture.lines.hooks import make_hooks
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.libraries import Libraries
@@ -52,6 +53,7 @@ _TAKEN_OUT = (
     "lines are recorded in part: their hook was taken out by another tool, "
     "or by Python at the recursion limit or at an exception that a signal's handler raised"
 )
+_LET_GO = "lines are recorded in part: the window ended on another thread than it was opened on"
 
 
 class LineRecorder:
@@ -113,6 +115,11 @@ class LineRecorder:
         if self._window is not None:
             self._window.next_step()
 
+    def let_go(self) -> None:
+        """Take the hooks out on another thread; `stop`, on the one that opened the scopes, closes them."""
+        if self._window is not None:
+            self._window.let_go()
+
     def stop(self) -> LineRecord:
         """Take every hook out, close this thread's scopes and hand out the record; empty where nothing was started."""
         window, self._window = self._window, None
@@ -142,11 +149,14 @@ class _Window:
         self._hooks = make_hooks(self._table, self._stacks, self._ledger, self.fail)
         self._is_hooked = False
         self._is_closing = False
-        self._has_failed = False
+        self._is_unhooked = False
+        """Whether the hooks were taken out before the window's end."""
         self._warnings: list[str] = []
+        self._operator_ns = 0.0
 
     def open(self, frame: FrameType | None) -> None:
         _open_windows.add(self)
+        self._operator_ns = cost_of_operator_ns()
         refusal = self._hooks.install(frame)
         if refusal is not None:
             self._note(f"lines are not recorded: {refusal}")
@@ -154,18 +164,23 @@ class _Window:
             self._is_hooked = True
 
     def next_step(self) -> None:
-        if self._is_hooked and not self._has_failed and not self._is_closing:
+        if self._is_hooked and not self._is_unhooked and not self._is_closing:
             if self._stacks.is_owner and self._hooks.go_on():
                 self._note_taken_out()
             _costs.begin_burst()
             self._hooks.take_samples()
+
+    def let_go(self) -> None:
+        self._is_closing = self._is_unhooked = True
+        self._warnings.append(_LET_GO)  # whoever lets go warns
+        self._hooks.remove()
 
     def close(self) -> LineRecord:
         _open_windows.discard(self)
         self._is_closing = True
         try:
             self._stacks.close_own()  # at first: what it takes to remove hooks is not the user's line's
-            if self._is_hooked and not self._has_failed and self._stacks.is_owner and not self._hooks.is_in_place:
+            if self._is_hooked and not self._is_unhooked and self._stacks.is_owner and not self._hooks.is_in_place:
                 self._note_taken_out()
             self._hooks.remove()
         except Exception as error:  # noqa: BLE001 - the scopes must be closed whatever happens
@@ -186,7 +201,7 @@ class _Window:
         """
         if self._is_closing or isinstance(error, _LOST):
             return
-        self._has_failed = True
+        self._is_unhooked = True
         try:
             self._hooks.remove()
         except Exception as second:  # noqa: BLE001 - nothing may reach the user's code from here
@@ -218,6 +233,7 @@ class _Window:
             backend=self._hooks.backend if self._is_hooked else None,
             entries=sum(entries),
             cost_ns=_costs.of(Work.ENTRY),
+            operator_ns=self._operator_ns,
             total_ns=self._ledger.cost_ns,
             calls=self._ledger.calls,
             left_alone=self._ledger.left_alone,

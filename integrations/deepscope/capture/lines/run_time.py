@@ -1,15 +1,33 @@
-"""Time in which a thread could run: less what it waited for a core of the machine."""
+"""Time in which a thread could run, and what it waited for a core of the machine."""
 
 from __future__ import annotations
 
+import os
 from _thread import get_ident
-from contextlib import suppress
-from pathlib import Path
 from time import perf_counter_ns, thread_time_ns
 
-__all__ = ["RunClock"]
+__all__ = ["RunClock", "core_wait_ns"]
 
-_SCHEDULER = Path("/proc/thread-self/schedstat")  # Linux: ns on a core, ns waiting for one, and how often it had one
+_SCHEDULER = "/proc/thread-self/schedstat"
+"""Linux: ns on a core, ns waiting for one, and how often it had one (Documentation/scheduler/sched-stats.rst)."""
+_LONGEST = 64
+
+
+def core_wait_ns() -> int | None:
+    """How long the calling thread could have run and had no core, since it started; some microseconds of work.
+
+    None where the system does not tell.
+    """
+    try:
+        file = os.open(_SCHEDULER, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        return int(os.read(file, _LONGEST).split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    finally:
+        os.close(file)
 
 
 class RunClock:
@@ -23,11 +41,11 @@ class RunClock:
         self._cpu_started = thread_time_ns()
         self._thread = get_ident()
         self._waited_ns = 0
-        self._last: dict[int, int] = {get_ident(): _waited_ns()}
+        self._last: dict[int, int] = {get_ident(): core_wait_ns() or 0}
 
     def now_ns(self) -> int:
-        """Time that has passed, never going back; 10 µs of work."""
-        thread, waited_ns = get_ident(), _waited_ns()
+        """Time that has passed, never going back; some microseconds of work."""
+        thread, waited_ns = get_ident(), core_wait_ns() or 0
         self._waited_ns += max(waited_ns - self._last.get(thread, waited_ns), 0)
         self._last[thread] = waited_ns
         return max(perf_counter_ns() - self._started - self._waited_ns, 0)
@@ -39,9 +57,3 @@ class RunClock:
         if get_ident() != self._thread or cpu_ns <= 0:
             return 1.0
         return cpu_ns / (cpu_ns + self._waited_ns)
-
-
-def _waited_ns() -> int:
-    with suppress(OSError, ValueError, IndexError):
-        return int(_SCHEDULER.read_text().split()[1])
-    return 0

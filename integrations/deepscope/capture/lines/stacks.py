@@ -10,24 +10,31 @@ import sys
 import threading
 from _thread import get_ident
 from collections.abc import Callable
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 
 from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.detail import Detail
-from deepscope.capture.lines.emit import Pair, profiler_enabled, sequence_number
+from deepscope.capture.lines.emit import Pair, make_pair, profiler_enabled, sequence_number
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.off_cpu import LONG_NS, Pulse, tells_cpu_time
-from deepscope.capture.lines.past_budget import QuietLines, Verdict
+from deepscope.capture.lines.past_budget import TRIAL_RUNS, QuietLines, Verdict
 from deepscope.capture.lines.running_frame import Entry, Stack, bury
 from deepscope.capture.lines.table import SILENT, Function, ScopeTable, Slot
+from deepscope.trace.format.span_names import recording_name
 
-__all__ = ["Adopt", "Stacks"]
+__all__ = ["UNPAID", "Adopt", "Stacks"]
+
+UNPAID = 32
+"""Happenings in the hooks after which a mark tells what they cost: at the line that is open, as most of them were."""
 
 _NEVER_NS = 1 << 62
+_LONGEST_MARK_NS = 5_000
 _SILENT_CALLS, _SILENT_RUNS = 8, 256
 """Calls of a library's function without an operator, or runs of its lines, after which it is left alone."""
+_OWN_CALLS, _OWN_TRIALS = 256, 4
+"""Calls of a function of one line after which it is tried out whether it holds anything, and how often it is."""
 _LOOK_MASK = 7
 """At a silent line's first run, and at two of so many and one more, its function is looked at."""
 
@@ -69,6 +76,8 @@ class Stacks:
         self.drop: Callable[[Function, Stack], None] = lambda _function, _stack: None
         """Called for a function that gets no scopes any more."""
         self._is_aligning = False
+        self._mark_ns = 0
+        """What the last mark of `pay` took."""
         self._has_lines = True
         self._local = threading.local()
         self._foreign: list[Stack] = []
@@ -122,16 +131,65 @@ class Stacks:
                 self.pulse.long(now)
             self.pulse.last = now
 
+    def pay(self, stack: Stack) -> None:
+        """Mark in the recording what recording has cost the open line since the last mark."""
+        if stack is not self.own or not self._is_open:
+            return
+        started = perf_counter_ns()
+        enter, leave = make_pair(recording_name(self._ledger.pay() + self._mark_ns))
+        enter()
+        leave()
+        now = perf_counter_ns()
+        self._mark_ns = min(now - started, _LONGEST_MARK_NS)
+        if stack and stack[-1].is_special:
+            stack[-1].since = now
+
+    def new_line(self, function: Function, line: int) -> Slot | None:
+        """The slot of a line that runs for the first time."""
+        started = thread_time_ns()
+        slot = self._table.line(function, line)
+        if slot is not None and not slot.pool and slot.left > SILENT:
+            slot.pool.append(slot.pair())
+        self._ledger.add_set_up(thread_time_ns() - started)
+        if self._ledger.unpaid >= UNPAID and self.is_owner:
+            self.pay(self.own)
+        return slot
+
+    def needs_no_events(self, stack: Stack, function: Function) -> bool:
+        """Whether a function of one line, about to run, has been left alone: it runs from that line and holds nothing.
+
+        All that it does then stands at its line anyway. What holds an operator or calls the user's functions keeps its
+        place among the callers.
+        """
+        caller = stack[-1] if stack else None
+        line = function.only_line
+        if caller is None or caller.line != line or caller.code.co_filename != function.code.co_filename:
+            function.only_line = 0
+            return False
+        slot = function.lines.get(line)
+        if slot is None or function.calls < _OWN_CALLS:
+            return False
+        if function.calls % _OWN_CALLS == 0 and function.calls <= _OWN_TRIALS * _OWN_CALLS:
+            slot.try_again()
+        if slot.judged <= TRIAL_RUNS or slot.seems_to_hold:
+            return False
+        self.drop(function, stack)
+        return function.detail is Detail.CALLER
+
     def enter(self, stack: Stack, function: Function) -> Entry:
         """Put a frame that starts (or goes on) on the stack, with no scope yet."""
         is_special = bool(stack) and stack[-1].is_special
         if is_special:
+            if not function.only_line:
+                stack[-1].function.only_line = 0
             self._quiet.settle(stack)
             if not self._has_lines and any(entry.code is not self.module_code for entry in stack):
                 self._cut(stack, 0)
                 is_special = False
         entry = self.spare.pop() if self.spare else Entry()
         function.calls += 1
+        self._ledger.started += 1
+        self._ledger.unpaid += 1
         entry.code = function.code
         entry.function = function
         entry.line = 0
@@ -148,6 +206,7 @@ class Stacks:
         started = 0 if costs.is_complete or modules.is_new(frame) else perf_counter_ns()
         slot = modules.slot_of(stack, frame)
         slot.left -= 1
+        self._ledger.modules += 1
         if not spare or (stack and stack[-1].is_special):
             self.enter(stack, function)
             self.run(stack, slot, 0)
@@ -172,7 +231,7 @@ class Stacks:
         if slot is not None:
             line = entry.code.co_firstlineno
         if line is not None and entry.line != line:
-            slot = slot or entry.function.lines.get(line) or self._table.line(entry.function, line)
+            slot = slot or entry.function.lines.get(line) or self.new_line(entry.function, line)
             if slot is None:
                 self._go_without(stack, line)
             else:
@@ -214,6 +273,8 @@ class Stacks:
             entry.since = perf_counter_ns()
         if self._ledger.is_due and self.look is not None and not self._is_aligning:
             self.look(stack)
+        if self._ledger.unpaid >= UNPAID:
+            self.pay(stack)
 
     def pass_over(self, stack: Stack, slot: Slot, line: int) -> bool:
         """The top frame is at a library's line without operators; whether its events need not be heard any more."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from deepscope.capture.lines.code_facts import line_starts, opens_at_start, resume_offset, users_line_starts
+from deepscope.capture.lines.code_facts import line_starts, only_line, opens_at_start, resume_offset, users_line_starts
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.dynamo import continued_function, is_compiled, undisturbed
 from deepscope.capture.lines.emit import Pair, make_pair
@@ -123,6 +123,12 @@ class Slot:
         self.reserve = 0
         self.left = min(self.left, 0)
 
+    def try_again(self) -> None:
+        """As `spend_budget`, whatever an earlier trial has found."""
+        self.spend_budget()
+        self.judged = self.long = 0
+        self.holds = False
+
     def silence(self) -> None:
         """Give the line no scope from here on."""
         if self.left > SILENT:
@@ -181,6 +187,7 @@ class Function:
         "loops",
         "meet",
         "name",
+        "only_line",
         "opens_at_start",
         "resume_offset",
         "seen",
@@ -198,6 +205,8 @@ class Function:
         """Whether dynamo made it of what comes after a graph break: its caller is the function that it goes on with."""
         self.resume_offset = resume_offset(code)
         self.opens_at_start = self.is_continuation or opens_at_start(code)
+        self.only_line = only_line(code)
+        """As `code_facts.only_line`, as long as it runs from that line alone and calls no function of the user's."""
         is_written = self.is_continuation or is_compiled(code)
         users_own = users_line_starts(code) if is_written else None
         self.line_starts = users_own or line_starts(code)

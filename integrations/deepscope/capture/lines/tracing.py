@@ -20,10 +20,13 @@ from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.off_cpu import Pulse
 from deepscope.capture.lines.recursion_limit import RecursionHeadroom
 from deepscope.capture.lines.running_frame import Stack
-from deepscope.capture.lines.stacks import Stacks
+from deepscope.capture.lines.stacks import UNPAID, Stacks
 from deepscope.capture.lines.table import HIDDEN, Function, ScopeTable
 
 __all__ = ["TracingHooks"]
+
+_MANY_ALONE = 1023
+"""A mark tells what calls of code without scopes cost, at each of so many and one more."""
 
 Trace = Callable[[FrameType, str, Any], Any]
 
@@ -195,7 +198,9 @@ class TracingHooks:
         self._all.append(on_call)
         return on_call, on_local, on_module
 
-    def _call_function(self, stack: Stack, pulse: Pulse, on_first: Trace, on_local: Trace, on_module: Trace) -> Trace:
+    def _call_function(  # noqa: PLR0915 - all inline, for speed
+        self, stack: Stack, pulse: Pulse, on_first: Trace, on_local: Trace, on_module: Trace
+    ) -> Trace:
         fail, adopt, stacks, costs = self._fail, self.adopt, self._stacks, self._costs
         functions, dropped, look_at = self._table.functions, self._table.dropped, self._look_at
         spare, enter, set_line, module_code = stacks.spare, stacks.enter, stacks.set_line, stacks.module_code
@@ -205,23 +210,26 @@ class TracingHooks:
         self._files.append(files)
         long_ns, clock = stacks.long_ns, perf_counter_ns
 
+        ledger, pay, needs_no_events = self._ledger, stacks.pay, stacks.needs_no_events
         left_alone = 0
         self._ledger.alone.append(lambda: left_alone)
 
-        def on_call(frame: FrameType, _event: str, _arg: Any) -> Any:
+        def on_call(frame: FrameType, _event: str, _arg: Any) -> Any:  # noqa: PLR0912 - as above
             nonlocal left_alone
             try:
                 code = frame.f_code
-                wanted = files.get(code.co_filename)
+                wanted = id(code) not in dropped and files.get(code.co_filename)
                 if wanted is None and (wanted := look_at(code, files)) is None:
                     return None
-                if not wanted:
-                    left_alone += 1
-                    return None
-                function = functions.get(id(code))
-                if function is None and id(code) not in dropped:
-                    function = adopt(code)
+                function = (functions.get(id(code)) or adopt(code)) if wanted else None
                 if function is None:
+                    left_alone += 1
+                    if not left_alone & _MANY_ALONE:
+                        pay(stack)
+                    return None
+                if ledger.unpaid >= UNPAID:
+                    pay(stack)
+                if function.only_line and needs_no_events(stack, function):
                     left_alone += 1
                     return None
                 now = clock()
@@ -237,6 +245,8 @@ class TracingHooks:
                 else:
                     entry = spare.pop()
                     function.calls += 1
+                    ledger.started += 1
+                    ledger.unpaid += 1
                     entry.code = code
                     entry.function = function
                     entry.line = 0
@@ -249,6 +259,9 @@ class TracingHooks:
                 elif function.hidden_line == HIDDEN:
                     frame.f_trace_lines, frame.f_trace_opcodes = False, True
                     set_line(stack, HIDDEN)
+                elif function.only_line:
+                    frame.f_trace_lines = False
+                    set_line(stack, function.only_line)
                 elif function.meet is not None or is_resumed(frame, function.resume_offset):
                     set_line(stack, function.place(frame))
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
@@ -287,7 +300,7 @@ class TracingHooks:
         return on_local_sampled
 
     def _local_functions(self, stack: Stack, pulse: Pulse) -> tuple[Trace, Trace]:
-        fail, new_slot, stacks = self._fail, self._table.line, self._stacks
+        fail, new_slot, stacks = self._fail, self._stacks.new_line, self._stacks
         run, set_line, leave = stacks.run, stacks.set_line, self._leave_function(stack)
         go_on = self._go_on_in_compiled
         long_ns, clock = stacks.long_ns, perf_counter_ns

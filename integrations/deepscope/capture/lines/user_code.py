@@ -10,6 +10,8 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from deepscope.capture.saving.trace_folder import current_folder
+
 __all__ = ["UserCode", "find_root"]
 
 ROOT_MARKERS = ("pyproject.toml", "setup.py", ".git")
@@ -27,7 +29,7 @@ GENERATED = re.compile(r"[/\\]c[a-z2-7]{51}\.py$")
 
 _OWN_PACKAGE = Path(__file__).resolve().parents[2]
 _OWN_PREFIX = f"{_OWN_PACKAGE}{os.sep}"
-_START_FOLDER = Path.cwd()
+_START_FOLDER = current_folder()
 
 
 def find_root(script: str | Path | None = None, folder: str | Path | None = None) -> Path:
@@ -36,7 +38,7 @@ def find_root(script: str | Path | None = None, folder: str | Path | None = None
     Without a marker upward it is the script's own folder. A script that is itself installed (`pytest`, `torchrun`) says
     nothing about the project, so that the current folder takes its place.
     """
-    start = Path(folder or Path.cwd()).resolve()
+    start = Path(folder or current_folder()).resolve()
     script = script or getattr(sys.modules.get("__main__"), "__file__", None)
     if script is not None and Path(script).is_file() and not _is_installed_script(Path(script)):
         start = Path(script).resolve().parent
@@ -135,7 +137,7 @@ class UserCode:
 
 
 def _is_installed_script(script: Path) -> bool:
-    written = Path(os.path.normpath(Path.cwd() / script))
+    written = Path(os.path.normpath(current_folder() / script))
     return _is_installed(written.resolve(), None) or any(_is_environment(folder) for folder in written.parents)
 
 

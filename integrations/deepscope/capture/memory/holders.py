@@ -36,19 +36,22 @@ _MOST_NODES = 300_000
 
 
 class Living:
-    """The modules, the optimizers and the results of differentiable operations that are alive in this process."""
+    """The modules and optimizers that are alive in this process; the tensors, and which of them are results of
+    differentiable operations, where they were asked for."""
 
     def __init__(self) -> None:
         self.modules: list[Any] = []
         self.optimizers: list[Any] = []
+        self.tensors: list[Any] = []
         self.results: list[Any] = []
 
 
-def living(*, results: bool = False) -> Living:
-    """All of them; `results` where they are asked for."""
+def living(*, tensors: bool = False) -> Living:
+    """All of them; tensors and results where they are asked for."""
     found = Living()
-    found.modules, found.optimizers, *tensors = living_of([nn.Module, Optimizer, *([torch.Tensor] if results else [])])
-    found.results = [one for kind in tensors for one in kind if _is_result(one)]
+    found.modules, found.optimizers, *more = living_of([nn.Module, Optimizer, *([torch.Tensor] if tensors else [])])
+    found.tensors = [one for kind in more for one in kind]
+    found.results = [one for one in found.tensors if _is_result(one)]
     return found
 
 

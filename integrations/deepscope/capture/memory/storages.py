@@ -61,13 +61,20 @@ def _tensors(value: Any, depth: int, left: list[int]) -> Iterator[torch.Tensor]:
     elif depth and issubclass(kind, (list, tuple)):
         for one in value:
             yield from _tensors(one, depth - 1, left)
-    elif depth and issubclass(kind, Mapping):
+    elif depth and _is_mapping(kind):
         for one in list(value.values()):
             yield from _tensors(one, depth - 1, left)
     elif depth and kind.__module__ not in ("builtins", "torch") and hasattr(value, "__dict__"):
         for one in list(vars(value).values()):  # a batch of one's own class
-            if issubclass(type(one), (torch.Tensor, list, tuple, Mapping)):
+            if issubclass(type(one), (torch.Tensor, list, tuple)) or _is_mapping(type(one)):
                 yield from _tensors(one, depth - 1, left)
+
+
+def _is_mapping(kind: type) -> bool:
+    try:
+        return issubclass(kind, Mapping)
+    except TypeError:  # a class that cannot be hashed, as abstract classes ask of it
+        return False
 
 
 def _plain(tensor: Any, depth: int, left: list[int]) -> Iterator[torch.Tensor]:

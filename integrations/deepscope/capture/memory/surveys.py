@@ -25,6 +25,7 @@ from deepscope.capture.memory.holders import (
     PARAMETERS,
     Graph,
     Holding,
+    Living,
     held_by_living,
     held_by_optimizer,
     living,
@@ -34,13 +35,17 @@ from deepscope.capture.memory.storages import storages, tensors_in
 from deepscope.capture.surroundings import optimizer_steps
 from deepscope.capture.surroundings.interrupts import held_back
 from deepscope.trace.format import span_names
-from deepscope.trace.format.held_memory import Held, MemoryAccount, OutOfMemory, Release, Survey
+from deepscope.trace.format.held_memory import ELSEWHERE, Held, MemoryAccount, OutOfMemory, Release, Survey
 from deepscope.trace.format.span_names import memory_name
 
 __all__ = ["MemorySurveys", "is_out_of_memory"]
 
 _CPU = 0
 _NO_ACTIVATIONS = "what autograd keeps is not told apart: this torch does not show it"
+_MOST_TENSORS = 100_000
+_TOO_MANY = (
+    f"the CPU's memory is more than shown: {{:,}} tensors were alive as the window began, {_MOST_TENSORS:,} are counted"
+)
 _OF_CPU = ("DefaultCPUAllocator", "not enough memory")
 """What torch's RuntimeError says where the CPU's memory is full."""
 _CHAIN = 5
@@ -130,15 +135,31 @@ class MemorySurveys:
         self._take_out.append(torch_compat.watch_batches(lambda batch: self._safely(self._note_inputs, batch)))
 
     def _look_around(self, occasion: str) -> None:
-        found = living()
+        is_first = occasion == "begin"
+        found = living(tensors=is_first)
         self._note(occasion, held_by_living(found))
-        if occasion == "begin":
-            self._watch_releases(held_by_living(found))
+        if is_first:
+            others = self._others(found)
+            self._watch_releases(itertools.chain(held_by_living(found), others))
+            self._note(occasion, others)
+            self._safely(self._look_at_graphs, occasion, found)
         self._optimizers.update(map(id, found.optimizers))
+
+    def _look_at_graphs(self, occasion: str, found: Living) -> None:
+        at = self._moment()
+        graph = walk(found.results)
+        self._add(at, occasion, itertools.chain(_storages(graph.held_by_leaves()), graph.kept))
+
+    def _others(self, found: Living) -> list[Holding]:
+        """The CPU's tensors, whatever holds them: its allocator does not tell what was there before the window."""
+        on_cpu = [(ELSEWHERE, one) for one in found.tensors if one.device.type == "cpu"]
+        if len(on_cpu) > _MOST_TENSORS:
+            self.account.warnings.append(_TOO_MANY.format(len(on_cpu)))
+        return on_cpu[:_MOST_TENSORS]
 
     def _look_at_failure(self, error: BaseException) -> None:
         at = self._moment()
-        found = living(results=True)
+        found = living(tensors=True)
         graph = walk(found.results)
         held = itertools.chain(held_by_living(found), graph.held_by_leaves())
         self._add(at, "failure", itertools.chain(_storages(held), graph.kept))

@@ -1,7 +1,7 @@
 """A recorder that sleeps until it is asked: it counts steps, and records a window when a request says so.
 
-While nobody asks it costs a number and a time each step. Requests come on another thread; windows open and close on the
-thread that makes the steps, between two of them.
+While nobody asks it costs a number and three readings of clocks each step. Requests come on another thread; windows
+open and close on the thread that makes the steps, between two of them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from deepscope.capture.on_demand.main_thread import call_soon
 from deepscope.capture.on_demand.messages import Answer, Request
 from deepscope.capture.on_demand.order import Order
 from deepscope.capture.rank_choice import checked_ranks
+from deepscope.capture.step_timer import StepKind, StepTimer
 from deepscope.capture.surroundings.interrupts import comes_from_handler
 from deepscope.errors import DeepScopeError, DoorError
 
@@ -87,6 +88,7 @@ class Dormant:
         """Of all windows so far."""
         self._facts = facts
         self._ends: deque[int] = deque(maxlen=_KEPT)
+        self._timer = StepTimer()
         self._order: Order | None = None
         self._lock = threading.Lock()
         self._holder = 0
@@ -128,8 +130,11 @@ class Dormant:
         """A step has ended and the next one begins."""
         self.count += 1
         self._ends.append(monotonic_ns())
-        if self._order is not None and not self._order.is_over:
+        if self._order is None or self._order.is_over:
+            self._timer.next(StepKind.PLAIN)
+        else:
             self._at_boundary()
+            self._timer.begin(StepKind.OTHER)
         if self.looks is not None:
             self.looks()
 
@@ -183,6 +188,7 @@ class Dormant:
             first_number = order.first_number - order.warmup
             recorder = self.make(options, order.plan(), first_number, f"{order.id}-{order.id}")
             order.recorder = recorder
+            recorder.timer.take_over(self._timer)
             recorder.start()
             if not recorder.is_chosen:
                 raise DoorError(f"this rank does not record: the job was started with ranks={_said(options.ranks)}")

@@ -107,7 +107,7 @@ def find_jobs(found: Iterable[Found]) -> tuple[list[Job], list[str]]:
         except GoneError:
             continue
         except DoorError as error:
-            problems.append(str(error))
+            problems.append(f"rank {entry.rank}: {error}" if entry.world_size > 1 else str(error))
             continue
         jobs.setdefault(answer.job or f"pid {entry.pid}", Job()).members.append(Member(one, answer))
     for job in jobs.values():

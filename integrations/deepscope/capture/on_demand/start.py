@@ -20,7 +20,7 @@ from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.dormant import Dormant
 from deepscope.capture.on_demand.places import Entry, here, place_for_socket, started_at
 from deepscope.capture.options import OptionKeywords, checked_options
-from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
+from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER, current_folder
 from deepscope.errors import DeepScopeError, DoorError, OptionError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class OnDemand:
         self._kind = door
         self.dormant = Dormant(
             self.make_recorder,
-            folder=Path(folder).absolute(),
+            folder=current_folder() / folder,
             options=dict(options),
             facts=_facts,
             counted_by="optimizer",

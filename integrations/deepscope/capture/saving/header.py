@@ -25,15 +25,16 @@ from deepscope.capture.options import RecordingOptions
 from deepscope.capture.rank_choice import first_rank, is_chosen, warn_if_nobody
 from deepscope.capture.saving.sources import describe_file, describe_files
 from deepscope.capture.schedule import Schedule
+from deepscope.capture.surroundings.failsafe import known_or
 from deepscope.capture.surroundings.settings import settings
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import OptionError
 from deepscope.trace.format.compiled_code import CompiledCode, SourcePlace
-from deepscope.trace.format.header import FORMAT, File, Header, ScopeRow, StepLengths, Worker, WorkerLine
+from deepscope.trace.format.header import FORMAT, Device, File, Header, ScopeRow, StepTimes, Worker, WorkerLine
 from deepscope.trace.format.span_names import PHASE_ANNOTATIONS
 
-__all__ = ["Session", "add_workers", "checked_metadata"]
+__all__ = ["Session", "add_workers", "bare", "checked_metadata"]
 
 _windows: dict[tuple[str, str], int] = {}
 """Windows written so far in this process, by run and stage."""
@@ -134,6 +135,7 @@ class Session:
             rank=self.rank,
             world_size=self.world_size,
             program=process.program_name(self.user_code.root),
+            arguments=process.arguments_digest(),
             recorded_at=datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds"),
             hostname=socket.gethostname(),
             pid=self.pid,
@@ -149,14 +151,27 @@ class Session:
         *,
         schedule: Mapping[str, int] | None,
         complete: bool,
-        pace: StepLengths,
+        recorded_steps: StepTimes | None,
         number: int | None = None,
     ) -> Header:
         """The header of a window that has ended; `number`: that of another one, which is written if this one is not."""
-        self.agree()
-        record = window.line_record
-        files, scopes = _described(record, self.options.source)
-        compiled = _compiled(window.compiled, files, self.user_code, self.options.source)
+        notes: list[str] = []
+        known_or(None, "the number that its ranks share", self.agree, notes)
+        record, source = window.line_record, self.options.source
+        described = known_or(None, "the text of your files", lambda: _described(record, source), notes)
+        files, scopes = _described(record, "none") if described is None else described
+        compiled = known_or(
+            CompiledCode(),
+            "what torch.compile made",
+            lambda: _compiled(window.compiled, files, self.user_code, source),
+            notes,
+        )
+        set_now = known_or(
+            None,
+            "what is set",
+            lambda: settings(autocast=record.autocast, trainer=self._trainer, objects=window.objects),
+            notes,
+        )
         return Header(
             format=FORMAT,
             version=_version(),
@@ -166,18 +181,20 @@ class Session:
             rank=self.rank,
             world_size=self.world_size,
             complete=complete,
-            program=process.program_name(self.user_code.root),
+            program=known_or("", "the program's name", lambda: process.program_name(self.user_code.root), notes),
+            arguments=process.arguments_digest(),
             recorded_at=datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds"),
             hostname=socket.gethostname(),
             pid=self.pid,
             all_threads=window.all_threads,
-            device=process.describe_device(),
-            versions=process.versions(),
+            device=known_or(Device(), "the device", process.describe_device, notes),
+            versions=known_or({}, "versions", process.versions, notes),
             configuration=self.options.configuration,
-            settings=settings(autocast=record.autocast, trainer=self._trainer),
+            settings=set_now,
             schedule=None if schedule is None else dict(schedule),
             recorder_ns=dict(window.cost_ns),
-            pace=pace,
+            recorded_steps=recorded_steps,
+            machine=window.machine,
             phases=dict(self._phases),
             metadata=dict(self.metadata),
             project_root=str(self.user_code.root),
@@ -187,6 +204,7 @@ class Session:
             scopes=scopes,
             parameters=record.parameters,
             compiled=compiled,
+            notes=notes,
         )
 
 
@@ -228,6 +246,22 @@ def _compiled(record: CompiledRecord, files: list[File | None], code: UserCode, 
         return SourcePlace(number[path], max(frame.line, 1), name, caller, not is_users, first_line)
 
     return compiled_code(record, row_of)
+
+
+def bare(header: Header, reason: str) -> Header:
+    """The header without all that is of no use for telling which line a scope stands for; `reason`: why."""
+    return msgspec.structs.replace(
+        header,
+        settings=None,
+        clock=None,
+        metadata={},
+        memory=None,
+        counters=None,
+        parameters=[],
+        workers=[],
+        compiled=CompiledCode(),
+        notes=[*header.notes, f"this trace is without settings, memory, workers and compiled code: {reason}"],
+    )
 
 
 def add_workers(header: Header, timings: list[WorkerTiming]) -> None:

@@ -37,10 +37,11 @@ class _Place(msgspec.Struct, gc=False):
 _decode_place = msgspec.json.Decoder(_Place).decode
 
 
-def with_late_runs(trace: Trace, scope_count: int) -> tuple[Trace, dict[int, LateRuns]]:
+def with_late_runs(trace: Trace, scope_count: int, end_ns: int | None = None) -> tuple[Trace, dict[int, LateRuns]]:
     """The trace with line scopes in place of late spans, and what each span told, by the index of its event.
 
-    A span's own row becomes its outermost run; rows for the runs within that stand behind all others.
+    A span's own row becomes its outermost run; rows for the runs within that stand behind all others. No run goes on
+    after `end_ns`.
     """
     told = {index: name for index, name in enumerate(trace.strings) if is_late(name)}
     if not told:
@@ -51,7 +52,9 @@ def with_late_runs(trace: Trace, scope_count: int) -> tuple[Trace, dict[int, Lat
     for index, moment in zip(spans.tolist(), _last_before(trace.events, spans, np.flatnonzero(is_mark)), strict=True):
         parsed = parse_name(told[int(trace.events.name[index])])
         if parsed is not None and moment is not None and all(scope < scope_count for scope in parsed.scopes):
-            runs[index] = LateRuns(parsed.scopes, moment - parsed.began_ns, parsed.began_ns)
+            began = moment - parsed.began_ns
+            ended = moment if end_ns is None else max(min(moment, end_ns), began)
+            runs[index] = LateRuns(parsed.scopes, began, ended - began)
     # Late spans and marks only tell; they are no operators.
     kind = trace.events.kind.copy()
     kind[is_mark] = kind[spans] = Kind.ANNOTATION

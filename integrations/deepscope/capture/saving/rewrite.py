@@ -28,17 +28,21 @@ from deepscope.capture.saving.splice import (
     compact,
     json_bytes,
     off_cpu_prefix,
+    recording_prefix,
     scope_event,
     scope_prefix,
     with_argument,
+    with_duration,
     with_name,
 )
+from deepscope.capture.saving.window_end import end_with_window, window_end_ns
 from deepscope.errors import TraceError
 from deepscope.trace.format.header import CallStackAccount, Header, ScopeRow
-from deepscope.trace.format.span_names import LINE, is_late, is_own, parse_name, parse_off_cpu
+from deepscope.trace.format.span_names import LINE, is_late, is_own, parse_name, parse_off_cpu, parse_recording
 from deepscope.trace.joins.graph_breaks import end_broken_lines
 from deepscope.trace.joins.recorded_scopes import scope_of
 from deepscope.trace.kinds import Kind
+from deepscope.trace.kineto.decode import decode_headings
 from deepscope.trace.kineto.pieces import Piece, Pieces
 from deepscope.trace.kineto.source import Source
 from deepscope.trace.model import Int64, Scope, Trace
@@ -56,7 +60,7 @@ class Instructions(msgspec.Struct, kw_only=True):
     rename: dict[str, str | None] = {}
     """New names of annotations; None takes them out."""
     drop_if_empty: str = ""
-    """Name of an annotation that is taken out where no operator starts within it."""
+    """Name of the annotation that ends with the window; it is taken out where no operator starts within it."""
     on_its_thread: bool = False
     """Count operators of the annotation's own thread alone: threads beside the training work on when it has ended."""
     clock_readings: Readings = []
@@ -90,9 +94,12 @@ def rewrite(instructions: Instructions) -> Outcome:
     if header.clock is not None and instructions.align_time:
         raw, header.clock = on_host_clock(raw, header.clock)
     scopes = [scope_of(row, header) for row in header.scopes if row is not None]
-    trace = end_broken_lines(_with_scopes(raw, scopes))
+    trace = _with_scopes(raw, scopes)
+    ended = end_with_window(trace, instructions.drop_if_empty)
+    gone = np.flatnonzero(ended.events.kind != trace.events.kind)
+    trace = end_broken_lines(ended)
     cut = np.flatnonzero(trace.events.duration_ns != raw.events.duration_ns)
-    trace, late = with_late_runs(trace, len(scopes))
+    trace, late = with_late_runs(trace, len(scopes), window_end_ns(raw, instructions.drop_if_empty))
     trace = _with_annotations(trace, instructions.rename)
     names = _renames(trace, instructions)
     trace = _as_written(trace, names, header)
@@ -109,7 +116,9 @@ def rewrite(instructions: Instructions) -> Outcome:
         texts=stacks.texts(depth),
         late=late,
         cut=cut,
+        gone=gone,
         names=names,
+        strings=raw.strings,
         table=header.scopes,
     )
     outcome = Outcome(
@@ -126,7 +135,7 @@ def rewrite(instructions: Instructions) -> Outcome:
             if key not in ("schemaVersion", "traceName"):
                 stream.write(b"," + json_bytes(key) + b":" + json_bytes(value))
         stream.write(b',"traceName":' + json_bytes(instructions.target) + b',"traceEvents":[\n')
-        pieces = Pieces(Source(instructions.raw), instructions.raw)
+        pieces = Pieces(Source(instructions.raw), instructions.raw, decode_headings)
         for number, piece in enumerate(pieces):
             text = b",\n".join(edits.apply(piece))
             stream.write((b",\n" if number and text else b"") + text)
@@ -199,15 +208,24 @@ class _Edits:
         texts: list[str],
         late: dict[int, LateRuns],
         cut: Int64,
+        gone: Int64,
         names: dict[str, str | None],
+        strings: list[str],
         table: list[ScopeRow | None],
     ) -> None:
         self._seen = 0
         self._count = count
         self._late = late
         self._cut = dict(zip(cut.tolist(), trace.events.duration_ns[cut].tolist(), strict=True))
+        self._gone = frozenset(gone.tolist())
         self._scope: list[int] = trace.events.scope.tolist()
         self._stack: list[int] = stacks.tolist()
+        self._off_cpu = {name: told for name in strings if (told := parse_off_cpu(name)) is not None}
+        has_own_name = np.array([name in names or name in self._off_cpu for name in strings] + [False])
+        is_plain = (trace.events.scope < 0) & ~has_own_name[trace.events.name]
+        is_plain[np.concatenate([cut, gone, np.fromiter(late, np.int64)])] = False
+        self._is_plain: list[bool] = is_plain.tolist()
+        """Of most events: at most a stack is put in."""
         self._texts = [json_bytes(text) for text in texts]
         self._names = names
         self._affixes = [
@@ -217,20 +235,29 @@ class _Edits:
 
     def apply(self, piece: Piece) -> Iterator[Any]:
         """The piece's events as they go into the trace."""
-        for event, text in zip(piece.events, _decode_raw(compact(bytes(piece.text))), strict=True):
+        for event, given in zip(piece.events, _decode_raw(compact(bytes(piece.text))), strict=True):
             if event.ph != "X":
-                yield text
+                yield given
                 continue
             index = self._seen
             self._seen += 1
+            if self._is_plain[index]:
+                stack = self._stack[index]
+                yield given if stack < 0 else with_argument(bytes(given), b'"Call stack"', self._texts[stack])
+                continue
+            if index in self._gone:
+                continue
             scope = self._scope[index]
+            text = with_duration(bytes(given), self._cut[index]) if index in self._cut else given
             if index in self._late:
                 run = self._late[index]
                 yield from (late_event(bytes(text), run, *self._affixes[number]) for number in run.scopes)
             elif scope >= 0:
-                yield scope_event(bytes(text), *self._affixes[scope], self._cut.get(index))
-            elif (off_cpu_ns := parse_off_cpu(event.name)) is not None:
-                yield scope_event(bytes(text), *off_cpu_prefix(off_cpu_ns))
+                yield scope_event(bytes(text), *self._affixes[scope])
+            elif (off_cpu := self._off_cpu.get(event.name)) is not None:
+                yield scope_event(bytes(text), *off_cpu_prefix(off_cpu))
+            elif (recording_ns := parse_recording(event.name)) is not None:
+                yield scope_event(bytes(text), *recording_prefix(recording_ns))
             elif event.name in self._names:
                 name = self._names[event.name]
                 if name is not None:

@@ -18,15 +18,17 @@ from deepscope.capture.counters.sampler import Counted
 from deepscope.capture.naming import remove_raw
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.saving.git_state import git_state
-from deepscope.capture.saving.header import add_workers
+from deepscope.capture.saving.header import add_workers, bare
 from deepscope.capture.saving.leftovers import keep_job, recover, sweep_worker_folders
 from deepscope.capture.saving.retention import LARGE_BYTES, remove_oldest, traces_bytes
 from deepscope.capture.saving.rewrite import Instructions, Outcome, rewrite
 from deepscope.capture.saving.splice import json_bytes
 from deepscope.capture.saving.writer import request
+from deepscope.capture.surroundings.failsafe import known_or
 from deepscope.capture.workers.training_side import WorkerTiming
-from deepscope.errors import RecorderError, TraceError
+from deepscope.errors import DeepScopeError, RecorderError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError
+from deepscope.trace.format.header import StepTimes
 
 __all__ = ["Job", "Saver"]
 
@@ -54,6 +56,8 @@ class Job:
     """Called once the trace is written, or is known not to be, on the thread that did it."""
     counted: Callable[[], Counted] = Counted
     """Gives what was counted of the machine; it may wait for the last sample."""
+    plain_steps: Callable[[], StepTimes | None] = lambda: None
+    """Gives the times of steps outside the window; it may wait for some to come."""
 
 
 class Saver:
@@ -61,6 +65,10 @@ class Saver:
 
     def __init__(self, options: RecordingOptions) -> None:
         self.traces: list[Path] = []
+        self.is_writing = False
+        """Whether a trace is being written, which slows the run down."""
+        self.is_awaited = False
+        """Whether somebody waits: then the traces go before other processes' work."""
         self._on_ready = options.on_trace_ready
         self._keep_last = options.keep_last
         self._max_total_bytes = options.max_total_bytes
@@ -72,7 +80,7 @@ class Saver:
         """Write the trace; returns at once where a thread can be had. What goes wrong is told by `wait`."""
         self.traces.append(Path(job.instructions.target))
         before = self._threads[-1] if self._threads else None
-        thread = threading.Thread(target=self._run, args=(job, before), name="deepscope-saver")
+        thread = threading.Thread(target=self._run, args=(job, before), name="deepscope-saver", daemon=False)
         try:
             thread.start()
         except RuntimeError:  # the interpreter is ending, and some versions of it start no more threads then
@@ -85,7 +93,13 @@ class Saver:
 
         Returns whether all is; with a time-out it may not be.
         """
-        until = None if timeout_s is None else time.monotonic() + timeout_s
+        self.is_awaited = True
+        try:
+            return self._joined(None if timeout_s is None else time.monotonic() + timeout_s)
+        finally:
+            self.is_awaited = False
+
+    def _joined(self, until: float | None) -> bool:
         for thread in self._threads:
             if thread is threading.current_thread():
                 break  # on_trace_ready asks for the profile; those behind it wait for this one
@@ -104,6 +118,7 @@ class Saver:
         try:
             self._save(job)
         finally:
+            self.is_writing = False
             job.on_end()
 
     def _save(self, job: Job) -> None:
@@ -151,13 +166,16 @@ class Saver:
         target = Path(job.instructions.target)
         raw = Path(job.instructions.raw)
         header = job.instructions.header
-        add_workers(header, job.worker_timings())
-        counted = job.counted()
+        notes = header.notes
+        known_or(None, "data-loader workers", lambda: add_workers(header, job.worker_timings()), notes)
+        counted = known_or(Counted(), "counters", job.counted, notes)
         job.instructions.counters, header.counters = counted.tracks, counted.account
-        header.git = git_state(header.project_root or ".")
+        header.git = known_or(None, "its commit", lambda: git_state(header.project_root or "."), notes)
         can_be_made_later = keep_job(job.instructions)
+        header.plain_steps = job.plain_steps()
+        self.is_writing = True
         try:
-            outcome = _rewritten(job.instructions, job.local_rank)
+            outcome = _rewritten(job.instructions, job.local_rank, is_awaited=self.is_awaited)
         except BaseException as error:
             if can_be_made_later and not isinstance(error, TraceError):
                 raise RecorderError(f"{error}; the next recording into {target.parent} tries again") from error
@@ -176,19 +194,32 @@ class Saver:
         return self._written(other)
 
 
-def _rewritten(instructions: Instructions, local_rank: int = 0) -> Outcome:
+def _rewritten(instructions: Instructions, local_rank: int = 0, *, is_awaited: bool = False) -> Outcome:
+    """The trace; with a bare header where the one that it was to have cannot be written."""
+    try:
+        return _rewritten_whole(instructions, local_rank, is_awaited=is_awaited)
+    except (OSError, MemoryError, DeepScopeError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is: no window is lost for its header
+        instructions.header = bare(instructions.header, notices.error_words(error))
+        instructions.counters, instructions.clock_readings = [], []
+        return rewrite(instructions)
+
+
+def _rewritten_whole(instructions: Instructions, local_rank: int, *, is_awaited: bool) -> Outcome:
     if Path(instructions.raw).stat().st_size <= IN_PROCESS_BYTES or not sys.executable:
         return rewrite(instructions)
-    return _in_another_process(instructions, local_rank)
+    return _in_another_process(instructions, local_rank, is_awaited=is_awaited)
 
 
-def _in_another_process(instructions: Instructions, local_rank: int) -> Outcome:
+def _in_another_process(instructions: Instructions, local_rank: int, *, is_awaited: bool) -> Outcome:
     """Rewriting holds the interpreter's lock for most of its time; here the training run would feel that.
 
     If the process fails, the export is rewritten here. Not so if memory ran out twice, or it was killed twice (which
     comes to the same): here that would happen to the run.
     """
-    words = request(json_bytes(msgspec.to_builtins(instructions)), raw=Path(instructions.raw), local_rank=local_rank)
+    told = json_bytes(msgspec.to_builtins(instructions))
+    words = request(told, raw=Path(instructions.raw), local_rank=local_rank, is_awaited=is_awaited)
     for _ in range(2):
         process = HelperProcess.start("deepscope.capture.saving.writer", is_quiet=True)
         if process is None:

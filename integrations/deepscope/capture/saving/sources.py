@@ -46,7 +46,7 @@ def source_text(path: str) -> str | None:
     try:
         with tokenize.open(path) as stream:  # in the encoding that the file declares, as Python read it
             return stream.read()
-    except (OSError, SyntaxError, UnicodeError):
+    except (OSError, SyntaxError, ValueError):  # UnicodeError is one; a name with a null character is another
         pass
     cached = linecache.cache.get(path)
     if cached is not None and len(cached) == 4 and not Path(path).exists():

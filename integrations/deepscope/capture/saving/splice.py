@@ -12,7 +12,10 @@ from deepscope.trace.format.span_names import (
     MODULE_CATEGORY,
     MODULE_TITLE,
     OFF_CPU_CATEGORY,
+    RECORDING_CATEGORY,
+    OffCpu,
     off_cpu_name,
+    recording_name,
 )
 from deepscope.trace.model import Scope
 
@@ -21,9 +24,11 @@ __all__ = [
     "json_bytes",
     "microseconds",
     "off_cpu_prefix",
+    "recording_prefix",
     "scope_event",
     "scope_prefix",
     "with_argument",
+    "with_duration",
     "with_name",
 ]
 
@@ -79,32 +84,44 @@ def scope_prefix(number: int, scope: Scope, *, is_module: bool) -> tuple[bytes, 
     return before, b',"args":{"scope":%d}}' % number
 
 
-def off_cpu_prefix(duration_ns: int) -> tuple[bytes, bytes]:
+def off_cpu_prefix(off_cpu: OffCpu) -> tuple[bytes, bytes]:
     """What stands before and after the place and times of a mark that a line was off the CPU."""
     before = b'{"ph":"X","cat":"%s","name":%s,"pid":' % (
         OFF_CPU_CATEGORY.encode(),
-        json_bytes(off_cpu_name(duration_ns)),
+        json_bytes(off_cpu_name(off_cpu)),
     )
-    return before, b',"args":{"off_cpu_ns":%d}}' % duration_ns
+    return before, b',"args":{"off_cpu_ns":%d,"core_wait_ns":%d}}' % off_cpu
+
+
+def recording_prefix(duration_ns: int) -> tuple[bytes, bytes]:
+    """What stands before and after the place and times of a mark that recording took a part of a line."""
+    before = b'{"ph":"X","cat":"%s","name":%s,"pid":' % (
+        RECORDING_CATEGORY.encode(),
+        json_bytes(recording_name(duration_ns)),
+    )
+    return before, b',"args":{"recording_ns":%d}}' % duration_ns
 
 
 def _basename(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
 
 
-def scope_event(event: bytes, before: bytes, after: bytes, duration_ns: int | None = None) -> bytes:
-    """The event for one run of a scope; `event` is torch's, `before` and `after` are from `scope_prefix`.
-
-    `duration_ns`: of a run that ended earlier than torch's event says.
-    """
+def scope_event(event: bytes, before: bytes, after: bytes) -> bytes:
+    """The event for one run of a scope; `event` is torch's, `before` and `after` are from `scope_prefix`."""
     place = _decode_place(event)
-    duration = place.dur if duration_ns is None else microseconds(duration_ns)
-    return b'%s%s,"tid":%s,"ts":%s,"dur":%s%s' % (before, place.pid, place.tid, place.ts, duration, after)
+    return b'%s%s,"tid":%s,"ts":%s,"dur":%s%s' % (before, place.pid, place.tid, place.ts, place.dur, after)
 
 
 def microseconds(duration_ns: int) -> bytes:
     """A time or duration as torch's export has it."""
     return b"%d.%03d" % divmod(duration_ns, 1000)
+
+
+def with_duration(event: bytes, duration_ns: int) -> bytes:
+    """`event`, which ended earlier than torch says."""
+    whole = _decode_object(event)
+    whole["dur"] = msgspec.Raw(microseconds(duration_ns))
+    return msgspec.json.encode(whole)
 
 
 def with_argument(event: bytes, key: bytes, value: bytes) -> bytes:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from deepscope.errors import RecorderError
 
-__all__ = ["DEFAULT_FOLDER", "check_space", "make_trace_folder"]
+__all__ = ["DEFAULT_FOLDER", "check_folder", "check_space", "current_folder", "make_trace_folder"]
 
 DEFAULT_FOLDER = "deepscope_logs"
 """Where traces go unless a folder is given; only a folder of this name gets a `.gitignore`."""
@@ -19,6 +21,14 @@ _FULL_BYTES = 1 << 20
 _IGNORE_ALL = "# Traces are large, and made anew with each run.\n*\n"
 
 
+def current_folder() -> Path:
+    """The working folder; where that was removed, the place that it had."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path(os.environ.get("PWD", os.sep))
+
+
 def make_trace_folder(folder: Path) -> None:
     """Makes a folder with those above it; a new `deepscope_logs` gets a `.gitignore` over all that it holds."""
     own = next((one for one in (folder, *folder.parents) if one.name == DEFAULT_FOLDER), None)
@@ -27,6 +37,19 @@ def make_trace_folder(folder: Path) -> None:
     if own is not None and is_new:
         with suppress(OSError), (own / ".gitignore").open("x", encoding="utf-8") as stream:
             stream.write(_IGNORE_ALL)
+
+
+def check_folder(folder: Path) -> None:
+    """Raises `RecorderError` if no trace could be written to `folder`, which need not be there yet; leaves nothing."""
+    try:
+        whole = folder.absolute()
+        near = next(one for one in (whole, *whole.parents) if one.exists())
+        with tempfile.TemporaryFile(dir=near):  # rights alone say nothing of a file system that is read-only
+            pass
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise RecorderError(f"{folder}: traces cannot be written there ({reason}); choose another folder") from None
+    check_space(near)
 
 
 def check_space(folder: Path) -> None:

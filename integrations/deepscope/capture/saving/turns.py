@@ -24,9 +24,11 @@ try:
 except ImportError:  # Windows, where all write at once
     fcntl = None  # type: ignore[assignment]
 
+from deepscope.capture.counters.container import free_in_groups
+from deepscope.capture.counters.source import text_of
 from deepscope.processes import cores
 
-__all__ = ["memory_needed", "turn"]
+__all__ = ["available_bytes", "memory_needed", "turn"]
 
 LONGEST_S = 600.0
 """After so long nobody waits any more: a writer may hang on a file system that is gone."""
@@ -123,7 +125,7 @@ class _Ticket:
         if any(not other.need_bytes and (other.rank, other.pid) < (self._rank, os.getpid()) for other in others):
             return False
         needed = need_bytes + sum(other.need_bytes for other in writing)
-        return not writing or (len(writing) < most and 2 * needed <= _available_bytes())
+        return not writing or (len(writing) < most and 2 * needed <= available_bytes())
 
     def give_back(self) -> None:
         with suppress(OSError):
@@ -177,13 +179,8 @@ def _own_folder() -> Path | None:
     return folder if is_own else None
 
 
-def _available_bytes() -> int:
-    """Memory that can be had without swapping; much where that is not known."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as stream:
-            for line in stream:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) << 10
-    except (OSError, ValueError):
-        pass
-    return 1 << 62
+def available_bytes(root: Path = Path("/")) -> int:
+    """Memory that can be had without swapping, on the host and in a container; much where that is not known."""
+    words = text_of(root / "proc/meminfo").partition("MemAvailable:")[2].split()
+    on_host = int(words[0]) << 10 if words and words[0].isdigit() else 1 << 62
+    return min([on_host, *free_in_groups(root)])

@@ -17,14 +17,19 @@ from deepscope.processes import Told, serve
 __all__ = ["request"]
 
 
-def request(instructions: bytes, *, raw: Path, local_rank: int) -> bytes:
-    """What the process is asked: `instructions` of `rewrite` as JSON, and which rank of this host they are of."""
-    return json.dumps([str(raw), local_rank, os.getpid()]).encode() + b"\n" + instructions
+def request(instructions: bytes, *, raw: Path, local_rank: int, is_awaited: bool = False) -> bytes:
+    """What the process is asked: `instructions` of `rewrite` as JSON, and which rank of this host they are of.
+
+    It lets other processes go first unless somebody waits for the trace.
+    """
+    return json.dumps([str(raw), local_rank, os.getpid(), is_awaited]).encode() + b"\n" + instructions
 
 
 def _obey(words: bytes, _: Told) -> bytes:
     head, instructions = words.split(b"\n", 1)
-    raw, local_rank, owner = json.loads(head)
+    raw, local_rank, owner, is_awaited = json.loads(head)
+    if hasattr(os, "nice") and not is_awaited:
+        os.nice(5)
     size = 0
     with suppress(OSError):  # `rewrite` tells
         size = Path(raw).stat().st_size
@@ -39,6 +44,4 @@ def _obey(words: bytes, _: Told) -> bytes:
 
 
 if __name__ == "__main__":
-    if hasattr(os, "nice"):
-        os.nice(5)
     serve(_obey)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import sys
 import threading
 from types import FrameType
 
-__all__ = ["CallSite"]
+__all__ = ["CallSite", "is_loop_left"]
 
 _PACKAGE = "deepscope.capture."
+_DROPS = {dis.opmap[name] for name in ("POP_TOP", "POP_ITER") if name in dis.opmap}
+"""What `break`, and `return` in a loop, do with what the loop goes through."""
 _SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -39,3 +42,19 @@ class CallSite:
                 return True
             frame = frame.f_back
         return False
+
+
+def is_loop_left() -> bool:
+    """In a generator that is closed: whether the loop around it was left by `break` or `return`, not by an exception.
+
+    Python tells a generator no more than that it is closed, so the loop's own instruction is looked at. Generators in
+    between (a progress bar) are closed at the place that they wait at.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_code[frame.f_lasti] in _DROPS:
+            return True
+        if not frame.f_code.co_flags & _SUSPENDABLE:
+            return False
+        frame = frame.f_back
+    return False

@@ -7,18 +7,18 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, Protocol, TypeVar
 
-from deepscope.capture.notices import warn
+from deepscope.capture.notices import error_words, warn
 from deepscope.capture.surroundings.interrupts import comes_from_handler
 from deepscope.errors import DeepScopeError
 
-__all__ = ["guarded"]
+__all__ = ["guarded", "known_or"]
 
 
 class _Fallible(Protocol):
     def _give_up(self) -> None: ...
 
 
-Self = TypeVar("Self", bound=_Fallible)
+Part = TypeVar("Part")
 
 
 def guarded(method: Callable[..., None]) -> Callable[..., None]:
@@ -39,3 +39,14 @@ def guarded(method: Callable[..., None]) -> Callable[..., None]:
                 warn("recording stopped", error)
 
     return call
+
+
+def known_or(otherwise: Part, what: str, find: Callable[[], Part], notes: list[str]) -> Part:
+    """What `find` returns; where it raises, `otherwise` and a note that the trace is without `what`."""
+    try:
+        return find()
+    except Exception as error:
+        if comes_from_handler(error):
+            raise
+        notes.append(f"this trace is without {what}: {error_words(error)}")
+        return otherwise

@@ -7,12 +7,14 @@ Python calls handlers between any two instructions of the main thread.
 from __future__ import annotations
 
 import functools
+import inspect
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import CodeType, FrameType
 from typing import Any
+
+from deepscope.capture.surroundings.thread_end import is_main_thread
 
 __all__ = ["comes_from_handler", "held_back", "put_off"]
 
@@ -24,7 +26,7 @@ _later: Callable[[int], None] | None = None
 @contextmanager
 def held_back() -> Iterator[None]:
     """Signals with a handler in Python arrive at the block's end; on other threads than the main one none arrives."""
-    if threading.current_thread() is not threading.main_thread():
+    if not is_main_thread():
         yield
         return
     handlers = _handlers()
@@ -64,10 +66,26 @@ def comes_from_handler(error: BaseException) -> bool:
     codes = {code for handler in _handlers().values() if (code := _code(handler)) is not None}
     traceback = error.__traceback__
     while traceback is not None:
-        if traceback.tb_frame.f_code in codes:
+        frame = traceback.tb_frame
+        if frame.f_code in codes or (not _is_own(frame) and _is_given_its_caller(frame)):
             return True
         traceback = traceback.tb_next
     return False
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Whether it is of this package, whose trace functions are given the frame that they are called from, too."""
+    return str(frame.f_globals.get("__name__", "")).startswith("deepscope.")
+
+
+def _is_given_its_caller(frame: FrameType) -> bool:
+    """Whether an argument is the frame that was interrupted: so Python calls handlers, also one that is set no more."""
+    code = frame.f_code
+    count = code.co_argcount + bool(code.co_flags & inspect.CO_VARARGS)
+    given: list[Any] = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
+    if count > code.co_argcount:
+        given += frame.f_locals.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount], ())
+    return frame.f_back is not None and any(one is frame.f_back for one in given)
 
 
 def _handlers() -> dict[int, Any]:

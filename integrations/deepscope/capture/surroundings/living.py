@@ -14,20 +14,21 @@ def living(kinds: Sequence[type]) -> list[list[Any]]:
 
     It takes some 30 ms in a program of a million objects.
     """
-    of_class = {one: place for place, kind in enumerate(kinds) for one in _with_derived(kind)}
+    classes = [(one, place) for place, kind in enumerate(kinds) for one in _with_derived(kind)]
+    place_of = {id(one): place for one, place in classes}  # a metaclass of the user's may not let a class be hashed
     found: list[list[Any]] = [[] for _ in kinds]
     # By class, since asking a dead weak reference for anything raises.
-    for one in [one for one in gc.get_objects() if type(one) in of_class]:
-        found[of_class[type(one)]].append(one)
+    for one in [one for one in gc.get_objects() if id(type(one)) in place_of]:
+        found[place_of[id(type(one))]].append(one)
     return found
 
 
-def _with_derived(kind: type) -> set[type]:
-    found: set[type] = set()
+def _with_derived(kind: type) -> list[type]:
+    found: dict[int, type] = {}
     left = [kind]
     while left:
         one = left.pop()
-        if one not in found:
-            found.add(one)
+        if id(one) not in found:
+            found[id(one)] = one
             left += type.__subclasses__(one)
-    return found
+    return list(found.values())

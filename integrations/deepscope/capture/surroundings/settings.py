@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from torch.utils.data import DataLoader
 from deepscope.capture.surroundings.living import living
 from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, ParallelSettings, Settings
 
-__all__ = ["settings"]
+__all__ = ["LivingObjects", "settings"]
 
 _MOST = 16
 """So many objects of a kind are told."""
@@ -23,27 +24,67 @@ _MOST = 16
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 
-def settings(*, autocast: str = "", trainer: Mapping[str, Any] | None = None) -> Settings:
+class LivingObjects:
+    """The objects whose settings are told, held weakly, and torch's profilers: one scan of all objects finds them."""
+
+    def __init__(self) -> None:
+        parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
+        known = _frameworks()
+        kinds = [DataLoader, Optimizer, *known.values(), torch.autograd.profiler.profile]
+        found = living([*kinds, *([parallel] if parallel else [])])
+        self._loaders, self._optimizers = map(_weakly, found[:2])
+        self.frameworks = [name for name, objects in zip(known, found[2:], strict=False) if objects]
+        self.profilers: list[Any] = found[len(kinds) - 1]
+        """Held for good: forget them soon."""
+        self._parallel = _weakly([one for kind in found[len(kinds) :] for one in kind])
+
+    @property
+    def loaders(self) -> list[Any]:
+        """Those that still live."""
+        return _alive(self._loaders)
+
+    @property
+    def optimizers(self) -> list[Any]:
+        """Those that still live."""
+        return _alive(self._optimizers)
+
+    @property
+    def parallel(self) -> list[Any]:
+        """Data-parallel modules that still live."""
+        return _alive(self._parallel)
+
+
+def _weakly(objects: list[Any]) -> list[Callable[[], Any]]:
+    found: list[Callable[[], Any]] = []
+    for one in objects:
+        with suppress(TypeError):  # a class of the user's with slots
+            found.append(weakref.ref(one))
+    return found
+
+
+def _alive(references: list[Callable[[], Any]]) -> list[Any]:
+    return [one for reference in references if (one := reference()) is not None]
+
+
+def settings(
+    *, autocast: str = "", trainer: Mapping[str, Any] | None = None, objects: LivingObjects | None = None
+) -> Settings:
     """What is set now; what cannot be asked is left out, and nothing is raised.
 
     Args:
         autocast: the type in which modules ran, if that is known.
         trainer: options of Lightning's Trainer; only numbers and words of them are kept.
+        objects: what lived in the window's warm-up; all objects are looked through where it had none.
     """
     found = Settings(autocast=autocast, trainer=_plain(trainer or {}))
     for name, ask in _FLAGS.items():
         with suppress(Exception):
             setattr(found, name, ask())
-    parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
-    known = _frameworks()
-    kinds = [DataLoader, Optimizer, *([parallel] if parallel else []), *known.values()]
-    loaders, optimizers, *wrapped = living(kinds)
-    trainers = wrapped[len(wrapped) - len(known) :]
-    wrapped = wrapped[: len(wrapped) - len(known)]
-    found.frameworks = [name for name, objects in zip(known, trainers, strict=True) if objects]
-    found.loaders = _told(loaders, _loader)
-    found.optimizers = _told(optimizers, _optimizer)
-    found.parallel = _told([one for kind in wrapped for one in kind], _parallel)
+    objects = objects or LivingObjects()
+    found.frameworks = objects.frameworks
+    found.loaders = _told(objects.loaders, _loader)
+    found.optimizers = _told(objects.optimizers, _optimizer)
+    found.parallel = _told(objects.parallel, _parallel)
     return found
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import functools
 import os
 import signal
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
+
+from deepscope.capture.surroundings.thread_end import is_main_thread
 
 __all__ = ["forget", "keep_at_end"]
 
@@ -26,7 +27,7 @@ def keep_at_end(recorder: object, save: Callable[[], None]) -> None:
     Several may be kept for one recorder; `forget` ends them all.
     """
     global _pid
-    if _is_ending or threading.current_thread() is not threading.main_thread():
+    if _is_ending or not is_main_thread():
         return
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         with suppress(ValueError, OSError):  # an interpreter that lets no handler be set
@@ -41,7 +42,7 @@ def forget(recorder: object) -> None:
     _saves[:] = [entry for entry in _saves if entry[0] is not recorder]
     if _saves or _is_ending or signal.getsignal(signal.SIGTERM) is not _on_sigterm:
         return
-    if threading.current_thread() is threading.main_thread():
+    if is_main_thread():
         _give_back()
     else:
         _give_back_on_main_thread()
@@ -95,7 +96,7 @@ def _after_fork() -> None:
     global _is_ending
     _is_ending = False
     _saves.clear()
-    if threading.current_thread() is threading.main_thread():
+    if is_main_thread():
         _give_back()
 
 

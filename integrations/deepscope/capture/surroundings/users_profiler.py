@@ -26,6 +26,7 @@ class GiveWay:
         self._give_way = give_way
         self._thread = 0
         self._original: Callable[..., Any] | None = None
+        self._may_be_another = True
 
     def watch(self) -> None:
         """Watch from here on; called after our own profiler was prepared."""
@@ -33,20 +34,40 @@ class GiveWay:
         self._original = getattr(torch.autograd.profiler, "_prepare_profiler", None)
         if self._original is not None:
             torch.autograd.profiler._prepare_profiler = self
+            self._may_be_another = False
+
+    @property
+    def may_be_another(self) -> bool:
+        """Whether a profiler may have come up since `watch`: one has on another thread, or nobody would have told."""
+        return self._may_be_another or (self._original is not None and not self._is_in_place)
+
+    @property
+    def _is_in_place(self) -> bool:
+        return torch.autograd.profiler._prepare_profiler is self
 
     def rest(self) -> None:
         """Watch no longer; safe to call twice."""
-        if self._original is not None and torch.autograd.profiler._prepare_profiler is self:
+        if self._original is None:
+            return
+        self._may_be_another = self.may_be_another
+        if self._is_in_place:
             torch.autograd.profiler._prepare_profiler = self._original
+        self._original = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Stands in for torch's `_prepare_profiler`."""
-        assert self._original is not None
-        if threading.get_ident() == self._thread:
+        original = self._original or _prepare
+        if threading.get_ident() != self._thread:
+            self._may_be_another = True
+        elif self._original is not None:
             self.rest()
             self.is_giving_way = True
             try:
                 self._give_way()
             finally:
                 self.is_giving_way = False
-        return self._original(*args, **kwargs)
+        return original(*args, **kwargs)
+
+
+_prepare: Callable[..., Any] = getattr(torch.autograd.profiler, "_prepare_profiler", lambda *_, **__: None)
+"""Torch's own, for a call that another thread had begun as we rested."""

@@ -1,0 +1,105 @@
+"""What else used the machine while a window was recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter_ns, process_time_ns
+from typing import TypeVar
+
+from deepscope.capture.counters.container import Container
+from deepscope.capture.counters.cpu import Cores, ticks_per_second
+from deepscope.capture.counters.source import NoSensorError, Source
+from deepscope.trace.format.header import MachineUse
+
+__all__ = ["MachineWatch"]
+
+_ROOT = Path("/")
+
+
+_Found = TypeVar("_Found", bound=Source)
+
+
+class MachineWatch:
+    """The machine's counters as they stood when this was made; on Linux alone, elsewhere nothing is known.
+
+    `root`: where /proc and /sys are looked for.
+    """
+
+    def __init__(self, root: Path = _ROOT) -> None:
+        self._root = root
+        self._started_ns = perf_counter_ns()
+        self._process_ns = process_time_ns()
+        self._threads = _scheduled(root)
+        self._cores = _opened(lambda: Cores(root))
+        self._container = _opened(lambda: Container(root))
+        self._in_use = self._cores.read() if self._cores is not None else ()
+        self._periods = self._read_periods()
+
+    def end(self) -> MachineUse:
+        """What has been used since; the files are closed."""
+        wall_ns = max(perf_counter_ns() - self._started_ns, 1)
+        own = (process_time_ns() - self._process_ns) / wall_ns
+        periods, throttled = (now - before for now, before in zip(self._read_periods(), self._periods, strict=True))
+        others = stolen = None
+        cores = 0
+        if self._cores is not None:
+            per_core = 1e9 / ticks_per_second() / wall_ns
+            used, _, taken = (
+                (now - before) * per_core for now, before in zip(self._cores.read()[:3], self._in_use[:3], strict=True)
+            )
+            cores = self._cores.count
+            others = round(max(used - taken - own, 0.0), 2)
+            stolen = _ratio(taken, cores)
+        for source in (self._cores, self._container):
+            if source is not None:
+                source.close()
+        return MachineUse(
+            cores=cores,
+            quota_cores=self._container.limits.cpus if self._container is not None else 0.0,
+            own_cores=round(own, 2),
+            others_cores=others,
+            core_wait_ratio=_core_wait_ratio(self._threads, _scheduled(self._root)),
+            stolen_ratio=stolen,
+            throttled_ratio=_ratio(throttled, periods),
+        )
+
+    def _read_periods(self) -> tuple[float, float]:
+        """Periods of the container's quota, and those in which it was used up."""
+        if self._container is None:
+            return 0.0, 0.0
+        values = zip(self._container.series, self._container.read(), strict=True)
+        periods = {one.name: value for one, value in values if one.track == "container periods"}
+        return periods.get("all", 0.0), periods.get("throttled", 0.0)
+
+
+def _opened(make: Callable[[], _Found]) -> _Found | None:
+    with suppress(OSError, ValueError, NoSensorError):
+        return make()
+    return None
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return round(min(max(part / whole, 0.0), 1.0), 3) if whole > 0 else None
+
+
+def _scheduled(root: Path) -> dict[str, tuple[int, int]]:
+    """Of each thread of this process the nanoseconds on a core and those that it waited for one."""
+    found: dict[str, tuple[int, int]] = {}
+    tasks = root / "proc/self/task"
+    with suppress(OSError):
+        for thread in os.listdir(tasks):  # noqa: PTH208 - names alone
+            with suppress(OSError, ValueError):
+                ran, waited, *_ = (tasks / thread / "schedstat").read_bytes().split()
+                found[thread] = int(ran), int(waited)
+    return found
+
+
+def _core_wait_ratio(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]) -> float | None:
+    """Of the time in which the process's threads could run, the part without a core; None where it is not known."""
+    ran, waited = (
+        sum(now[which] - before.get(thread, (0, 0))[which] for thread, now in after.items()) for which in (0, 1)
+    )
+    return _ratio(waited, ran + waited)

@@ -1,0 +1,174 @@
+"""The end of a window: what the recorder and torch do then is no part of a step, a line, a phase or a span."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import pytest
+import torch
+
+import deepscope
+from deepscope import load_profile
+from deepscope.capture import torch_compat
+from deepscope.capture.lines.recorder import LineRecorder
+from deepscope.capture.memory.surveys import MemorySurveys
+from deepscope.capture.workers.training_side import WorkerClocks
+from deepscope.lightning import DeepProfiler
+from lightning_runs import QUIET, QUIET_MARKS, loader, make_model
+from recorded import TESTS, Net, load, train_step
+
+pytestmark = QUIET_MARKS
+TEN_LINES = """\
+import torch
+model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(4)])
+optimizer = torch.optim.Adam(model.parameters())
+for i in range(8):
+    x = torch.randn(32, 64)
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+SLOW_S = 0.4
+"""Each part of the closing is made to take so long."""
+
+
+def cpu_spans(trace: Path) -> list[dict[str, Any]]:
+    kinds = ("cpu_op", "user_annotation", "python_line", "python_module", "python_function", "cuda_runtime")
+    return [event for event in load(trace)["traceEvents"] if event.get("cat") in kinds]
+
+
+def beyond_the_last_step(trace: Path) -> list[tuple[str, float]]:
+    """Spans of the CPU that end later than the last step, with by how much, in µs."""
+    spans = cpu_spans(trace)
+    last = max(one["ts"] + one["dur"] for one in spans if one["name"].startswith("ProfilerStep#"))
+    ends = ((one["name"], one["ts"] + one["dur"] - last) for one in spans)
+    return [(name, late_us) for name, late_us in ends if late_us > 0.01]  # float
+
+
+@pytest.fixture
+def slow_closing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slowed(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            time.sleep(SLOW_S)
+            return method(*args, **kwargs)
+
+        return call
+
+    for kind, name in ((LineRecorder, "stop"), (WorkerClocks, "end_window"), (MemorySurveys, "end")):
+        monkeypatch.setattr(kind, name, slowed(getattr(kind, name)))
+    monkeypatch.setattr(torch_compat, "thread_is_taken", slowed(torch_compat.thread_is_taken))  # before torch's stop
+
+
+def test_with_deepscope_run_the_last_step_of_the_optimizer_is_like_the_others(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "train.py").write_text(TEN_LINES)
+    command = [sys.executable, "-m", "deepscope", "run", "-q", "train.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    (trace,) = (tmp_path / "deepscope_logs").glob("*.gz")
+    assert beyond_the_last_step(trace) == []
+    profile = load_profile(trace, cache=False)
+    assert len([one for one in cpu_spans(trace) if one["name"].startswith("Optimizer.step#Adam")]) == 3
+    (phase,) = (phase for phase in profile.phases if phase.name == "optimizer")
+    assert phase.wall_ns < profile.totals.wall_ns
+    spans_ns = sum(1000 * one["dur"] for one in cpu_spans(trace) if one["name"].startswith("Optimizer.step#"))
+    assert spans_ns < profile.totals.wall_ns
+
+
+def loops(folder: Path) -> dict[str, Callable[[], None]]:
+    options: dict[str, Any] = {"wait": 1, "warmup": 1, "active": 2, "root": TESTS, "profile_memory": True}
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    batches = [torch.randn(4, 8) for _ in range(6)]
+
+    def by_step() -> None:
+        with deepscope.profile(folder, **options) as prof:
+            for batch in batches:
+                train_step(net, optimizer, batch)
+                prof.step()
+
+    def by_iterate() -> None:
+        with deepscope.profile(folder, **options) as prof:
+            for batch in prof.iterate(batches):
+                train_step(net, optimizer, batch)
+
+    def by_callback() -> None:
+        with deepscope.callback(folder, **options) as callback:
+            for batch in batches:
+                train_step(net, optimizer, batch)
+                callback()
+
+    def by_hook() -> None:
+        with deepscope.callback(folder, **options) as callback:
+            handle = optimizer.register_step_post_hook(lambda *_: callback())
+            for batch in batches:
+                train_step(net, optimizer, batch)
+            handle.remove()
+
+    def by_block() -> None:
+        with deepscope.profile(folder, root=TESTS, profile_memory=True), torch.profiler.record_function("mine"):
+            train_step(net, optimizer, batches[0])
+
+    def by_block_left_open() -> None:
+        prof = deepscope.profile(folder, root=TESTS, profile_memory=True).start()
+        with torch.profiler.record_function("mine"):
+            train_step(net, optimizer, batches[0])
+            prof.stop()
+
+    def by_lightning() -> None:
+        profiler = DeepProfiler(dirpath=str(folder), **options)
+        trainer = pl.Trainer(max_epochs=1, logger=False, profiler=profiler, **QUIET)
+        trainer.fit(make_model(), loader(6), loader(1))
+
+    ways = (by_step, by_iterate, by_callback, by_hook, by_lightning, by_block, by_block_left_open)
+    return {loop.__name__: loop for loop in ways}
+
+
+@pytest.mark.parametrize(
+    "way", ["by_step", "by_iterate", "by_callback", "by_hook", "by_lightning", "by_block", "by_block_left_open"]
+)
+@pytest.mark.usefixtures("slow_closing")
+def test_no_span_line_or_phase_holds_the_closing(tmp_path: Path, way: str) -> None:
+    loops(tmp_path)[way]()
+    (trace,) = tmp_path.glob("*fit*.gz" if way == "by_lightning" else "*.gz")
+    longest_us = max(one["dur"] for one in cpu_spans(trace))
+    assert longest_us < SLOW_S * 1e6
+    if "block" not in way:
+        assert beyond_the_last_step(trace) == []
+    profile = load_profile(trace, cache=False)
+    assert profile.totals.wall_ns < SLOW_S * 1e9
+    assert all(line.total_cpu_ns < SLOW_S * 1e9 for line in profile.lines)
+    assert all(phase.wall_ns < SLOW_S * 1e9 for phase in profile.phases)
+
+
+def test_looking_at_memory_after_an_exception_is_no_part_of_the_last_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: MemorySurveys, error: BaseException) -> None:
+        time.sleep(SLOW_S)
+        looked_at(self, error)
+
+    looked_at = MemorySurveys.fail
+    monkeypatch.setattr(MemorySurveys, "fail", fail)
+    net, batch = Net(), torch.randn(4, 8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def record() -> None:
+        with deepscope.profile(tmp_path, wait=0, warmup=0, active=3, profile_memory=True, root=TESTS) as prof:
+            train_step(net, optimizer, batch)
+            prof.step()
+            train_step(net, optimizer, batch)
+            raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        record()
+    (trace,) = tmp_path.glob("*.gz")
+    assert beyond_the_last_step(trace) == []
+    steps = [one for one in cpu_spans(trace) if one["name"].startswith("ProfilerStep#")]
+    assert max(one["dur"] for one in steps) < SLOW_S * 1e6
