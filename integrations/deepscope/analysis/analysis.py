@@ -10,7 +10,7 @@ from deepscope.analysis.algebra.selection import Columns, Mask
 from deepscope.analysis.narrowing import narrow
 from deepscope.analysis.numbers.call_paths import path_values
 from deepscope.analysis.numbers.cpu_time import cpu_time
-from deepscope.analysis.numbers.flops import flops_of_operators
+from deepscope.analysis.numbers.flops import OperatorFlops, flops_of_operators
 from deepscope.analysis.numbers.framework_time import FrameworkTime
 from deepscope.analysis.numbers.idle import Timeline, timeline
 from deepscope.analysis.numbers.idle_causes import idle_by_cause
@@ -46,8 +46,8 @@ class Analysis:
     """Self values by call path, shape (paths, 3): device time, its backward part, CPU time."""
     operator: Int64
     """The event of the operator that launched each piece of work, -1 for none; shape (w,)."""
-    flops: Int64
-    """Of each operator, each product counted once; shape (k,)."""
+    flops: OperatorFlops
+    """Of each operator, each product counted once."""
     memory: MemoryUse
     waits: Int64
     """The events (ascending) in which a CPU thread waits for the device."""
@@ -91,6 +91,7 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
         owners=owners,
         paths=paths,
         framework=attribution.framework,
+        steps=training.steps,
         extent=extent,
     )
     by_path = path_values(work, cpu.self_by_path, extent)
@@ -115,7 +116,7 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
             extent,
             by_path=by_path,
             waits=waits,
-            flops=flops,
+            flops=flops.counted,
             memory=memory,
             idle_in=window,
             timeline=line,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.findings import find_all
 from deepscope.analysis.numbers.collective_calls import collective_calls
+from deepscope.analysis.numbers.recording_cost import recording_cost
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.call_tree import call_tree
 from deepscope.analysis.tables.collective_calls import collective_call_table
@@ -68,6 +69,7 @@ def build_profile(
     length = steps_per_block(whole)
     paths = step_paths(whole)
     blocks, by_block = columns_by_block(paths, length) if paths else (position, [])
+    recording = recording_cost(trace, attribution.scopes, attribution.runs, attribution.training.thread)
     return Profile(
         metric=work.metric,
         trace=trace_info(trace, attribution.scopes.source, has_device=work.metric == "device"),
@@ -81,7 +83,9 @@ def build_profile(
         operators=operators,
         operators_in_detail=detailed_operator_table(analysis, calls, causes, details) if details else [],
         kernels=kernels,
-        steps=step_table(whole),
+        steps=step_table(
+            whole, calls_of_collectives if whole is analysis else collective_calls(attribution, whole.extent)
+        ),
         step_times=[] if view.is_filtered else step_times(analysis, position, operators, kernels, modules),
         steps_per_block=length,
         phases=phase_table(whole),
@@ -93,7 +97,9 @@ def build_profile(
         counters=counter_table(whole),
         memory=memory_table(whole),
         critical=critical_path_table(paths, whole_columns(by_block)) if paths else CriticalPath(),
-        own_times=own_times(paths, blocks, by_block, position, length) if paths and not view.is_filtered else None,
+        own_times=own_times(paths, blocks, by_block, position, length, recording=recording)
+        if paths and not view.is_filtered
+        else None,
         call_tree=tree,
         library_lines=library_line_table(analysis, all_of, all_places),
         parts=parts,

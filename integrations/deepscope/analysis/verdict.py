@@ -5,21 +5,39 @@ It needs no NumPy: a profile from the cache is judged anew whenever it is loaded
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from deepscope.records import Peaks, Profile, Rate, Verdict, Why
+from deepscope.records import Finding, Peaks, Profile, Rate, Verdict, Why
 
-__all__ = ["ENOUGH", "Judgement", "Reason", "judge", "judgement", "limit_of"]
+__all__ = ["ALLOWED", "ENOUGH", "Judgement", "Reason", "allows", "judge", "judgement", "limit_of"]
 
 ENOUGH = 0.5
 """A cause gives the word if it has at least this share of the cost."""
+
+ALLOWED: Mapping[Verdict, frozenset[str]] = {
+    "compute-bound": frozenset({"DS006"}),
+    "memory-bound": frozenset(),
+    "launch-bound": frozenset({"DS004", "DS007", "DS011"}),
+    "host-bound": frozenset({"DS003", "DS004", "DS005", "DS007", "DS011", "DS013", "DS019"}),
+    "waiting": frozenset({"DS003", "DS006", "DS019"}),
+    "data": frozenset({"DS003", "DS006"}),
+    "communication": frozenset({"DS006"}),
+    "slowed by recording": frozenset(),
+}
+"""The findings that may stand at a line with a verdict, of those that say what holds the line back. A line that is
+`mixed`, waits for a core (for other programs, that is), or has no verdict, may have any of them."""
+_NAMES_A_CAUSE = frozenset[str]().union(*ALLOWED.values())
+"""The other findings hold whatever the rest of a line's cost is: a wait that later lines pay for, work that is done
+without need, exposed communication, a setting, the machine, memory, other ranks."""
 
 
 class Reason:
     """Why there is no word."""
 
     NO_COST = "it costs the device no time"
-    NO_BYTES = "the bytes of its work are not known (no shapes recorded, or operators without a formula)"
+    NO_BYTES = "arithmetic in torch"
+    """Of which the bytes are not known: no shapes were recorded, or operators have no formula."""
     NO_PEAKS = "the device's peaks are not known"
 
 
@@ -68,6 +86,7 @@ def judgement(why: Why, peaks: Peaks | None, *, wait_ns: int = 0) -> Judgement:
         "launch-bound" if by_cpu[0] >= by_cpu[1] else "host-bound": sum(by_cpu),
         "waiting": why.waiting_ns,
         "data": why.data_ns + why.copies_ns,
+        "waiting for a core": why.core_wait_ns,
         "communication": why.communication_ns,
     }
     unknown = without_peak + why.unknown_ns
@@ -84,10 +103,24 @@ def judgement(why: Why, peaks: Peaks | None, *, wait_ns: int = 0) -> Judgement:
     return Judgement("mixed", times[word] / cost, "", ())
 
 
+def allows(verdict: Verdict, code: str) -> bool:
+    """Whether a finding may stand at a line with a verdict: it must not name another cause."""
+    return verdict not in ALLOWED or code not in _NAMES_A_CAUSE or code in ALLOWED[verdict]
+
+
 def judge(profile: Profile, peaks: Peaks | None) -> None:
-    """Sets the verdict of each line and operator of a profile, and the peaks that it rests on."""
+    """Sets the verdict of each line and operator of a profile, and the peaks that it rests on.
+
+    Findings that contradict the verdict of their line are taken out.
+    """
     profile.peaks = peaks
     for line in profile.lines:
-        line.verdict = judgement(line.why, peaks, wait_ns=line.wait_ns).word
+        line.verdict = "slowed by recording" if line.slowed else judgement(line.why, peaks, wait_ns=line.wait_ns).word
+    verdicts = {(line.file, line.line): line.verdict for line in profile.lines}
+    profile.findings = [one for one in profile.findings if allows(verdicts.get(_place(one), ""), one.code)]
     for operator in (*profile.operators, *profile.operators_in_detail):
         operator.verdict = judgement(operator.why, peaks).word
+
+
+def _place(finding: Finding) -> tuple[str, int]:
+    return finding.file, finding.line

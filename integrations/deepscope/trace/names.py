@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from deepscope.trace.communication import is_collective
 from deepscope.trace.format.span_names import LINE_CATEGORY, MODULE_CATEGORY, STEP_PREFIX
 from deepscope.trace.kinds import Kind
 
@@ -19,7 +20,6 @@ __all__ = [
     "is_backward_node",
     "is_backward_root",
     "is_cache_lookup",
-    "is_collective",
     "is_communication_span",
     "is_compiled_region",
     "is_forked_function",
@@ -128,21 +128,6 @@ def zeroes_gradients(name: str) -> bool:
     return name.startswith("Optimizer.zero_grad#")
 
 
-_LIBRARIES = ("nccl", "rccl", "msccl", "hccl", "hcom_", "oneccl", "c10d::", "gloo:")
-_KINDS_OF_COLLECTIVE = re.compile(
-    r"(?:^|[^a-z])(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device_reduce)"
-)
-
-
-def is_collective(name: str) -> bool:
-    """Whether a kernel (or operator) moves data between ranks: NCCL, RCCL, MSCCL, HCCL, oneCCL, custom all-reduces."""
-    # Names of kernels run to thousands of letters: what most lack is looked for first.
-    name = name.lower()
-    if any(word in name for word in _LIBRARIES):
-        return True
-    return ("all" in name or "reduce" in name) and _KINDS_OF_COLLECTIVE.search(name) is not None
-
-
 _COMMUNICATION_SPAN = re.compile(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):(?P<name>\w+)(?: .*)?")
 
 
@@ -247,6 +232,11 @@ CONVOLUTIONS = frozenset(
         "aten::cudnn_convolution",
         "aten::miopen_convolution",
         "aten::mkldnn_convolution",
+        "aten::miopen_depthwise_convolution",
+        "aten::cudnn_convolution_relu",
+        "aten::cudnn_convolution_add_relu",
+        "aten::miopen_convolution_relu",
+        "aten::miopen_convolution_add_relu",
         "aten::convolution_backward",
         "aten::convolution_backward_overrideable",
     }
@@ -271,7 +261,31 @@ VIEWS = frozenset(
 """Operators that move no data themselves: they make a view or room, or call others that move some."""
 
 
-WITH_NUMBERS = CONVOLUTIONS | {"aten::index_select", "record_param_comms", "c10d::send", "c10d::recv_"}
+_TRANSPOSED_CONVOLUTIONS = {"aten::cudnn_convolution_transpose", "aten::miopen_convolution_transpose"}
+_MASKED_ATTENTION = {
+    *(
+        f"aten::_scaled_dot_product_{name}{direction}"
+        for name in (
+            "flash_attention", "efficient_attention", "cudnn_attention", "flash_attention_for_cpu",
+            "fused_attention_overrideable",
+        )
+        for direction in ("", "_backward")
+    ),
+    *(
+        f"aten::_{name}_attention_{direction}"
+        for name in ("flash", "efficient", "cudnn")
+        for direction in ("forward", "backward")
+    ),
+    "flash_attn::_flash_attn_forward",
+    "flash_attn::_flash_attn_backward",
+}  # fmt: skip
+WITH_NUMBERS = (
+    CONVOLUTIONS
+    | _TRANSPOSED_CONVOLUTIONS
+    | _MASKED_ATTENTION
+    | {"aten::_trilinear", "aten::_cudnn_rnn_backward", "aten::miopen_rnn_backward"}
+    | {"aten::index_select", "record_param_comms", "c10d::send", "c10d::recv_"}
+)
 """Operators of which the numbers, flags and lists among the arguments are kept."""
 
 

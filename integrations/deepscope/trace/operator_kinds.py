@@ -11,7 +11,7 @@ _AS_SPAN = re.compile(r"^autograd::engine::evaluate_function: |^torch::autograd:
 _COMPILED = re.compile(r"^triton_|^## Call CompiledFxGraph|^Torch-Compiled Region|^CompiledFunction|^TorchDynamo")
 _COMMUNICATION = re.compile(
     r"^c10d::|^_?c10d_functional::|^nccl:|^gloo:|^mpi:|^record_param_comms|all_?reduce|all_?gather|reduce_scatter|"
-    r"all_?to_?all|^DistributedDataParallel|^fbgemm::.*comm",
+    r"all_?to_?all|^DistributedDataParallel|^symm_mem::|^_C_custom_ar::|^deep_ep|cross_device_reduce|^fbgemm::.*comm",
     re.IGNORECASE,
 )
 _OPTIMIZER = re.compile(r"^Optimizer\.|^aten::_fused_(?:adam|adamw|sgd|adagrad)_?|^aten::_amp_")

@@ -49,6 +49,24 @@ def test_the_bus_factors_are_those_of_nccl_tests() -> None:
     assert bus_factor("all_reduce", 0) == 0
 
 
+def test_libraries_of_experts_and_of_inference_communicate(profile_of: Any) -> None:
+    names = (
+        "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)",
+        "void vllm::cross_device_reduce_2stage<__nv_bfloat16, 8>(int*)",
+        "void flash::flash_fwd_splitkv_combine_kernel<64>(flash::Flash_fwd_params)",
+    )
+    builder = TraceBuilder()
+    for place, name in enumerate(names):
+        builder.kernel(name, place, 10 * US + place * 10 * US, 10 * US)
+    profile = profile_of(builder)
+    assert {one.name: one.kind for one in profile.kernels} == {
+        names[0]: "collective", names[1]: "collective", names[2]: "kernel",
+    }  # fmt: skip
+    assert [(row.kind, row.library) for row in profile.collectives] == [
+        ("all_to_all", "deep_ep"), ("all_reduce", "custom_all_reduce"),
+    ]  # fmt: skip
+
+
 def test_a_kernel_tells_of_itself(profile_of: Any) -> None:
     builder = TraceBuilder().kernel("ncclDevKernel_AllReduce_Sum_bf16", 0, 10 * US, 10 * US, **TOLD)
     builder.kernel("gemm", US, 15 * US, 20 * US, stream=8)

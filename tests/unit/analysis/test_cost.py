@@ -51,6 +51,42 @@ def test_the_cost_of_recording_comes_off_python_time_and_never_below_nothing(tmp
     assert [at(profile, n).python_ns for n in (1, 2)] == [750, 0]
 
 
+def with_account(trace: TraceBuilder, folder: Path, **account: float) -> Profile:
+    document = json.loads(trace.dumps())
+    document["deepscope"]["lines"] = account
+    path = folder / "t.pt.trace.json"
+    path.write_text(json.dumps(document))
+    return build_profile(read_trace(path))
+
+
+def test_what_a_mark_tells_comes_off_all_runs_of_its_line_in_its_step(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    trace.step(1, 0, 1_000).step(2, 1_000, 1_000)
+    trace.line("a.py", 1, "main", 0, 300).line("a.py", 1, "main", 400, 300).line("a.py", 1, "main", 1_000, 300)
+    trace.event("python_recording", "@dr:450", 500, 1, recording_ns=450)
+    profile = with_account(trace, tmp_path, cost_ns=1.0)
+    assert at(profile, 1).python_ns == (600 - 450 - 2) + (300 - 1)
+    assert at(profile, 1).recording_ns == 450 + 3
+
+
+def test_torchs_recording_of_operators_comes_off_the_python_around_them(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    trace.line("a.py", 1, "main", 0, 1_000).op("aten::add", 100, 200).op("aten::to", 150, 100)
+    profile = with_account(trace, tmp_path, cost_ns=10, operator_ns=50)
+    assert at(profile, 1).python_ns == 800 - 10 - 2 * 50
+    assert at(profile, 1).self_device_ns == 200
+
+
+def test_what_lies_between_two_lines_of_a_function_is_its_callers(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    trace.line("a.py", 1, "main", 0, 100_000)
+    for run in range(40):
+        trace.line("a.py", 5 + run % 2, "work", 1_000 + run * 1_000, 900)
+    profile = with_account(trace, tmp_path, cost_ns=300)
+    assert at(profile, 1).python_ns == 100_000 - 40 * 900 - 40 * 100 - (300 - 100), "the gaps are 100 ns long"
+    assert at(profile, 5).python_ns == 20 * (900 - (300 - 100))
+
+
 def test_with_a_device_the_cost_is_device_time_and_blamed_idle_time(tmp_path: Path) -> None:
     trace = TraceBuilder()
     trace.step(1, 0, 1_000)

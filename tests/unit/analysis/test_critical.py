@@ -146,6 +146,80 @@ def test_without_spans_of_synchronisation_a_stream_that_was_told_to_wait_waited_
     }  # fmt: skip
 
 
+def three_streams() -> TraceBuilder:
+    """The CPU queues 100 µs of calls and waits; the device works for 1 ms.
+
+    Two streams wait for the first one by calls that stand together, before a launch to each; the first one then waits
+    for both. The second launch is the longer one.
+    """
+    builder = TraceBuilder().step(0, 0, 1100 * US).line(FILE, 1, "f", 0, 100 * US)
+    start = 5 * US
+    for number in range(5):
+        at = US + number * 20 * US
+        if number:
+            builder.runtime("cudaStreamWaitEvent", at, US).runtime("cudaStreamWaitEvent", at + US, US)
+        builder.kernel("gemm", at + 3 * US, start, 98 * US, launch_duration=US)
+        builder.runtime("cudaStreamWaitEvent", at + 5 * US, US).runtime("cudaStreamWaitEvent", at + 7 * US, US)
+        builder.kernel("broadcast", at + 9 * US, start + 100 * US, 40 * US, launch_duration=US, stream=24)
+        builder.kernel("ncclKernel_AllReduce", at + 11 * US, start + 100 * US, 98 * US, launch_duration=US, stream=20)
+        start += 200 * US
+    builder.line(FILE, 2, "f", 100 * US, 1000 * US).runtime("cudaStreamSynchronize", 101 * US, 903 * US)
+    return builder
+
+
+def test_launches_behind_the_same_calls_all_wait_so_that_the_device_is_the_path(profile_of):
+    path = profile_of(three_streams()).critical
+    assert path.kernel_ns == path.communication_ns == 5 * 98 * US
+    assert path.cpu_ns < 110 * US
+    assert path.launch_ns == US
+
+
+def test_two_launches_behind_one_call_may_both_wait(profile_of):
+    """The call of the second stream stands before the launch of the first, which its own stream explains."""
+    builder = TraceBuilder().step(0, 0, 500 * US).line(FILE, 1, "f", 0, 500 * US)
+    builder.kernel("gemm", US, 5 * US, 100 * US, launch_duration=US)
+    builder.runtime("cudaStreamWaitEvent", 10 * US, US)
+    builder.kernel("gemm", 12 * US, 107 * US, 50 * US, launch_duration=US)
+    builder.kernel("ncclKernel_AllReduce", 15 * US, 158 * US, 200 * US, launch_duration=US, stream=20)
+    builder.runtime("cudaDeviceSynchronize", 20 * US, 345 * US)
+    path = profile_of(builder).critical
+    assert (path.kernel_ns, path.communication_ns) == (150 * US, 200 * US)
+
+
+def test_a_delay_far_above_the_least_is_no_launching(profile_of):
+    builder = TraceBuilder().step(0, 0, 2000 * US).line(FILE, 1, "f", 0, 2000 * US)
+    builder.kernel("gemm", US, 1500 * US, 100 * US, launch_duration=US)
+    builder.runtime("cudaDeviceSynchronize", 5 * US, 1600 * US)
+    builder.kernel("add", 1700 * US, 1705 * US, 50 * US, launch_duration=US)
+    builder.runtime("cudaDeviceSynchronize", 1710 * US, 50 * US)
+    path = profile_of(builder).critical
+    assert path.kernel_ns == 150 * US
+    assert path.launch_ns < 100 * US
+    assert path.gap_ns > 1400 * US
+
+
+def test_a_launch_that_is_late_while_another_stream_works_waited_for_it(profile_of):
+    """A replayed graph, or another thread, may wait with no call in the trace."""
+    builder = TraceBuilder().step(0, 0, 1000 * US).line(FILE, 1, "f", 0, 1000 * US)
+    builder.kernel("gemm", US, 5 * US, 500 * US, launch_duration=US)
+    builder.kernel("ncclKernel_AllReduce", 10 * US, 508 * US, 300 * US, launch_duration=US, stream=20)
+    builder.runtime("cudaDeviceSynchronize", 20 * US, 795 * US)
+    path = profile_of(builder).critical
+    assert (path.kernel_ns, path.communication_ns) == (500 * US, 300 * US)
+
+
+@pytest.mark.parametrize("name", ["cudaStreamSynchronize", "cudaFree"])
+def test_a_call_waits_for_the_stream_whose_work_ends_as_it_returns(profile_of, name):
+    """The thread launched to another stream last; that one was done long before."""
+    builder = TraceBuilder().step(0, 0, 1000 * US).line(FILE, 1, "f", 0, 1000 * US)
+    builder.kernel("gemm", US, 5 * US, 700 * US, launch_duration=US)
+    builder.kernel("copy_kernel", 10 * US, 15 * US, 10 * US, launch_duration=US, stream=20)
+    builder.runtime(name, 30 * US, 680 * US)
+    path = profile_of(builder).critical
+    assert path.kernel_ns == 700 * US
+    assert path.cpu_ns < 300 * US
+
+
 def test_what_a_fused_kernel_has_of_each_line_is_on_the_path_as_it_is_divided():
     """Parts of a piece follow each other; a stretch of the piece has what lies in it."""
     parts = Parts(

@@ -102,21 +102,30 @@ def test_a_slowdown_that_cannot_be_is_none(tmp_path: Path) -> None:
         assert slowed_ns(tmp_path, on_core=odd, left_alone=1_000) == 1_500_000 * 3 // 4
 
 
-def test_recorded_steps_that_took_much_longer_are_set_beside_the_others(tmp_path: Path) -> None:
+def test_recorded_steps_are_set_beside_plain_ones_and_nothing_is_said_without_these(tmp_path: Path) -> None:
     trace = TraceBuilder()
     trace.step(1, 0, 2_000_000).line("a.py", 3, "main", 0, 1_000_000).op("aten::mm", 100, 300_000)
 
-    def report(pace: dict[str, int]) -> str:
+    def times(steps: int, mean: int, low: int, high: int) -> dict[str, object]:
+        wall = {"mean_ns": mean * 1000, "quartiles_ns": [low * 1000, mean * 1000, high * 1000]}
+        return {"steps": steps, "wall": wall, "cpu": wall}
+
+    def report(**steps: dict[str, object]) -> str:
         document = json.loads(trace.dumps())
         document["deepscope"]["lines"] = {"cost_ns": 10, "total_ns": 300_000, "entries": 1}
-        document["deepscope"]["pace"] = pace
+        document["deepscope"] |= steps
         path = tmp_path / "t.pt.trace.json"
         path.write_text(json.dumps(document))
         return text_report(build_profile(read_trace(path)))
 
-    assert "a recorded step took 2ms, others 1ms" in report({"recorded_ns": 2_000_000, "other_ns": 1_000_000})
-    assert "a recorded step" not in report({"recorded_ns": 1_100_000, "other_ns": 1_000_000})
-    assert "a recorded step" not in report({"recorded_ns": 1_100_000})
+    recorded = times(3, 2000, 1900, 2100)
+    longer = " ".join(report(recorded_steps=recorded, plain_steps=times(40, 1000, 900, 1100)).split())
+    assert "a recorded step took 2ms [1.90ms to 2.10ms], a plain one 1ms [900µs to 1.10ms]" in longer
+    assert "recording added 1ms, 300µs of it by recording lines; the rest is not known" in longer
+    alike = " ".join(report(recorded_steps=recorded, plain_steps=times(40, 1500, 900, 1950)).split())
+    assert "no more than they differ among themselves" in alike
+    assert "recording added" not in alike
+    assert "cannot be told: no plain steps" in " ".join(report(recorded_steps=recorded).split())
 
 
 def test_what_gave_way_of_libraries_is_told_apart_from_the_users_code(tmp_path: Path) -> None:

@@ -39,6 +39,9 @@ CONVOLUTION = ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "2"]
         ("aten::bmm", [[7, 3, 4], [7, 4, 5]], [HALF, HALF], 2 * 7 * (12 + 20 + 15)),
         ("aten::baddbmm", [[7, 3, 5], [7, 3, 4], [7, 4, 5], [], []], [HALF] * 3 + ["Scalar"] * 2,
          2 * 7 * (12 + 20 + 15)),
+        ("aten::mv", [[30, 40], [40]], [FLOAT, FLOAT], 4 * (30 * 40 + 40 + 30)),
+        ("aten::addr", [[30, 40], [30], [40], [], []], [FLOAT] * 3 + ["Scalar"] * 2, 4 * (1200 + 30 + 40 + 1200)),
+        ("aten::_int_mm", [[30, 40], [40, 50]], ["signed char"] * 2, 30 * 40 + 40 * 50 + 4 * 30 * 50),
         ("aten::add", [[8, 16], [16], []], [FLOAT, FLOAT, "Scalar"], 4 * (128 + 16 + 128)),
         ("aten::add_", [[8, 16], [16], []], [FLOAT, FLOAT, "Scalar"], 4 * (128 + 16 + 128)),
         ("aten::mul", [[8, 1], [1, 16]], [FLOAT, BFLOAT], 4 * 8 + 2 * 16 + 4 * 128),
@@ -74,6 +77,17 @@ def test_a_convolution_writes_its_result(profile_of):
     dims = [[2, 4, 9, 9], [8, 2, 3, 3], [8]]
     builder = one_operator("aten::convolution", dims, [HALF] * 3, **{"Concrete Inputs": CONVOLUTION})
     expected = 2 * (2 * 4 * 81 + 8 * 2 * 9 + 8 + 2 * 8 * 25)
+    assert moved(profile_of(builder), "aten::convolution") == expected
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_transposed_convolution_writes_its_result(profile_of, groups):
+    dims = [[2, 4, 9, 5], [4, 6 // groups, 3, 2], []]
+    words = ["", "", "", "[2, 3]", "[1, 0]", "[1, 2]", "True", "[1, 0]", str(groups)]
+    builder = one_operator("aten::convolution", dims, [HALF] * 2 + [""], **{"Concrete Inputs": words})
+    # of each dimension the first tap of the last place, the reach of the filter, less the padding, more the extra
+    height, width = 8 * 2 + 3 - 2 * 1 + 1, 4 * 3 + 3 - 0 + 0
+    expected = 2 * (2 * 4 * 9 * 5 + 4 * (6 // groups) * 6 + 2 * 6 * height * width)
     assert moved(profile_of(builder), "aten::convolution") == expected
 
 

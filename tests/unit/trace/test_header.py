@@ -33,9 +33,11 @@ from deepscope.trace.format.header import (
     Git,
     Header,
     LineAccount,
+    MachineUse,
     ModuleParameters,
     ScopeRow,
-    StepLengths,
+    Spread,
+    StepTimes,
     Worker,
     WorkerLine,
     glance,
@@ -54,6 +56,7 @@ FULL = Header(
     world_size=8,
     complete=False,
     program='train "x{y}.py',
+    arguments="0e5751c0",
     recorded_at="2026-01-02T03:04:05+01:00",
     hostname="h",
     pid=77,
@@ -73,9 +76,12 @@ FULL = Header(
     ),
     schedule={"wait": 1, "active": 3},
     recorder_ns={"start": 5},
-    pace=StepLengths(recorded_steps=3, recorded_ns=40),
+    recorded_steps=StepTimes(3, Spread(40, (30, 40, 50)), Spread(35, (30, 35, 40))),
+    plain_steps=StepTimes(40, Spread(20, (19, 20, 21)), Spread(18, (17, 18, 19))),
+    machine=MachineUse(cores=2, others_cores=1.5, core_wait_ratio=0.25),
     clock=Clock(offset_ns=-7, error_ns=300, unix_ns=1_790_857_026_000_000_000),
     phases={"mine": "forward"},
+    notes=["the device is unknown"],
     metadata={"batch": {"size": 4}},
     project_root="/p",
     git=Git("c0ffee", dirty=True),
@@ -132,7 +138,7 @@ def test_junk_in_one_place_costs_no_other(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "nested", ["lines", "configuration", "device", "pace", "call_stacks", "compiled", "settings", "counters"]
+    "nested", ["lines", "configuration", "device", "plain_steps", "call_stacks", "compiled", "settings", "counters"]
 )
 def test_junk_within_an_object_costs_no_other_part_of_it(nested: str) -> None:
     for part in PLAIN[nested]:
@@ -162,6 +168,11 @@ def test_a_damaged_kernel_or_place_keeps_its_place() -> None:
     found = read_header(PLAIN | {"compiled": damaged}).compiled
     assert found.graphs == [CompiledGraph("f", [None, CompiledKernel("cpp_fused_0", [(0, 1), (1, 2)])])]
     assert found.places == [None, FULL.compiled.places[1]]
+
+
+def test_steps_of_a_warm_up_in_an_older_trace_are_no_plain_steps() -> None:
+    older = {"format": 2, "pace": {"recorded_steps": 3, "recorded_ns": 40, "other_steps": 1, "other_ns": 39}}
+    assert (read_header(older).plain_steps, read_header(older).recorded_steps) == (None, None)
 
 
 @pytest.mark.parametrize("value", [None, 7, "x", []])

@@ -2,12 +2,12 @@
 
 import pytest
 
+from deepscope.trace.communication import is_collective, library_of
 from deepscope.trace.kinds import Kind
 from deepscope.trace.names import (
     Frame,
     is_backward_node,
     is_backward_root,
-    is_collective,
     is_launch,
     is_sync,
     is_sync_operator,
@@ -90,17 +90,61 @@ def test_calls_that_hand_over_work():
         assert not is_launch(name), name
 
 
-def test_collectives_of_every_library():
-    for name in (
-        "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)",
-        "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t",
-        "hcom_allReduce__123",
-        "void vllm::cross_device_reduce_1stage<2>",
-        "oneccl_x",
-    ):
-        assert is_collective(name), name
-    for name in ("void at::native::reduce_kernel<128, 4>", "gemm", "aten::gather"):
-        assert not is_collective(name), name
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", "nccl"),
+        ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", "nccl"),
+        ("hcom_allReduce__123", "hccl"),
+        ("oneccl_x", "oneccl"),
+        ("gloo:all_reduce", "gloo"),
+        ("void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*, int*)", "deep_ep"),
+        ("void deep_ep::internode_ll::combine<true, 7168, 9>(void*, int)", "deep_ep"),
+        ("void deep_ep::intranode::notify_dispatch<8>(int const*, int*)", "deep_ep"),
+        ("void (anonymous namespace)::multimem_one_shot_all_reduce_kernel<c10::BFloat16, 16>(int)", "symmetric_memory"),
+        ("void (anonymous namespace)::two_shot_all_reduce_kernel_inplace<float, 16, 8, 4>(float**)", ""),
+        ("one_shot_all_reduce_kernel", ""),
+        ("void vllm::cross_device_reduce_1stage<2>", "custom_all_reduce"),
+        (
+            "std::enable_if<((8) > (0)), void>::type aiter::cross_device_reduce_2stage<int, 8>(int*)",
+            "custom_all_reduce",
+        ),
+        ("void quickreduce::allreduce_prototype_twoshot<int, quickreduce::Codec<8>>(int)", "quickreduce"),
+        ("void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<(A)0, 8>(P)", ""),
+        ("void tensorrt_llm::kernels::twoShotAllReduceKernel<half, 8>(tensorrt_llm::kernels::Params)", ""),
+        ("void nvshmemi_alltoall_kernel<long>(int)", "nvshmem"),
+        ("_c10d_functional::reduce_scatter_tensor", ""),
+        ("c10d::allreduce_", "c10d"),
+    ],
+)
+def test_what_moves_data_between_ranks_is_known_by_its_library(name, library):
+    assert is_collective(name)
+    assert library_of(name) == library
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "void at::native::reduce_kernel<128, 4>",
+        "gemm",
+        "aten::gather",
+        "void flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<64, 64>, 4, 1>(flash::Flash_fwd_params)",
+        "void cutlass::device_kernel<flash::FlashAttnFwdCombine<64, 2> >(flash::Params)",
+        "void moe_combine_kernel<float>(float*)",
+        "void deep_ep::layout::get_dispatch_layout<256, 32, 8>(long const*, int*)",
+        "void cub::DeviceReduceByKeyKernel<cub::DispatchReduceByKey<long*, long*>, long*>(long*)",
+        "void (anonymous namespace)::groupnorm_kernel_dispatch_down<__hip_bfloat16, 1024u>(unsigned int)",
+        "void smallReduceKernel<float>(float*)",
+        "block_all_reduce_sum_f32_f32_kernel<256>",
+        "void rms_norm<flashinfer::trtllm_allreduce_fusion::Pattern>(int)",
+        "triton_poi_fused_all_reduce_wait_tensor_0",
+        "fsdp::all_gather_copy_in",
+        "aten::all",
+        "scatter_reduce",
+    ],
+)
+def test_what_sounds_like_it_and_stays_on_its_device_is_computation(name):
+    assert not is_collective(name)
 
 
 def test_autograds_spans_and_nodes():

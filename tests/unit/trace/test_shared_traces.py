@@ -13,7 +13,7 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.read import read_trace
 from recorded_traces import SHARED_TRACES, each, needs_shared_traces, shared_paths
 
-pytestmark = [needs_shared_traces, pytest.mark.shared_traces]
+pytestmark = needs_shared_traces
 
 _KINDS = {
     Kind.ANNOTATION: {"user_annotation"},

@@ -10,9 +10,10 @@ from deepscope.analysis.critical.timelines import ThreadTimeline
 from deepscope.analysis.numbers.collective_calls import works_on_cpu
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.trace.arrays import distinct_values
+from deepscope.trace.communication import is_collective
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
-from deepscope.trace.names import ANNOUNCEMENT, is_collective, is_communication_span
+from deepscope.trace.names import ANNOUNCEMENT, is_communication_span
 
 __all__ = ["HostWork"]
 

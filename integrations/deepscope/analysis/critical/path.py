@@ -40,6 +40,9 @@ class Dependencies:
     """`Behind` of each piece; shape (p,)."""
     ready: Int64
     """When the last of what each piece needed was there, its start where nothing is known; shape (p,)."""
+    launching: Int64
+    """Until when a piece that waited for its launch alone was being launched: what is longer than a usual delay it
+    waited for work that the trace does not tell; shape (p,)."""
     joins: Joins
 
 
@@ -47,7 +50,7 @@ def dependencies(pieces: Pieces, other: Int64, joins: Joins) -> Dependencies:
     """The dependencies with what came last for each piece. Of equals it is the own stream, then the other one."""
     least = np.iinfo(np.int64).min
     if not len(pieces):
-        return Dependencies(pieces, other, other, other, joins)
+        return Dependencies(pieces, other, other, other, other, joins)
     by_stream = np.where(pieces.before >= 0, pieces.end[pieces.before], least)
     by_other = np.where(other >= 0, pieces.end[other], least)
     by_launch = np.where(pieces.launched, pieces.launch, least)
@@ -57,7 +60,9 @@ def dependencies(pieces: Pieces, other: Int64, joins: Joins) -> Dependencies:
         [int(Behind.NOTHING), int(Behind.STREAM), int(Behind.OTHER_STREAM)],
         int(Behind.LAUNCH),
     ).astype(np.int64)
-    return Dependencies(pieces, other, behind, np.where(ready == least, pieces.start, ready), joins)
+    ready = np.where(ready == least, pieces.start, ready)
+    launching = np.minimum(pieces.start, np.maximum(ready, pieces.explained_ns))
+    return Dependencies(pieces, other, behind, ready, launching, joins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,7 @@ class _Walk:
         pieces = of.pieces
         self._begin, self._at = begin, begin
         self._start, self._end = pieces.start.tolist(), pieces.end.tolist()
-        self._behind, self._ready = of.behind.tolist(), of.ready.tolist()
+        self._behind, self._ready, self._launching = of.behind.tolist(), of.ready.tolist(), of.launching.tolist()
         self._before, self._other, self._thread = pieces.before.tolist(), of.other.tolist(), pieces.thread.tolist()
         self._joins = _WaitedJoins(of.joins)
         self.found: list[tuple[int, int, int, int]] = []
@@ -134,7 +139,7 @@ class _Walk:
         return self.found
 
     def _until(self, ts: int, kind: int, where: int) -> None:
-        if ts < self._at:
+        if ts < self._at and self._begin < self._at:
             self.found.append((max(ts, self._begin), self._at, kind, where))
         self._at = ts
 
@@ -148,6 +153,7 @@ class _Walk:
             self._until(self._begin, _GAP, piece)
             return -1, -1
         if behind == _BY_LAUNCH:
+            self._until(self._launching[piece], _GAP, piece)
             self._until(self._ready[piece], _LAUNCH, piece)
             return self._thread[piece], -1
         self._until(self._ready[piece], _GAP, piece)

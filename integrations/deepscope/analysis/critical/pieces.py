@@ -16,6 +16,12 @@ __all__ = ["CLOCK_ERROR_NS", "Behind", "Pieces", "find_pieces"]
 
 CLOCK_ERROR_NS = 4_000
 """Clocks may be wrong by so much: old recorders round to microseconds at both ends, and the device has its own."""
+_LEAST = 10
+"""Per cent of the launches to free streams that have the least delay."""
+_TIMES = 10
+"""Delays differ by so much on a busy machine."""
+_SHORTEST_NS = 20_000
+"""Shorter delays are always usual."""
 
 
 class Behind(IntEnum):
@@ -55,6 +61,10 @@ class Pieces:
     location: Int64
     """The line, an index into `Scopes.locations`; -1 for none. Of a kernel with several, the one that counts."""
     collective: Mask
+    explained_ns: Int64
+    """Until when a usual delay behind its launching call and the piece before explains that it had not started."""
+    usual_delay_ns: int
+    """At most so long is the delay before a start that waits for nothing but its launch and the piece before."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -77,6 +87,14 @@ def find_pieces(events: Events, work: OwnedWork) -> Pieces:
     late = same & (end > following) & (end - following <= CLOCK_ERROR_NS)
     end = np.where(late, np.maximum(following, start), end)
     node = work.node[row]
+    launch = np.minimum(work.launch_ns[row], start)
+    before = _before(start, end, stream)
+    never = np.iinfo(np.int64).min // 2
+    known = node >= 0
+    returned = np.where(known, np.maximum(events.end_ns[node], launch), never) if len(events) else launch
+    ended = np.where(before >= 0, end[before], never) if len(row) else start
+    explained = np.maximum(returned, ended)
+    usual = _usual_delay(start[known] - launch[known], (ended <= launch)[known])
     return Pieces(
         row=row,
         event=work.event[row],
@@ -85,11 +103,19 @@ def find_pieces(events: Events, work: OwnedWork) -> Pieces:
         end=end,
         stream=stream,
         thread=np.where(node < 0, -1, events.thread[node]) if len(events) else node,
-        launch=np.minimum(work.launch_ns[row], start),
-        before=_before(start, end, stream),
+        launch=launch,
+        before=before,
         location=work.location[row],
         collective=work.collective[row],
+        explained_ns=np.where(explained == never, start, explained + usual),
+        usual_delay_ns=usual,
     )
+
+
+def _usual_delay(delay: Int64, is_free: Mask) -> int:
+    """A multiple of the least delay of launches to streams that had nothing to do, clocks being wrong by a little."""
+    least = int(np.percentile(delay[is_free], _LEAST, method="lower")) if is_free.any() else 0
+    return max(_TIMES * least, _SHORTEST_NS) + CLOCK_ERROR_NS
 
 
 def _streams(events: Events, event: Int64) -> Int64:

@@ -19,8 +19,9 @@ def op_statistic(analysis: Analysis) -> list[Column]:
     attribution = analysis.attribution
     trace, work = attribution.trace, attribution.work
     rows = np.flatnonzero(analysis.counted & work.counts)
-    length = work.end_ns - work.start_ns if work.metric == "device" else work.duration_ns
-    length = length[rows]
+    # An operator's own time may be shared out among the lines it was fused from.
+    own = _summed(work.event[analysis.counted], work.duration_ns[analysis.counted], len(trace.events))
+    length = (work.end_ns - work.start_ns if work.metric == "device" else own[work.event])[rows]
     name, kind, device = (
         trace.events.name[work.event[rows]].astype(np.int64),
         kind_codes(analysis)[rows],

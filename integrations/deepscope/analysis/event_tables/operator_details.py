@@ -40,7 +40,7 @@ def operator_details(analysis: Analysis) -> list[Column]:
         integers("device_self_ns", own[counted]),
         integers("device_total_ns", total[counted]),
         integers("launches", launches[counted]),
-        integers("flops", analysis.flops[counted]),
+        integers("flops", analysis.flops.counted[counted]),
         texts("input_shapes", events.shapes[event], strings),
         texts("input_types", events.dtypes[event], strings),
         Column("backward", "flag", attribution.calls.backward[event]),

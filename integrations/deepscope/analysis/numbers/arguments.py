@@ -91,7 +91,7 @@ def _argument(sizes: Any, word: Any, strides: Any, list_width: int) -> Argument:
             return None
         return [Tensor(_sizes(one), "", list_width) for one in sizes]
     known = _KINDS.get(word)
-    if known is None:
+    if known is None or (strides == [] and sizes):  # torch writes no strides of what is sparse or nested
         return None
     return Tensor(_sizes(sizes), *known, _sizes(strides))
 

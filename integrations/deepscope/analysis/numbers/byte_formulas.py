@@ -11,7 +11,7 @@ from collections.abc import Callable
 from math import prod
 
 from deepscope.analysis.numbers.arguments import Argument, Tensor, promoted
-from deepscope.analysis.numbers.flop_formulas import UNREADABLE, output_sizes
+from deepscope.analysis.numbers.flop_formulas import UNREADABLE, numbers_in, output_sizes
 
 __all__ = ["BYTES", "ByteFormula", "bytes_formula", "bytes_of_call"]
 
@@ -95,19 +95,40 @@ def _copy(given: list[Argument], _words: Words) -> int:
     return _tensor(given, 1).size_bytes + _tensor(given, 0).elements * _tensor(given, 0).width
 
 
-def _product(first: int, second: int, added: int | None = None) -> ByteFormula:
-    """A product of matrices, batched or not, to which another argument may be added."""
+def _product(first: int, second: int, added: int | None = None, *, width: int | None = None) -> ByteFormula:
+    """A product of matrices, batched or not, to which another argument may be added (`width` bytes an element)."""
 
     def moved(given: list[Argument], _words: Words) -> int:
         a, b = _tensor(given, first), _tensor(given, second)
         more = _read(_tensors(given[added : added + 1], 1)) if added is not None else 0
-        return a.size_bytes + b.size_bytes + more + prod(a.sizes[:-1]) * b.sizes[-1] * a.width
+        return a.size_bytes + b.size_bytes + more + prod(a.sizes[:-1]) * b.sizes[-1] * (width or a.width)
 
     return moved
 
 
+def _summed_products(given: list[Argument], _words: Words) -> int:
+    """`addbmm(self, a, b)`: one result of the size of a product."""
+    added, a, b = (_tensor(given, place) for place in range(3))
+    return added.size_bytes + a.size_bytes + b.size_bytes + a.sizes[-2] * b.sizes[-1] * a.width
+
+
+def _matrix_vector(matrix: int, vector: int, added: int | None = None) -> ByteFormula:
+    def moved(given: list[Argument], _words: Words) -> int:
+        a, b = _tensor(given, matrix), _tensor(given, vector)
+        more = _read(_tensors(given[added : added + 1], 1)) if added is not None else 0
+        return a.size_bytes + b.size_bytes + more + a.sizes[0] * a.width
+
+    return moved
+
+
+def _outer(given: list[Argument], _words: Words) -> int:
+    """`addr(self, a, b)`."""
+    added, a, b = (_tensor(given, place) for place in range(3))
+    return added.size_bytes + a.size_bytes + b.size_bytes + a.elements * b.elements * a.width
+
+
 def _convolution(stride: int, padding: int, dilation: int, transposed: int | None, bias: int | None) -> ByteFormula:
-    """A convolution, by the places of its arguments; of a transposed one the result is not counted."""
+    """A convolution, by the places of its arguments; behind `transposed` stand `output_padding` and `groups`."""
 
     def moved(given: list[Argument], words: Words) -> int:
         x, weight = _tensor(given, 0), _tensor(given, 1)
@@ -115,11 +136,37 @@ def _convolution(stride: int, padding: int, dilation: int, transposed: int | Non
         if bias is not None and isinstance(one := given[bias], Tensor):
             read += one.size_bytes
         if transposed is not None and words[transposed] == "True":
-            return read
+            places = (stride, padding, dilation, transposed + 1, transposed + 2)
+            return read + _transposed_result(x, weight, [words[place] for place in places])
         spatial = output_sizes(list(x.sizes), list(weight.sizes), words[stride], words[padding], words[dilation])
         return read + x.sizes[0] * weight.sizes[0] * prod(spatial) * x.width
 
     return moved
+
+
+def _transposed_convolution(padding: int, bias: int | None) -> ByteFormula:
+    """A library's `(…, padding, output_padding, stride, dilation, groups, …)`."""
+
+    def moved(given: list[Argument], words: Words) -> int:
+        x, weight = _tensor(given, 0), _tensor(given, 1)
+        read = x.size_bytes + weight.size_bytes + (_read(_tensors(given[bias : bias + 1], 1)) if bias else 0)
+        places = (padding + 2, padding, padding + 3, padding + 1, padding + 4)
+        return read + _transposed_result(x, weight, [words[place] for place in places])
+
+    return moved
+
+
+def _transposed_result(x: Tensor, weight: Tensor, words: Words) -> int:
+    """Bytes, by stride, padding, dilation, output padding and groups:
+    https://pytorch.org/docs/stable/generated/torch.nn.ConvTranspose2d.html."""
+    steps, pads, gaps, more = (numbers_in(word, len(x.sizes) - 2) for word in words[:4])
+    spatial = [
+        (size - 1) * step - 2 * pad + gap * (width - 1) + extra + 1
+        for size, width, step, pad, gap, extra in zip(
+            x.sizes[2:], weight.sizes[2:], steps, pads, gaps, more, strict=True
+        )
+    ]
+    return x.sizes[0] * weight.sizes[1] * int(words[4]) * int(prod(spatial)) * x.width
 
 
 def _convolution_backward(given: list[Argument], words: Words) -> int:
@@ -312,14 +359,29 @@ BYTES: dict[str, ByteFormula] = {
     "aten::baddbmm": _product(1, 2),  # what is added may be multiplied by 0, and is not read then
     "aten::baddbmm_": _product(1, 2),
     "aten::_scaled_mm": _product(0, 1),
+    "aten::_int_mm": _product(0, 1, width=4),
+    "aten::addbmm": _summed_products,
+    "aten::mv": _matrix_vector(0, 1),
+    "aten::addmv": _matrix_vector(1, 2, 0),
+    "aten::addmv_": _matrix_vector(1, 2, 0),
+    "aten::dot": _reads(0, 1),
+    "aten::vdot": _reads(0, 1),
+    "aten::addr": _outer,
     "aten::convolution": _convolution(3, 4, 5, 6, 2),
     "aten::_convolution": _convolution(3, 4, 5, 6, 2),
     "aten::convolution_overrideable": _convolution(3, 4, 5, 6, 2),
     "aten::cudnn_convolution": _convolution(3, 2, 4, None, None),
     "aten::miopen_convolution": _convolution(4, 3, 5, None, 2),
     "aten::mkldnn_convolution": _convolution(4, 3, 5, None, 2),
+    "aten::miopen_depthwise_convolution": _convolution(4, 3, 5, None, 2),
+    "aten::cudnn_convolution_transpose": _transposed_convolution(2, None),
+    "aten::miopen_convolution_transpose": _transposed_convolution(3, 2),
     "aten::convolution_backward": _convolution_backward,
-    **{f"aten::_scaled_dot_product_{name}_attention": _attention for name in ("efficient", "flash", "cudnn", "fused")},
+    **{f"aten::_scaled_dot_product_{name}_attention": _attention for name in ("efficient", "flash", "cudnn")},
+    "aten::_scaled_dot_product_fused_attention_overrideable": _attention,
+    "aten::_scaled_dot_product_fused_attention_overrideable_backward": _attention_backward,
+    "aten::_cudnn_attention_forward": _attention,
+    "aten::_cudnn_attention_backward": _attention_backward,
     "aten::_scaled_dot_product_flash_attention_for_cpu": _attention,
     "aten::_flash_attention_forward": _attention,
     "aten::_efficient_attention_forward": _attention,

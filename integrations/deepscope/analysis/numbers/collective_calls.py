@@ -25,9 +25,10 @@ from deepscope.analysis.numbers.process_groups import MOST_RANKS, Group, process
 from deepscope.analysis.numbers.queued_collectives import queued_by
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.communication import is_collective, library_of
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
-from deepscope.trace.names import ANNOUNCEMENT, is_collective, is_communication_span
+from deepscope.trace.names import ANNOUNCEMENT, is_communication_span
 
 __all__ = ["CollectiveCalls", "Group", "Told", "bus_factor", "collective_calls", "kind_of_collective", "works_on_cpu"]
 
@@ -45,6 +46,8 @@ _KINDS = (
     ("reduce", "reduce"),
     ("send", "send"),
     ("recv", "recv"),
+    ("dispatch", "all_to_all"),
+    ("combine", "all_to_all"),
 )
 """A word in the names that libraries give it (blanks and case aside), and torch's word; the first that fits."""
 
@@ -68,7 +71,6 @@ _TYPES = {
     "ComplexDouble": ("complex128", 16),
     **{f"Float8_{name}": (f"float8_{name}", 1) for name in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")},
 }
-_LIBRARIES = ("nccl", "rccl", "msccl", "hccl", "hcom", "oneccl", "gloo")
 _MOST_BYTES = 2**40
 """A message that seems to be larger has no known size."""
 
@@ -265,8 +267,7 @@ def _told(trace: Trace, row: list[int]) -> Told:
         size_bytes = sum(one.size_bytes for one in tensors)
         if kind == "all_gather":  # what one rank puts in
             size_bytes *= found.size
-    words = f"{span} {name}".lower()
-    library = next((library for library in _LIBRARIES if library in words), "")
+    library = library_of(span) or library_of(name) or ""
     return Told(kind, library, dtype, size_bytes if size_bytes <= _MOST_BYTES else 0, found)
 
 

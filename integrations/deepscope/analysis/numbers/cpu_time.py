@@ -10,14 +10,15 @@ from deepscope.analysis.algebra.ancestry import nearest, nearest_to, position_in
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns, Mask, by_line, of_kind
 from deepscope.analysis.numbers.framework_time import FrameworkTime, python_of_framework
-from deepscope.analysis.numbers.off_cpu import waiting_ns
-from deepscope.analysis.numbers.recording_cost import cost_of_entry_ns
+from deepscope.analysis.numbers.off_cpu import Waiting, waiting
+from deepscope.analysis.numbers.recording_cost import cost_by_run, cost_of_entry_ns, without_recording
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.framework import FrameworkSpans
 from deepscope.analysis.ownership.locations import Scopes
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owners import LineRuns, Owners
 from deepscope.analysis.ownership.paths import PathTable
+from deepscope.analysis.ownership.training import Steps
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
@@ -50,6 +51,7 @@ def cpu_time(
     owners: Owners,
     paths: PathTable,
     framework: FrameworkSpans,
+    steps: Steps,
     extent: Extent,
 ) -> CpuTime:
     """CPU time of every line. A line's total is the sum over the paths that hold it, `PathTable.totals`.
@@ -63,51 +65,63 @@ def cpu_time(
         path = np.where(calls.backward, 0, owners.path)[operators.nodes]
         np.add.at(self_by_path, path[counted], operators.self_ns[counted])
         nothing = np.zeros(len(scopes.locations) + 1, np.int64)
-        columns = _columns(nothing, nothing, nothing, nothing, nothing)
+        columns = _columns(nothing, nothing, nothing, Waiting(nothing, nothing, nothing))
         return CpuTime(self_by_path, columns, np.zeros(0, np.int64), FrameworkTime.none(len(framework.parts)))
+    counted = extent.begins(trace.events, operators.nodes)
+    around = position_in(runs.nodes, owners.open_scope[operators.nodes[counted]], len(trace.events))
+    cost = cost_by_run(trace, scopes, runs, around, extent)
     own, python, columns, of_framework = _of_runs(
-        trace, runs, scopes, parent=calls.parent, framework=framework, extent=extent
+        trace, runs, scopes, cost, parent=calls.parent, framework=framework, steps=steps, extent=extent
     )
     np.add.at(self_by_path, runs.path, own)
     self_by_path[0] = _without_line_ns(trace.events, operators, owners.open_scope, extent)
     return CpuTime(self_by_path, columns, python, of_framework)
 
 
-def _columns(calls: Int64, recording: Int64, python: Int64, loader_wait: Int64, blocked: Int64) -> Columns:
+def _columns(calls: Int64, recording: Int64, python: Int64, waits: Waiting) -> Columns:
     return {
         "calls": calls,
         "recording_ns": recording,
         "python_ns": python,
-        "python_cpu_ns": python - loader_wait - blocked,
-        "loader_wait_ns": loader_wait,
-        "blocked_ns": blocked,
+        "python_cpu_ns": python - sum(waits),
+        "loader_wait_ns": waits.loader_ns,
+        "blocked_ns": waits.blocked_ns,
+        "core_wait_ns": waits.core_ns,
     }
 
 
 def _of_runs(
-    trace: Trace, runs: LineRuns, scopes: Scopes, *, parent: Int64, framework: FrameworkSpans, extent: Extent
+    trace: Trace,
+    runs: LineRuns,
+    scopes: Scopes,
+    cost: Int64,
+    *,
+    parent: Int64,
+    framework: FrameworkSpans,
+    steps: Steps,
+    extent: Extent,
 ) -> tuple[Int64, Int64, Columns, FrameworkTime]:
     """The self time of each run, Python's part, the columns of the lines, and the framework's part of Python's."""
     events = trace.events
     within = self_values(
         extent.nested_ns(runs.nodes, events.start_ns[runs.nodes], events.end_ns[runs.nodes], runs.caller), runs.caller
     )
+    within = np.maximum(within, 0)
     entered = extent.begins(events, runs.nodes)
     counted = scopes.marks | of_kind(trace, Kind.OPERATOR, Kind.RUNTIME)
-    entry_ns = cost_of_entry_ns(trace, scopes)
-    library = extent.begins(events, runs.library)
     # In an operator that is written in Python lines of a library may run, too.
-    in_python = library & scopes.marks[nearest_to(runs.library, parent, counted)]
-    recording, in_python_ns = (
-        entry_ns * (entered + np.bincount(runs.library_caller[which], minlength=len(runs.nodes)))
-        for which in (library, in_python)
+    library = extent.begins(events, runs.library) & ~scopes.marks[nearest_to(runs.library, parent, counted)]
+    in_operators = np.bincount(runs.library_caller[library], minlength=len(runs.nodes)) * cost_of_entry_ns(
+        trace, scopes
     )
-    own = np.maximum(within - recording, 0)
-    outside = _outside_calls_ns(trace, runs, scopes, parent=parent, counted=counted, extent=extent)
-    python = np.minimum(np.maximum(outside - in_python_ns, 0), own)
+    outside = np.minimum(_outside_calls_ns(trace, runs, scopes, parent=parent, counted=counted, extent=extent), within)
+    group = runs.location * (len(steps) + 1) + steps.of(events.start_ns[runs.nodes]) + 1
     in_calls = np.maximum(within - outside, 0)
-    loader_wait, blocked = waiting_ns(trace, runs.nodes, python, in_calls, extent)
-    values = (entered.astype(np.int64), recording, python, loader_wait, blocked)
+    waits = waiting(trace, runs.nodes, runs.caller, python_ns=outside, in_calls_ns=in_calls, extent=extent)
+    waited = sum(waits)
+    python = waited + without_recording(outside - waited, cost - in_operators, group)
+    own = np.maximum(within - (outside - python) - in_operators, python)
+    recording = within - own
     of_framework = python_of_framework(
         events,
         framework,
@@ -115,10 +129,14 @@ def _of_runs(
         parent=parent,
         runs=runs.nodes,
         location=runs.location,
-        at_most=python - loader_wait,
+        at_most=python - waits.loader_ns - waits.core_ns,
         extent=extent,
     )
-    columns = _columns(*(by_line(runs.location, len(scopes.locations), of) for of in values))
+    calls, recorded, own_python, *waited_for = (
+        by_line(runs.location, len(scopes.locations), of)
+        for of in (entered.astype(np.int64), recording, python, *waits)
+    )
+    columns = _columns(calls, recorded, own_python, Waiting(*waited_for))
     return own, python, columns, of_framework
 
 

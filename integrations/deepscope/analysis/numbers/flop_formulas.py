@@ -1,17 +1,21 @@
 """FLOPs of one call of an operator, from the shapes of its arguments.
 
-The formulas are those of torch.utils.flop_counter (a multiplication and an addition are two; biases, softmax and masks
-are not counted), so that its FlopCounterMode gives the same numbers:
+A multiplication and an addition are two; biases, softmax and element-wise work are not counted. Where
+torch.utils.flop_counter has a formula, it is this one, but for gradients of grouped convolutions and causal attention:
 https://github.com/pytorch/pytorch/blob/main/torch/utils/flop_counter.py
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from math import prod
 from typing import Any
 
-__all__ = ["FORMULAS", "UNREADABLE", "Formula", "flops_of_call", "output_sizes"]
+from deepscope.analysis.numbers.attention_flops import ATTENTION
+from deepscope.trace.operator_kinds import operator_kind
+
+__all__ = ["FORMULAS", "UNREADABLE", "Formula", "flops_of_call", "lacks_formula", "numbers_in", "output_sizes"]
 
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What formulas raise for arguments of another version's form, or of a trace that was tampered with."""
@@ -46,50 +50,12 @@ def _unknown() -> int:
     raise ValueError("not known from shapes")
 
 
-def _attention(query: list[int], key: list[int], value: list[int]) -> int:
-    """Scores, and their product with the values; all of sizes (batch, heads, sequence, width).
-
-    The query's heads count; several may share one of the key's. A causal mask takes nothing off.
-    """
-    batch, heads, rows, width = query
-    return 2 * batch * heads * rows * key[2] * (width + value[3])
-
-
-def _attention_backward(query: list[int], key: list[int], value: list[int]) -> int:
-    """Scores anew, gradients of scores and values, then those of query and key: five products."""
-    batch, heads, rows, width = query
-    return 2 * batch * heads * rows * key[2] * (3 * width + 2 * value[3])
-
-
-def _heads_second(sizes: list[int]) -> list[int]:
-    batch, sequence, heads, width = sizes
-    return [batch, heads, sequence, width]
-
-
-def _flash(first: int, formula: Callable[[list[int], list[int], list[int]], int], lengths: int | None) -> Formula:
-    """Attention kernels with the sequence in front of the heads.
-
-    Args:
-        first: the place of the query.
-        formula: of the product.
-        lengths: the place of the sequences' offsets: the lengths then are in a tensor, which a trace does not hold.
-    """
-
-    def flops(shapes: Shapes, _words: Words) -> int:
-        if lengths is not None and shapes[lengths]:
-            return _unknown()
-        query, key, value = (_heads_second(sizes) for sizes in shapes[first : first + 3])
-        return formula(query, key, value)
-
-    return flops
-
-
 def _convolved(x: list[int], weight: list[int], spatial: list[int]) -> int:
     """Every place of `spatial` times the filter, for every sample and pair of channels."""
     return 2 * x[0] * prod(spatial) * prod(weight)
 
 
-def _numbers(word: str, count: int) -> list[int]:
+def numbers_in(word: str, count: int) -> list[int]:
     """`[2, 2]` as numbers, a single one repeated."""
     values = [int(part) for part in word.strip("[]() ").split(",") if part.strip()]
     return values * count if len(values) == 1 else values
@@ -98,7 +64,7 @@ def _numbers(word: str, count: int) -> list[int]:
 def output_sizes(x: list[int], weight: list[int], stride: str, padding: str, dilation: str) -> list[int]:
     """Spatial sizes of a convolution's result, https://pytorch.org/docs/stable/generated/torch.nn.Conv2d.html."""
     spatial, kernel = x[2:], weight[2:]
-    steps, pads, gaps = (_numbers(word, len(spatial)) for word in (stride, padding, dilation))
+    steps, pads, gaps = (numbers_in(word, len(spatial)) for word in (stride, padding, dilation))
     return [
         (size + 2 * pad - gap * (width - 1) - 1) // step + 1
         for size, width, step, pad, gap in zip(spatial, kernel, steps, pads, gaps, strict=True)
@@ -117,43 +83,107 @@ def _convolution(stride: int, padding: int, dilation: int, transposed: int | Non
     return flops
 
 
+def _transposed(shapes: Shapes, _words: Words) -> int:
+    return _convolved(shapes[0], shapes[1], shapes[0][2:])
+
+
 def _convolution_backward(shapes: Shapes, words: Words) -> int:
     """`(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, …, output_mask)`.
 
-    Gradients of input and weight take a convolution each; one that the mask leaves out takes none.
+    Each gradient takes the multiplications of the forward pass; one that the mask leaves out takes none. Grouped ones
+    are no exception: a weight meets one channel of the input (torch's FlopCounterMode counts all groups for each).
     """
     grad, x, weight = shapes[:3]
-    transposed = words[7] == "True"
-    wants_input, wants_weight = (part.strip() == "True" for part in words[10].strip("[]").split(",")[:2])
-    flops = 0
-    if wants_input:
-        flops += _convolved(grad, weight, x[2:] if transposed else grad[2:])
-    if wants_weight:
-        # A convolution of the input with the gradient, batch and channels changing places.
-        image, kernel = (grad, x) if transposed else (x, grad)
-        flops += 2 * image[1] * prod(weight[2:]) * prod(kernel)
-    return flops
+    forward = _convolved(x, weight, x[2:] if words[7] == "True" else grad[2:])
+    return forward * _wanted(words[10], 2)
+
+
+def _wanted(mask: str, count: int) -> int:
+    """How many of the first gradients a mask asks for: `[True, False, True]`."""
+    return sum(part.strip() == "True" for part in mask.strip("[]").split(",")[:count])
 
 
 def _of(first: int, second: int, formula: Callable[[list[int], list[int]], int] = _product) -> Formula:
     return lambda shapes, _words: formula(shapes[first], shapes[second])
 
 
-def _sdpa(shapes: Shapes, _words: Words) -> int:
-    return _attention(*shapes[:3])
+def _matrix_vector(matrix: list[int], vector: list[int]) -> int:
+    return 2 * prod(matrix) if matrix[1:] == vector else _unknown()
 
 
-def _sdpa_backward(shapes: Shapes, _words: Words) -> int:
-    return _attention_backward(*shapes[1:4])
+def _dot(a: list[int], b: list[int]) -> int:
+    return 2 * prod(a) if len(a) == 1 and a == b else _unknown()
 
 
-_SDPA = (
-    "efficient_attention",
-    "flash_attention",
-    "cudnn_attention",
-    "flash_attention_for_cpu",
-    "fused_attention_overrideable",
-)
+def _outer(a: list[int], b: list[int]) -> int:
+    return 2 * a[0] * b[0] if len(a) == len(b) == 1 else _unknown()
+
+
+def _distances(a: list[int], b: list[int]) -> int:
+    """Euclidean distances by one product: the norms of the rows are two more columns."""
+    return 2 * prod(a[:-1]) * b[-2] * (a[-1] + 2) if a[:-2] == b[:-2] and a[-1] == b[-1] else _unknown()
+
+
+def _trilinear(shapes: Shapes, words: Words) -> int:
+    """`(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim)`, as `bilinear` and its gradients call it.
+
+    For each place of `unroll_dim` it multiplies the first two, then the result and the third:
+    https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/Linear.cpp
+    """
+    expanded = [set(numbers_in(word, 1)) for word in words[3:6]]
+    summed, unroll = set(numbers_in(words[6], 1)), int(words[7])
+    rank = len(shapes[0]) + len(expanded[0])
+    sizes = []
+    for shape, places in zip(shapes[:3], expanded, strict=True):
+        own = iter(shape)
+        sizes.append([1 if place in places else next(own) for place in range(rank)])
+    count = max(one[unroll] for one in sizes)
+    first, second, third = ([1 if place == unroll else size for place, size in enumerate(one)] for one in sizes)
+    early = summed & expanded[2]
+    between, flops = _contracted(first, second, early)
+    return count * (flops + _contracted(between, third, summed - early)[1])
+
+
+def _contracted(a: list[int], b: list[int], summed: set[int]) -> tuple[list[int], int]:
+    """Sizes and FLOPs of the product of two tensors of one rank, summed over some places; without any it is none."""
+    inner = prod(a[place] for place in summed if a[place] == b[place])
+    kept = [1 if place in summed else max(pair) for place, pair in enumerate(zip(a, b, strict=True))]
+    return kept, 2 * prod(kept) * inner if inner > 1 else 0
+
+
+def _recurrent(
+    matrices: Callable[[Shapes], list[Any]], gradients: Callable[[Words], int] = lambda _words: 1
+) -> Formula:
+    """Layers of LSTM, GRU or RNN: every matrix of weights meets every step of every sequence.
+
+    Args:
+        matrices: the sizes of the weights.
+        gradients: how many products of the forward pass's size a call takes.
+    """
+
+    def flops(shapes: Shapes, words: Words) -> int:
+        weights = [sizes for sizes in matrices(shapes) if len(sizes) == 2]
+        if not weights:
+            return _unknown()
+        return 2 * int(prod(shapes[0][:-1])) * sum(map(prod, weights)) * gradients(words)
+
+    return flops
+
+
+def _listed(shapes: Shapes) -> list[list[int]]:
+    return list(shapes[1])
+
+
+def _of_layer(shapes: Shapes) -> list[list[int]]:
+    """oneDNN's `(input, weight, weight, bias, bias, …)`."""
+    return shapes[1:3]
+
+
+def _with_weights(words: Words) -> int:
+    """cuDNN and MIOpen always work the input's gradient out; `output_mask`, the last word, asks for the weights'."""
+    mask = words[-1].strip("[]").split(",")
+    return 1 + (mask[3].strip() == "True")
+
 
 FORMULAS: dict[str, Formula] = {
     "aten::mm": _of(0, 1),
@@ -174,20 +204,54 @@ FORMULAS: dict[str, Formula] = {
     "aten::cudnn_convolution": _convolution(3, 2, 4, None),
     "aten::miopen_convolution": _convolution(4, 3, 5, None),
     "aten::mkldnn_convolution": _convolution(4, 3, 5, None),
+    "aten::miopen_depthwise_convolution": _convolution(4, 3, 5, None),
+    **{f"aten::{library}_convolution_relu": _convolution(3, 4, 5, None) for library in ("cudnn", "miopen")},
+    **{f"aten::{library}_convolution_add_relu": _convolution(5, 6, 7, None) for library in ("cudnn", "miopen")},
     "aten::convolution_backward": _convolution_backward,
     "aten::convolution_backward_overrideable": lambda shapes, words: _convolution_backward(
         shapes, [*words[:3], "", *words[3:]]
     ),
-    **{f"aten::_scaled_dot_product_{name}": _sdpa for name in _SDPA},
-    **{f"aten::_scaled_dot_product_{name}_backward": _sdpa_backward for name in _SDPA},
-    "aten::_flash_attention_forward": _flash(0, _attention, 3),
-    "aten::_flash_attention_backward": _flash(1, _attention_backward, 6),
-    "aten::_efficient_attention_forward": _flash(0, _attention, 4),
-    "aten::_efficient_attention_backward": _flash(1, _attention_backward, 6),
-    "flash_attn::_flash_attn_forward": _flash(0, _attention, None),
-    "flash_attn::_flash_attn_backward": _flash(1, _attention_backward, None),
+    "aten::cudnn_convolution_transpose": _transposed,
+    "aten::miopen_convolution_transpose": _transposed,
+    "aten::mv": _of(0, 1, _matrix_vector),
+    "aten::addmv": _of(1, 2, _matrix_vector),
+    "aten::addmv_": _of(1, 2, _matrix_vector),
+    "aten::dot": _of(0, 1, _dot),
+    "aten::vdot": _of(0, 1, _dot),
+    "aten::addr": _of(1, 2, _outer),
+    "aten::addbmm": _of(1, 2),
+    "aten::addbmm_": _of(1, 2),
+    "aten::_int_mm": _of(0, 1),
+    "aten::_euclidean_dist": _of(0, 1, _distances),
+    "aten::_trilinear": _trilinear,
+    "aten::_cudnn_rnn": _recurrent(_listed),
+    "aten::_cudnn_rnn_backward": _recurrent(_listed, _with_weights),
+    "aten::miopen_rnn": _recurrent(_listed),
+    "aten::miopen_rnn_backward": _recurrent(_listed, _with_weights),
+    "aten::mkldnn_rnn_layer": _recurrent(_of_layer),
+    "aten::mkldnn_rnn_layer_backward": _recurrent(_of_layer, lambda _words: 2),
+    **ATTENTION,
 }
 """By the operator's name as a trace has it."""
+
+
+_OTHERS = re.compile(
+    r"aten::(?:_[cp]dist_\w+|_fft_\w+|sspaddmm|hspmm|_?(?:cslt_)?sparse_\w*(?:mm|matmul|linear)\w*|"
+    r"mkldnn_linear\w*|_weight_int\w+|_dyn_quant_matmul\w*|quantized_\w+|conv_tbc\w*|_nnpack_spatial_\w+|"
+    r"_native_multi_head_attention|_transformer_encoder_layer_fwd|_triton_\w+_attention|"
+    r"_scaled_dot_product_attention_math_for_mps)"
+)
+"""Operators of aten that multiply much and have no formula."""
+_FOREIGN_KINDS = frozenset({"attention", "convolution", "matmul", "recurrent"})
+
+
+def lacks_formula(name: str) -> bool:
+    """Whether an operator multiplies by its name and has no formula: some of aten, products and attention of others."""
+    if name in FORMULAS or "::" not in name:
+        return False
+    if name.startswith("aten::"):
+        return _OTHERS.fullmatch(name) is not None
+    return operator_kind(name) in _FOREIGN_KINDS
 
 
 def flops_of_call(name: str, shapes: Shapes, words: Words) -> int | None:

@@ -17,7 +17,7 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64
 
-__all__ = ["idle_by_cause", "is_copy_in"]
+__all__ = ["idle_by_cause", "is_copy_in", "occupied"]
 
 
 def is_copy_in(of: Attribution, *directions: str) -> Mask:
@@ -52,8 +52,7 @@ def idle_by_cause(
     found = FrameworkTime.none(len(of.framework.parts))
     if timeline is None:
         return columns, found
-    events = of.trace.events
-    states = (_loading(of, phases), _spans(events, waits[events.thread[waits] == of.training.thread]), _launching(of))
+    states = _states(of, phases, waits)
     spans, calls = _on_training_thread(of)
     for gap in idle(of.work, within):
         left = gap
@@ -65,6 +64,18 @@ def idle_by_cause(
             of.trace.events, spans, calls=calls, line=timeline, location=of.owners.location, idle=left
         )
     return columns, found
+
+
+def occupied(of: Attribution, phases: PhaseTimeline, waits: Int64) -> Intervals:
+    """While the training thread loads data or waits for the device, or something launches work."""
+    states = _states(of, phases, waits)
+    return union(np.concatenate([one.start for one in states]), np.concatenate([one.end for one in states]))
+
+
+def _states(of: Attribution, phases: PhaseTimeline, waits: Int64) -> tuple[Intervals, Intervals, Intervals]:
+    events = of.trace.events
+    waiting = _spans(events, waits[events.thread[waits] == of.training.thread])
+    return _loading(of, phases), waiting, _launching(of)
 
 
 def _on_training_thread(of: Attribution) -> tuple[FrameworkSpans, Intervals]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.algebra.selection import Columns, by_line
+from deepscope.analysis.algebra.selection import Columns, Mask, by_line
 from deepscope.analysis.numbers.call_paths import path_columns
 from deepscope.analysis.numbers.cpu_time import CpuTime
 from deepscope.analysis.numbers.framework_time import FrameworkTime
@@ -19,7 +19,7 @@ from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.workers import worker_lines
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["line_columns"]
+__all__ = ["line_columns", "started_by_lines"]
 
 
 def line_columns(
@@ -58,17 +58,22 @@ def line_columns(
 
 def _operator_columns(of: Attribution, flops: Int64, extent: Extent) -> Columns:
     """FLOPs, and the operators that a line starts itself: not from another one, and not autograd's own spans."""
+    operators = of.operators
+    counted = extent.begins(of.trace.events, operators.nodes)
+    location, lines = of.owners.location[operators.nodes], len(of.scopes.locations)
+    return {
+        "operators": by_line(location[counted & started_by_lines(of)], lines),
+        "flops": by_line(location[counted], lines, flops[counted]),
+    }
+
+
+def started_by_lines(of: Attribution) -> Mask:
+    """Which operators no other one started; autograd's own spans excepted."""
     operators, open_scope = of.operators, of.owners.open_scope
     outermost = operators.caller < 0
     if of.scopes.source != "call_stack":
         outermost |= open_scope[operators.nodes] != open_scope[operators.nodes[operators.caller]]
-    engine = of.calls.root[operators.nodes] == operators.nodes
-    counted = extent.begins(of.trace.events, operators.nodes)
-    location, lines = of.owners.location[operators.nodes], len(of.scopes.locations)
-    return {
-        "operators": by_line(location[counted & outermost & ~engine], lines),
-        "flops": by_line(location[counted], lines, flops[counted]),
-    }
+    return np.asarray(outermost & (of.calls.root[operators.nodes] != operators.nodes))
 
 
 def _worker_columns(trace: Trace, locations: list[Location], extent: Extent) -> Columns:

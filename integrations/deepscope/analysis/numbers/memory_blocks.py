@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.algebra.selection import Mask
-from deepscope.trace.format.held_memory import HELD_KINDS, MemoryAccount, Survey
+from deepscope.trace.format.held_memory import ELSEWHERE, HELD_KINDS, MemoryAccount, Survey
 from deepscope.trace.model import Int64, MemoryEvents
 
 __all__ = [
@@ -167,7 +167,7 @@ def _marks(surveys: list[Survey], ts: Int64) -> _Marks:
     is_first = np.array([survey.occasion == "begin" for survey in surveys], np.bool_)
     return _Marks(
         place=place[table[0]],
-        kind=table[1],
+        kind=np.where(table[1] == ELSEWHERE, UNKNOWN, table[1]),
         device=device_codes(table[2], table[3]),
         address=table[4],
         size_bytes=table[5],

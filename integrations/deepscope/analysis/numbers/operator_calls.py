@@ -9,6 +9,7 @@ import numpy as np
 from deepscope.analysis.algebra.ancestry import nearest
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns, Mask, by_line, of_kind
+from deepscope.analysis.numbers.flops import OperatorFlops
 from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.numbers.roofline import Roofline
 from deepscope.analysis.numbers.tensor_cores import kernels_with_tensor_cores, operators_for_tensor_cores
@@ -81,7 +82,7 @@ def operator_calls(
     operators: Operators,
     work: OwnedWork,
     *,
-    flops: Int64,
+    flops: OperatorFlops,
     roofline: Roofline,
     memory: MemoryUse,
     extent: Extent,
@@ -93,6 +94,7 @@ def operator_calls(
     launched = extent.launched(work.launch_ns)
     is_one = _is_one_with_caller(trace, operators)
     call = nearest(operators.caller, ~is_one)
+    unknown = counted & ~is_one & flops.unknown
     by = np.where(launched, pick(call, pick(operators.around, work.node)), -1)
     with_cores = kernels_with_tensor_cores(trace, of_kind(trace, Kind.KERNEL))[work.event]
     moved = launched & (roofline.unit >= 0) & (roofline.moved_bytes > 0)
@@ -119,7 +121,8 @@ def operator_calls(
             "total_device_ns": total[:, 0],
             "self_cpu_ns": own["cpu_ns"],
             "total_cpu_ns": total[:, 1],
-            "flops": by_line(call, count, np.where(counted, flops, 0))[:count],
+            "flops": by_line(call, count, np.where(counted, flops.counted, 0))[:count],
+            "calls_without_flops": by_line(call[unknown], count)[:count],
             "moved_bytes": by_line(pick(call, roofline.unit[moved]), count, roofline.moved_bytes[moved])[:count],
             "allocated_bytes": by_line(around, count, taken)[:count],
             "tensor_core_self_ns": own["tensor_core"],

@@ -148,7 +148,8 @@ OUTPUTS: dict[str, Output] = {
     "aten::mkldnn_convolution": _convolution(4, 3, 5, None),
     "aten::convolution_backward": _like(1, 2),
     "aten::scaled_dot_product_attention": _attention,
-    **{f"aten::_scaled_dot_product_{name}_attention": _attention for name in ("efficient", "flash", "cudnn", "fused")},
+    **{f"aten::_scaled_dot_product_{name}_attention": _attention for name in ("efficient", "flash", "cudnn")},
+    "aten::_scaled_dot_product_fused_attention_overrideable": _attention,
     "aten::_scaled_dot_product_flash_attention_for_cpu": _attention,
 }
 """By the operator's name as a trace has it; of operators with several results those whose shapes are known."""

@@ -1,4 +1,9 @@
-"""What the line scopes themselves cost the program, as the recorder calibrated it."""
+"""What recording costs the lines: entries of their scopes, what the recorder's marks tell, and operators.
+
+The recorder states what an entry costs (docs/trace-format.md, `lines.cost_ns`). A part of it lies between the scopes of
+two lines, in the line that called their function. How much is seen in the trace: the time between two lines of the
+same frame is the recorder's.
+"""
 
 from __future__ import annotations
 
@@ -6,51 +11,156 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.algebra.selection import by_line
+from deepscope.analysis.algebra.selection import distinct, of_kind
 from deepscope.analysis.ownership.locations import Scopes
 from deepscope.analysis.ownership.owners import LineRuns
+from deepscope.trace.arrays import pick
+from deepscope.trace.format.span_names import parse_recording
+from deepscope.trace.joins.nesting import innermost
+from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["RecordingCost", "cost_of_entry_ns", "recording_cost"]
+__all__ = ["RecordingCost", "cost_by_run", "cost_of_entry_ns", "is_slowed", "recording_cost", "without_recording"]
 
 _DEAREST_ENTRY_NS = 10**6
 """A thousand times the usual cost. A greater one is damage, and would overflow."""
+_ERROR = {"monitoring": 0.1, "settrace": 0.25}
+"""Of the stated cost, by the kind of hooks (benchmarks/python_code.py)."""
+_CLOSE_NS = 2_000_000
+_FEWEST = 16
+"""Neighbouring runs that tell which part of an entry lies between them; with fewer all of it counts within."""
 
 
 def cost_of_entry_ns(trace: Trace, scopes: Scopes) -> int:
     """What one entry of a line scope cost; 0 for traces of others."""
-    if scopes.source != "scopes":
-        return 0
-    return round(min(max(trace.header.lines.cost_ns, 0), _DEAREST_ENTRY_NS))
+    return _bounded(trace.header.lines.cost_ns) if scopes.source == "scopes" else 0
+
+
+def _bounded(cost_ns: float) -> int:
+    return round(min(max(cost_ns, 0), _DEAREST_ENTRY_NS))
+
+
+def cost_by_run(trace: Trace, scopes: Scopes, runs: LineRuns, operator_lines: Int64, extent: Extent) -> Int64:
+    """What recording cost within each run and outside the runs in it; shape (k,).
+
+    `operator_lines`: the run that each operator within `extent` was started in, -1 for none.
+    """
+    entry_ns, count = cost_of_entry_ns(trace, scopes), len(runs.nodes)
+    if scopes.source != "scopes" or not count:
+        return np.zeros(count, np.int64)
+    between_ns = _between_ns(trace, scopes, runs, entry_ns)
+    entered = extent.begins(trace.events, runs.nodes)
+    library = runs.library_caller[extent.begins(trace.events, runs.library)]
+    cost = entered * (entry_ns - between_ns)
+    cost += np.bincount(runs.caller[entered & (runs.caller >= 0)], minlength=count) * between_ns
+    cost += np.bincount(library, minlength=count) * entry_ns
+    started = operator_lines[operator_lines >= 0]
+    cost += np.bincount(started, minlength=count) * _bounded(trace.header.lines.operator_ns)
+    marks, marked_ns = _marks(trace, extent)
+    place = _runs_around(trace, marks, runs)
+    np.add.at(cost, place[place >= 0], marked_ns[place >= 0])
+    return cost
+
+
+def without_recording(measured_ns: Int64, cost_ns: Int64, group: Int64) -> Int64:
+    """Times less what recording cost, shape (k,): of each group together, since a mark tells the cost of many runs.
+
+    What a group cost is taken off its runs in proportion to their times; `group` is at least 0.
+    """
+    size = int(group.max(initial=-1)) + 1
+    measured, cost = (np.bincount(group, weights=one, minlength=size) for one in (measured_ns, cost_ns))
+    kept = np.clip(1 - np.divide(cost, measured, out=np.ones(size), where=measured > 0), 0, 1)
+    left_ns = np.floor(measured_ns * kept[group]).astype(np.int64)
+    # The nanoseconds that rounding has lost go to the longest run of each group, so that sums are exact.
+    lost_ns = np.maximum(measured - cost, 0).astype(np.int64)
+    np.subtract.at(lost_ns, group, left_ns)
+    order = np.lexsort((measured_ns, group))
+    longest = order[np.append(group[order][1:] != group[order][:-1], True)[: len(order)]]
+    left_ns[longest] += lost_ns[group[longest]]
+    return np.asarray(np.minimum(left_ns, measured_ns))
+
+
+def is_slowed(recording_ns: int, python_ns: int, steps: int, backend: str | None, *, is_lowered: bool = False) -> bool:
+    """Whether a line's Python time is mostly an estimate, or may be wrong by more than 2 ms a step.
+
+    An estimate it is where more was taken off than is left. `sys.settrace` makes Python itself slower, up to twice; a
+    line that stands for a lowered function or loop is known to be all Python.
+    """
+    steps = max(steps, 1)
+    if backend == "settrace" and is_lowered and python_ns / 2 > _CLOSE_NS * steps:
+        return True
+    return recording_ns > python_ns and _ERROR.get(backend or "", 0.0) * recording_ns > _CLOSE_NS * steps
+
+
+def _between_ns(trace: Trace, scopes: Scopes, runs: LineRuns, entry_ns: int) -> int:
+    """The usual time between two lines of one frame: recording alone takes it."""
+    events = trace.events
+    functions: dict[tuple[str, str, int], int] = {}
+    number = [
+        functions.setdefault((one.file, one.function, one.first_line), len(functions)) for one in scopes.locations
+    ]
+    function = np.asarray(number, np.int64)[runs.location]
+    order = np.lexsort((events.start_ns[runs.nodes], runs.caller, events.thread[runs.nodes]))
+    nodes, function, caller = runs.nodes[order], function[order], runs.caller[order]
+    neighbours = (function[1:] == function[:-1]) & (caller[1:] == caller[:-1])
+    neighbours &= (events.thread[nodes[1:]] == events.thread[nodes[:-1]]) & (
+        runs.location[order][1:] != runs.location[order][:-1]
+    )
+    gaps = (events.start_ns[nodes[1:]] - events.end_ns[nodes[:-1]])[neighbours]
+    gaps = gaps[(gaps >= 0) & (gaps <= entry_ns)]
+    return int(np.median(gaps)) if len(gaps) >= _FEWEST else 0
+
+
+def _marks(trace: Trace, extent: Extent) -> tuple[Int64, Int64]:
+    """The recorder's marks within the extent (events), and the cost that each tells."""
+    others = of_kind(trace, Kind.OTHER) & extent.holds(trace.events.start_ns)
+    told_ns = np.zeros(len(trace.strings) + 1, np.int64)
+    for name in distinct(trace.events.name[others], len(trace.strings)):
+        told_ns[name] = parse_recording(trace.strings[name]) or 0
+    marks = np.flatnonzero(np.where(others, told_ns[trace.events.name], 0))
+    return marks, np.minimum(told_ns[trace.events.name[marks]], _DEAREST_ENTRY_NS * 1000)
+
+
+def _runs_around(trace: Trace, events: Int64, runs: LineRuns) -> Int64:
+    """The run of a line that was open at the start of each event, -1 for none."""
+    of, nodes = trace.events, runs.nodes
+    return innermost(of.start_ns[events], of.thread[events], of.start_ns[nodes], of.end_ns[nodes], of.thread[nodes])
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingCost:
-    """What entries of line scopes cost the training thread; arrays of shape (k,), one row an entry."""
+    """What recording lines cost the training thread; arrays of shape (k,), one row an entry or a mark."""
 
-    entry_ns: int
     start: Int64
-    """When each line was entered, ascending."""
+    """When it was, ascending."""
+    cost_ns: Int64
     location: Int64
     lines: int
 
     def by_line(self, stretches: Intervals) -> Int64:
         """The cost within stretches of time; shape (lines + 1,)."""
         inside = stretches.locate(self.start) >= 0
-        return np.asarray(by_line(self.location[inside], self.lines) * self.entry_ns)
+        result = np.zeros(self.lines + 1, np.int64)
+        np.add.at(result, self.location[inside], self.cost_ns[inside])
+        return result
 
     def within(self, start: Int64, end: Int64) -> Int64:
         """The cost in each stretch of time; shape (q,), as `start` and `end`."""
-        entries = np.searchsorted(self.start, end) - np.searchsorted(self.start, start)
-        return np.asarray(entries * self.entry_ns)
+        total = np.concatenate(([0], np.cumsum(self.cost_ns)))
+        return np.asarray(total[np.searchsorted(self.start, end)] - total[np.searchsorted(self.start, start)])
 
 
 def recording_cost(trace: Trace, scopes: Scopes, runs: LineRuns, training_thread: int) -> RecordingCost:
     """The cost of all runs of lines on the training thread; those of library lines count where they were called."""
-    entered = np.concatenate((runs.nodes, runs.library))
-    location = np.concatenate((runs.location, runs.location[runs.library_caller]))
-    here = np.flatnonzero(trace.events.thread[entered] == training_thread)
-    start = trace.events.start_ns[entered[here]]
+    marks, marked_ns = _marks(trace, Extent(None))
+    around = _runs_around(trace, marks, runs)
+    nodes = np.concatenate((runs.nodes, runs.library, marks))
+    entry_ns = np.full(len(runs.nodes) + len(runs.library), cost_of_entry_ns(trace, scopes))
+    cost_ns = np.concatenate((entry_ns, marked_ns))
+    location = np.concatenate((runs.location, runs.location[runs.library_caller], pick(runs.location, around)))
+    here = np.flatnonzero(trace.events.thread[nodes] == training_thread)
+    start = trace.events.start_ns[nodes[here]]
     order = np.argsort(start, kind="stable")
-    return RecordingCost(cost_of_entry_ns(trace, scopes), start[order], location[here[order]], len(scopes.locations))
+    return RecordingCost(start[order], cost_ns[here[order]], location[here[order]], len(scopes.locations))

@@ -37,7 +37,7 @@ def roofline(trace: Trace, operators: Operators, work: Work, flops: Int64) -> Ro
     """Operations and bytes, each operator's divided among its kernels by their time.
 
     A kernel belongs to the operator around its launch that has FLOPs, else to the innermost one. A copy on the device
-    moves its bytes twice, a fill once. `flops` are those of each operator (`flops_of_operators`).
+    moves its bytes twice, a fill once. `flops` are those of each operator (`OperatorFlops.counted`).
     """
     unit = _units(operators, work, flops)
     known = np.flatnonzero(unit >= 0)

@@ -16,9 +16,9 @@ from deepscope.analysis.algebra.ancestry import nearest, nearest_to, position_in
 from deepscope.analysis.algebra.selection import distinct, of_kind
 from deepscope.analysis.ownership.calls import STEP, CallForest, nest
 from deepscope.trace.arrays import pick
+from deepscope.trace.communication import is_collective
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
-from deepscope.trace.names import is_collective
 
 __all__ = ["Instance", "ModuleScopes", "find_modules"]
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from deepscope.analysis.algebra.selection import Mask, named, of_kind
 from deepscope.analysis.ownership.operators import Operators
+from deepscope.trace.communication import is_collective
 from deepscope.trace.joins.correlation import launches
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
-from deepscope.trace.names import is_collective
 
 __all__ = ["DEVICE_KINDS", "Work", "find_work"]
 

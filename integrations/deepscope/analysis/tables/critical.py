@@ -17,8 +17,9 @@ from deepscope.analysis.critical.parts import Parts, find_parts
 from deepscope.analysis.critical.path import Dependencies, Path, critical_path, dependencies
 from deepscope.analysis.critical.pieces import find_pieces
 from deepscope.analysis.critical.shortening import Shortening
+from deepscope.analysis.critical.stream_waits import find_stream_waits
 from deepscope.analysis.critical.timelines import Timelines
-from deepscope.analysis.critical.waits import clipped, find_device_waits, find_stream_waits
+from deepscope.analysis.critical.waits import clipped, find_device_waits
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.calls import CPU_KINDS
 from deepscope.analysis.ownership.locations import Location

@@ -9,6 +9,7 @@ import numpy as np
 from deepscope.analysis.algebra.ranking import largest_named
 from deepscope.analysis.algebra.selection import Columns
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.numbers.recording_cost import is_slowed
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.tables.libraries import hot_libraries
 from deepscope.analysis.tables.numbered import largest_first, rows
@@ -48,6 +49,7 @@ def line_table(analysis: Analysis, texts: dict[str, list[str]], whys: Sequence[W
     )
     partners = fused_with(attribution.work, analysis.counted, locations)
     compiled = set(analysis.compiled.tolist())
+    backend = attribution.trace.header.lines.backend
     records = [
         Line(
             **row,
@@ -58,6 +60,13 @@ def line_table(analysis: Analysis, texts: dict[str, list[str]], whys: Sequence[W
             of_loop=locations[i].of_loop,
             fused=locations[i].fused,
             in_compiled_region=i in compiled,
+            slowed=is_slowed(
+                row["recording_ns"],
+                row["python_cpu_ns"],
+                analysis.steps,
+                backend,
+                is_lowered=not (locations[i].exact or locations[i].fused),
+            ),
             shared_with=partners.get(i, []),
             text=_text(texts, locations[i]),
             why=whys[i],

@@ -14,7 +14,7 @@ def module_table(analysis: Analysis) -> list[Module]:
     """The modules with their device and CPU time; a total holds the modules called from it, and backward work."""
     of, modules = analysis.attribution, analysis.modules
     columns = module_columns(
-        of.trace.events, of.work, modules, analysis.extent, operators=of.operators, flops=analysis.flops
+        of.trace.events, of.work, modules, analysis.extent, operators=of.operators, flops=analysis.flops.counted
     )
     order = largest_first(columns, len(modules.instances))
     parents = module_parents(modules)

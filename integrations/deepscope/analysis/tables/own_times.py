@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import Columns
 from deepscope.analysis.critical.lines import PARTS
+from deepscope.analysis.numbers.recording_cost import RecordingCost
 from deepscope.analysis.tables.critical import StepPaths
 from deepscope.records import OwnLine, OwnTimes
 from deepscope.trace.arrays import distinct_places
@@ -41,11 +43,25 @@ def whole_columns(by_block: Sequence[Columns]) -> Columns:
 
 
 def own_times(
-    paths: StepPaths, blocks: Int64, by_block: Sequence[Columns], line_position: Int64, steps_per_block: int
+    paths: StepPaths,
+    blocks: Int64,
+    by_block: Sequence[Columns],
+    line_position: Int64,
+    steps_per_block: int,
+    *,
+    recording: RecordingCost,
 ) -> OwnTimes:
-    """The table; `line_position` is the place of each location in the table of lines, -1 for none."""
-    own = np.stack([_sum(one, (name for name in PARTS if name != "communication_ns")) for one in by_block])
+    """The table; `line_position` is the place of each location in the table of lines, -1 for none.
+
+    What recording costs is taken off Python's time, and off the steps: it says nothing of the rank.
+    """
+    place = distinct_places(paths.steps // steps_per_block)[1]
+    spans = [Intervals(paths.spans.start[place == one], paths.spans.end[place == one]) for one in range(len(blocks))]
+    costs = zip(by_block, spans, strict=True)
+    taken = np.stack([np.minimum(one["python_ns"], recording.by_line(span)) for one, span in costs])
+    own = np.stack([_sum(one, (name for name in PARTS if name != "communication_ns")) for one in by_block]) - taken
     parts = {name: _sum(whole_columns(by_block), of) for name, of in _PARTS.items()}
+    parts["python_ns"] = parts["python_ns"] - taken.sum(axis=0)
     position = np.append(line_position, _NO_LINE)
     here = np.flatnonzero(own.any(axis=0))
     known = here[position[here] >= 0]
@@ -56,8 +72,7 @@ def own_times(
         (_OTHERS, known[LINES:].tolist()),
     ]
     duration = paths.spans.end - paths.spans.start
-    place = distinct_places(paths.steps // steps_per_block)[1]
-    wall = np.zeros(len(blocks), np.int64)
+    wall = -taken.sum(axis=1)
     np.add.at(wall, place, duration)
     return OwnTimes(
         blocks=blocks.tolist(),

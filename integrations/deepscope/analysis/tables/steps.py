@@ -4,33 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.intervals import Intervals
+from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.numbers.collective_calls import CollectiveCalls
 from deepscope.analysis.numbers.idle import idle
+from deepscope.analysis.numbers.lines import started_by_lines
 from deepscope.analysis.numbers.phases import PHASES
 from deepscope.analysis.numbers.step_excess import step_excess
 from deepscope.analysis.numbers.waits import wait_by_line
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.records import Step
+from deepscope.trace.kinds import Kind
 
 __all__ = ["step_table"]
 
 
-def step_table(analysis: Analysis) -> list[Step]:
-    """The steps within the extent."""
+def step_table(analysis: Analysis, calls: CollectiveCalls) -> list[Step]:
+    """The steps within the extent. `calls` are the collectives in it."""
     attribution = analysis.attribution
     work, steps = attribution.work, attribution.training.steps
     events, location, lines = attribution.trace.events, attribution.owners.location, len(attribution.scopes.locations)
     device = by_line(work.step, len(steps), work.duration_ns)
     excess = step_excess(attribution)
+    launches = by_line(work.step[work.counts & (work.kind == Kind.KERNEL)], len(steps))
+    nodes = attribution.operators.nodes[started_by_lines(attribution)]
+    operators = by_line(steps.of(events.start_ns[nodes]), len(steps))
+    exchange = _Exchange(attribution, calls)
     result = []
     for i in range(len(steps)):
         span = Intervals(steps.spans.start[i : i + 1], steps.spans.end[i : i + 1])
         if not analysis.extent.holds(span.start).all():
             continue
         wall = analysis.phases.wall_ns(span).tolist()
+        computing_ns, communication_ns, exposed_ns = exchange.within(span)
         result.append(
             Step(
                 number=int(steps.number[i]),
@@ -41,10 +51,47 @@ def step_table(analysis: Analysis) -> list[Step]:
                 idle_ns=sum(one.total_ns for one in idle(work, span)),
                 wait_ns=int(wait_by_line(events, analysis.waits, location, lines, Extent(span)).sum()),
                 phases={name: ns for name, ns in zip(PHASES, wall, strict=True) if ns},
+                launches=int(launches[i]),
+                operators=int(operators[i]),
+                computing_ns=computing_ns,
+                communication_ns=communication_ns,
+                exposed_ns=exposed_ns,
                 **_slow(attribution, int(excess.location[i]), int(excess.excess_ns[i])),
             )
         )
     return result
+
+
+class _Exchange:
+    """What is computed and communicated on devices, and communicated on the CPU."""
+
+    def __init__(self, of: Attribution, calls: CollectiveCalls) -> None:
+        work, events = of.work, of.trace.events
+        kernels = work.counts & (work.kind == Kind.KERNEL) & (work.metric == "device")
+        computing, on_device = (kernels & ~work.collective, kernels & work.collective)
+        self._computing = union(work.start_ns[computing], work.end_ns[computing])
+        self._on_device = union(work.start_ns[on_device], work.end_ns[on_device])
+        self._hidden = self._on_device.intersection(self._computing)
+        host = np.flatnonzero(~calls.on_device)
+        spans = calls.event[host]
+        self._host = union(events.start_ns[spans], events.end_ns[spans])
+        self._both = union(
+            np.append(self._on_device.start, self._host.start), np.append(self._on_device.end, self._host.end)
+        )
+        self._host_start, self._host_exposed = events.start_ns[spans], calls.exposed_ns[host]
+
+    def within(self, step: Intervals) -> tuple[int, int, int]:
+        """Computing, communication, and what of it nothing hides, in nanoseconds."""
+        on_device, hidden = self._part(self._on_device, step), self._part(self._hidden, step)
+        host = self._part(self._host, step)
+        exposed = int(self._host_exposed[step.locate(self._host_start) >= 0].sum())
+        communication = self._part(self._both, step)
+        shown = min(on_device - hidden + min(exposed, host), communication)
+        return self._part(self._computing, step), communication, shown
+
+    @staticmethod
+    def _part(of: Intervals, step: Intervals) -> int:
+        return int(of.overlap_ns(step.start, step.end).sum())
 
 
 def _slow(attribution: Attribution, line: int, excess_ns: int) -> dict[str, Any]:

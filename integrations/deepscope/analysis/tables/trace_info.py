@@ -47,6 +47,7 @@ def trace_info(trace: Trace, line_source: LineSource, *, has_device: bool) -> Tr
         hostname=header.hostname or _text(trace.metadata.get("host_name")),
         recorded_at=header.recorded_at or _recorded_at(trace),
         program=header.program,
+        arguments=header.arguments,
         stage=header.stage,
         window=header.window or 0,
         project_root=header.project_root,
@@ -89,7 +90,16 @@ def _account(header: Header) -> dict[str, Any]:
     if not header.format:
         return {}
     account: dict[str, Any] = msgspec.to_builtins(header.lines)
-    parts = ("recorder_ns", "pace", "configuration", "settings", "schedule", "all_threads")
+    parts = (
+        "recorder_ns",
+        "recorded_steps",
+        "plain_steps",
+        "machine",
+        "configuration",
+        "settings",
+        "schedule",
+        "all_threads",
+    )
     memory = {} if header.memory is None else {"memory_ns": header.memory.cost_ns}
     if header.counters is not None:
         memory["counters"] = msgspec.to_builtins(header.counters)
@@ -97,7 +107,7 @@ def _account(header: Header) -> dict[str, Any]:
 
 
 def _warnings(header: Header, left_out: int) -> list[str]:
-    warnings = list(header.lines.warnings)
+    warnings = [*header.lines.warnings, *header.notes]
     if unrecorded := header.lines.unrecorded_threads:
         threads = "1 thread" if unrecorded == 1 else f"{unrecorded:,} threads"
         with_memory = header.configuration is not None and header.configuration.profile_memory
@@ -112,7 +122,9 @@ def _warnings(header: Header, left_out: int) -> list[str]:
     if header.memory is not None:
         warnings += header.memory.warnings
     if not header.complete:
-        warnings.append("the recording ended early (an exception, Ctrl-C or running out of memory)")
+        warnings.append(
+            "the recording ended early (an exception, Ctrl-C, running out of memory, the end of its thread or process)"
+        )
     if left_out:
         warnings.append(f"{left_out:,} events were left out: their times or sizes cannot be true")
     return warnings

@@ -40,7 +40,7 @@ def work_causes(analysis: Analysis) -> WorkCauses:
     """The time of each piece of work within the extent by cause."""
     of = analysis.attribution
     trace, work, counted = of.trace, of.work, analysis.counted
-    found = roofline(trace, of.operators, work, analysis.flops)
+    found = roofline(trace, of.operators, work, analysis.flops.counted)
     whole = np.where(counted, work.duration_ns, 0)
     on_device = work.metric == "device"
     transfers = is_copy_in(of, "h2d", "d2h")
@@ -84,6 +84,7 @@ def why_of_lines(analysis: Analysis, causes: WorkCauses) -> list[Why]:
     if of.work.metric != "device":
         columns = analysis.columns
         named = {"host_ns": "python_cpu_ns", "data_ns": "loader_wait_ns", "waiting_ns": "blocked_ns"}
+        named["core_wait_ns"] = "core_wait_ns"
         beside = beside | {name: columns[other] for name, other in named.items()}
     own = analysis.columns["framework_ns"]
     host = np.minimum(beside["host_ns"], own)

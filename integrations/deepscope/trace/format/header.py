@@ -36,7 +36,8 @@ __all__ = [
     "LineAccount",
     "ModuleParameters",
     "ScopeRow",
-    "StepLengths",
+    "Spread",
+    "StepTimes",
     "Worker",
     "WorkerLine",
     "glance",
@@ -168,6 +169,8 @@ class LineAccount(msgspec.Struct):
     entries: Count = 0
     cost_ns: float = 0.0
     """Calibrated nanoseconds an entry."""
+    operator_ns: float = 0.0
+    """What torch's recording of an operator takes."""
     total_ns: Count = 0
     """What all of it cost: entries without a scope, calls of functions and the making of scopes, too."""
     calls: Count = 0
@@ -210,13 +213,42 @@ class Clock(msgspec.Struct, frozen=True):
     """The host's clock when it was compared: as the window began."""
 
 
-class StepLengths(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How long steps took, without the first one of the run: medians, 0 where not known."""
+class Spread(msgspec.Struct, frozen=True):
+    """Durations of several steps."""
 
-    recorded_steps: Count = 0
-    recorded_ns: Count = 0
-    other_steps: Count = 0
-    other_ns: Count = 0
+    mean_ns: Count = 0
+    quartiles_ns: tuple[Count, Count, Count] = (0, 0, 0)
+    """The middle one is the median."""
+
+
+class StepTimes(msgspec.Struct, frozen=True):
+    """How long steps took on the thread that makes them; the first one of the run is left out."""
+
+    steps: Count = 0
+    wall: Spread = Spread()
+    cpu: Spread = Spread()
+    """The thread's own CPU time."""
+
+
+Ratio = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class MachineUse(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What else used the machine while the window was recorded; None and 0 for what the system does not tell."""
+
+    cores: Count = 0
+    quota_cores: float = 0.0
+    """Of the container; 0 for no quota."""
+    own_cores: float = 0.0
+    """In use by this process, on average."""
+    others_cores: float | None = None
+    """In use by other processes, on average: data-loader workers and other ranks, too."""
+    core_wait_ratio: Ratio | None = None
+    """Of the time in which this process's threads could run, the part in which they had no core."""
+    stolen_ratio: Ratio | None = None
+    """Of the machine's time on cores, the part that its host gave to others."""
+    throttled_ratio: Ratio | None = None
+    """Of the periods of the container's quota, those in which it was used up."""
 
 
 class WorkerLine(msgspec.Struct, array_like=True, frozen=True):
@@ -273,6 +305,8 @@ class Header(msgspec.Struct, kw_only=True):
     """False when an exception, Ctrl-C or running out of memory ended the window early."""
     program: str = ""
     """The script as seen from `project_root`, the module of `python -m`, or `notebook`; never its arguments."""
+    arguments: str = ""
+    """A digest of the program's arguments, which tells runs of it apart; "" where unknown."""
     recorded_at: str = ""
     """ISO 8601 with offset."""
     hostname: str = ""
@@ -288,7 +322,11 @@ class Header(msgspec.Struct, kw_only=True):
     """The schedule's numbers as used, where a short run shortened it; None for a function of the user's."""
     recorder_ns: dict[str, Count] = {}
     """What `prepare`, `start`, `stop` and `export` of the window cost the thread that recorded."""
-    pace: StepLengths = StepLengths()
+    recorded_steps: StepTimes | None = None
+    """Of the windows so far; None where the window has no steps."""
+    plain_steps: StepTimes | None = None
+    """Outside windows and warm-ups, before this window or after it; None where fewer than five are known."""
+    machine: MachineUse | None = None
     clock: Clock | None = None
     """None where it was not compared with the host's."""
     phases: dict[str, str] = {}
@@ -309,6 +347,8 @@ class Header(msgspec.Struct, kw_only=True):
     """Of the modules that still lived at the window's end, the first 20,000."""
     workers: list[Worker] = []
     compiled: CompiledCode = msgspec.field(default_factory=CompiledCode)
+    notes: list[str] = []
+    """What could not be found out for this header, and why."""
 
     @property
     def source(self) -> str:

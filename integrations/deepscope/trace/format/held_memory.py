@@ -8,17 +8,20 @@ import msgspec
 
 from deepscope.trace.format.limits import Count, Moment
 
-__all__ = ["HELD_KINDS", "Held", "MemoryAccount", "OutOfMemory", "Release", "Survey"]
+__all__ = ["ELSEWHERE", "HELD_KINDS", "Held", "MemoryAccount", "OutOfMemory", "Release", "Survey"]
 
 HELD_KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations")
 """What a survey of the memory tells apart; of a storage that is several, the first counts."""
+
+ELSEWHERE = len(HELD_KINDS)
+"""The kind of a living tensor of the CPU that none of these holds, as the window begins: it counts as live."""
 
 
 class Held(msgspec.Struct, array_like=True, frozen=True):
     """A storage that a survey of the memory found, and what holds it."""
 
-    kind: Annotated[int, msgspec.Meta(ge=0, lt=len(HELD_KINDS))]
-    """Index into `HELD_KINDS`."""
+    kind: Annotated[int, msgspec.Meta(ge=0, le=ELSEWHERE)]
+    """Index into `HELD_KINDS`, or `ELSEWHERE`."""
     device_type: Annotated[int, msgspec.Meta(ge=-1, lt=2**15)]
     """torch's DeviceType."""
     device_id: Annotated[int, msgspec.Meta(ge=-1, lt=2**15)]

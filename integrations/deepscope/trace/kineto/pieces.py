@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -38,7 +38,10 @@ class Pieces:
     Before the iteration `take` hands out texts to be decoded elsewhere; the iteration goes on behind them.
     """
 
-    def __init__(self, chunks: Iterable[bytes], path: str) -> None:
+    def __init__(
+        self, chunks: Iterable[bytes], path: str, decode: Callable[[Buffer], list[Event]] = decode_events
+    ) -> None:
+        self._decode = decode
         self.metadata: dict[str, Any] = {}
         self.damage = ""
         self.read_events = 0
@@ -138,7 +141,7 @@ class Pieces:
             buffer[cut] = ord("]")
             piece = bytes(memoryview(buffer)[: cut + 1])
             try:
-                events = decode_events(piece)
+                events = self._decode(piece)
             except FAILURES:
                 buffer[cut] = ord(",")
                 end = cut
@@ -172,7 +175,7 @@ class Pieces:
                 keys = _decode_object(b'{"\\u0000events":' + self._text.buffer)
                 piece = bytes(keys.pop(_EVENTS))
                 rest = {key: msgspec.json.decode(value) for key, value in keys.items() if key != "traceEvents"}
-            events = decode_events(piece)
+            events = self._decode(piece)
         except FAILURES:
             return (yield from self._by_brackets())
         self.metadata |= rest
@@ -196,14 +199,14 @@ class Pieces:
     def _tolerantly(self, whole: list[bytes]) -> Iterator[Piece]:
         piece = b"[" + b",".join(whole) + b"]"
         try:
-            events = decode_events(piece)
+            events = self._decode(piece)
         except FAILURES:
             shaped = [decodable(event) for event in whole]
             if None in shaped:
                 shaped = shaped[: shaped.index(None)]
                 self.damage = f"is damaged in event {self.read_events + len(shaped) + 1:,}"
             piece = b"[" + b",".join(text for text in shaped if text) + b"]"
-            events = decode_events(piece)
+            events = self._decode(piece)
         yield self._counted(Piece(events, piece))
 
     def _report_cut(self) -> None:

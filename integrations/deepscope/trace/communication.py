@@ -1,0 +1,83 @@
+"""Names of kernels and operators that move data between devices: one table, with where the names come from."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from deepscope.trace.cpp_names import function_of, without_templates
+
+__all__ = ["LIBRARIES", "is_collective", "library_of"]
+
+
+class Library(NamedTuple):
+    """Functions of one library."""
+
+    name: str
+    pattern: str
+    """Searched in the qualified name without its template's arguments; upper and lower case differ."""
+    source: str
+    """Where the names stand."""
+
+
+_GITHUB = "https://github.com"
+LIBRARIES = (
+    Library("nccl", r"(?i:nccl)", f"{_GITHUB}/NVIDIA/nccl/blob/master/src/device/common.h"),
+    Library("rccl", r"(?i:rccl)", f"{_GITHUB}/ROCm/rccl"),
+    Library("msccl", r"(?i:msccl)", f"{_GITHUB}/microsoft/mscclpp"),
+    Library("hccl", r"(?i:hccl|hcom_)", "https://gitee.com/ascend/cann-hccl"),
+    Library("oneccl", r"(?i:oneccl|(?<![a-z])ccl(?:::|_))", f"{_GITHUB}/uxlfoundation/oneCCL"),
+    Library("mccl", r"(?<![A-Za-z])[mx]ccl", f"{_GITHUB}/MooreThreads/torch_musa"),
+    Library("gloo", r"(?i:gloo:)", f"{_GITHUB}/pytorch/gloo"),
+    Library("deep_ep", r"deep_ep::(?!layout)|hybrid_ep::", f"{_GITHUB}/deepseek-ai/DeepEP/tree/main/csrc/kernels"),
+    Library("mori", r"mori::.*(?:Dispatch|Combine)|\bEp(?:Dispatch|Combine)\w*Kernel", f"{_GITHUB}/ROCm/mori"),
+    Library("pplx", r"pplx::.*(?i:dispatch|combine)", f"{_GITHUB}/perplexityai/pplx-kernels"),
+    Library("tensorrt_llm", r"moeA2A\w*Kernel|moe_?(?:comm|alltoall)::", f"{_GITHUB}/NVIDIA/TensorRT-LLM"),
+    Library("nvshmem", r"(?i:(?:nv|roc)shmem)", f"{_GITHUB}/NVIDIA/nvshmem"),
+    Library(
+        "symmetric_memory",
+        r"symmetric_memory::|symm_mem::|multimem_|(?:put|wait)_signal_kernel",
+        f"{_GITHUB}/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/symm_mem/CUDASymmetricMemoryOps.cu",
+    ),
+    Library(
+        "custom_all_reduce",  # vLLM, SGLang, aiter and FlashInfer have the same kernel
+        r"cross_device_reduce|reduce_scatter_cross_device|_C_custom_ar::",
+        f"{_GITHUB}/vllm-project/vllm/blob/main/csrc/custom_all_reduce.cuh",
+    ),
+    Library("quickreduce", r"(?i:quick_?reduce)", f"{_GITHUB}/vllm-project/vllm/tree/main/csrc/quickreduce"),
+    Library("userbuffers", r"userbuffers_", f"{_GITHUB}/NVIDIA/TransformerEngine"),
+    Library("c10d", r"c10d::", f"{_GITHUB}/pytorch/pytorch/tree/main/torch/csrc/distributed/c10d"),
+    Library(
+        "",  # whoever wrote it: `one_shot_all_reduce_kernel`, `twoShotAllReduceKernel`, `moe_alltoall`
+        r"(?<![A-Za-z])(?<!block_)(?<!warp_)(?i:all_?(?:reduce|gather|to_?all)|reduce_?scatter)"
+        r"|(?<![A-Z])(?<!Block)(?<!Warp)(?:All_?(?:Reduce|Gather|To_?All)|Reduce_?Scatter)",
+        f"{_GITHUB}/flashinfer-ai/flashinfer/tree/main/include/flashinfer/comm",
+    ),
+)
+"""The first that fits counts. Names alone as common as `combine` are nobody's: attention that splits its keys has a
+kernel of this name."""
+_PATTERNS = tuple((one.name, re.compile(one.pattern)) for one in LIBRARIES)
+_HINTS = re.compile(
+    r"ccl|hcom_|gloo:|_ep::|mori::|EpDispatch|EpCombine|pplx|moe|shmem|symm|multimem|_signal_|cross_device|custom_ar|"
+    r"quick_?reduce|userbuffers|c10d|all_?reduce|all_?gather|all_?to_?all|reduce_?scatter",
+    re.IGNORECASE,
+)
+"""Most names have none of these, and are not taken apart."""
+_INNOCENT = ("triton_poi_", "triton_per_", "triton_red_", "triton_for_", "fsdp::")
+"""What torch.compile wrote, and FSDP's copies into and out of its buffers."""
+_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|`anonymous namespace'::|<unnamed>::|\{anonymous\}::")
+
+
+@lru_cache(maxsize=65536)
+def library_of(name: str) -> str | None:
+    """The library whose function moves data between devices; "" for one of no known library, None for all else."""
+    if not _HINTS.search(name) or name.startswith(_INNOCENT):
+        return None
+    own = without_templates(function_of(_ANONYMOUS.sub("", name)))
+    return next((library for library, pattern in _PATTERNS if pattern.search(own)), None)
+
+
+def is_collective(name: str) -> bool:
+    """Whether a kernel (or operator) moves data between ranks."""
+    return library_of(name) is not None
