@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from deepscope.analysis.build import build_profile
+from deepscope.analysis.verdict import judge
 from deepscope.records import Finding
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
@@ -21,6 +22,7 @@ def findings_of(tmp_path: Path) -> Findings:
 
     def find(builder: TraceBuilder, code: str, step: int | None = None) -> list[Finding]:
         profile = build_profile(read_trace(builder.write(tmp_path / "built.json")), step=step)
+        judge(profile, None)
         return [one for one in profile.findings if one.code == code]
 
     return find

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from pathlib import Path
 
+import click
 import msgspec
 import pytest
 
 import built_profiles
-from deepscope.analysis.findings import RULES
+from deepscope.analysis.findings import RULES, exposed_collectives
 from deepscope.analysis.findings.rule import severity_of
-from deepscope.records import Profile, Remedy
+from deepscope.cli.group import LazyGroup
+from deepscope.ranks.finding import straggler_findings
+from deepscope.records import PartOf, Profile, Remedy, View
 from deepscope.records.ranks import merge_profiles
-from deepscope.report.findings import SHOWN, findings_entries
+from deepscope.report.findings import SHOWN, findings_entries, without_findings
 from deepscope.report.text import text_report
 
 
@@ -38,6 +42,35 @@ def test_the_severity_goes_by_the_share_of_the_wall_time(saving, severity):
     assert severity_of(saving, 1000) == severity
 
 
+def test_each_command_that_advice_names_is_there_and_takes_its_options(repository: Path):
+    """The commands in the texts of the rules, of findings of several ranks, and on the pages."""
+    sources = [
+        *(repository / "integrations/deepscope/analysis/findings").glob("*.py"),
+        *(repository / "docs/findings").glob("*.md"),
+    ]
+    texts = [path.read_text(encoding="utf-8") for path in [*sources, Path(inspect.getfile(straggler_findings))]]
+    commands = {found for text in texts for found in re.findall(r"`deepscope ([a-z]+(?: [^`]*)?)`", text)}
+    assert {"ranks FOLDER", "report --by operator"} <= commands
+    for command in commands:
+        name, *words = command.split()
+        parameters = import_command(name).params
+        options = {option for one in parameters for option in one.opts}
+        assert {word for word in words if word.startswith("-")} <= options, command
+
+
+def test_ranks_are_compared_by_the_command_for_ranks(repository: Path):
+    """`report FOLDER` sums the ranks up."""
+    page = (repository / "docs/findings/DS014.md").read_text(encoding="utf-8")
+    assert "`deepscope ranks FOLDER` compares the ranks" in page
+    assert "deepscope ranks FOLDER" in inspect.getsource(exposed_collectives)
+
+
+def import_command(name: str) -> click.Command:
+    command = LazyGroup().get_command(click.Context(LazyGroup()), name)
+    assert command is not None, name
+    return command
+
+
 def test_ranks_findings_at_one_place_are_one():
     first, second = built_profiles.training().findings
     other = msgspec.structs.replace(
@@ -46,7 +79,7 @@ def test_ranks_findings_at_one_place_are_one():
     profiles = [built_profiles.training(), built_profiles.training()]
     profiles[0].findings, profiles[1].findings = [first, second], [other]
     merged = merge_profiles(profiles).findings
-    assert [one.code for one in merged] == ["DS001", "DS004"]
+    assert [one.code for one in merged] == ["DS001", "DS018"]
     assert merged[0].saving_ns == first.saving_ns + 1
     assert merged[0].evidence["wait_ns"] == 2 * first.evidence["wait_ns"]
     assert merged[0].evidence["waits_per_step"] == first.evidence["waits_per_step"]
@@ -73,6 +106,27 @@ def test_the_report_shows_five_at_most_the_largest_saving_first():
     assert entries[-1][0] == "more"
     assert entries[-1][1].startswith("3 more")
     assert len(entries) == 2 * SHOWN + 1
+
+
+def test_no_finding_is_told_from_nothing_to_change():
+    profile = built_profiles.training()
+    profile.findings = []
+    assert without_findings(profile) == "Nothing was found that would pay to change."
+    part = msgspec.structs.replace(
+        profile, part_of=PartOf(view=View(phase="forward"), device_ns=1, self_cpu_ns=1, wall_ns=1)
+    )
+    one_step = msgspec.structs.replace(profile, totals=msgspec.structs.replace(profile.totals, steps=1))
+    without_lines = msgspec.structs.replace(profile, lines=[])
+    busy = msgspec.structs.replace(profile.lines[0], core_wait_ns=profile.totals.wall_ns // 2)
+    for changed, reason in (
+        (part, "part of the trace"),
+        (one_step, "one step"),
+        (without_lines, "without lines"),
+        (msgspec.structs.replace(profile, lines=[busy, *profile.lines[1:]]), "other programs"),
+    ):
+        words = without_findings(changed)
+        assert words.startswith("Cannot tell")
+        assert reason in words
 
 
 def test_hostile_names_in_findings_reach_the_terminal_as_visible_escapes():

@@ -28,12 +28,20 @@ def checked(
     return builder
 
 
-def test_checks_and_stacks_are_found_at_the_line_that_they_cost_most(findings_of):
+def test_checks_and_stacks_are_summed_and_stand_at_no_line_that_only_pays_for_them(findings_of):
     (found,) = findings_of(checked(), "DS022")
-    assert (found.file, found.line) == (FILE, 5)
+    assert (found.file, found.line, found.function) == ("", 0, "")
     assert found.evidence == {"checks": 2, "checking_ns": 120 * US, "stacks": 2, "stacks_ns": 100 * US}
     assert found.saving_ns == 220 * US
     assert "set_detect_anomaly" in found.remedy.text
+
+
+def test_the_finding_stands_at_the_switch_where_the_text_has_one(findings_of):
+    text = "import torch\n\ntorch.autograd.set_detect_anomaly(True)\n\nloss = model(x)\nloss.backward()\n"
+    built = checked()
+    built.metadata["deepscope"] |= {"files": [{"path": FILE, "text": text}]}
+    (found,) = findings_of(built, "DS022")
+    assert (found.file, found.line) == (FILE, 3)
 
 
 def test_views_without_a_stack_promise_the_checks_alone(findings_of):

@@ -64,10 +64,7 @@ def test_searches_in_several_steps_are_found_with_what_they_take_once_the_queue_
 
 
 def test_its_waits_and_its_idle_time_are_no_other_findings(findings_of):
-    assert [findings_of(steps(), code) for code in ("DS001", "DS004")] == [[], []]
-    (idle,) = findings_of(steps(), "DS005")
-    # From the end of the convolution's own kernel at 803 µs to that of the line.
-    assert idle.saving_ns == 4 * 147 * US
+    assert [findings_of(steps(), code) for code in ("DS001", "DS004", "DS005")] == [[], [], []]
     assert findings_of(steps(timed=False), "DS001") != []
 
 
@@ -115,7 +112,6 @@ def test_a_single_step_has_its_own_figures(findings_of):
 
 
 @needs_shared_traces
-@pytest.mark.shared_traces
 def test_in_a_recorded_first_step_every_measurement_lies_in_a_search_and_that_is_no_finding():
     (path,) = (one for one in shared_paths() if one.name.startswith("kineto-resnet50_autograd_api"))
     trace = read_trace(path)

@@ -44,13 +44,71 @@ def test_loading_while_the_device_is_idle_is_found_at_its_line(findings_of):
     assert "num_workers" in found.remedy.text
 
 
-@pytest.mark.parametrize(("workers", "words"), [(0, "num_workers=4"), (3, "more than its 3 workers")])
+MULTI = "_MultiProcessingDataLoaderIter"
+
+
+@pytest.mark.parametrize(("workers", "words"), [(0, "Load in other processes"), (3, "more than its 3 workers")])
 def test_the_advice_knows_how_many_workers_are_set(findings_of, workers, words):
     """A loader whose name in the trace tells nothing: its settings do."""
     settings = {"loaders": [{"num_workers": workers, "batch_size": 8}]}
     built = steps(450, phase="enumerate(DataLoader)#MyIterator.__next__", deepscope={"format": 2, "settings": settings})
     (found,) = findings_of(built, "DS003")
     assert words in found.remedy.text
+
+
+@pytest.mark.parametrize(
+    ("counters", "words"),
+    [
+        ({"cores": 2}, "2 cores are there"),
+        ({"cores": 64, "container": {"cpus": 3.5}}, "3 cores are there"),
+        ({"cores": 64, "container": {"cpus": 0.5}}, "one core"),
+    ],
+)
+def test_the_advice_names_the_cores_that_there_are(findings_of, counters, words):
+    (found,) = findings_of(steps(450, deepscope={"counters": counters}), "DS003")
+    assert words in found.remedy.text
+    assert "4" not in found.remedy.text
+
+
+def test_workers_for_all_cores_are_not_asked_to_be_more(findings_of):
+    settings = {"loaders": [{"num_workers": 4, "batch_size": 8}]}
+    header = {"settings": settings, "counters": {"cores": 4}}
+    (found,) = findings_of(steps(450, iterator=MULTI, deepscope=header), "DS003")
+    assert "more" not in found.remedy.text
+    assert found.remedy.text.startswith("Its 4 workers have 4 cores")
+
+
+def test_the_users_line_that_makes_the_batches_is_named(findings_of):
+    builder = steps(450)
+    for number in range(3):
+        builder.line(FILE, 20, "collate", (number * 1000 + 10) * US, 400 * US)
+    (found,) = findings_of(builder, "DS003")
+    assert (found.line, found.function) == (20, "collate")
+    assert found.remedy.text.startswith("Make line 20 (collate) cheaper")
+
+
+def test_samples_taken_one_by_one_from_memory_want_whole_batches_and_no_processes(findings_of):
+    builder = steps(450, kernel=None)
+    for number in range(3):
+        for sample in range(64):
+            builder.op("aten::select", (number * 1000 + 5 + 6 * sample) * US, 3 * US)
+    (found,) = findings_of(builder, "DS003")
+    assert "whole batches" in found.remedy.text
+    assert "num_workers" not in found.remedy.text
+
+
+def test_an_iterator_made_for_each_batch_is_the_cause_and_workers_are_not_asked_for(findings_of):
+    builder = TraceBuilder()
+    for number in range(3):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US).line(FILE, 2, "main", at, 450 * US)
+        builder.op("aten::empty", at + 2 * US, 2 * US).op("aten::random_", at + 5 * US, 2 * US)
+        name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+        builder.annotation(name, at + 10 * US, 440 * US)
+        builder.line(FILE, 3, "main", at + 450 * US, 550 * US).op("aten::mm", at + 600 * US, 300 * US)
+    (found,) = findings_of(builder, "DS003")
+    assert found.remedy.text.startswith("Make the iterator once")
+    assert "num_workers" not in found.remedy.text
 
 
 def test_loading_while_the_device_still_works_costs_only_what_is_left(findings_of):
@@ -85,9 +143,6 @@ def test_what_recording_the_loaders_lines_took_is_not_the_loaders(findings_of, k
             builder.line(FILE, 9, "row", (number * 1000 + 10 + entry) * US, 1 * US)
     (found,) = findings_of(builder, "DS003")
     assert found.saving_ns == 3 * (450 - 301) * US  # line 2 is entered once, line 9 300 times
-
-
-MULTI = "_MultiProcessingDataLoaderIter"
 
 
 def test_with_workers_their_number_and_their_slowest_line_are_named(findings_of):

@@ -32,6 +32,32 @@ def test_the_line_that_the_cpu_was_on_is_found(findings_of):
     assert found.saving_ns == 3 * 795 * US
 
 
+def test_idle_time_while_an_operator_launches_or_the_cpu_waits_is_not_this_rule_s(findings_of):
+    launching, waiting = steps(200), steps(200)
+    for number in range(3):
+        at = number * 1000 * US
+        launching.op("aten::conv2d", at + 700 * US, 250 * US)
+        launching.kernel("conv", at + 945 * US, at + 948 * US, 1 * US)
+        waiting.runtime("cudaDeviceSynchronize", at + 700 * US, 290 * US)
+    (found,) = findings_of(launching, "DS005")
+    assert found.saving_ns == 3 * (700 - 205) * US  # what is left behind the operator is no long gap
+    # DS001 has as much of the front of the gap as the wait takes, and the wait itself is no work.
+    assert 0 < sum(one.saving_ns for one in findings_of(waiting, "DS005")) <= 3 * (800 - 2 * 290) * US
+
+
+def test_a_line_whose_idle_time_is_mostly_launching_has_no_finding_of_other_work(findings_of):
+    builder = steps(200)
+    for number in range(3):
+        builder.op("aten::conv2d", number * 1000 * US + 400 * US, 550 * US)
+        builder.kernel("conv", number * 1000 * US + 945 * US, number * 1000 * US + 948 * US, 1 * US)
+    assert findings_of(builder, "DS005") == []
+
+
+def test_the_advice_names_no_loader_where_there_is_none(findings_of):
+    (found,) = findings_of(steps(200), "DS005")
+    assert "loader" not in found.remedy.text
+
+
 def test_a_busy_device_is_not_found(findings_of):
     assert findings_of(steps(980), "DS005") == []
 

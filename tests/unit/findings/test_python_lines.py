@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from trace_builder import MAIN, TraceBuilder
 
 FILE = "/home/me/train.py"
@@ -57,13 +59,44 @@ def test_a_time_that_another_rule_promises_is_not_promised_again(findings_of):
         loading.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", number * 1000 * US, 550 * US)
     assert findings_of(loading, "DS003") != []
     assert findings_of(loading, "DS013") == []
-    slow = TraceBuilder()
-    for number in range(8):
-        slow.step(number, number * 3000 * US, (3000 if number == 4 else 1000) * US)
-        slow.line(FILE, 5, "main", number * 3000 * US, 900 * US).op("aten::mm", number * 3000 * US + US, 898 * US)
-    slow.line(FILE, 20, "main", (12_000 + 950) * US, 2000 * US).line(FILE, 30, "save", (12_000 + 951) * US, 1990 * US)
-    assert [found.line for found in findings_of(slow, "DS012")] == [20]
-    assert findings_of(slow, "DS013") == []
+
+
+def with_text(text: str) -> TraceBuilder:
+    """`steps`, with that text on line 5."""
+    builder = steps(operators=0)
+    builder.files[0]["text"] = "\n" * 4 + text + "\n"
+    return builder
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "far = torch.cdist(a, b).min(1).values",
+        "optimizer.zero_grad()",
+        "y = F.pad(x, (1, 1))",
+        "loss.backward()",
+    ],
+)
+def test_what_torch_does_outside_operators_is_not_the_lines_python(findings_of, text):
+    assert findings_of(with_text(text), "DS013") == []
+
+
+def test_a_comprehension_wants_whole_arrays_and_a_librarys_function_to_be_called_less_often(findings_of):
+    (found,) = findings_of(with_text("mask = torch.tensor([n % 7 for n in range(9)])"), "DS013")
+    assert "whole arrays" in found.remedy.text
+    (found,) = findings_of(with_text("history.append(np.percentile(gradients, 99))"), "DS013")
+    assert "every N steps" in found.remedy.text
+    assert "arrays" not in found.remedy.text
+
+
+def test_what_a_run_does_once_is_no_advice(findings_of):
+    assert findings_of(steps(count=1), "DS013") == []
+    once = TraceBuilder()
+    for number in range(4):
+        once.step(number, number * 1000 * US, 1000 * US).line(FILE, 6, "main", number * 1000 * US, 300 * US)
+        once.op("aten::mm", number * 1000 * US + US, 298 * US)
+    once.line(FILE, 5, "main", 1300 * US, 600 * US)
+    assert findings_of(once, "DS013") == []
 
 
 def test_what_held_up_one_run_is_not_the_lines(findings_of):

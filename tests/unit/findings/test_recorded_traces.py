@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from deepscope.analysis.build import build_profile
 from deepscope.records import Finding, Profile
 from deepscope.report.wording import share_text, time_text
-from deepscope.trace.read import read_trace
 from golden import matches_golden
-from recorded_traces import needs_shared_traces, own_paths, shared_paths
+from recorded_traces import needs_shared_traces, own_paths, profile_of, shared_paths
 
 IDLE = {"DS001", "DS003", "DS004", "DS005"}
 """Rules whose savings are shares of the device's idle time."""
@@ -28,7 +24,7 @@ def described(profile: Profile, finding: Finding) -> str:
 
 
 def section(path: Path) -> list[str]:
-    profile = build_profile(read_trace(path))
+    profile = profile_of(path)
     totals = profile.totals
     for finding in profile.findings:
         assert 0 <= finding.saving_ns <= totals.wall_ns, (path.name, finding)
@@ -49,6 +45,5 @@ def test_each_of_the_repositorys_traces_has_the_findings_of_the_table():
 
 
 @needs_shared_traces
-@pytest.mark.shared_traces
 def test_each_shared_trace_has_the_findings_of_the_table():
     matches_golden(table(shared_paths()), "findings.txt")

@@ -12,10 +12,10 @@ FILE = "/home/me/train.py"
 MS = 1_000_000
 
 
-def fit(trainer: dict[str, Any], pace: dict[str, Any] | None = None) -> TraceBuilder:
+def fit(trainer: dict[str, Any], steps: dict[str, Any] | None = None) -> TraceBuilder:
     """Two steps of 10 ms within `trainer.fit`, line 9."""
-    pace = {"other_steps": 4, "other_ns": 10 * MS} if pace is None else pace
-    builder = TraceBuilder(deepscope={"settings": {"trainer": trainer}, "pace": pace})
+    steps = {"plain_steps": {"steps": 5, "wall": {"mean_ns": 10 * MS}}} if steps is None else steps
+    builder = TraceBuilder(deepscope={"settings": {"trainer": trainer}, **steps})
     builder.line(FILE, 9, "main", 0, 30 * MS)
     for number in range(2):
         at = (1 + 10 * number) * MS
@@ -45,8 +45,8 @@ def test_it_promises_no_time_of_the_window(findings_of):
     assert findings_of(fit(CHECKED), "DS025")[0].saving_ns == 0
 
 
-def test_the_recorded_steps_tell_the_pace_where_no_others_do(findings_of):
-    (found,) = findings_of(fit(CHECKED, {"recorded_steps": 2, "recorded_ns": 20 * MS}), "DS025")
+def test_the_recorded_steps_tell_how_long_steps_take_where_no_plain_ones_do(findings_of):
+    (found,) = findings_of(fit(CHECKED, {"recorded_steps": {"steps": 2, "wall": {"mean_ns": 20 * MS}}}), "DS025")
     assert found.evidence["training_ns"] == 1200 * MS
     assert found.severity == "hint"
 
@@ -69,7 +69,7 @@ def test_in_a_long_run_or_one_of_unknown_length_it_does_not_matter(findings_of, 
     assert findings_of(fit(trainer), "DS025") == []
 
 
-def test_without_a_pace_nothing_is_compared(findings_of):
+def test_without_known_steps_nothing_is_compared(findings_of):
     assert findings_of(fit(CHECKED, {}), "DS025") == []
 
 

@@ -32,9 +32,13 @@ def test_kernels_shorter_than_their_launches_are_found_with_the_idle_time_before
     assert found.saving_ns == idle
 
 
-def test_a_fused_optimizer_is_not_recommended_where_all_are(findings_of):
+def test_a_fused_optimizer_is_recommended_where_an_optimizer_launches_that_is_not_fused(findings_of):
+    (found,) = findings_of(launches(kernel=4, every=20), "DS004")
+    assert "optimizer" not in found.remedy.text
     for fused in ([True], [True, None]):
         built = launches(kernel=4, every=20)
+        for number in range(2):
+            built.annotation("Optimizer.step#AdamW.step", number * 1020 * US, 1020 * US)
         optimizers = [{"name": "AdamW", "fused": one} for one in fused]
         built.metadata["deepscope"] = {"format": 2, "settings": {"optimizers": optimizers}}
         (found,) = findings_of(built, "DS004")

@@ -86,3 +86,38 @@ def test_neither_a_long_operator_nor_other_python_on_the_line_can_be_saved(findi
     operators, python = 800 * 2 * US + 10 * US, 800 * 3 * US + 5000 * US
     assert found.saving_ns == operators + python - (operators + python) * 3 // 801
     assert found.evidence["line_cpu_ns"] == 800 * 5 * US + 9000 * US
+
+
+def called(count: int = 300, *, text: str = "") -> TraceBuilder:
+    """A step in which line 5 calls `box_iou` so often, whose lines 11 to 16 each run an operator of 2 µs."""
+    builder = TraceBuilder().step(0, 0, (count * 40 + 1000) * US)
+    builder.line(FILE, 4, "main", 0, count * 40 * US)
+    for turn in range(count):
+        at = turn * 40 * US
+        builder.line(FILE, 5, "matched", at, 39 * US)
+        for row in range(6):
+            start = at + (2 + 6 * row) * US
+            builder.line(FILE, 11 + row, "box_iou", start, 5 * US).op("aten::max", start + US, 2 * US)
+    if text:
+        builder.files[0]["text"] = text
+    return builder
+
+
+def test_the_lines_of_a_function_that_is_called_again_and_again_are_one_finding_where_it_is_called(findings_of):
+    (found,) = findings_of(called(), "DS007")
+    assert (found.file, found.line, found.function) == (FILE, 5, "matched")
+    assert found.evidence["calls"] == "box_iou 300 times a step"
+    assert "calls box_iou 300 times a step" in found.message
+    assert found.evidence["operators"] == 1800
+    assert found.saving_ns == 6 * 299 * 5 * US
+
+
+def test_the_lines_of_one_loop_are_one_finding_at_the_dearest(findings_of):
+    builder = TraceBuilder().step(0, 0, 9000 * US)
+    for turn in range(300):
+        for line, length in ((5, 6), (6, 9), (7, 5)):
+            at = (turn * 25 + {5: 0, 6: 7, 7: 17}[line]) * US
+            builder.line(FILE, line, "main", at, length * US).op("aten::add", at + US, 2 * US)
+    builder.files[0]["text"] = "\n\n\nfor i in range(300):\n    a = x[i]\n    b = a + 1\n    c = b + a\n"
+    (found,) = findings_of(builder, "DS007")
+    assert (found.line, found.evidence["operators"]) == (6, 900)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from trace_builder import TraceBuilder
 
 FILE = "/home/me/train.py"
@@ -11,14 +9,21 @@ US = 1_000
 
 
 def steps(
-    *, optimizer: str = "AdamW", each: int = 4, count: int = 40, name: str = "aten::mul_", torch: str = "2.13.0"
+    *,
+    optimizer: str = "AdamW",
+    each: int = 4,
+    count: int = 40,
+    name: str = "aten::mul_",
+    torch: str = "2.13.0",
+    times: int = 2,
+    length: int = 400,
 ) -> TraceBuilder:
-    """Two steps of 1,000 µs, 400 µs of each in an optimizer that starts `count` operators of `each` µs."""
+    """Steps of 1,000 µs, `length` µs of each in an optimizer that starts `count` operators of `each` µs."""
     builder = TraceBuilder(deepscope={"versions": {"torch": torch}})
-    for number in range(2):
+    for number in range(times):
         at = number * 1000 * US
         builder.step(number, at, 1000 * US).line(FILE, 5, "main", at, 450 * US)
-        builder.annotation(f"Optimizer.step#{optimizer}.step", at + 10 * US, 400 * US)
+        builder.annotation(f"Optimizer.step#{optimizer}.step", at + 10 * US, length * US)
         for turn in range(count):
             builder.op(name, at + (20 + turn * (each + 2)) * US, each * US)
         builder.line(FILE, 6, "main", at + 500 * US, 400 * US).op("aten::mm", at + 510 * US, 300 * US)
@@ -29,20 +34,46 @@ def test_the_calls_of_a_looping_optimizer_are_found(findings_of):
     (found,) = findings_of(steps(), "DS011")
     assert (found.file, found.line) == (FILE, 5)
     assert found.evidence == {"optimizer_ns": 800 * US, "operators": 80, "operators_per_step": 40.0}
-    assert found.saving_ns == 600 * US
+    assert found.saving_ns == 400 * US  # half of the calls and of the Python around them
     assert "AdamW(…, fused=True)" in found.remedy.text
 
 
-@pytest.mark.parametrize(("optimizer", "part"), [("AdamW", 60), ("Adagrad", 50), ("SGD", 35)])
-def test_of_arithmetic_only_the_passes_are_saved_that_a_fused_step_does_not_make(findings_of, optimizer, part):
-    (found,) = findings_of(steps(optimizer=optimizer, each=14, count=20), "DS011")
-    arithmetic = 2 * 20 * 4 * US
-    assert found.saving_ns == (800 * US - arithmetic) * 3 // 4 + arithmetic * part // 100
+def test_of_arithmetic_nothing_is_promised(findings_of):
+    (found,) = findings_of(steps(each=14, count=20), "DS011")
+    assert found.saving_ns == (800 - 2 * 20 * 4) * US // 2
 
 
-def test_without_momentum_sgd_passes_over_memory_once(findings_of):
-    (found,) = findings_of(steps(optimizer="SGD", each=14, count=20, name="aten::add_"), "DS011")
-    assert found.saving_ns == (800 - 160) * US * 3 // 4
+def test_a_step_that_holds_something_else_tells_nothing_of_the_optimizer(findings_of):
+    """The last of three steps of an optimizer takes fifty times as long, for what ends in it."""
+    builder = TraceBuilder(deepscope={"versions": {"torch": "2.13.0"}})
+    for number, length in enumerate((60, 60, 3000)):
+        at = number * 1000 * US
+        builder.step(number, at, (length + 800) * US).line(FILE, 5, "main", at, (length + 100) * US)
+        builder.annotation("Optimizer.step#AdamW.step", at + 10 * US, length * US)
+        for turn in range(24):
+            builder.op("aten::mul_", at + (11 + 2 * turn) * US, 2 * US)
+    assert findings_of(builder, "DS011") == []
+
+
+def test_one_step_is_too_few_to_tell(findings_of):
+    assert findings_of(steps(times=1), "DS011") == []
+
+
+def test_a_small_part_of_the_step_is_not_worth_a_finding(findings_of):
+    assert findings_of(steps(length=180, count=24), "DS011") == []
+
+
+def test_of_two_optimizers_on_a_line_the_one_that_costs_is_named(findings_of):
+    """`for one in optimizers: one.step()`: SGD takes 50 µs, AdamW 400."""
+    builder = steps()
+    for number in range(2):
+        at = (number * 1000 + 910) * US
+        builder.line(FILE, 5, "main", at, 60 * US).annotation("Optimizer.step#SGD.step", at, 50 * US)
+        for turn in range(24):
+            builder.op("aten::add_", at + 2 * turn * US, 1 * US)
+    (found,) = findings_of(builder, "DS011")
+    assert found.message.startswith("`AdamW`")
+    assert "AdamW(…, fused=True)" in found.remedy.text
 
 
 def test_what_is_fused_already_or_has_no_fused_form_is_not_found(findings_of):

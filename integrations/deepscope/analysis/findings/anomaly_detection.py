@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
+from msgspec.structs import replace
 
 from deepscope.analysis.algebra.selection import by_line, named, of_kind
 from deepscope.analysis.findings.anomaly_checks import ASKS
 from deepscope.analysis.findings.calls_below import marked
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.findings.source_text import lines_calling
 from deepscope.records import Evidence, Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
-from deepscope.trace.model import Int64
+from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import evaluated_node, is_backward_root
 
 __all__ = ["RULE"]
@@ -27,6 +30,7 @@ _VIEWS = frozenset(
     f"aten::{name}"
     for name in ("t", "transpose", "permute", "view", "expand", "select", "slice", "unsqueeze", "squeeze")
 )
+_SWITCHES = re.compile(r"(?:^|\.)(?:set_)?detect_anomaly$")
 _REMEDY = (
     "Take `torch.autograd.set_detect_anomaly(True)` (or `detect_anomaly()`) out; switch it on to seek a NaN alone."
 )
@@ -59,14 +63,27 @@ def _find(facts: Facts) -> Iterator[Finding]:
     if saving < max(WORTH * facts.wall_ns, 1):
         return
     by_trainer = settings is not None and settings.trainer.get("detect_anomaly") is True
-    yield RULE.finding(
+    finding = RULE.finding(
         facts,
-        location=int(whole[:-1].argmax()) if whole[:-1].any() else -1,
+        location=-1,
         message="autograd looks for anomalies: it keeps a stack for each operator, and seeks NaN in each gradient",
         evidence=evidence,
         saving_ns=saving,
         remedy=_LIGHTNING if by_trainer else _REMEDY,
     )
+    file, line = _switch(trace)
+    yield replace(finding, file=file, line=line)
+
+
+def _switch(trace: Trace) -> tuple[str, int]:
+    """Where anomaly detection is switched on, as the files' text says; ("", 0) where that is not one line."""
+    found = [
+        (file.path, line)
+        for file in trace.header.texts()
+        if "detect_anomaly" in (file.text or "")
+        for line in lines_calling(trace, file.path, lambda name: _SWITCHES.search(name) is not None)
+    ]
+    return found[0] if len(found) == 1 else ("", 0)
 
 
 def _kept_stacks(facts: Facts) -> tuple[Int64, int]:

@@ -13,9 +13,9 @@ from deepscope.analysis.algebra.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.numbers.collective_calls import kind_of_collective
 from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.communication import is_collective
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
-from deepscope.trace.names import is_collective
 
 __all__ = ["Collectives", "Operation", "collectives", "operation_of"]
 

@@ -10,12 +10,21 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.numbers.counter_levels import Level
 from deepscope.records import Evidence, Finding
 
-__all__ = ["RULE"]
+__all__ = ["RULE", "usable_cores"]
 
 LEAST_PERIODS = 10
 """That must have passed in the window: a second, as containers have it."""
 LEAST_SHARE = 0.1
 """Of the periods the process must have been stopped in."""
+
+
+def usable_cores(facts: Facts) -> int:
+    """How many cores the program may use: the machine's, or the container's quota; 0 where that is not known."""
+    account = facts.trace.header.counters
+    if account is None or not account.cores:
+        return 0
+    quota = account.container.cpus
+    return min(account.cores, max(int(quota), 1)) if quota else account.cores
 
 
 def _find(facts: Facts) -> Iterator[Finding]:

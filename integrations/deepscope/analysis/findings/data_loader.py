@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import named, of_kind
 from deepscope.analysis.findings.already_set import loader_workers
+from deepscope.analysis.findings.cpu_quota import usable_cores
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.worker_restarts import waited_longer_ns
+from deepscope.analysis.findings.worker_restarts import begun_anew, waited_longer_ns
+from deepscope.analysis.numbers.phases import PHASES, phase_of_name
 from deepscope.analysis.ownership.workers import HAS_NO_WORKERS, HAS_WORKERS, worker_count
 from deepscope.records import Evidence, Finding
+from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 __all__ = ["RULE"]
 
 WORTH = 0.05
 """Loading is named from this share of the wall time on."""
+ENOUGH = 0.5
+"""What makes this part of the loading, or of its batches, is named as the cause."""
+SMALL_NS = 60_000
+"""Loading with an operator in each so short time, or more of them, makes nothing that is worth a process."""
+
+_REQUEST = re.compile(r"^enumerate\(DataLoader\)#")
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
@@ -54,7 +65,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         + ("the device is idle meanwhile" if facts.has_device else "nothing else runs meanwhile"),
         evidence=evidence,
         saving_ns=int(saving),
-        remedy=_remedy(facts) + framework_option(facts, RULE.code),
+        remedy=_remedy(facts, by_line) + framework_option(facts, RULE.code),
     )
 
 
@@ -63,28 +74,85 @@ def _alone(facts: Facts) -> list[Intervals]:
     return facts.gaps.loader if facts.has_device else [facts.loading]
 
 
-def _remedy(facts: Facts) -> str:
+def _remedy(facts: Facts, spent_ns: Int64) -> str:
+    """What helps, as far as the trace tells; `spent_ns` is the loading time by line, shape (lines + 1,)."""
+    if _iterators_per_batch(facts) >= ENOUGH:
+        return "Make the iterator once (`for batch in loader:`): here each batch begins a new one, with all its set-up."
     has_workers = _has_workers(facts)
-    if has_workers is None:
+    if has_workers:
+        return _with_workers(facts)
+    slowest = _slowest(facts, spent_ns)
+    if not slowest and _is_of_small_calls(facts):
         return (
-            "Load in other processes (`num_workers` of torch's `DataLoader`: the trace does not say how many it has), "
-            "and make the slowest line of the loading cheaper."
+            "Take whole batches (`dataset[indices]`, or a `BatchSampler` as the `sampler` with `batch_size=None`): "
+            "most of it is calls for single samples, which cost more to send between processes than to make."
         )
-    if not has_workers:
-        return (
-            "Load in other processes, `DataLoader(…, num_workers=4, persistent_workers=True)`, "
-            "and make the slowest line of the loading cheaper."
-        )
-    count = worker_count(facts.trace) or loader_workers(facts.trace)
-    more = f"more than its {count} workers" if count else "more workers"
-    workers = facts.analysis.columns["worker_ns"][:-1]
+    known = "" if has_workers is not None else ": the trace does not say how many it has"
+    cores = usable_cores(facts)
+    if cores == 1:
+        return (slowest or "Prepare the data beforehand.") + " There is one core: processes would not run beside it."
+    there = f"; {cores} cores are there" if cores else ""
+    processes = f"Load in other processes (`num_workers` of the `DataLoader`, `persistent_workers=True`{known}{there})."
+    return f"{slowest} {processes}" if slowest else processes
+
+
+def _slowest(facts: Facts, spent_ns: Int64) -> str:
+    """Advice for the line of the user's that makes most of the batches; "" where none does."""
+    line = int(spent_ns[:-1].argmax()) if facts.lines else -1
+    if line < 0 or spent_ns[line] < ENOUGH * spent_ns.sum() or line in _asking_lines(facts):
+        return ""
+    place = facts.locations[line]
+    return f"Make line {place.line} ({place.function}) cheaper: most of the loading is spent there."
+
+
+def _asking_lines(facts: Facts) -> set[int]:
+    """The lines on which batches are asked for: what a loader does itself stands there, too."""
+    spans = _on_training_thread(facts, lambda name: phase_of_name(name) == PHASES.index("data"))
+    start, line = facts.trace.events.start_ns[spans], facts.timeline
+    return set(pick(line.location, np.searchsorted(line.start, start, side="right") - 1).tolist())
+
+
+def _on_training_thread(facts: Facts, is_meant: Callable[[str], object]) -> Int64:
+    """Spans with a name that is meant (events, by time), within the extent."""
+    trace, events = facts.trace, facts.trace.events
+    spans = of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR) & facts.analysis.extent.holds(events.start_ns)
+    spans &= events.thread == facts.attribution.training.thread
+    found = np.flatnonzero(named(trace, spans, lambda name: bool(is_meant(name))))
+    return np.asarray(found[np.argsort(events.start_ns[found], kind="stable")])
+
+
+def _iterators_per_batch(facts: Facts) -> float:
+    """For how many of the batches an iterator was made: as it begins, it draws a seed."""
+    requests = _on_training_thread(facts, _REQUEST.search)
+    if len(requests) < 2:
+        return 0.0
+    return float((begun_anew(facts, requests) >= 0).mean())
+
+
+def _is_of_small_calls(facts: Facts) -> bool:
+    """Whether loading is many small operators, as it is where samples are taken one by one from tensors in memory."""
+    operators, events = facts.attribution.operators, facts.trace.events
+    outer = operators.nodes[operators.caller < 0]
+    outer = outer[events.thread[outer] == facts.attribution.training.thread]
+    count = int((facts.loading.locate(events.start_ns[outer]) >= 0).sum())
+    return count > 0 and facts.loading.total_ns < SMALL_NS * count
+
+
+def _with_workers(facts: Facts) -> str:
+    count = worker_count(facts.trace) or loader_workers(facts.trace) or 0
+    cores, columns = usable_cores(facts), facts.analysis.columns
+    workers = columns["worker_ns"][:-1]
+    computes = not workers.any() or 2 * int(columns["worker_cpu_ns"].sum()) >= int(columns["worker_ns"].sum())
     if not workers.any():
-        return (
-            f"Give it {more} (`num_workers`), or make what they do cheaper: how long their lines take was not recorded."
-        )
-    place = facts.locations[int(workers.argmax())]
-    slowest = f"{place.function}, line {place.line}"
-    return f"Give it {more} (`num_workers`), or make the slowest line in them ({slowest}) cheaper."
+        cheaper = "make what they do cheaper: how long their lines take was not recorded."
+    else:
+        place = facts.locations[int(workers.argmax())]
+        cheaper = f"make the slowest line in them ({place.function}, line {place.line}) cheaper."
+    if count and cores and computes and count >= cores:
+        return f"Its {count} workers have {cores} cores: {cheaper}"
+    more = f"more than its {count} workers" if count else "more workers"
+    there = f"; {cores} cores are there" if cores else ""
+    return f"Give it {more} (`num_workers`{there}), or {cheaper}"
 
 
 def _has_workers(facts: Facts) -> bool | None:

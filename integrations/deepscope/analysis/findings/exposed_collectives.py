@@ -15,9 +15,9 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.share_of_wall import share_of_wall
 from deepscope.analysis.findings.small_collectives import one_by_one
 from deepscope.records import Finding
+from deepscope.trace.communication import is_collective
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
-from deepscope.trace.names import is_collective
 
 __all__ = ["RULE"]
 
@@ -73,7 +73,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             },
             saving_ns=int(saving[line]),
             remedy=(_SEND_LESS if in_backward else _REMEDIES[Operation(int(kinds.argmax()))])
-            + " What is waited for a slower rank stays: compare the ranks (`deepscope report FOLDER`).",
+            + " What is waited for a slower rank stays: compare the ranks (`deepscope ranks FOLDER`).",
         )
 
 

@@ -1,4 +1,4 @@
-"""DS005: the device is idle for long while the CPU is busy on one line."""
+"""DS005: the device is idle for long while the CPU does something else than launch on one line."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from deepscope.analysis.findings import worker_restarts
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.numbers.idle_causes import occupied
 from deepscope.records import Finding
 
 __all__ = ["RULE"]
@@ -20,8 +21,12 @@ WORTH = 0.03
 def _find(facts: Facts) -> Iterator[Finding]:
     if not facts.has_device or not facts.lines:
         return
-    elsewhere = worker_restarts.restarts(facts)
-    rest = [gap.intersection(elsewhere.complement(facts.analysis.window)) for gap in facts.gaps.rest]
+    window = facts.analysis.window
+    rest = [gap.intersection(worker_restarts.restarts(facts).complement(window)) for gap in facts.gaps.rest]
+    if sum(gap.total_ns for gap in rest) < WORTH * facts.wall_ns * facts.devices:
+        return
+    otherwise = occupied(facts.attribution, facts.analysis.phases, facts.analysis.waits)
+    rest = [gap.intersection(otherwise.complement(window)) for gap in rest]
     if sum(gap.total_ns for gap in rest) < WORTH * facts.wall_ns * facts.devices:
         return
     idle = sum((facts.by_line_of_cpu(gap) for gap in rest), np.zeros(facts.lines + 1, np.int64))
@@ -32,10 +37,10 @@ def _find(facts: Facts) -> Iterator[Finding]:
         yield RULE.finding(
             facts,
             location=line,
-            message="the device has nothing to do while the CPU is on this line",
+            message="the device has nothing to do while the CPU does something else than launch on this line",
             evidence={"device_idle_ns": int(idle[line])},
             saving_ns=int(saving[line]),
-            remedy="Take this work off the training thread: to the device, to the loader's workers, out of the loop.",
+            remedy="Take this work out of the loop, or off the thread that launches.",
         )
 
 

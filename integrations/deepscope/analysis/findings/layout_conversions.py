@@ -15,6 +15,7 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.share_of_wall import share_of_wall
 from deepscope.records import Finding
+from deepscope.records.findings import severity_of
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
@@ -23,7 +24,7 @@ from deepscope.trace.names import CONVOLUTIONS, evaluated_node, is_backward_root
 __all__ = ["RULE", "is_conversion"]
 
 WORTH = 0.02
-"""A line is named if it would save at least this share of the wall time."""
+"""A line is named if converting takes at least this share of the wall time."""
 
 # cuDNN's `nchwToNhwcKernel` and `nhwcToNchwKernel`, MIOpen's `transpose_NCHW2CNHW_V2_2D_WG_off64` and
 # `batched_transpose_32x32_half`.
@@ -40,9 +41,9 @@ def _find(facts: Facts) -> Iterator[Finding]:
     if not len(location):
         return
     converting = by_line(location, facts.lines, spent)
-    saving = share_of_wall(facts, converting)
+    spent_of_wall = share_of_wall(facts, converting)
     count = by_line(location, facts.lines, calls)
-    for line in np.flatnonzero(saving >= max(WORTH * facts.wall_ns, 1)).tolist():
+    for line in np.flatnonzero(spent_of_wall >= max(WORTH * facts.wall_ns, 1)).tolist():
         yield RULE.finding(
             facts,
             location=line if line < facts.lines else -1,
@@ -52,7 +53,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "conversions": int(count[line]),
                 "conversions_per_step": facts.per_step(int(count[line])),
             },
-            saving_ns=int(saving[line]),
+            saving_ns=0,
+            severity=severity_of(int(spent_of_wall[line]), facts.wall_ns),
             remedy="Keep model and input in one format: `model.to(memory_format=torch.channels_last)`, and the input "
             "`.to(memory_format=torch.channels_last)` or as it is loaded.",
         )

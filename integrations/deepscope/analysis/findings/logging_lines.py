@@ -16,7 +16,7 @@ from deepscope.records import Finding
 
 __all__ = ["RULE", "logging"]
 
-WORTH = 0.02
+WORTH = 0.05
 """A line is named if it would save at least this share of the wall time."""
 SELDOM = 100
 """One step of so many would still log."""

@@ -27,9 +27,9 @@ def _promised_elsewhere(facts: Facts) -> Intervals:
 
 def _loading_and_loops(facts: Facts) -> Intervals:
     loading = facts.loading if data_loader.RULE.found(facts) else Intervals(*2 * (np.zeros(0, np.int64),))
-    loops = {(one.file, one.line) for one in tiny_operators.RULE.found(facts)}
+    loops = tiny_operators.looping_lines(facts)
     if not loops:
         return loading
     line = facts.timeline
-    looping = np.array([(one.file, one.line) in loops for one in facts.locations] + [False])[line.location]
+    looping = np.array([number in loops for number in range(facts.lines)] + [False])[line.location]
     return union(np.append(loading.start, line.start[looping]), np.append(loading.end, line.end[looping]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,7 +13,7 @@ from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.promised import promised_elsewhere
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.slow_steps import find_slow_steps
+from deepscope.analysis.findings.source_text import calls_on, repeats_within
 from deepscope.records import Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
@@ -27,6 +28,11 @@ AMONG_CALLS_NS = 500_000
 """A line is Python's own if it calls no module and has so much Python time for each operator that it starts. What many
 calls cost is DS007's, and what a module does in Python is the module's."""
 
+_TORCHS = re.compile(r"^(?:torch|F|nn)\.|\.(?:backward|step|zero_grad)$")
+"""Functions of torch's. What they do outside operators (an old result is given back) is not the line's Python."""
+_OF_LOOPS = "Let torch or NumPy do it on whole arrays, or do it once before the loop."
+_OF_CALLS = "Do it every N steps, once before the loop, or not at all."
+
 
 def _find(facts: Facts) -> Iterator[Finding]:
     if facts.has_device or not facts.lines or facts.attribution.scopes.source != "scopes":
@@ -38,16 +44,28 @@ def _find(facts: Facts) -> Iterator[Finding]:
         return
     saving = (python * _lasting(facts)).astype(np.int64)
     worth &= (saving >= max(WORTH * facts.wall_ns, 1)) & (saving >= AMONG_CALLS_NS * operators)
-    worth &= ~_runs_other_code(facts)
+    worth &= ~_runs_other_code(facts) & _recurs(facts)
     for line in np.flatnonzero(worth).tolist():
+        calls = calls_on(facts.trace, facts.locations[line])
+        loops = repeats_within(facts.trace, facts.locations[line])
+        if calls and not loops and all(_TORCHS.search(name) for name in calls):
+            continue
         yield RULE.finding(
             facts,
             location=line,
             message="this line's time is spent in Python, or in a library that torch knows nothing of",
             evidence={"python_cpu_ns": int(python[line]), "runs": int(facts.analysis.columns["calls"][line])},
             saving_ns=int(saving[line]),
-            remedy="Let torch or NumPy do it on whole arrays, do it once before the loop, or in a loader's worker.",
+            remedy=_OF_LOOPS if loops else _OF_CALLS,
         )
+
+
+def _recurs(facts: Facts) -> Mask:
+    """Which lines run in at least half of the steps, and in two of them: what happens once tells nothing of a step."""
+    attribution, events = facts.attribution, facts.trace.events
+    nodes = attribution.runs.nodes
+    here = events.thread[nodes] == attribution.training.thread
+    return facts.recurs(attribution.runs.location[here], events.start_ns[nodes[here]])[:-1]
 
 
 def _lasting(facts: Facts) -> npt.NDArray[np.float64]:
@@ -64,9 +82,7 @@ def _lasting(facts: Facts) -> npt.NDArray[np.float64]:
     value, location, start = value[rows], runs.location[rows], start[rows]
     # What holds one run up is the machine.
     free = np.minimum(value, 2 * _medians(value, location, lines)[location])
-    slow = facts.once(find_slow_steps)
-    for promised in (promised_elsewhere(facts), *([slow.spent] if slow is not None else [])):
-        free[promised.locate(start) >= 0] = 0
+    free[promised_elsewhere(facts).locate(start) >= 0] = 0
     return np.asarray(by_line(location, lines, free)[:-1] / np.maximum(by_line(location, lines, value)[:-1], 1))
 
 
@@ -97,13 +113,17 @@ def _started(facts: Facts) -> tuple[Int64, Int64]:
 def _runs_other_code(facts: Facts) -> Mask:
     """Lines whose Python is another's: they run autograd's engine, an optimizer or compiled code; shape (lines,)."""
     attribution, calls = facts.attribution, facts.attribution.calls
-    optimizers = named(facts.trace, of_kind(facts.trace, Kind.ANNOTATION), stepped_optimizer)
+    optimizers = named(facts.trace, of_kind(facts.trace, Kind.ANNOTATION), _is_an_optimizers)
     engine = pick(calls.caller, np.flatnonzero(calls.root == np.arange(len(calls.root))))
     other = np.concatenate((engine, np.flatnonzero(optimizers)))
     result = np.zeros(facts.lines + 1, np.bool_)
     result[pick(attribution.scopes.location, pick(attribution.owners.open_scope, other))] = True
     result[facts.analysis.compiled] = True
     return result[:-1]
+
+
+def _is_an_optimizers(name: str) -> bool:
+    return stepped_optimizer(name) is not None or name.startswith("Optimizer.zero_grad#")
 
 
 RULE = Rule("DS013", "A line of Python", _find)

@@ -21,8 +21,9 @@ MUCH = 0.2
 
 def _find(facts: Facts) -> Iterator[Finding]:
     check_ns, batches = sanity_check(facts.trace)
-    pace = facts.trace.header.pace
-    training_ns = batches * (pace.other_ns or pace.recorded_ns)
+    header = facts.trace.header
+    steps = header.plain_steps or header.recorded_steps
+    training_ns = batches * steps.wall.mean_ns if steps is not None else 0
     if not check_ns or not training_ns or facts.analysis.extent.spans is not None:
         return
     ratio = check_ns / (check_ns + training_ns)

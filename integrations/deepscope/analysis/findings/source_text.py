@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from deepscope.analysis.ownership.locations import Location
 from deepscope.records import Edit
 from deepscope.trace.model import Trace
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["line_text", "lines_calling", "lines_reading", "repeats_within", "with_keyword"]
+__all__ = ["calls_on", "line_text", "lines_calling", "lines_reading", "loops_around", "repeats_within", "with_keyword"]
 
 
 def line_text(trace: Trace, location: Location) -> str:
@@ -93,10 +93,13 @@ def _read(call: ast.Call) -> tuple[int, str]:
     return call.lineno, tensor.id if isinstance(tensor, ast.Name) else "?"
 
 
-def _dotted(function: ast.expr) -> str:
+def _dotted(function: ast.expr, *, through_calls: bool = False) -> str:
     """`self.logger.info`; what is no name is `?`."""
     parts = []
-    while isinstance(function, ast.Attribute):
+    while isinstance(function, ast.Attribute) or (through_calls and isinstance(function, ast.Call)):
+        if isinstance(function, ast.Call):
+            function = function.func
+            continue
         parts.append(function.attr)
         function = function.value
     parts.append(function.id if isinstance(function, ast.Name) else "?")
@@ -120,6 +123,40 @@ def repeats_within(trace: Trace, location: Location) -> bool:
         if isinstance(node, _LOOPS) and node.lineno == location.line == node.body[0].lineno:
             return True
     return False
+
+
+def loops_around(trace: Trace, location: Location) -> list[int]:
+    """The first lines of the loops of its function that a line is in, the outermost first; none where it is unknown."""
+    tree = _tree(_text(trace, location.file))
+    found: list[int] = []
+    for node in _enclosing(tree, location.line) if tree is not None else ():
+        if isinstance(node, _FUNCTIONS):
+            found.clear()
+        elif isinstance(node, _LOOPS):
+            found.append(node.lineno)
+    return found
+
+
+def _enclosing(node: ast.AST, line: int) -> Iterator[ast.AST]:
+    """The statements that hold a line, the outermost first."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt) and child.lineno <= line <= (child.end_lineno or child.lineno):
+            yield child
+            yield from _enclosing(child, line)
+
+
+def calls_on(trace: Trace, location: Location) -> list[str]:
+    """The dotted names of the functions that a line calls: `torch.cdist.min` for `torch.cdist(a, b).min()`.
+
+    Empty where there are none, or the text is not known.
+    """
+    tree = _tree(_text(trace, location.file)) if location.exact else None
+    nodes = ast.walk(tree) if tree is not None else ()
+    return [
+        _dotted(node.func, through_calls=True)
+        for node in nodes
+        if isinstance(node, ast.Call) and node.lineno <= location.line <= (node.end_lineno or node.lineno)
+    ]
 
 
 def _tree(text: str) -> ast.Module | None:

@@ -10,6 +10,7 @@ from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.findings.already_set import is_fused
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.numbers.phases import PHASES
 from deepscope.records import Finding
 from deepscope.trace.kinds import Kind
 
@@ -35,6 +36,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
     if not many.any():
         return
     gaps = facts.gaps.launch
+    steps = kernels & work.counts & (facts.analysis.phases.at(work.launch_ns) == PHASES.index("optimizer"))
+    stepping = by_line(work.location[steps], facts.lines)
     saving = gaps // facts.devices
     for line in np.flatnonzero(many & (saving >= max(WORTH * facts.wall_ns, 1))).tolist():
         yield RULE.finding(
@@ -48,18 +51,19 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "idle_before_ns": int(gaps[line]),
             },
             saving_ns=int(saving[line]),
-            remedy=f"Launch fewer: {', '.join(_ways(facts))}.",
+            remedy=f"Launch fewer: {', '.join(_ways(facts, in_optimizer=2 * stepping[line] > count[line]))}.",
         )
 
 
-def _ways(facts: Facts) -> Iterator[str]:
+def _ways(facts: Facts, *, in_optimizer: bool) -> Iterator[str]:
     """What would launch fewer kernels, and is not done already."""
     if not len(facts.analysis.compiled):
         yield "`torch.compile`"
     yield "CUDA graphs"
-    if not is_fused(facts.trace):
-        yield "`fused=True` in the optimizer"
-    yield "larger batches"
+    if in_optimizer:
+        yield from ["`fused=True` in the optimizer"] if not is_fused(facts.trace) else []
+    else:
+        yield "larger batches"
 
 
 RULE = Rule("DS004", "Many tiny kernels", _find)

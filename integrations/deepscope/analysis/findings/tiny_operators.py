@@ -12,14 +12,15 @@ from deepscope.analysis.algebra.selection import Mask, by_line, of_kind
 from deepscope.analysis.findings import logging_lines
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.source_text import repeats_within
+from deepscope.analysis.findings.source_text import loops_around, repeats_within
 from deepscope.analysis.numbers.phases import PHASES
+from deepscope.analysis.ownership.locations import Location
 from deepscope.records import Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["RULE"]
+__all__ = ["RULE", "looping_lines"]
 
 WORTH = 0.02
 """A line is named if it would save at least this share of the wall time."""
@@ -32,39 +33,132 @@ TINY_NS = 10_000
 one."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A loop over tiny operators, and the lines in it that start them."""
+
+    line: int
+    """Where it is named: the line that calls again and again, else the line of the loop that costs most."""
+    members: list[int]
+    """The dearest first."""
+    saving_ns: int
+
+
+def looping_lines(facts: Facts) -> set[int]:
+    """The lines of which findings promise the time, as far as there are any."""
+    found = {(one.file, one.line) for one in RULE.found(facts)}
+    loops = facts.once(_loops)
+    places = facts.locations
+    return {
+        line for loop in loops if (places[loop.line].file, places[loop.line].line) in found for line in loop.members
+    }
+
+
 def _find(facts: Facts) -> Iterator[Finding]:
     if facts.has_device or not facts.lines:
         return
-    started = _started(facts)
+    started = facts.once(_started)
+    for loop in facts.once(_loops):
+        if loop.saving_ns < max(WORTH * facts.wall_ns, 1):
+            continue
+        duration = started.duration_ns[np.isin(started.location, loop.members)]
+        called = _called(facts, loop)
+        cpu_ns = int(facts.analysis.columns["self_cpu_ns"][loop.members].sum())
+        yield RULE.finding(
+            facts,
+            location=loop.line,
+            message=f"a loop in Python calls {called or 'operators on very little data each'}"
+            + (", which starts operators on very little data" if called else ""),
+            evidence=({"calls": called} if called else {})
+            | {
+                "line_cpu_ns": max(cpu_ns, int(duration.sum())),
+                "operators": len(duration),
+                "operators_per_step": facts.per_step(len(duration)),
+                "operator_median_us": round(float(np.median(duration)) / 1000, 2),
+            },
+            saving_ns=loop.saving_ns,
+            remedy="Do it on the whole tensor at once; where Python numbers are needed, take all with one `.tolist()`.",
+        )
+
+
+def _called(facts: Facts, loop: _Loop) -> str:
+    """What is called from the loop's line, and how often: `box_iou 3,456 times a step`; "" for none."""
+    direct = [line for line in loop.members if line != loop.line and loop.line in _callers(facts, line)]
+    if not direct:
+        return ""
+    times = facts.per_step(int(facts.analysis.columns["calls"][direct[0]]))
+    return f"{facts.locations[direct[0]].function} {times:,.0f} times{' a step' if facts.steps else ''}"
+
+
+def _callers(facts: Facts, line: int) -> set[int]:
+    """The lines that the runs of a line were called from."""
+    runs = facts.attribution.runs
+    return set(pick(runs.location, runs.caller[runs.location == line]).tolist())
+
+
+def _loops(facts: Facts) -> list[_Loop]:
+    """Lines that start tiny operators again and again, by the loop that they are in."""
+    savings = _savings(facts)
+    groups: dict[tuple[str, str, int], dict[int, list[int]]] = {}
+    for line in savings:
+        home = _home(facts, line)
+        place = facts.locations[home]
+        homes = groups.setdefault((place.file, place.function, _loop_of(facts, place)), {})
+        homes.setdefault(home, []).append(line)
+    result = []
+    for homes in groups.values():
+        whole = {home: sum(savings[line] for line in lines) for home, lines in homes.items()}
+        members = sorted((line for lines in homes.values() for line in lines), key=lambda line: -savings[line])
+        result.append(_Loop(max(whole, key=whole.__getitem__), members, sum(whole.values())))
+    return result
+
+
+def _loop_of(facts: Facts, place: Location) -> int:
+    """The first line of the outermost loop around a place that goes round often, else of the innermost one."""
+    around = loops_around(facts.trace, place)
     runs = facts.analysis.columns["calls"]
+    index = {(one.file, one.line): number for number, one in enumerate(facts.locations)}
+    often = [line for line in around if runs[index.get((place.file, line), -1)] >= AT_ONCE * max(facts.steps, 1)]
+    return (often or around[-1:] or [0])[0]
+
+
+def _savings(facts: Facts) -> dict[int, int]:
+    """What each line that starts tiny operators again and again could save, in ns."""
+    started, runs = facts.once(_started), facts.analysis.columns["calls"]
     steps = max(facts.steps, 1)
     logs = {(one.file, one.line) for one in logging_lines.RULE.found(facts)}
+    found = {}
     for line in np.flatnonzero(started.times[:-1] >= MANY * steps).tolist():
-        if (facts.locations[line].file, facts.locations[line].line) in logs:
+        place = facts.locations[line]
+        if (place.file, place.line) in logs:
             continue
-        if started.times[line] > AT_ONCE * runs[line] and not repeats_within(facts.trace, facts.locations[line]):
+        if started.times[line] > AT_ONCE * runs[line] and not repeats_within(facts.trace, place):
             continue
         duration = started.duration_ns[started.location == line]
         # A few that the machine interrupted would decide the mean.
-        median_ns = float(np.median(duration)) if len(duration) else 0.0
-        # One run a step would do what all of them do.
-        whole = _overhead_ns(facts, line, duration)
-        saving = whole - whole * steps // int(started.times[line])
-        if not len(duration) or median_ns > TINY_NS or saving < max(WORTH * facts.wall_ns, 1):
-            continue
-        yield RULE.finding(
-            facts,
-            location=line,
-            message="a loop in Python calls operators on very little data each",
-            evidence={
-                "line_cpu_ns": max(int(facts.analysis.columns["self_cpu_ns"][line]), int(duration.sum())),
-                "operators": len(duration),
-                "operators_per_step": facts.per_step(len(duration)),
-                "operator_median_us": round(median_ns / 1000, 2),
-            },
-            saving_ns=saving,
-            remedy="Do it on the whole tensor at once; where Python numbers are needed, take all with one `.tolist()`.",
-        )
+        if len(duration) and float(np.median(duration)) <= TINY_NS:
+            # One run a step would do what all of them do.
+            whole = _overhead_ns(facts, line, duration)
+            found[line] = whole - whole * steps // int(started.times[line])
+    return found
+
+
+def _home(facts: Facts, line: int) -> int:
+    """The line that repeats what a line does: the outermost of its callers that runs again and again itself."""
+    runs, often = facts.attribution.runs, facts.analysis.columns["calls"]
+    rows = np.flatnonzero(runs.location == line)
+    if not len(rows):
+        return line
+    row = int(rows[len(rows) // 2])
+    while runs.caller[row] >= 0:
+        above = int(runs.caller[row])
+        place = int(runs.location[above])
+        if place < 0 or not (
+            often[place] >= MANY * max(facts.steps, 1) or repeats_within(facts.trace, facts.locations[place])
+        ):
+            break
+        row = above
+    return int(runs.location[row])
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,13 @@ WORTH = 0.02
 
 _BATCHED = ("aten::bmm", "aten::baddbmm")
 _PRODUCTS = (*_BATCHED, "aten::mm", "aten::addmm", "aten::convolution")
-_FUSED = ("aten::scaled_dot_product_attention", "aten::_scaled_dot_product_attention_math")
+_FUSED = (
+    "aten::scaled_dot_product_attention",
+    "aten::_scaled_dot_product_attention_math",
+    "aten::_native_multi_head_attention",
+    "aten::_transformer_encoder_layer_fwd",
+)
+"""What runs within these is torch's own choice: it is called for attention already."""
 
 
 @dataclass(frozen=True, slots=True)

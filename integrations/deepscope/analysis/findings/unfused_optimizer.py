@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.selection import Mask, by_line, distinct, named, of_kind
+from deepscope.analysis.algebra.selection import Mask, named, of_kind
 from deepscope.analysis.findings.calls_below import marked
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option
@@ -22,49 +21,56 @@ from deepscope.trace.names import stepped_optimizer
 
 __all__ = ["RULE"]
 
-WORTH = 0.05
-"""A line is named if it would save at least this share of the wall time."""
+WORTH = 0.1
+"""An optimizer is named if a fused one would save at least this share of the wall time."""
 MANY = 20
 """A step loops if it starts at least so many operators."""
+FEWEST = 2
+"""Fewer steps do not tell what a step takes."""
 CALL_NS = 10_000
 """At most so much of an operator is the call, the rest is arithmetic on its tensors."""
-OF_CALLS = 0.75
+OF_CALLS = 0.5
 """The part of the calls, and of the Python around them, that a fused step does not make."""
-OF_PASSES = {"Adam": 0.6, "AdamW": 0.6, "Adagrad": 0.5, "SGD": 0.35}
-"""The part of the passes over parameters and state that it does not make: it reads and writes each once."""
+FUSED = frozenset({"Adam", "AdamW", "Adagrad", "SGD"})
+"""The optimizers with a fused step on the CPU."""
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
     if facts.has_device or not _has_fused(facts.trace.header.versions.get("torch", "")):
         return
     steps, below, above = _loops(facts)
-    if not len(steps):
-        return
     events = facts.trace.events
     location = facts.attribution.owners.location[steps]
     arithmetic = np.zeros(len(steps), np.int64)
     np.add.at(arithmetic, above, np.maximum(events.duration_ns[below] - CALL_NS, 0))
     whole = events.end_ns[steps] - _begin(facts, marked(facts, steps))[steps]
-    arithmetic = np.minimum(arithmetic, whole)
-    of_passes = _of_passes(facts, steps, below, above)
-    saving = by_line(location, facts.lines, ((whole - arithmetic) * OF_CALLS + arithmetic * of_passes).astype(np.int64))
-    for line in np.flatnonzero(saving >= max(WORTH * facts.wall_ns, 1)).tolist():
-        here = location == (line if line < facts.lines else -1)
-        optimizer = stepped_optimizer(facts.trace.strings[events.name[steps[here][0]]])
+    calls = np.maximum(whole - arithmetic, 0)
+    for line, name in sorted(set(zip(location.tolist(), events.name[steps].tolist(), strict=True))):
+        here = (location == line) & (events.name[steps] == name)
+        times = int(here.sum())
+        saving = int(OF_CALLS * times * _median(calls[here]))
+        if times < FEWEST or saving < max(WORTH * facts.wall_ns, 1):
+            continue
+        optimizer = stepped_optimizer(facts.trace.strings[name])
         count = int(here[above].sum())
         yield RULE.finding(
             facts,
-            location=line if line < facts.lines else -1,
+            location=line,
             message=f"`{optimizer}` steps one parameter after the other, with several small operators for each",
             evidence={
-                "optimizer_ns": int(whole[here].sum()),
+                "optimizer_ns": times * _median(whole[here]),
                 "operators": count,
                 "operators_per_step": facts.per_step(count),
             },
-            saving_ns=int(saving[line]),
+            saving_ns=saving,
             remedy=f"Make it with `{optimizer}(…, fused=True)` (on the CPU from torch 2.4 on): one call for all."
             + framework_option(facts, RULE.code),
         )
+
+
+def _median(values: Int64) -> int:
+    """The lower median: one step that is held up by something else does not count."""
+    return int(np.sort(values)[(len(values) - 1) // 2])
 
 
 def _has_fused(version: str) -> bool:
@@ -80,7 +86,7 @@ def _loops(facts: Facts) -> tuple[Int64, Int64, Int64]:
     """
     trace, attribution = facts.trace, facts.attribution
     operators, events = attribution.operators, trace.events
-    spans = named(trace, of_kind(trace, Kind.ANNOTATION), lambda name: stepped_optimizer(name) in OF_PASSES)
+    spans = named(trace, of_kind(trace, Kind.ANNOTATION), lambda name: stepped_optimizer(name) in FUSED)
     spans &= facts.analysis.extent.holds(events.start_ns)
     outer = operators.nodes[operators.caller < 0]
     above = nearest_to(outer, attribution.calls.parent, spans)
@@ -106,19 +112,6 @@ def _begin(facts: Facts, spans: Mask) -> Int64:
     result: Int64 = events.start_ns.copy()
     np.maximum.at(result, above[above >= 0], events.end_ns[others[above >= 0]])
     return result
-
-
-def _of_passes(facts: Facts, steps: Int64, below: Int64, above: Int64) -> npt.NDArray[np.float64]:
-    """The part of each step's passes over memory that a fused one does not make; shape of `steps`."""
-    trace = facts.trace
-    table = np.zeros(len(trace.strings) + 1)
-    for name in distinct(trace.events.name[steps], len(trace.strings)):
-        table[name] = OF_PASSES[stepped_optimizer(trace.strings[name]) or ""]
-    # Without momentum SGD passes over everything once, as a fused step does.
-    multiplies = named(trace, marked(facts, below), lambda name: "mul" in name or "lerp" in name or "div" in name)
-    repeats = np.zeros(len(steps), np.bool_)
-    repeats[above[multiplies[below]]] = True
-    return np.where(repeats, table[trace.events.name[steps]], 0.0)
 
 
 RULE = Rule("DS011", "Optimizer loops over parameters", _find)

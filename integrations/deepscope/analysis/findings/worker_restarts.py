@@ -18,12 +18,13 @@ from deepscope.records import Finding
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["RULE", "restarts", "waited_longer_ns"]
+__all__ = ["RULE", "begun_anew", "restarts", "waited_longer_ns"]
 
 WORTH = 0.02
 """It is named if it would save at least this share of the wall time."""
 SHORTEST_NS = 1_000_000
 """Starting a process takes at least this."""
+_SEEDS = "aten::random_".__eq__
 SEEDS = 8
 """Between the first seed and the first batch an iterator starts at most so many operators: for its seed and its
 sampler's."""
@@ -51,26 +52,41 @@ def waited_longer_ns(facts: Facts) -> int:
 
 def _found(facts: Facts) -> _Restarts:
     """A loader draws a seed as an iterator begins (torch/utils/data/dataloader.py), then makes its workers."""
-    trace, events, attribution = facts.trace, facts.trace.events, facts.attribution
-    thread = events.thread == attribution.training.thread
+    trace, events = facts.trace, facts.trace.events
+    thread = events.thread == facts.attribution.training.thread
     spans = np.flatnonzero(named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR) & thread, HAS_WORKERS.search))
     spans = spans[np.argsort(events.start_ns[spans], kind="stable")]
-    seeds = named(trace, of_kind(trace, Kind.OPERATOR) & thread, "aten::random_".__eq__)
-    seed = np.sort(events.start_ns[np.flatnonzero(seeds)])
-    if len(spans) < 2 or not len(seed):
+    if len(spans) < 2:
         none = np.zeros(0, np.int64)
         return _Restarts(Intervals(none, none), none)
     start, end = events.start_ns[spans], events.end_ns[spans]
-    first = np.searchsorted(seed, end[:-1])
-    drawn = seed[np.minimum(first, len(seed) - 1)]
-    outer = attribution.operators.nodes[attribution.operators.caller < 0]
-    outer = np.sort(events.start_ns[outer[thread[outer]]])
-    few = np.searchsorted(outer, start[1:]) - np.searchsorted(outer, drawn) <= SEEDS
-    anew = (first < len(seed)) & (drawn < start[1:]) & few & (start[1:] - drawn >= SHORTEST_NS)
+    drawn = begun_anew(facts, spans)
+    anew = (drawn >= 0) & (start[1:] - drawn >= SHORTEST_NS)
     anew &= (facts.analysis.window.locate(drawn) >= 0) & facts.analysis.extent.holds(drawn)
     length = end - start
     more = np.maximum(length - int(np.median(length)), 0)
     return _Restarts(Intervals(drawn[anew], start[1:][anew]), (more[:-1] + more[1:])[anew])
+
+
+def begun_anew(facts: Facts, spans: Int64) -> Int64:
+    """When the iterator of each request but the first was begun (ns), -1 where it is the one before; shape (k - 1,).
+
+    Args:
+        facts: of the analysis.
+        spans: at least two requests for batches (events) of the training thread, by time.
+    """
+    trace, events, attribution = facts.trace, facts.trace.events, facts.attribution
+    thread = events.thread == attribution.training.thread
+    seed = np.sort(events.start_ns[np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR) & thread, _SEEDS))])
+    if not len(seed):
+        return np.full(len(spans) - 1, -1, np.int64)
+    start, end = events.start_ns[spans[1:]], events.end_ns[spans[:-1]]
+    first = np.searchsorted(seed, end)
+    drawn = seed[np.minimum(first, len(seed) - 1)]
+    outer = attribution.operators.nodes[attribution.operators.caller < 0]
+    outer = np.sort(events.start_ns[outer[thread[outer]]])
+    few = np.searchsorted(outer, start) - np.searchsorted(outer, drawn) <= SEEDS
+    return np.where((first < len(seed)) & (drawn < start) & few, drawn, -1)
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
