@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from deepscope.errors import OptionError
-from deepscope.ranks.own_table import file_on_all_ranks
+from deepscope.ranks.lines import own_lines
 from deepscope.ranks.results import Clock, CollectiveRow, Failure, PairRow, RankRow, RanksReport, Straggler
 from deepscope.ranks.side_by_side import numbered
 from deepscope.ranks.summary import RankSummary
@@ -158,26 +158,16 @@ def _numbers(row: RankRow, others: Sequence[RankRow], parts: Sequence[str]) -> l
 
 def _lines(own: RankSummary, others: Sequence[RankSummary]) -> list[LineBeside]:
     def times(of: RankSummary) -> dict[Hashable, tuple[float, ...]]:
-        steps = max(of.totals.steps, 1)
-        return {
-            (file_on_all_ranks(one.file, of.project_root), one.line, one.function): (
-                (one.critical_ns - one.communication_ns) / steps,
-            )
-            for one in of.critical.lines
-        }
+        return {key: (time_ns,) for key, (_, time_ns) in own_lines(of).items()}
 
-    files = {
-        file_on_all_ranks(one.file, of.project_root): one.file
-        for of in (*others[::-1], own)
-        for one in of.critical.lines
-    }
+    files = {key: file for of in (*others[::-1], own) for key, (file, _) in own_lines(of).items()}
     texts = {(one.file, one.line): one.text for of in (own, *others[:8]) for one in of.lines if one.text}
     return _largest(
         LineBeside(
-            file=files[key[0]],
+            file=files[key],
             line=key[1],
             function=key[2],
-            text=texts.get((files[key[0]], key[1]), "").strip(),
+            text=texts.get((files[key], key[1]), "").strip(),
             value=round(value),
             typical=round(typical),
         )

@@ -1,4 +1,4 @@
-"""Lines by how much their time differs over the ranks."""
+"""Lines by how much their own time differs over the ranks: on the device, in operators and in Python."""
 
 from __future__ import annotations
 
@@ -6,13 +6,24 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import median
 
-from deepscope.ranks.own_table import LineKey, key_of_line
+from deepscope.ranks.own_table import LineKey, file_on_all_ranks
 from deepscope.ranks.results import VaryingLine
 from deepscope.ranks.summary import RankSummary
 
-__all__ = ["varying_lines"]
+__all__ = ["own_lines", "varying_lines"]
 
 ROWS = 100
+
+
+def own_lines(one: RankSummary) -> dict[LineKey, tuple[str, float]]:
+    """The lines of one rank: each one's file, and its own time a step, which is its critical path less collectives."""
+    steps = max(one.totals.steps, 1)
+    found: dict[LineKey, tuple[str, float]] = {}
+    for line in one.critical.lines:
+        key = file_on_all_ranks(line.file, one.project_root), line.line, line.function
+        before_ns = found[key][1] if key in found else 0.0
+        found[key] = line.file, before_ns + (line.critical_ns - line.communication_ns) / steps
+    return found
 
 
 def varying_lines(summaries: Sequence[RankSummary]) -> list[VaryingLine]:
@@ -22,12 +33,9 @@ def varying_lines(summaries: Sequence[RankSummary]) -> list[VaryingLine]:
     found: dict[LineKey, dict[int, int]] = defaultdict(dict)
     files: dict[LineKey, str] = {}
     for one in summaries:
-        steps = max(one.totals.steps, 1)
-        for line in one.lines:
-            key = key_of_line(line, one.project_root)
-            files.setdefault(key, line.file)
-            times = found[key]
-            times[one.rank] = times.get(one.rank, 0) + line.self_device_ns // steps
+        for key, (file, time_ns) in own_lines(one).items():
+            files.setdefault(key, file)
+            found[key][one.rank] = round(time_ns)
     ranks = [one.rank for one in summaries]
     differ = [
         (key, times) for key, times in found.items() if len(set(times.values())) > 1 or len(times) < len(summaries)

@@ -30,9 +30,7 @@ def _row(one: RankSummary) -> RankRow:
     steps = max(totals.steps, 1)
     parts = {row.name: row.time_ns // max(row.steps, 1) for row in one.overview if row.section == "step"}
     whole = sum(parts.values()) or totals.wall_ns // steps
-    on_device = sum(row.time_ns for row in one.collectives if row.on_device)
-    communication = sum(row.time_ns for row in one.collectives) // steps
-    exposed = sum(row.exposed_ns for row in one.collectives) // steps
+    communication, exposed = one.communication_ns // steps, one.exposed_ns // steps
     return RankRow(
         rank=one.rank,
         host=one.hostname,
@@ -42,12 +40,12 @@ def _row(one: RankSummary) -> RankRow:
         step_ns=whole,
         own_ns=whole - parts.get("communication", 0),
         parts=parts,
-        compute_ns=(totals.device_ns - (on_device if one.metric == "device" else 0)) // steps,
+        compute_ns=(one.computing_ns if one.metric == "device" else totals.device_ns) // steps,
         communication_ns=communication,
         exposed_ns=exposed,
         overlapped_ns=communication - exposed,
         idle_ns=totals.idle_ns // steps,
         data_ns=sum(phase.wall_ns for phase in one.phases if phase.name == "data") // steps,
-        sync_ns=totals.wait_ns // steps,
+        sync_ns=one.wait_ns // steps,
         peak_bytes=totals.peak_bytes,
     )

@@ -58,6 +58,11 @@ class OwnTable:
                         np.add.at(found[rank, :, place], into[into >= 0], np.array(row.times_ns)[into >= 0])
         return np.asarray(found / self.block_steps[:, :, None])
 
+    def runs_alone(self, rank: int, key: LineKey) -> bool:
+        """Whether a line of a rank (place) has no time on any other rank."""
+        times = self.lines[:, self.keys.index(key)]
+        return bool(times[rank] > 0 and times.sum() == times[rank])
+
     def parts_of(self, key: LineKey | None = None) -> Floats:
         """What own time is made of, of a line or of all of them; shape (r, 5)."""
         found = np.zeros((len(self.ranks), len(PARTS)))

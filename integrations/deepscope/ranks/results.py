@@ -17,6 +17,7 @@ __all__ = [
     "Clock",
     "CollectiveRow",
     "DomainRow",
+    "EndedRank",
     "Failure",
     "GroupRow",
     "LinkRow",
@@ -68,6 +69,27 @@ class RankRow(msgspec.Struct, kw_only=True):
     """Matched collectives that it came to last."""
     matched: int = 0
     """Matched collectives that it takes part in."""
+
+
+class EndedRank(msgspec.Struct, kw_only=True):
+    """A rank that lacks the last steps of the others."""
+
+    rank: int
+    last_step: int
+    """The last one that it has."""
+    last_of_others: int
+    is_cut: bool = False
+    """Its trace ends in the middle of an event, so that the rank itself may have gone on."""
+    waiting: str = ""
+    """Ranks whose communication after that step took longer by half a step and more: `0-2`."""
+    waited_ns: int = 0
+    """By how much, summed over them; left out of their times a step."""
+    longest_ns: int = 0
+    """The same of the one that waited longest."""
+    file: str = ""
+    """The line on which that one waited; "" where it is not known."""
+    line: int = 0
+    function: str = ""
 
 
 class Failure(msgspec.Struct, kw_only=True):
@@ -285,6 +307,8 @@ class RanksReport(msgspec.Struct, kw_only=True):
     missing: str = ""
     """Ranks without a trace: `3, 8-15`."""
     failures: list[Failure] = []
+    ended: list[EndedRank] = []
+    """Ranks that ended before the others, the first first."""
     ranks: list[RankRow] = []
     """By rank."""
     part_names: list[str] = []

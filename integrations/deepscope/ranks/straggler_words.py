@@ -27,13 +27,23 @@ def sentence(one: Straggler, *, is_device: bool) -> str:
 
 
 def _how_late(one: Straggler) -> str:
+    late_ns = time_text(one.excess_ns * _late_part(one))
     if one.steps <= 1:
-        return f"comes {time_text(one.excess_ns)} a step later than the others"
+        return f"comes {late_ns} a step later than the others"
     if one.late_steps == 1:
-        return f"came {time_text(one.excess_ns * one.steps)} later than the others in a single one of {one.steps} steps"
-    return (
-        f"comes {time_text(one.excess_ns)} a step later than the others, in {one.late_steps:,} of {one.steps:,} steps"
-    )
+        return f"came {late_ns} later than the others in a single one of {one.steps} steps"
+    if _is_seldom(one):
+        return f"comes {late_ns} later than the others in {one.late_steps:,} of {one.steps:,} steps"
+    return f"comes {late_ns} a step later than the others, in {one.late_steps:,} of {one.steps:,} steps"
+
+
+def _is_seldom(one: Straggler) -> bool:
+    return 0 < 2 * one.late_steps < one.steps or (one.late_steps == 1 < one.steps)
+
+
+def _late_part(one: Straggler) -> float:
+    """What makes a mean over all steps one over the steps that a sentence is about."""
+    return one.steps / one.late_steps if _is_seldom(one) else 1.0
 
 
 def cause_words(one: Straggler, *, is_device: bool) -> str:
@@ -59,7 +69,7 @@ def _line_words(one: Straggler) -> str:
     if not one.line:
         return ""
     name = printable(one.file.replace("\\", "/").rpartition("/")[2])
-    return f"{name}:{one.line} has {time_text(one.line_ns)} of it"
+    return f"{name}:{one.line} has {time_text(one.line_ns * _late_part(one))} of it"
 
 
 def _times(figure: Figure) -> str:

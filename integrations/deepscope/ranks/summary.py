@@ -8,7 +8,8 @@ import msgspec
 
 from deepscope.ranks.ascend_rank import AscendRank
 from deepscope.records import Collective, CollectiveCall, CriticalPath, OverviewRow, OwnTimes, Phase, Profile, Totals
-from deepscope.trace.names import ANNOUNCEMENT, is_collective
+from deepscope.trace.communication import is_collective
+from deepscope.trace.names import ANNOUNCEMENT
 
 __all__ = ["CallColumns", "RankLine", "RankSummary", "RankWork", "columns_of", "summary_of"]
 
@@ -98,9 +99,16 @@ class RankSummary(msgspec.Struct, kw_only=True):
     kernels: list[RankWork]
     device_peaks: dict[str, int]
     """Device → the most that was allocated on it at once."""
+    computing_ns: int = 0
+    """In the steps (without steps in all), each instant once, as are the next three; 0 without a device."""
+    communication_ns: int = 0
+    exposed_ns: int = 0
+    wait_ns: int = 0
     own: OwnTimes | None = None
     """With indexes in `lines` in place of those in the profile."""
     steps_per_block: int = 1
+    is_cut: bool = False
+    """Whether its trace ends in the middle of an event."""
     ascend: AscendRank | None = None
     """What the tables beside its trace tell, of a run on Ascend devices."""
 
@@ -110,6 +118,7 @@ def summary_of(profile: Profile) -> RankSummary:
     info = profile.trace
     all_lines = profile.lines  # of an encoded profile they are decoded for this
     chosen = sorted(range(len(all_lines)), key=lambda index: -all_lines[index].cost_ns)[:LINES]
+    computing_ns, communication_ns, exposed_ns, wait_ns = _in_steps(profile)
     own = profile.own_times
     if own is not None:
         chosen = list(dict.fromkeys([*chosen, *(row.line for row in own.lines if row.line >= 0)]))
@@ -122,6 +131,7 @@ def summary_of(profile: Profile) -> RankSummary:
         device=info.device,
         metric=profile.metric,
         world_size=info.world_size,
+        is_cut=info.truncated,
         process_groups=info.process_groups,
         project_root=info.project_root,
         totals=profile.totals,
@@ -157,7 +167,30 @@ def summary_of(profile: Profile) -> RankSummary:
         ],
         own=None if own is None else _placed(own, place_of),
         steps_per_block=profile.steps_per_block,
+        computing_ns=computing_ns,
+        communication_ns=communication_ns,
+        exposed_ns=exposed_ns,
+        wait_ns=wait_ns,
     )  # fmt: skip
+
+
+def _in_steps(profile: Profile) -> tuple[int, int, int, int]:
+    """What devices compute, what they exchange, what of that nothing hides, and how long threads wait for them."""
+    steps = profile.steps
+    if steps:
+        return (
+            sum(step.computing_ns for step in steps),
+            sum(step.communication_ns for step in steps),
+            sum(step.exposed_ns for step in steps),
+            sum(step.wait_ns for step in steps),
+        )
+    spans = {(row.section, row.name): row for row in profile.overview}
+    compute, overlap = spans.get(("span", "compute")), spans.get(("overlap", "communication"))
+    communication_ns = overlap.whole_ns if overlap else sum(row.time_ns for row in profile.collectives)
+    hidden_ns = overlap.time_ns if overlap else sum(row.time_ns - row.exposed_ns for row in profile.collectives)
+    communication_ns = min(communication_ns, profile.totals.wall_ns)
+    exposed_ns = max(communication_ns - hidden_ns, 0)
+    return compute.time_ns if compute else 0, communication_ns, exposed_ns, profile.totals.wait_ns
 
 
 def _exchanges(operator: str) -> bool:

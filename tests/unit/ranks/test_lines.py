@@ -1,4 +1,4 @@
-"""Lines that differ over the ranks, and the same from the merged profile of the ranks."""
+"""Lines whose own time differs over the ranks: on the device, in operators or in Python."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import msgspec
 
 import built_profiles
 from deepscope.ranks.lines import varying_lines
-from deepscope.ranks.summary import RankLine, RankSummary, summary_of
-from deepscope.store.load import load_profile
+from deepscope.ranks.summary import RankSummary, summary_of
+from deepscope.records import CriticalLine
 from deepscope.store.ranks import read_ranks
 from trace_builder import TraceBuilder
 
@@ -20,10 +20,14 @@ def summary(rank: int, steps: int, **times: int) -> RankSummary:
     profile.trace.ranks = [rank]
     one = summary_of(profile)
     lines = [
-        RankLine("/p/net.py", number, name, True, "", 0, 0, time, 0, 1, 1)
+        CriticalLine(file="/p/net.py", line=number, function=name, exact=True, critical_ns=time + 7, communication_ns=7)
         for number, (name, time) in enumerate(times.items())
     ]
-    return msgspec.structs.replace(one, lines=lines, totals=msgspec.structs.replace(one.totals, steps=steps))
+    return msgspec.structs.replace(
+        one,
+        critical=msgspec.structs.replace(one.critical, lines=lines),
+        totals=msgspec.structs.replace(one.totals, steps=steps),
+    )
 
 
 def test_lines_are_compared_by_the_step_and_a_rank_without_one_has_nothing_of_it() -> None:
@@ -36,8 +40,11 @@ def test_a_project_may_lie_in_another_folder_on_each_host() -> None:
     ranks = [summary(0, 1, f=20, g=10), summary(1, 1, f=30, g=10), summary(2, 1, f=21, g=10)]
     ranks[0] = msgspec.structs.replace(ranks[0], project_root="/p")
     for place in (1, 2):
-        lines = [msgspec.structs.replace(line, file=f"/scratch/{place}/net.py") for line in ranks[place].lines]
-        ranks[place] = msgspec.structs.replace(ranks[place], lines=lines, project_root=f"/scratch/{place}")
+        path = ranks[place].critical
+        lines = [msgspec.structs.replace(line, file=f"/scratch/{place}/net.py") for line in path.lines]
+        ranks[place] = msgspec.structs.replace(
+            ranks[place], critical=msgspec.structs.replace(path, lines=lines), project_root=f"/scratch/{place}"
+        )
     (row,) = varying_lines(ranks)
     assert (row.file, row.function, row.min_ns, row.median_ns, row.max_ns) == ("/p/net.py", "f", 20, 21, 30)
 
@@ -47,25 +54,19 @@ def test_what_is_alike_on_all_ranks_is_left_out() -> None:
     assert varying_lines([summary(0, 1, f=20)]) == []
 
 
-def test_they_are_those_of_the_merged_profile(tmp_path: Path) -> None:
+def test_python_of_the_host_counts_and_waiting_in_collectives_does_not(tmp_path: Path) -> None:
     us = 1000
     for number in range(3):
         built = TraceBuilder(distributedInfo={"rank": number, "world_size": 3})
         for step in range(2):
             at = 1000 * us * step
             built.step(step, at, 900 * us)
-            built.line("/p/net.py", 7, "f", at, 400 * us).op("aten::mm", at + 10 * us, (100 + 50 * number) * us)
-            built.line("/p/net.py", 9, "f", at + 450 * us, 400 * us).op("aten::add", at + 460 * us, 30 * us)
+            built.line("/p/net.py", 7, "f", at, (300 + 50 * number) * us).op("aten::mm", at, 100 * us)
+            built.line("/p/net.py", 9, "f", at + 450 * us, 400 * us).op("c10d::allreduce_", at + 460 * us, 300 * us)
             if number == 1:
-                built.line("/p/net.py", 12, "g", at + 860 * us, 30 * us).op("aten::mul", at + 861 * us, 20 * us)
+                built.line("/p/net.py", 12, "g", at + 860 * us, 30 * us)
         built.write(tmp_path / f"rank{number}.json")
-    spreads = {line.line: line.spread for line in load_profile(tmp_path).lines if line.spread is not None}
     found = {row.line: row for row in varying_lines(read_ranks(tmp_path).summaries)}
-    assert found.keys() == {7, 12}
-    for line, row in found.items():
-        spread = spreads[line]
-        assert (row.min_ns, row.median_ns, row.max_ns) == (
-            spread.min_ns // 2, spread.median_ns // 2, spread.max_ns // 2,
-        )  # fmt: skip
-        assert (row.min_rank, row.max_rank) == (spread.min_rank, spread.max_rank)
-    assert (found[7].min_ns, found[7].max_ns, found[12].max_rank) == (100 * us, 200 * us, 1)
+    assert (found[7].min_ns, found[7].median_ns, found[7].max_ns) == (300 * us, 350 * us, 400 * us)
+    assert (found[12].min_ns, found[12].max_ns, found[12].max_rank) == (0, 30 * us, 1)
+    assert 9 not in found

@@ -21,7 +21,7 @@ from recorded_traces import needs_shared_traces, shared_paths
 RUNS = ["param-worker", "torchrec", "astra-sim", "tokenomics"]
 MS = 1_000_000
 
-pytestmark = [needs_shared_traces, pytest.mark.shared_traces]
+pytestmark = needs_shared_traces
 
 
 @pytest.fixture(scope="module", params=RUNS)

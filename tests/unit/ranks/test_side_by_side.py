@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 import built_profiles
+import built_ranks
+from deepscope.errors import NoTraceError
+from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import RankSummary, summary_of
+from deepscope.report.ranks.words import answer
+from deepscope.store.ranks import read_ranks
+from trace_builder import TraceBuilder
 
 
 def rank(number: int, path: str = "", world: int = 0) -> RankSummary:
@@ -60,3 +68,25 @@ def test_without_a_split_the_wall_time_is_the_step() -> None:
 def test_no_rank_at_all_is_an_error() -> None:
     with pytest.raises(ValueError, match="no rank"):
         side_by_side([])
+
+
+def test_a_rank_that_usually_comes_last_is_named_though_it_is_hardly_late() -> None:
+    rows = [built_ranks.row(rank, 80, last=90 if rank == 2 else 10) for rank in range(4)]
+    report = RanksReport(ranks=rows, world_size=4)
+    assert "Yet rank 2 usually comes last, to 90 of 120 collectives" in answer(report)
+    rows = [built_ranks.row(rank, 80, last=30) for rank in range(4)]
+    assert "usually" not in answer(RanksReport(ranks=rows, world_size=4))
+
+
+def test_several_paths_or_a_pattern_are_one_run(tmp_path: Path) -> None:
+    for number, name in enumerate(("one", "two", "three")):
+        TraceBuilder(distributedInfo={"rank": number, "world_size": 3}).op("aten::mm", 0, 10).write(
+            tmp_path / f"{name}.json"
+        )
+    both = read_ranks([str(tmp_path / "one.json"), str(tmp_path / "three.json")])
+    assert [one.rank for one in both.summaries] == [0, 2]
+    assert sorted(one.rank for one in read_ranks(str(tmp_path / "t*.json")).summaries) == [1, 2]
+    (words,) = read_ranks(tmp_path / "one.json").skipped
+    assert words.startswith("2 more files here name other ranks of this world size (")
+    with pytest.raises(NoTraceError, match="no file matches"):
+        read_ranks(str(tmp_path / "no*.json"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -256,3 +257,20 @@ def test_a_thousand_ranks_are_compared_in_seconds(tmp_path: Path) -> None:
     ranks = [msgspec.structs.replace(late if rank == 700 else usual, rank=rank) for rank in range(1024)]
     (one,) = side_by_side(ranks).stragglers
     assert (one.rank, one.cause) == (700, "hardware")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_line_that_one_of_two_ranks_runs_alone_is_named_though_the_other_rank_is_noisy(
+    report: Callable[..., RanksReport], seed: int
+) -> None:
+    chance = random.Random(seed)
+    late = Rank(kernels=[*USUAL.kernels, Kernel("extra", 40, 350)])
+    found = report(late, USUAL, noise=lambda rank, *_: 1 + rank * chance.uniform(-0.6, 0.6)).stragglers
+    assert (0, 40) in [(one.rank, one.line) for one in found]
+
+
+def test_a_line_is_told_over_the_same_steps_as_its_rank(report: Callable[..., RanksReport]) -> None:
+    (one,) = report(USUAL, Rank(kernels=[*USUAL.kernels, Kernel("extra", 20, 5_000)], when=[2]), USUAL).stragglers
+    assert one.late_steps == 1
+    assert "came 5.00ms later than the others in a single one of 6 steps" in one.message
+    assert "train.py:20 has 5.00ms of it" in one.message

@@ -1,0 +1,80 @@
+"""Ranks that end before the others: who they are, who waited for them, how long, and at which line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from deepscope.analysis.build import build_profile
+from deepscope.ranks.results import RanksReport
+from deepscope.ranks.side_by_side import side_by_side
+from deepscope.ranks.summary import RankSummary, summary_of
+from deepscope.report.ranks.words import answer
+from deepscope.trace.read import read_trace
+from trace_builder import TraceBuilder
+
+MS = 1_000_000
+FILE = "/job/train.py"
+OWN, SEND, GAVE_UP = 20 * MS, 2 * MS, 900 * MS
+
+
+def summary(folder: Path, rank: int, steps: range, *, gave_up: int | None = None, world: int = 4) -> RankSummary:
+    """A rank that computes and reduces in each step; in step `gave_up` it waits for one that is gone."""
+    builder = TraceBuilder(
+        distributedInfo={"backend": "nccl", "rank": rank, "world_size": world}, deepscope={"project_root": "/job"}
+    )
+    at = 0
+    for step in steps:
+        reduce = GAVE_UP if step == gave_up else SEND
+        builder.line(FILE, 7, "main", at, MS).op("aten::mm", at, MS).kernel("gemm", at + 10, at + MS, OWN - MS)
+        builder.line(FILE, 30, "main", at + MS, MS)
+        builder.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", at + MS + 10, at + OWN, reduce)
+        builder.line(FILE, 31, "main", at + 2 * MS, OWN + reduce - 2 * MS)
+        builder.runtime("cudaDeviceSynchronize", at + 3 * MS, OWN + reduce - 3 * MS)
+        builder.step(step, at, OWN + reduce)
+        at += OWN + reduce
+    profile = build_profile(read_trace(builder.write(folder / f"rank{rank}.json")))
+    return msgspec.structs.replace(summary_of(profile), rank=rank)
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> RanksReport:
+    """Rank 2 has steps 3 to 5; the others go on to step 6, wait there, and give up."""
+    ranks = [summary(tmp_path, rank, range(3, 7), gave_up=6) for rank in (0, 1, 3)]
+    return side_by_side([*ranks, summary(tmp_path, 2, range(3, 6))])
+
+
+def test_it_is_named_with_its_last_step_and_who_waited_where(report: RanksReport) -> None:
+    (one,) = report.ended
+    assert (one.rank, one.last_step, one.last_of_others, one.is_cut) == (2, 5, 6, False)
+    assert one.waiting == "0-1, 3"
+    assert one.longest_ns == GAVE_UP - SEND
+    assert one.waited_ns == 3 * (GAVE_UP - SEND)
+    assert (one.file, one.line) == (FILE, 30)
+
+
+def test_the_answer_begins_with_it(report: RanksReport) -> None:
+    assert answer(report).startswith(
+        "Rank 2 ended after step 5, the others after step 6: ranks 0-1, 3 waited for it, up to 898ms, at train.py:30. "
+    )
+
+
+def test_what_they_waited_is_in_no_mean(report: RanksReport) -> None:
+    for row in report.ranks:
+        assert row.step_ns == OWN + SEND
+        assert row.step_ns == sum(row.parts.values())
+        assert row.communication_ns == SEND
+
+
+def test_windows_that_begin_a_step_apart_end_nobody(tmp_path: Path) -> None:
+    found = side_by_side([summary(tmp_path, rank, range(3 + (rank == 1), 7 + (rank == 1))) for rank in range(4)])
+    assert found.ended == []
+
+
+def test_a_rank_that_ends_without_anybody_waiting_is_named_alone(tmp_path: Path) -> None:
+    found = side_by_side([summary(tmp_path, 0, range(5), world=2), summary(tmp_path, 1, range(3), world=2)])
+    (one,) = found.ended
+    assert (one.rank, one.waiting, one.waited_ns, one.file) == (1, "", 0, "")
+    assert answer(found).startswith("Rank 1 ended after step 2, the others after step 4. ")
