@@ -19,7 +19,7 @@ from deepscope.comparison.samples import (
     samples_of_steps,
 )
 from deepscope.errors import IncomparableError
-from deepscope.records import Profile
+from deepscope.records import Line, Profile
 from deepscope.records.step_times import ROW_KEYS, StepTable
 
 __all__ = ["NO_LINE", "TABLES", "By", "Comparison", "compare"]
@@ -124,12 +124,17 @@ def _judged(rows: Sequence[_Row], between_runs: float) -> list[Difference]:
             after=row.after,
             before_ns=row.pair.before_ns,
             after_ns=row.pair.after_ns,
-            interval=interval,
+            interval=None if _is_slowed(row) else interval,
             status=row.status,
         )
         for row, interval in zip(rows, found, strict=True)
         if row.pair.size_ns or row.name == "duration" or not row.name
     ]
+
+
+def _is_slowed(row: _Row) -> bool:
+    """Whether recording slowed the line on either side: its times are estimates, and tell of no change."""
+    return any(isinstance(place.record, Line) and place.record.slowed for place in (row.before, row.after) if place)
 
 
 def _line_rows(before: Sequence[Profile], after: Sequence[Profile], number: Number) -> list[_Row]:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.ownership.attribution import attribute
+from deepscope.errors import TraceError, in_words
 from deepscope.records import View
 from deepscope.store.files import TraceFile
-from deepscope.store.runs import select
+from deepscope.store.readable import read_newest
+from deepscope.store.runs import Selection, select
 from deepscope.trace.read import read_trace
 
 __all__ = ["Traces", "rank_of"]
@@ -18,8 +20,10 @@ __all__ = ["Traces", "rank_of"]
 class Traces:
     """The traces that `load_profile` would merge for the same arguments, by rank; analysed one at a time, as asked for.
 
+    Like there, what cannot be read is skipped: single ranks, and newer traces of a folder where none of a window can.
+
     Raises:
-        TraceError: as `load_profile`, some of it while they are gone through.
+        TraceError: none can be read (while they are gone through).
         OptionError: there is no such rank or stage, or (while they are gone through) no such step.
     """
 
@@ -32,19 +36,51 @@ class Traces:
         stage: str | None = None,
         partial: bool = False,
     ) -> None:
-        self._files = select(os.fspath(path), rank=rank, stage=stage).files
+        self._path, self._rank, self._stage = os.fspath(path), rank, stage
+        self._count = len(select(self._path, rank=rank, stage=stage).files)
         self._step, self._partial = step, partial
+        self.skipped: list[str] = []
+        """A sentence for each trace that was skipped, once they were gone through."""
 
     def __len__(self) -> int:
-        return len(self._files)
+        return self._count
 
     def __iter__(self) -> Iterator[Analysis]:
-        for file in self._files:
-            yield _analysis(file, self._step, self._partial)
+        self.skipped = []
+        newest = read_newest(self._path, self._first, rank=self._rank, stage=self._stage)
+        first, place = newest.answer
+        files = newest.selection.files[place + 1 :]
+        self._count = len(newest.selection.files)
+        self.skipped = [*newest.skipped, *self.skipped]
+        yield first
+        del first, newest
+        for file in files:
+            try:
+                analysis = self._analysis(file)
+            except TraceError as error:
+                self.skipped.append(_left_out(error))
+            else:
+                yield analysis
+
+    def _first(self, selection: Selection) -> tuple[Analysis, int]:
+        """The first trace of a selection that can be read, and its place."""
+        errors: list[TraceError] = []
+        for place, file in enumerate(selection.files):
+            try:
+                analysis = self._analysis(file)
+            except TraceError as error:
+                errors.append(error)
+            else:
+                self.skipped = [_left_out(error) for error in errors]
+                return analysis, place
+        raise errors[0]
+
+    def _analysis(self, file: TraceFile) -> Analysis:
+        return analyse(attribute(read_trace(file.path, partial=self._partial)), View(step=self._step))
 
 
-def _analysis(file: TraceFile, step: int | None, partial: bool) -> Analysis:
-    return analyse(attribute(read_trace(file.path, partial=partial)), View(step=step))
+def _left_out(error: TraceError) -> str:
+    return f"a rank is left out: {error.told(in_words)}"
 
 
 def rank_of(analysis: Analysis) -> int:

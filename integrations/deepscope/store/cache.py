@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -40,6 +41,7 @@ LIMIT_BYTES = 512 << 20
 
 _MAGIC = b"deepscope profile\n"
 _DIGEST_BYTES = 16
+_UNFINISHED_S = 3600
 _FASTEST = 1
 """Level of compression: a sixth of the size for a millisecond, so that the profiles of a thousand ranks fit."""
 
@@ -108,8 +110,17 @@ def prune_profiles() -> None:
         prune(cache_folder() / "profiles", LIMIT_BYTES)
 
 
+def _remove_unfinished(folder: Path) -> None:
+    """Removes what processes that were ended in the middle have left."""
+    for path in folder.glob("*.tmp"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _UNFINISHED_S:
+                path.unlink()
+
+
 def prune(folder: Path, limit_bytes: int = LIMIT_BYTES, pattern: str = "*.msgpack") -> None:
     """Removes the files of a cache unused for longest until the rest fits into `limit_bytes`."""
+    _remove_unfinished(folder)
     kept = []
     for path in folder.glob(pattern):
         with suppress(OSError):

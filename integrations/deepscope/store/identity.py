@@ -34,6 +34,8 @@ class Identity:
     rank: int | None = None
     world_size: int = 1
     program: str = ""
+    arguments: str = ""
+    """A digest of them; "" where the trace states none."""
     recorded_ns: int = 0
     """Since the epoch, as the trace says; 0 where it does not."""
 
@@ -74,6 +76,7 @@ def identify(file: TraceFile) -> Identity:
         rank=recorded_rank if recorded_rank is not None else rank,
         world_size=size or 1,
         program=header.program,
+        arguments=header.arguments,
         recorded_ns=recorded_ns(head, header.recorded_at),
     )
 

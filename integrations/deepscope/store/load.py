@@ -14,8 +14,9 @@ from deepscope.records.ranges import ranges
 from deepscope.records.ranks import encoded_profile, merge_profiles
 from deepscope.store.files import TraceFile
 from deepscope.store.read import Progress, cached_profile, read_profile
+from deepscope.store.readable import read_newest
 from deepscope.store.requests import kept_answers
-from deepscope.store.runs import Selection, select
+from deepscope.store.runs import Selection
 
 __all__ = ["Progress", "kept_profile", "load_profile", "load_selection"]
 
@@ -40,7 +41,8 @@ def load_profile(
 ) -> Profile:
     """The profile of a trace, or of the newest run in a folder with all its ranks merged.
 
-    Of several ranks, those that cannot be read are left out and named in `trace.warnings`.
+    Of several ranks, those that cannot be read are left out; of a folder, traces that cannot be read are skipped for
+    older ones. `trace.warnings` names both.
 
     Args:
         path: a trace, a folder or an fsspec URL of one.
@@ -67,21 +69,26 @@ def load_profile(
     """
     _check_view(phase, details)
     given_peaks(peaks)  # what cannot be read is told before a long read
-    selection = select(os.fspath(path), rank=rank, stage=stage)
-    return load_selection(
-        selection,
-        step=step,
-        phase=phase,
-        module=module,
-        details=details,
-        rank=rank,
-        stage=stage,
-        partial=partial,
-        peaks=peaks,
-        cache=cache,
-        scheduler=scheduler,
-        progress=progress,
-    )
+
+    def read(selection: Selection) -> Profile:
+        return load_selection(
+            selection,
+            step=step,
+            phase=phase,
+            module=module,
+            details=details,
+            rank=rank,
+            stage=stage,
+            partial=partial,
+            peaks=peaks,
+            cache=cache,
+            scheduler=scheduler,
+            progress=progress,
+        )
+
+    newest = read_newest(os.fspath(path), read, rank=rank, stage=stage)
+    newest.answer.trace.warnings.extend(newest.skipped)
+    return newest.answer
 
 
 def load_selection(

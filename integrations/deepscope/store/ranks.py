@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from deepscope.errors import TraceError, in_words
+from deepscope.errors import NoTraceError, TraceError, in_words
 from deepscope.printable import without_secrets
 from deepscope.ranks.results import Failure
 from deepscope.ranks.summary import RankSummary
 from deepscope.records import View
 from deepscope.records.decoding import decoded
 from deepscope.store.ascend.cluster import Cluster
-from deepscope.store.ascend.ranks import select_with_tables, tables_beside, with_tables
+from deepscope.store.ascend.ranks import tables_alone, tables_beside, with_tables
 from deepscope.store.each import Wanted, read_each
+from deepscope.store.files import is_url
 from deepscope.store.read import Progress
+from deepscope.store.readable import read_newest
 from deepscope.store.requests import kept_answers
-from deepscope.store.runs import Selection
+from deepscope.store.runs import Selection, expanded, find_traces, select_together
 
 __all__ = ["ReadRanks", "kept_ranks", "read_ranks", "read_selected"]
+
+_NAMED = 3
+"""Files that are named of those left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +35,12 @@ class ReadRanks:
 
     summaries: list[RankSummary] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    """A sentence for each newer window or run of which no rank can be read, and for files of other ranks left out."""
 
 
 def read_ranks(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str],
     *,
     step: int | None = None,
     stage: str | None = None,
@@ -39,10 +49,10 @@ def read_ranks(
     scheduler: str = "",
     progress: Progress | None = None,
 ) -> ReadRanks:
-    """The ranks of the newest run at a path. What fails of single ranks is told, and the rest goes on.
+    """The ranks of the newest run at a path of which one can be read. What fails is told, and the rest goes on.
 
     Args:
-        path: a trace, a folder or an fsspec URL of one.
+        path: a trace, a folder, an fsspec URL of one, or a pattern such as `runs/*.json`; several are one run.
         step: only this `ProfilerStep#N`.
         stage: this stage of the run in place of the training stage.
         partial: of traces that end early, read what is whole.
@@ -55,8 +65,44 @@ def read_ranks(
         TraceError: none of the traces could be read; the first one's reason.
         OptionError: no rank has such a step or stage.
     """
-    selection, cluster = select_with_tables(os.fspath(path), step=step, stage=stage)
-    return _read(selection, cluster, Wanted("summary", View(step=step), partial, cache, scheduler), progress)
+    paths = expanded([os.fspath(path)] if isinstance(path, (str, os.PathLike)) else path)
+    where, wanted = paths[0], Wanted("summary", View(step=step), partial, cache, scheduler)
+    if len(paths) > 1:
+        return _read(select_together(paths, stage=stage), Cluster(), wanted, progress)
+
+    def read(selection: Selection) -> ReadRanks:
+        return _read(selection, tables_beside(selection, step), wanted, progress)
+
+    try:
+        newest = read_newest(where, read, stage=stage)
+    except NoTraceError:
+        cluster = tables_alone(where, step)
+        if not cluster.ranks:
+            raise
+        return _read(Selection(files=(), stage=stage or ""), cluster, wanted, progress)
+    return replace(newest.answer, skipped=[*newest.skipped, *_left_out(where, newest.answer)])
+
+
+def _left_out(path: str, read: ReadRanks) -> Iterator[str]:
+    """A sentence about traces beside those that were read, if they name ranks that are missing."""
+    world = max((one.world_size for one in read.summaries), default=1)
+    here = {one.rank for one in read.summaries} | {one.rank for one in read.failures}
+    if world <= len(here):
+        return
+    with suppress(NoTraceError):
+        folder = path if is_url(path) or Path(path).is_dir() else str(Path(path).resolve().parent)
+        others = [
+            one.file.name
+            for one in find_traces(folder)
+            if one.identity.world_size == world and one.identity.rank is not None and one.identity.rank not in here
+        ]
+        if others:
+            files = f"{len(others):,} more files here name" if len(others) > 1 else "1 more file here names"
+            more = ", …" if len(others) > _NAMED else ""
+            yield (
+                f"{files} other ranks of this world size ({', '.join(others[:_NAMED])}{more}); give all paths, or a "
+                f"pattern, if they are of one run"
+            )
 
 
 def read_selected(

@@ -8,7 +8,8 @@ from contextlib import suppress
 
 from deepscope.errors import DeepScopeError, OptionError
 from deepscope.records import Profile
-from deepscope.store.runs import Selection, find_traces, select_from
+from deepscope.store.readable import read_newest
+from deepscope.store.runs import Selection, select_from
 
 __all__ = ["REPEATS", "load_repeats"]
 
@@ -26,8 +27,8 @@ def load_repeats(
 ) -> list[Profile]:
     """The newest run at `path` and, of the `limit` newest runs there, those that ran the same code alike.
 
-    These are runs of the same program, texts, stage, device and number of ranks. A run whose texts are not known has no
-    repeats.
+    These are runs of the same program, arguments, texts, stage, device and number of ranks. A run whose texts are not
+    known has no repeats.
 
     Args:
         path: a trace, a folder or an fsspec URL of one.
@@ -39,10 +40,11 @@ def load_repeats(
     Raises:
         TraceError, OptionError: as `load_profile`, of the newest run; another that cannot be read is no repeat.
     """
-    found = find_traces(os.fspath(path))
-    newest = load(select_from(found, rank=rank, stage=stage))
-    profiles = [newest]
-    code = _code(newest)
+    newest = read_newest(os.fspath(path), load, rank=rank, stage=stage)
+    newest.answer.trace.warnings.extend(newest.skipped)
+    found = newest.found
+    profiles = [newest.answer]
+    code = _code(newest.answer)
     runs = list(dict.fromkeys(one.run for one in found))
     for run in runs[1:limit] if code else ():
         with suppress(DeepScopeError, OptionError):
@@ -58,4 +60,4 @@ def _code(profile: Profile) -> tuple[object, ...]:
     info = profile.trace
     if not texts:
         return ()
-    return info.program, info.stage, profile.metric, info.device, len(info.ranks), tuple(texts)
+    return info.program, info.arguments, info.stage, profile.metric, info.device, len(info.ranks), tuple(texts)

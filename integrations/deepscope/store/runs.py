@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from glob import glob, has_magic
 
 from deepscope.errors import NoTraceError, OptionError
 from deepscope.store.ascend.folders import rank_folders, tables_of
 from deepscope.store.files import TraceFile, is_url, list_files, single_file
 from deepscope.store.recognition import ASCEND, SAME_RUN_NS, FoundTrace, Recognizer
 
-__all__ = ["STAGES", "Selection", "find_traces", "newest_folder", "select", "select_from"]
+__all__ = [
+    "STAGES",
+    "Selection",
+    "expanded",
+    "find_traces",
+    "newest_folder",
+    "select",
+    "select_below",
+    "select_from",
+    "select_together",
+]
 
 STAGES = ("fit", "", "validate", "test", "predict", "sanity_check")
 """In the order in which they are shown when none is asked for; "" is a recording outside Lightning."""
@@ -108,14 +120,55 @@ def select(path: str, *, rank: int | None = None, stage: str | None = None) -> S
         NoTraceError: no trace is there.
         OptionError: the run has no such rank or stage; the message lists those that it has.
     """
-    found = find_traces(path)
+    return select_below(path, find_traces(path), rank=rank, stage=stage)
+
+
+def select_below(
+    path: str, found: Sequence[FoundTrace], *, rank: int | None = None, stage: str | None = None
+) -> Selection:
+    """The same among traces that were found at `path`, the newest first; at least one.
+
+    Raises:
+        OptionError: as `select`.
+    """
     selection = select_from(found, rank=rank, stage=stage)
     paths = [file.path for file in selection.files]
     return replace(selection, tables=tables_of(paths, path, is_alone=len({one.run for one in found}) == 1))
 
 
+def expanded(paths: Iterable[str]) -> list[str]:
+    """The paths, patterns of local files (`*`, `?`, `[…]`) replaced by what they match; each path once.
+
+    Raises:
+        NoTraceError: there is none, or a pattern matches nothing.
+    """
+    found: list[str] = []
+    for path in paths:
+        if is_url(path) or not has_magic(path) or os.path.lexists(path):
+            found.append(path)
+        elif matches := sorted(glob(path, recursive=True)):  # noqa: PTH207 - the pattern may be absolute
+            found += matches
+        else:
+            raise NoTraceError(f"{path}: no file matches this pattern")
+    if not found:
+        raise NoTraceError("no path is given")
+    return list(dict.fromkeys(found))
+
+
+def select_together(paths: Iterable[str], *, stage: str | None = None) -> Selection:
+    """The traces at several paths as those of one run: of each path what `select` picks there.
+
+    Raises:
+        NoTraceError: at one of the paths there is no trace.
+        OptionError: as `select`.
+    """
+    chosen = [select(path, stage=stage) for path in paths]
+    ranks = {file: one.rank_of(place) for one in chosen for place, file in enumerate(one.files)}
+    return Selection(files=tuple(ranks), stage=chosen[0].stage, ranks=tuple(ranks.values()))
+
+
 def select_from(found: Sequence[FoundTrace], *, rank: int | None = None, stage: str | None = None) -> Selection:
-    """The same among traces that were found, the newest first; at least one.
+    """The same without the tables beside the traces.
 
     Raises:
         OptionError: as `select`.
@@ -142,16 +195,16 @@ def select_from(found: Sequence[FoundTrace], *, rank: int | None = None, stage: 
 
 
 def newest_folder(folders: Iterable[str]) -> str:
-    """The folder that holds the newest trace; missing folders are skipped.
+    """The folder that holds the newest trace; missing folders are skipped, broken traces count last.
 
     Raises:
         NoTraceError: none of them holds a trace.
     """
     names = list(folders)
-    newest: dict[str, int] = {}
+    newest: dict[str, tuple[bool, int]] = {}
     for folder in names:
         with suppress(NoTraceError):
-            newest[folder] = find_traces(folder)[0].time_ns
+            newest[folder] = max((not one.is_lost, one.time_ns) for one in find_traces(folder))
     if not newest:
         looked = ", ".join(f"./{name}" for name in names)
         raise NoTraceError(f"no trace in {looked}; give the PATH of a trace or of a folder")

@@ -9,9 +9,13 @@ from fuzz.cases import built_documents, make_case, recorded_documents
 from fuzz.judge import judge
 
 _BATCH = 100
+_ALWAYS = 200
+_BATCHES = [
+    pytest.param(first, marks=[pytest.mark.thorough] if first >= _ALWAYS else []) for first in range(0, 2000, _BATCH)
+]
 
 
-@pytest.mark.parametrize("first", range(0, 2000, _BATCH))
+@pytest.mark.parametrize("first", _BATCHES)
 def test_a_mutated_trace_is_a_profile_that_conserves_or_an_error_of_ours(tmp_path, repository, first):
     documents = built_documents() + recorded_documents(repository / "tests" / "data" / "traces")
     for number in range(first, first + _BATCH):

@@ -7,35 +7,28 @@ from collections.abc import Sequence
 
 import msgspec
 
-from deepscope.errors import NoTraceError, OptionError
+from deepscope.errors import OptionError
 from deepscope.printable import without_secrets
 from deepscope.ranks.ascend_rank import AscendRank
 from deepscope.ranks.summary import RankSummary, summary_of
 from deepscope.records import Numbers, Profile, Resolved, Totals, TraceInfo
 from deepscope.store.ascend.cluster import Cluster, find_cluster
-from deepscope.store.runs import Selection, select
+from deepscope.store.runs import Selection
 
-__all__ = ["select_with_tables", "tables_beside", "with_tables"]
+__all__ = ["tables_alone", "tables_beside", "with_tables"]
 
 
-def select_with_tables(path: str, *, step: int | None, stage: str | None) -> tuple[Selection, Cluster]:
-    """The traces at a path, and the tables where they are an Ascend run's; one of the two may be without any.
+def tables_alone(path: str, step: int | None) -> Cluster:
+    """The tables of an Ascend run at a path where no trace is; of none there are no ranks.
 
     Raises:
-        NoTraceError: neither is there.
-        OptionError: the run has no such stage, or no such step.
+        OptionError: the run has no such step.
     """
-    try:
-        selection = select(path, stage=stage)
-    except NoTraceError:
-        cluster = find_cluster(path, step)
-        if not cluster.ranks:
-            raise
-        if step is not None and step not in cluster.steps:
-            listed = ", ".join(map(str, sorted(cluster.steps - {-1}))) or "none"
-            raise OptionError("step", step, f"no such step; there are: {listed}") from None
-        return Selection(files=(), stage=stage or ""), cluster
-    return selection, tables_beside(selection, step)
+    cluster = find_cluster(path, step)
+    if cluster.ranks and step is not None and step not in cluster.steps:
+        listed = ", ".join(map(str, sorted(cluster.steps - {-1}))) or "none"
+        raise OptionError("step", step, f"no such step; there are: {listed}") from None
+    return cluster
 
 
 def tables_beside(selection: Selection, step: int | None) -> Cluster:

@@ -1,0 +1,79 @@
+"""The newest traces at a path that can be read: in a folder, broken ones are skipped and named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from deepscope.errors import OptionError, TraceError, in_words
+from deepscope.store.recognition import FoundTrace
+from deepscope.store.runs import Selection, find_traces, select_below
+
+__all__ = ["SKIPPED", "NewestReadable", "read_newest", "skipped_words", "without"]
+
+T = TypeVar("T")
+
+SKIPPED = "a newer trace is skipped: "
+"""What each sentence of `NewestReadable.skipped` begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewestReadable(Generic[T]):
+    """What was read, and what was skipped for it."""
+
+    answer: T
+    selection: Selection
+    found: list[FoundTrace]
+    """The traces that were not skipped, the newest first."""
+    skipped: list[str]
+    """A sentence for each newer selection that cannot be read."""
+
+
+def read_newest(
+    path: str, read: Callable[[Selection], T], *, rank: int | None = None, stage: str | None = None
+) -> NewestReadable[T]:
+    """Reads the newest selection at a path, or the newest one before it that can be read.
+
+    A killed training leaves empty and cut files: in a folder, older windows and runs are read in their place.
+
+    Args:
+        path: a trace, a folder or an fsspec URL of one.
+        read: reads a selection.
+        rank: only this rank.
+        stage: this stage in place of the training stage.
+
+    Raises:
+        NoTraceError: no trace is there.
+        TraceError: none can be read; the reason of the newest.
+        OptionError: the newest run has no such rank or stage; or what `read` raises.
+    """
+    found = find_traces(path)
+    newest: TraceError | None = None
+    skipped: list[str] = []
+    while found:
+        try:
+            selection = select_below(path, found, rank=rank, stage=stage)
+        except OptionError:
+            if newest is not None:  # older runs have no such rank or stage
+                break
+            raise
+        try:
+            return NewestReadable(read(selection), selection, found, skipped)
+        except TraceError as error:
+            newest = newest or error
+            skipped.append(skipped_words(error))
+            found = without(found, selection)
+    assert newest is not None
+    raise newest
+
+
+def without(found: Sequence[FoundTrace], selection: Selection) -> list[FoundTrace]:
+    """The traces that a selection leaves."""
+    files = set(selection.files)
+    return [one for one in found if one.file not in files]
+
+
+def skipped_words(error: TraceError) -> str:
+    """What is said of a trace that is skipped."""
+    return f"{SKIPPED}{error.told(in_words)}"
