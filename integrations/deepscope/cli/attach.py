@@ -77,6 +77,8 @@ def attach(
         _list(jobs, problems, form)
         return
     job = _the_one(target, jobs, problems, folder)
+    for problem in problems:
+        click.echo(f"deepscope: {printable(problem)}", err=True)
     wanted = Wanted(
         steps=(steps or _STEPS) if seconds is None else None,
         seconds=seconds,

@@ -27,7 +27,7 @@ PROGRAM = "train_transformer.py"
     help="Where the program is copied to and its trace is written.",
 )
 @click.option("--steps", type=click.IntRange(1), default=20, show_default=True, help="Training steps.")
-@click.option("--batch-size", type=click.IntRange(1), default=16, show_default=True, help="Texts a step.")
+@click.option("--batch-size", type=click.IntRange(1), default=32, show_default=True, help="Texts a step.")
 @click.option(
     "--workers",
     type=click.IntRange(0),

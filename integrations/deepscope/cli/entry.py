@@ -12,6 +12,7 @@ from typing import NoReturn, TextIO
 import click
 
 from deepscope.cli.group import LazyGroup
+from deepscope.cli.library_logs import keep_apart
 from deepscope.errors import DeepScopeError
 
 __all__ = ["main"]
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Unicode shows "?" and goes on
+    keep_apart(sys.argv[1:] if arguments is None else arguments)
     sys.exit(_run(arguments))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deepscope.cli.options import FOLDERS, load, output_option, reading_options
-from deepscope.cli.output import emit, emit_bytes, emit_pieces, writing
+from deepscope.cli.output import emit, emit_bytes, emit_pieces, warn, writing
 from deepscope.errors import OptionError
 from deepscope.report.paths import DEPTHS, METRICS, Depth, Metric
 from deepscope.report.wording import printable
@@ -31,14 +31,14 @@ class Job(NamedTuple):
     output: str | None
     reading: dict[str, Any]
 
-    def profile(self) -> Profile:
-        """The Profile, from the cache where it can."""
-        return load(self.path, **self.reading)
+    def profile(self, *, has_notes: bool = False) -> Profile:
+        """The Profile, from the cache where it can; `has_notes` where what was skipped is told by the traces."""
+        return load(self.path, has_notes=has_notes, **self.reading)
 
     def each_rank(self, whole: Profile) -> list[Profile]:
         """Of a Profile of several ranks that of each one; none of any other."""
         ranks = whole.trace.ranks if len(whole.trace.ranks) > 1 else []
-        return [load(self.path, **{**self.reading, "rank": rank}) for rank in ranks]
+        return [load(self.path, has_notes=True, **{**self.reading, "rank": rank}) for rank in ranks]
 
     def traces(self) -> Traces:
         """The traces themselves, one a rank."""
@@ -85,8 +85,10 @@ def _csv(job: Job) -> None:
     from deepscope.report.exports.tables import all_tables
 
     folder = job.folder()
+    traces = job.traces()
     with writing(str(folder)):
-        _told(write_csv_files(all_tables(job.profile(), job.traces()), folder), folder)
+        _told(write_csv_files(all_tables(job.profile(has_notes=True), traces), folder), folder)
+    warn(traces.skipped)
 
 
 def _parquet(job: Job) -> None:
@@ -96,8 +98,10 @@ def _parquet(job: Job) -> None:
 
     folder = job.folder()
     wanted("pyarrow")  # told before a long read
+    traces = job.traces()
     with writing(str(folder)):
-        _told(write_parquet_files(all_tables(job.profile(), job.traces()), folder), folder)
+        _told(write_parquet_files(all_tables(job.profile(has_notes=True), traces), folder), folder)
+    warn(traces.skipped)
 
 
 def _pprof(job: Job) -> None:
@@ -111,6 +115,7 @@ def _perfetto(job: Job) -> None:
 
     traces = job.traces()
     emit_pieces(perfetto_text(timelines(traces, len(traces))), job.output)
+    warn(traces.skipped)
 
 
 def _tensorboard(job: Job) -> None:
@@ -119,8 +124,10 @@ def _tensorboard(job: Job) -> None:
 
     folder = job.folder()
     wanted("tensorboard", "tensorboard")  # told before a long read
+    traces = job.traces()
     with writing(str(folder)):
-        count = write_events(job.traces(), folder)
+        count = write_events(traces, folder)
+    warn(traces.skipped)
     click.echo(f"{count} points in {printable(str(folder))}", err=True)
 
 

@@ -9,12 +9,15 @@ from typing import Any, TypeVar
 import click
 
 from deepscope.analysis.peaks import given_peaks
+from deepscope.cli.library_logs import SCHEDULER_VARIABLE
+from deepscope.cli.output import warn
 from deepscope.cli.progress import Bar
 from deepscope.processes import ONE_THREAD
 from deepscope.records import PHASES, Detail
 from deepscope.report.filters import Filters, duration_ns
 from deepscope.store import Profile, load_profile
 from deepscope.store.load import load_selection
+from deepscope.store.readable import SKIPPED
 from deepscope.store.repeats import load_repeats
 from deepscope.store.runs import Selection, newest_folder
 
@@ -29,8 +32,6 @@ __all__ = [
     "scheduler_option",
 ]
 
-SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
-"""By which Dask's own programs find a scheduler."""
 FOLDERS = ("deepscope_logs", "lightning_logs", "runs")
 """Where a run is looked for when no path is given."""
 
@@ -109,12 +110,16 @@ def load(
     module: str = "",
     details: Sequence[Detail] = (),
     scheduler: str = "",
+    has_notes: bool = False,
 ) -> Profile:
-    """Loads with a bar on the terminal; without a path the newest run of `FOLDERS`."""
+    """Loads with a bar on the terminal; without a path the newest run of `FOLDERS`.
+
+    What was skipped is written to standard error, but for a form of the profile that has notes of its own.
+    """
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
     with Bar() as progress:
-        return load_profile(
+        profile = load_profile(
             newest_folder(FOLDERS) if path is None else path,
             rank=rank,
             step=step,
@@ -128,6 +133,9 @@ def load(
             scheduler=scheduler,
             progress=progress,
         )
+    if not has_notes:
+        warn(_skipped(profile))
+    return profile
 
 
 def load_all(
@@ -142,4 +150,10 @@ def load_all(
         with Bar() as progress:
             return load_selection(selection, rank=rank, stage=stage, cache=not no_cache, progress=progress, **options)
 
-    return load_repeats(path, loaded, rank=rank, stage=stage, limit=repeats)
+    profiles = load_repeats(path, loaded, rank=rank, stage=stage, limit=repeats)
+    warn(_skipped(profiles[0]))
+    return profiles
+
+
+def _skipped(profile: Profile) -> list[str]:
+    return [one for one in profile.trace.warnings if one.startswith(SKIPPED)]

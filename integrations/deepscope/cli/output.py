@@ -8,9 +8,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from deepscope.errors import DeepScopeError
+import click
 
-__all__ = ["emit", "emit_bytes", "emit_pieces", "writing"]
+from deepscope.errors import DeepScopeError
+from deepscope.printable import printable
+
+__all__ = ["emit", "emit_bytes", "emit_pieces", "warn", "writing"]
+
+
+def warn(sentences: Iterable[str]) -> None:
+    """Writes warnings to standard error, a line each."""
+    for sentence in sentences:
+        click.echo(f"Warning: {printable(sentence)}", err=True)
 
 
 def emit(text: str, path: str | None) -> None:

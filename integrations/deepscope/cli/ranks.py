@@ -9,7 +9,7 @@ import sys
 import click
 
 from deepscope.cli.options import FOLDERS, output_option, scheduler_option
-from deepscope.cli.output import emit
+from deepscope.cli.output import emit, warn
 from deepscope.cli.progress import Bar
 from deepscope.printable import without_secrets
 from deepscope.processes import ONE_THREAD
@@ -21,8 +21,13 @@ PIPED_WIDTH = 120
 BY = ("rank", "collective", "group", "pair", "operator", "line", "straggler", "clock", "domain", "link")
 
 
+def _named(paths: list[str]) -> str:
+    """The paths as the report names them."""
+    return without_secrets(paths[0]) + (f" and {len(paths) - 1:,} more" if len(paths) > 1 else "")
+
+
 @click.command()
-@click.argument("path", required=False)
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--by", type=click.Choice(BY), help="One table whole, in place of the overview; of CSV: rank by default.")
 @click.option(
     "-n",
@@ -40,7 +45,7 @@ BY = ("rank", "collective", "group", "pair", "operator", "line", "straggler", "c
 @output_option
 def ranks(
     *,
-    path: str | None,
+    paths: tuple[str, ...],
     by: str | None,
     limit: int | None,
     rank: int | None,
@@ -54,12 +59,12 @@ def ranks(
 ) -> None:
     """Show ranks side by side: who holds the others up and by which line, compute, communication, idle time.
 
-    PATH is a folder (its newest run), a trace or a URL; by default the newest run in deepscope_logs, lightning_logs or
-    runs.
+    PATH is a folder (its newest run), a trace, a URL or a pattern; several are one run. By default the newest run in
+    deepscope_logs, lightning_logs or runs.
     """
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
-    where = newest_folder(FOLDERS) if path is None else path
+    where = list(paths) or [newest_folder(FOLDERS)]
     from deepscope.ranks.detail import rank_detail
     from deepscope.ranks.side_by_side import side_by_side
     from deepscope.report import ranks as forms
@@ -78,7 +83,8 @@ def ranks(
             scheduler=scheduler,
             progress=progress,
         )
-    report = side_by_side(read.summaries, read.failures, without_secrets(where))
+    warn(read.skipped)
+    report = side_by_side(read.summaries, read.failures, _named(where))
     detail = None if rank is None else rank_detail(read.summaries, report, rank)
     rows = limit or 0
     if form == "json":

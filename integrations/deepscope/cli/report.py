@@ -83,7 +83,7 @@ def report(
         return
     if fold:
         raise OptionError("fold", True, "goes with --line alone")
-    profile = load(path, **reading)
+    profile = load(path, has_notes=form != "csv", **reading)
     emit(rendered(profile, form, by=by, sort=sort, limit=limit, filters=filters, output=output), output)
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,10 +18,13 @@ from deepscope.capture.topics import help_text
 from deepscope.cli.output import emit
 from deepscope.cli.recording import given_options, recording_options
 from deepscope.cli.report import rendered
-from deepscope.errors import MissingExtraError
+from deepscope.errors import DeepScopeError, MissingExtraError
 from deepscope.store import Profile, load_profile
 from deepscope.store.awaited import awaited_ranks
 from deepscope.store.load import load_selection
+
+if TYPE_CHECKING:
+    from deepscope.capture.program import Recorded
 
 __all__ = ["run"]
 
@@ -99,7 +107,8 @@ def run(
     except SyntaxError as error:
         sys.exit(_tell(error))
     code = 0
-    with recording as recorded:
+    with ExitStack() as end:
+        recorded = end.enter_context(recording)
         try:
             start()
         except SystemExit as ended:
@@ -107,17 +116,37 @@ def run(
         except Exception as error:  # noqa: BLE001  the program's own, told as Python tells it
             fail(error)
             code = _tell(error)
-    if not recorded.is_first:
-        _tell_of_ranks(given.get("ranks"))
-        sys.exit(code)
-    if recorded.traces:
-        if not quiet:
-            profile = _profile(recorded.traces[-1], given.get("ranks"), timeout_s=0 if code else _PEERS_S)
-            click.echo()
-            emit(rendered(profile, "text", limit=limit), None)
-    elif not whole and not on_demand and "deepscope.capture.recorder" not in sys.modules:
-        click.echo("deepscope: nothing was recorded: no torch optimizer made a step; --whole records all", err=True)
+        recorded.is_complete = not code
+        by_optimizer = not whole and not on_demand
+        show = partial(
+            _show, recorded, given.get("ranks"), code=code, by_optimizer=by_optimizer, limit=limit, quiet=quiet
+        )
+        if any(not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()):
+            # They may train. Python waits for them before it calls what is registered here.
+            atexit.register(_end_at_exit, end.pop_all(), show)
+            sys.exit(code)
+    show()
     sys.exit(code)
+
+
+def _end_at_exit(end: ExitStack, show: Callable[[], None]) -> None:
+    try:
+        end.close()
+        show()
+    except DeepScopeError as error:
+        click.echo(f"deepscope: {error}", err=True)
+
+
+def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limit: int, quiet: bool) -> None:
+    """Prints the hot lines, on the first rank that records."""
+    if not recorded.is_first:
+        _tell_of_ranks(ranks)
+    elif recorded.traces and not quiet:
+        profile = _profile(recorded.traces[-1], ranks, timeout_s=0 if code else _PEERS_S)
+        click.echo()
+        emit(rendered(profile, "text", limit=limit), None)
+    elif by_optimizer and not recorded.traces and "deepscope.capture.recorder" not in sys.modules:
+        click.echo("deepscope: nothing was recorded: no torch optimizer made a step; --whole records all", err=True)
 
 
 def _tell_of_ranks(ranks: Any) -> None:

@@ -73,7 +73,7 @@ class Block(nn.Module):
 class CharTransformer(pl.LightningModule):
     """Predicts each next character."""
 
-    def __init__(self, width=64, heads=4, layers=3):
+    def __init__(self, width=32, heads=4, layers=2):
         super().__init__()
         self.characters = nn.Embedding(VOCABULARY, width)
         self.places = nn.Parameter(torch.zeros(CONTEXT, width))
@@ -105,11 +105,12 @@ def main():
     """Train and print where the time went."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--workers", type=int, default=0, help="data-loader worker processes")
     options = parser.parse_args()
 
     torch.manual_seed(0)
+    torch.set_num_threads(1)  # several threads gain nothing here, and wait for each other on a busy machine
     data = Pairs(read_sources())
     loader = DataLoader(
         data, options.batch_size, shuffle=True, num_workers=options.workers, collate_fn=data.collate, drop_last=True

@@ -13,6 +13,7 @@ from deepscope.records import Profile
 from deepscope.report.event_names import readable
 from deepscope.report.header import header
 from deepscope.report.layout import Column, Style, cut_end, cut_start, render
+from deepscope.report.machine_use import busy_words
 from deepscope.report.places import short_path
 from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
@@ -153,6 +154,10 @@ def _head(comparison: Comparison) -> Iterator[tuple[str, str]]:
                     yield title, text
     yield "step", step_words(comparison)
     yield "noise", noise_words(comparison)
+    for title, profiles in (("before", comparison.before), ("after", comparison.after)):
+        for words in dict.fromkeys(busy_words(profile.trace) for profile in profiles):
+            if words:
+                yield "busy", f"{title}: {words}"
     sides = [all(profile.totals.steps for profile in side) for side in (comparison.before, comparison.after)]
     if sides[0] != sides[1]:
         yield "steps", f"none {'after' if sides[0] else 'before'}: its whole time stands beside that of a step"
@@ -222,6 +227,7 @@ def _run(profile: Profile) -> dict[str, Any]:
         "paths": profile.trace.paths or [profile.trace.path],
         "steps": totals.steps,
         "step_ns": totals.wall_ns / max(1, totals.steps) / max(1, totals.ranks),
+        "busy": busy_words(profile.trace),
     }
 
 

@@ -45,6 +45,7 @@ def csv_report(
             "function": "",
             "exact": False,
             "in_compiled_region": False,
+            "slowed": False,
             "text": None,
             "verdict": "",
         }

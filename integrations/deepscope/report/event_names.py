@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from string import ascii_letters, digits
+
+from deepscope.trace.cpp_names import function_of
 
 __all__ = ["readable"]
-
-_ENDS = frozenset(f"{ascii_letters}{digits}_>")
-"""Characters that a function's name, or its template's arguments, may end with."""
 
 _LONGEST = 4000
 """A longer name is cut before it is read."""
@@ -28,7 +26,7 @@ _KEY = 8
 _COMPILED_GRAPH = re.compile(r"## Call CompiledFxGraph (\S*) ##")
 _COMPILED_REGION = re.compile(r"^Torch-Compiled Region\b:?")
 
-_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|`anonymous namespace'::|<unnamed>::")
+_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|`anonymous namespace'::|<unnamed>::|\{anonymous\}::")
 _LAMBDA_CALL = re.compile(r"::\{lambda\([^()]*\)#\d+\}::operator\(\)\([^()]*\) const")
 _LAST_LAMBDA = re.compile(r"(?:\([^()]*\))?::\{lambda\(([^()]*)\)#\d+\}")
 _NAMESPACES = re.compile(r"\b(?:[A-Za-z_]\w*::)+")
@@ -66,22 +64,9 @@ def _of_node(name: str) -> str | None:
 
 def _of_cpp(name: str) -> str:
     """A C++ function's name, its template's arguments with it."""
-    text = _ANONYMOUS.sub("", name[:_LONGEST]).removeprefix("void ")
+    text = _ANONYMOUS.sub("", name[:_LONGEST])
     text = _LAST_LAMBDA.sub(r"(\1)", _LAMBDA_CALL.sub("", text))
-    return _without_namespaces(_without_arguments(text)).replace(" >", ">").strip() or name
-
-
-def _without_arguments(text: str) -> str:
-    """Up to the parenthesis that opens the function's own arguments: the first one outside of `<…>`."""
-    depth = 0
-    for place, letter in enumerate(text):
-        if letter == "<":
-            depth += 1
-        elif letter == ">":
-            depth -= 1
-        elif letter == "(" and depth <= 0 and text[:place][-1:] in _ENDS:
-            return text[:place]
-    return text
+    return _without_namespaces(function_of(text)).replace(" >", ">").strip() or name
 
 
 def _without_namespaces(text: str) -> str:

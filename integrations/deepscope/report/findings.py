@@ -8,9 +8,13 @@ from deepscope.records import Finding, Profile
 from deepscope.report.places import short_path
 from deepscope.report.wording import bytes_text, count_text, printable, share_text, time_text
 
-__all__ = ["finding_words", "findings_entries"]
+__all__ = ["finding_words", "findings_entries", "without_findings"]
 
 SHOWN = 5
+_FEWEST = 2
+"""Fewer steps do not tell what recurs."""
+_BUSY = 0.25
+"""If lines wait for a core for this share of the wall time, the machine was busy with other work."""
 
 
 def findings_entries(profile: Profile) -> Iterator[tuple[str, str]]:
@@ -24,6 +28,22 @@ def findings_entries(profile: Profile) -> Iterator[tuple[str, str]]:
         yield "", printable(finding.remedy.text)
     if len(found) > SHOWN:
         yield "more", f"{len(found) - SHOWN:,} more findings (--format json has them all)"
+
+
+def without_findings(profile: Profile) -> str:
+    """What it means that a profile has no findings: there is nothing to change, or it cannot be told, and why."""
+    totals = profile.totals
+    if profile.part_of is not None:
+        return "Cannot tell from a part of the trace: findings are about whole steps."
+    if not profile.lines or profile.trace.line_source == "none":
+        return "Cannot tell without lines of code, which this trace does not have: `deepscope run` records them."
+    if totals.steps < _FEWEST and profile.step is None:
+        steps = "one step" if totals.steps else "no steps"
+        return f"Cannot tell from a trace with {steps}: advice is about what happens again in each step."
+    waited_ns = sum(line.core_wait_ns for line in profile.lines)
+    if waited_ns >= _BUSY * totals.wall_ns:
+        return "Cannot tell: other programs had the cores for much of the time. Record again when they are free."
+    return "Nothing was found that would pay to change."
 
 
 def finding_words(finding: Finding, profile: Profile) -> str:

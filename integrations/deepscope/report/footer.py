@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from deepscope.analysis.verdict import Reason
 from deepscope.records import Function, Library, Line, Profile, TraceInfo
 from deepscope.report.counters import counter_words
+from deepscope.report.machine_use import busy_words
 from deepscope.report.places import short_path
 from deepscope.report.step_times import step_times_words
 from deepscope.report.why_words import no_word, why_words
@@ -24,11 +25,15 @@ WHY_LINES = 5
 WHY_WORTH = 0.05
 """They cost at least this share of what all lines cost."""
 _LENGTHENED = 1.25
-"""A recorded step may be this many times as long as another one before the report says so."""
+"""Recording may have cost this many times what was taken off before the report says so."""
 LIBRARY_WORTH = 0.05
 """If a line spends this share of all device time in a package, the report says where."""
 _WORTH_WAITING = 100
 """One part in so many of the wall time is worth a word."""
+_WITHOUT_A_WORD = {
+    Reason.NO_PEAKS: f"no word, {Reason.NO_PEAKS}; --peaks takes them",
+    Reason.NO_BYTES: f"{Reason.NO_BYTES}; --line opens it",
+}
 _TORCH_LAYERS = "torch.nn."
 _HOW_TO_KNOW = "let DeepScope be there before code is compiled (deepscope run, or profile() before the first call)"
 _COMPOSED = "torch.nn.modules.transformer"
@@ -78,8 +83,8 @@ def _why(profile: Profile, rows: Sequence[Any]) -> Iterator[str]:
             elif (reason := no_word(line, profile.peaks)) != Reason.NO_COST:
                 reasons.setdefault(reason, []).append(place)
     for reason, places in reasons.items():
-        more = "; --peaks takes them" if reason == Reason.NO_PEAKS else ""
-        yield printable(f"{', '.join(places)}: no word, {reason}{more}")
+        if reason in _WITHOUT_A_WORD:
+            yield printable(f"{', '.join(places)}: {_WITHOUT_A_WORD[reason]}")
 
 
 def _resolved(profile: Profile) -> str:
@@ -128,6 +133,7 @@ def _waited(profile: Profile) -> str:
     kinds = (
         ("blocked (asleep, or on a file, a network, a lock)", "blocked_ns"),
         ("for data-loader workers", "loader_wait_ns"),
+        ("for a core, while other work had them all", "core_wait_ns"),
     )
     parts = []
     for words, field in kinds:
@@ -172,17 +178,35 @@ def _window_words(info: TraceInfo) -> str:
     return f"; opening, ending and exporting the window {time_text(whole_ns)} more" if whole_ns else ""
 
 
-def _pace_words(profile: Profile) -> str:
-    """What recording really added to a step, if that is much, beside the stated cost of recording lines."""
-    pace = profile.trace.recording.get("pace")
-    recorded_ns, other_ns = (pace.get("recorded_ns", 0), pace.get("other_ns", 0)) if isinstance(pace, dict) else (0, 0)
-    if not other_ns or recorded_ns <= _LENGTHENED * other_ns or not profile.totals.steps:
+def _added_words(profile: Profile) -> str:
+    """What recording really added to a step, beside the stated cost of recording lines."""
+    recording = profile.trace.recording
+    if not recording or not profile.totals.steps:
         return ""
-    lines_ns = profile.totals.recording_ns // profile.totals.steps
-    return (
-        f"a recorded step took {time_text(recorded_ns)}, others {time_text(other_ns)}: of what was added "
-        f"{time_text(min(lines_ns, recorded_ns - other_ns))} are the recording of lines, the rest is torch's"
+    recorded, plain = recording.get("recorded_steps"), recording.get("plain_steps")
+    if not recorded or not plain:
+        return "what recording added to a step cannot be told: no plain steps are known, outside the window"
+    (recorded_ns, low_ns, _), (plain_ns, _, high_ns) = _wall(recorded), _wall(plain)
+    words = (
+        f"a recorded step took {_with_spread(recorded)}, a plain one {_with_spread(plain)} "
+        f"(means of {recorded['steps']} and {plain['steps']} steps, half of which lie between)"
     )
+    if low_ns <= high_ns or recorded_ns <= plain_ns:
+        return f"{words}: no more than they differ among themselves"
+    added_ns = recorded_ns - plain_ns
+    lines_ns = min(profile.totals.recording_ns // profile.totals.steps, added_ns)
+    of_lines = f", {time_text(lines_ns)} of it by recording lines; the rest is not known" if lines_ns else ""
+    return f"{words}: recording added {time_text(added_ns)}{of_lines}"
+
+
+def _wall(times: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Mean, first and third quartile."""
+    low_ns, _, high_ns = times["wall"]["quartiles_ns"]
+    return times["wall"]["mean_ns"], low_ns, high_ns
+
+
+def _with_spread(times: Mapping[str, Any]) -> str:
+    return "{} [{} to {}]".format(*map(time_text, _wall(times)))
 
 
 def _compiled(profile: Profile, lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
@@ -222,7 +246,9 @@ def _notes(profile: Profile, rows: Sequence[Any]) -> Iterator[tuple[str, str]]:
     memory_ns = info.recording.get("memory_ns")
     if isinstance(memory_ns, int) and memory_ns:
         yield "note", f"looking at what holds memory took {time_text(memory_ns)}, at its window's ends and in its steps"
-    if pace := _pace_words(profile):
-        yield "note", pace
+    if lines and (added := _added_words(profile)):
+        yield "note", added
+    if busy := busy_words(info):
+        yield "note", busy
     for warning in info.warnings:
         yield "note", printable(warning)

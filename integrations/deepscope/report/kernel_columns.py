@@ -22,7 +22,7 @@ def kernel_columns(rows: Sequence[Kernel], profile: Profile, styles: Styles) -> 
     root = profile.trace.project_root
     places = [f"{short_path(row.file, root)}:{row.line}" if row.file else "" for row in rows]
     return [
-        share([row.device_ns for row in rows], profile.totals.busy_ns, styles),
+        share([row.device_ns for row in rows], profile.totals.device_ns, styles),
         times("device", [row.device_ns for row in rows]),
         counts("calls", [row.calls for row in rows], rank=1),
         times("mean", [row.mean_ns for row in rows], rank=2),

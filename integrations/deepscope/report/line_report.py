@@ -93,7 +93,7 @@ def _about(profile: Profile, line: Line, tree: Node) -> Iterator[tuple[str, str]
     source = printable(Sources(profile).text(line)) if line.exact or line.fused else ""
     yield "line", f"{place} in {printable(line.function)}" + (f": {source}" if source else "")
     what = "device time" if profile.metric == "device" else "operators' time on the CPU"
-    share = share_text(tree.total_device_ns, profile.totals.busy_ns)
+    share = share_text(tree.total_device_ns, profile.totals.device_ns)
     back = share_text(tree.backward_device_ns, tree.total_device_ns)
     yield (
         "self",
@@ -111,7 +111,7 @@ def _about(profile: Profile, line: Line, tree: Node) -> Iterator[tuple[str, str]
     if words := why_words(line, profile.peaks, on_device=profile.metric == "device"):
         yield "why", printable(words)
     elif (reason := no_word(line, profile.peaks)) != Reason.NO_COST:
-        yield "why", f"no word, {reason}"
+        yield "why", reason if reason == Reason.NO_BYTES else f"no word, {reason}"
 
 
 def _shown(tree: Node, limit: int) -> Iterator[tuple[int, Node]]:

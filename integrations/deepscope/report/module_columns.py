@@ -31,7 +31,7 @@ def module_columns(rows: Sequence[Module], profile: Profile, styles: Styles) -> 
     )
     classes = ["" if row.path.startswith(row.class_name) else row.class_name for row in rows]
     return [
-        share([row.total_device_ns for row in rows], profile.totals.busy_ns, styles),
+        share([row.total_device_ns for row in rows], profile.totals.device_ns, styles),
         times("total", [row.total_device_ns for row in rows]),
         times("/step", [row.total_device_ns / per_step if per_step > 1 else 0 for row in rows], rank=7),
         times("forward", forward, rank=1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deepscope.analysis.numbers.flop_formulas import lacks_formula
 from deepscope.records import Operator, OperatorInDetail, Profile
 from deepscope.report.bars import share
 from deepscope.report.column_kinds import counts, names, sizes, times
@@ -11,9 +12,9 @@ from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end
 from deepscope.report.shapes import shapes_text
 from deepscope.report.style import Styles
-from deepscope.report.wording import printable, rate_text, share_text
+from deepscope.report.wording import count_text, printable, rate_text, share_text
 
-__all__ = ["operator_columns", "operator_rate", "tensor_cores_text"]
+__all__ = ["flops_missing", "operator_columns", "operator_rate", "tensor_cores_text"]
 
 _DETAIL_WIDTH = 20
 
@@ -22,13 +23,13 @@ def operator_columns(rows: Sequence[Operator], profile: Profile, styles: Styles)
     """The columns for operators; those in detail have their shapes and stacks, too."""
     device = profile.metric == "device"  # without one the CPU's times are the columns before
     return [
-        share([row.self_device_ns for row in rows], profile.totals.busy_ns, styles),
+        share([row.self_device_ns for row in rows], profile.totals.device_ns, styles),
         times("self", [row.self_device_ns for row in rows]),
         times("total", [row.total_device_ns for row in rows], rank=1),
         times("CPU", [row.self_cpu_ns if device else 0 for row in rows], rank=2),
         times("total CPU", [row.total_cpu_ns if device else 0 for row in rows], rank=4),
         counts("calls", [row.calls for row in rows], rank=3),
-        counts("FLOPs", [row.flops for row in rows], rank=5),
+        Column("FLOPs", [count_text(row.flops) or flops_missing(row) for row in rows], rank=5),
         Column("FLOP/s", [operator_rate(row, "flops") for row in rows], rank=6),
         sizes("moves", [row.moved_bytes for row in rows], rank=8),
         Column("B/s", [operator_rate(row, "moved_bytes") for row in rows], rank=6),
@@ -72,6 +73,13 @@ def operator_rate(row: Operator, field: str) -> str:
     rates = [rate for rate in row.why.rates if getattr(rate, field)]
     count = sum(getattr(rate, field) for rate in rates)
     return rate_text(count, sum(rate.device_ns for rate in rates), "").replace(" ", "")
+
+
+def flops_missing(row: Operator) -> str:
+    """Why an operator that multiplies has no FLOPs; "" for one that has some, or does not multiply."""
+    if row.flops or not row.calls_without_flops:
+        return ""
+    return "no formula" if lacks_formula(row.name) else "unknown"
 
 
 def tensor_cores_text(row: Operator) -> str:

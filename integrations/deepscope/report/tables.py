@@ -44,6 +44,7 @@ _SHORT = {
     "python": "python_ns",
     "blocked": "blocked_ns",
     "loader-wait": "loader_wait_ns",
+    "core-wait": "core_wait_ns",
     "cpu": "self_cpu_ns",
     "total-cpu": "total_cpu_ns",
     "wait": "wait_ns",
@@ -206,6 +207,7 @@ def _make() -> dict[str, Table]:
     made: dict[str, Callable[[Profile], Sequence[Any]]] = {
         "memory": memory_by_line,
         "critical": critical_by_line,
+        "operator": Profile.operators_and_rest,
     }
     return {
         by: Table(

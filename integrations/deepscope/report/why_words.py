@@ -22,6 +22,7 @@ _WORDS_ON_CPU = {
     "host-bound": "of its cost is Python",
     "waiting": "of its cost is Python asleep, or waiting for a file, a lock or another thread",
     "data": "of its cost is waiting for the data loader",
+    "waiting for a core": "of its cost is Python that could run while other work had the cores",
     "communication": "of its cost is collectives",
 }
 _ABOUT_KERNELS = frozenset({"launch-bound", "host-bound"})
@@ -31,6 +32,9 @@ def why_words(row: Line | Operator, peaks: Peaks | None, *, on_device: bool = Tr
     """`memory-bound: 1.20 TB/s, 78% of the H100 SXM's; 41 FLOP/byte`; "" without a verdict."""
     if not row.verdict:
         return ""
+    if isinstance(row, Line) and row.slowed:
+        took = time_text(row.recording_ns)
+        return f"slowed by recording: DeepScope took {took} here, so what is left is an estimate and is not judged"
     words = figures(row, peaks, on_device=on_device)
     return f"{row.verdict}: {words}" if words else row.verdict
 

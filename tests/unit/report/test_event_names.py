@@ -38,6 +38,22 @@ IN_LAMBDAS = "log_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}::operator()
             "vectorized_elementwise_kernel<4, CUDAFunctor_add<BFloat16>, Array<char*, 3>>",
         ),
         (f"void {NATIVE}unrolled<128, {NATIVE}{IN_LAMBDAS}>(int)", "unrolled<128, log_kernel_cuda(float)>"),
+        (
+            (
+                "std::enable_if<(((8)>(0)))&&vllm::_typeConvert<c10::BFloat16>::exists, void>::type "
+                "vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*, long, float)"
+            ),
+            "fused_add_rms_norm_kernel<BFloat16, 8>",
+        ),
+        (
+            "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, float, 7>(internal::Params<int>)",
+            "kernel<int, float, 7>",
+        ),
+        ("void lab::(anonymous namespace)::Sum<int>::operator()<float>(float*) const", "Sum<int>::operator()<float>"),
+        ("lab::each(void (*)(int), std::vector<int>)::{lambda(int)#1}::operator()(int) const", "each"),
+        ("unsigned long lab::pick<((4) < (8)), int>(int*)", "pick<((4) < (8)), int>"),
+        ("void lab::scan<(lab::Kind)1, lab::to<int (lab::Box<int>)> >(int)", "scan<(Kind)1, to<int (Box<int>)>>"),
+        ("{anonymous}::twice<float>(float*) [clone .kd]", "twice<float>"),
         ("Memcpy DtoH (Device -> Pageable)", "Memcpy DtoH (Device -> Pageable)"),
         ("[x](command:y) <img src=x>", "[x](command:y) <img src=x>"),
         ("(a name)", "(a name)"),

@@ -28,6 +28,7 @@ LINE = {
     "fused": bool,
     "shared_with": [{"file": str, "line": int, "shared_ns": int}],
     "in_compiled_region": bool,
+    "slowed": bool,
     "text": (str, None),
     "top_operators": TOP,
     "top_kernels": TOP,
@@ -49,7 +50,8 @@ TABLE_ROWS: dict[str, Any] = {
     },
     "operators": {
         "name": str, "label": str, "calls": int, "self_device_ns": int, "total_device_ns": int, "self_cpu_ns": int,
-        "total_cpu_ns": int, "flops": int, "verdict": str, "why": WHY, "moved_bytes": int, "allocated_bytes": int,
+        "total_cpu_ns": int, "flops": int, "calls_without_flops": int, "verdict": str, "why": WHY,
+        "moved_bytes": int, "allocated_bytes": int,
         "tensor_core_self_ns": int, "tensor_core_total_ns": int, "tensor_core_eligible": bool,
     },
     "kernels": {
@@ -62,7 +64,9 @@ TABLE_ROWS: dict[str, Any] = {
     },
     "steps": {
         "number": int, "start_ns": int, "duration_ns": int, "device_ns": int, "busy_ns": int, "idle_ns": int,
-        "wait_ns": int, "phases": {str: int}, "spread": SPREAD, "slow_file": str, "slow_line": int,
+        "wait_ns": int, "launches": int, "operators": int, "computing_ns": int, "communication_ns": int,
+        "exposed_ns": int,
+        "phases": {str: int}, "spread": SPREAD, "slow_file": str, "slow_line": int,
         "slow_function": str, "slow_ns": int,
     },
     "overview": {
@@ -112,7 +116,7 @@ REPORT = {
         "device_count": int,
         "hostname": str, "recorded_at": str, "stage": str, "window": int, "project_root": str,
         "git_commit": str, "git_dirty": bool, "python": str, "torch": str, "lightning": str, "deepscope": str,
-        "line_source": str, "truncated": bool, "program": str, "warnings": [str], "recording": dict,
+        "line_source": str, "truncated": bool, "program": str, "arguments": str, "warnings": [str], "recording": dict,
         "also_recorded": [str],
     },
     "totals": {

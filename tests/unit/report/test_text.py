@@ -47,14 +47,13 @@ def test_memory_of_several_ranks_is_added_up_and_the_largest_has_the_curve() -> 
     assert (merged.peak_at_ns, len(merged.curve)) == (9_000_000, 2)
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160, 240])
-@pytest.mark.parametrize("by", TABLES)
+@pytest.mark.parametrize("width", [60, 160])
 @pytest.mark.parametrize("name", PROFILES)
-def test_no_table_is_wider_than_the_terminal(name: str, by: str, width: int) -> None:
-    text = text_report(PROFILES[name](), by=by, width=width)
-    table = text.split("\n\n")[1].splitlines()
-    least = 60
-    assert max(map(cell_len, table)) <= max(width, least)
+def test_no_table_is_wider_than_the_terminal(name: str, width: int) -> None:
+    for by in TABLES:
+        text = text_report(PROFILES[name](), by=by, width=width)
+        table = text.split("\n\n")[1].splitlines()
+        assert max(map(cell_len, table)) <= width, by
 
 
 @pytest.mark.parametrize("limit", [1, 2, 0])
@@ -65,11 +64,11 @@ def test_the_shares_of_all_rows_are_the_whole(sort: str | None, limit: int) -> N
     assert sum(shares) == pytest.approx(100, abs=0.3)
 
 
-def test_shares_of_kernels_are_of_the_busy_time_so_that_overlapping_streams_give_more_than_the_whole() -> None:
+def test_shares_are_of_all_device_work_so_that_overlapping_streams_are_no_more_than_the_whole() -> None:
     profile = built_profiles.training()
     text = text_report(profile, by="module", width=160)
     share = float(re.findall(r"^ *([\d.]+)%", text, re.MULTILINE)[0])
-    assert share == pytest.approx(100 * profile.modules[0].self_device_ns / profile.totals.busy_ns, abs=0.05)
+    assert share == pytest.approx(100 * profile.modules[0].self_device_ns / profile.totals.device_ns, abs=0.05)
 
 
 def test_without_colour_there_is_no_escape_and_with_it_the_text_is_the_same() -> None:

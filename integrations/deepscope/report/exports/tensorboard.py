@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.numbers.collective_calls import collective_calls
 from deepscope.analysis.numbers.counter_levels import levels
 from deepscope.analysis.numbers.memory import DeviceCurve
 from deepscope.analysis.tables.memory import device_name
@@ -44,7 +45,7 @@ class Scalar(NamedTuple):
 def scalars(analysis: Analysis) -> Iterator[Scalar]:
     """The numbers of each step; of a trace without steps, of its window as step 0."""
     trace, work = analysis.attribution.trace, analysis.attribution.work
-    steps = step_table(analysis) or _window(analysis)
+    steps = step_table(analysis, collective_calls(analysis.attribution, analysis.extent)) or _window(analysis)
     device_count = max(len(work.busy), 1)
     number_of = _Numbers(analysis)
     for step in steps:

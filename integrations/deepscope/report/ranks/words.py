@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 from statistics import median
 
-from deepscope.ranks.results import Cause, RankRow, RanksReport, Straggler
+from deepscope.ranks.results import Cause, EndedRank, RankRow, RanksReport, Straggler
 from deepscope.report.places import short_path
 from deepscope.report.wording import printable, share_text, time_text
 
@@ -22,6 +23,8 @@ CAUSES: dict[Cause, str] = {
 
 _STANDS_OUT = 0.05
 """By more than this part of a step the longest own time is above the median before the sentence names its rank."""
+_BEYOND_CHANCE = 4.0
+"""So many standard deviations of how often chance makes a rank the last one."""
 _NAMED = 3
 """So many late ranks are named one by one."""
 
@@ -32,7 +35,22 @@ def step_unit(report: RanksReport) -> str:
 
 
 def answer(report: RanksReport) -> str:
-    """The sentence that says first what one came for: who holds the others up, by how much, and where."""
+    """The sentences that say first what one came for: who ended, who holds the others up, by how much, and where."""
+    return " ".join([*(ended_words(one, report.project_root) for one in report.ended[:_NAMED]), _of_steps(report)])
+
+
+def ended_words(one: EndedRank, root: str) -> str:
+    """`Rank 3 ended after step 5, the others after step 8: ranks 0-2 waited for it, up to 9.98s, at train.py:30.`"""
+    what = f"The trace of rank {one.rank} is cut" if one.is_cut else f"Rank {one.rank} ended"
+    words = f"{what} after step {one.last_step}, the others after step {one.last_of_others}"
+    if one.waiting:
+        who = f"ranks {one.waiting}" if {"-", ","} & set(one.waiting) else f"rank {one.waiting}"
+        where = f" at {short_path(one.file, root)}:{one.line}" if one.file else ""
+        words += f": {who} waited for it, up to {time_text(one.longest_ns)},{where}".rstrip(",")
+    return printable(f"{words}.")
+
+
+def _of_steps(report: RanksReport) -> str:
     if len(report.ranks) == 1:
         return _alone(report)
     if report.stragglers:
@@ -49,9 +67,26 @@ def answer(report: RanksReport) -> str:
         return f"No rank is known to hold the others up. Without communication the ranks' {what} differ: {longest}."
     exposed = share_text(sum(row.parts.get("communication", 0) for row in report.ranks), _steps(report.ranks))
     waits = f" Only communication runs in {exposed} of their time." if exposed else ""
+    waits += _usually_last(report)
     spread = share_text(max(own) - min(own), max(own)) or "0%"
     between = f" ({time_text(min(own)) or '0'} to {time_text(max(own)) or '0'})" if max(own) > min(own) else ""
     return f"No rank stands out: without communication the ranks' {what} differ by {spread}{between}.{waits}"
+
+
+def _usually_last(report: RanksReport) -> str:
+    """The rank that came last to far more collectives than chance gives each; "" for none."""
+    chance = 1 / len(report.ranks)
+    told = [row for row in report.ranks if row.last and row.matched]
+    row = max(told, key=lambda row: (row.last or 0) / row.matched, default=None)
+    if row is None or row.last is None:
+        return ""
+    expected = row.matched * chance
+    if row.last < max(row.matched / 2, expected + _BEYOND_CHANCE * sqrt(expected * (1 - chance))):
+        return ""
+    return (
+        f" Yet rank {row.rank} usually comes last, to {row.last:,} of {row.matched:,} collectives, which is beyond "
+        f"chance: it is late by less than its steps differ."
+    )
 
 
 def _alone(report: RanksReport) -> str:
