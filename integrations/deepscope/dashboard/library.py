@@ -7,8 +7,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -17,7 +18,7 @@ import msgspec
 from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.memory.moments import Moments
 from deepscope.dashboard.memory.reading import ReadingRequest, read_moments
-from deepscope.errors import DeepScopeError, NoTraceError, OptionError
+from deepscope.errors import DeepScopeError, NoTraceError, OptionError, TraceError, in_words
 from deepscope.printable import without_secrets
 from deepscope.processes import Told
 from deepscope.ranks.results import RanksReport
@@ -26,7 +27,8 @@ from deepscope.ranks.summary import RankSummary
 from deepscope.records import Detail, Profile
 from deepscope.store.ascend.folders import cluster_folder, tables_of
 from deepscope.store.files import TraceFile, is_url
-from deepscope.store.loader import Loader, Request
+from deepscope.store.loader import CancelledLoadError, Loader, Request
+from deepscope.store.readable import skipped_words, without
 from deepscope.store.recognition import FoundTrace, Recognizer
 from deepscope.store.runs import STAGES, Selection, find_traces, select_from
 
@@ -52,6 +54,8 @@ TIMELINES = 3
 """Kept in memory: they are as large as their traces."""
 READERS = 2
 """Reading at the same time."""
+
+_CLOSED = "the dashboard was closed"
 
 T = TypeVar("T")
 
@@ -144,10 +148,13 @@ class Library:
         self._lock = Lock()
         self._profiles: Background[Request, Profile] = Background(PROFILES)
         self._loaders: set[Loader] = set()
+        self._is_closed = False
         self._ranks: Background[Request, RanksOfRun] = Background(RUNS)
         self._moments: Background[tuple[ReadingRequest, TraceFile], Moments] = Background(MOMENTS)
         self._timelines: Background[TraceFile, TimelineIndex] = Background(TIMELINES)
         self._recognizers: dict[str, Recognizer] = {}
+        self._broken: dict[TraceFile, TraceError] = {}
+        """Files that were tried and cannot be read. One that is written again is another `TraceFile`."""
         self.show(paths)
 
     def show(self, paths: Sequence[str], first: str = "") -> None:
@@ -178,7 +185,7 @@ class Library:
             return self._runs
 
     def run(self, choice: Choice) -> FoundRun:
-        """The chosen run, else the one to be shown first.
+        """The chosen run, else the one to be shown first: the newest that is not known to be broken.
 
         Raises:
             NoTraceError: there is none.
@@ -186,8 +193,9 @@ class Library:
         """
         runs = self.runs()
         if not choice.run:
-            first = (one for one in runs if any(trace.file.path == self._first for trace in one.traces))
-            return next(first, runs[0])
+            first = [one for one in runs if any(trace.file.path == self._first for trace in one.traces)]
+            ordered = [*first, *runs]
+            return next((one for one in ordered if not self.problem(one)), ordered[0])
         name, mark, window = choice.run.partition(WINDOW_MARK)
         for one in runs:
             if one.id == name:
@@ -196,13 +204,23 @@ class Library:
                     return found
         raise OptionError("run", choice.run, "no such run is here any more")
 
+    def folder_below(self, run: FoundRun) -> str:
+        """The folder of a run, from the deepest folder that holds all that is shown; "" for that folder itself."""
+        folder = _parts(run.newest.file.folder)
+        tops = [_parts(_whole_path(path)) for path in self.paths]
+        shared = takewhile(lambda names: len(set(names)) == 1, zip(folder, *tops, strict=False))
+        return "/".join(folder[sum(1 for _ in shared) :])
+
     def selection(self, choice: Choice) -> Selection:
-        """The traces that are shown as one.
+        """The traces that are shown as one: of a run without a chosen rank the newest window that is not broken.
 
         Raises:
             NoTraceError, OptionError: as `run`; or the run has no such rank or stage.
         """
-        selection = select_from(self.run(choice).traces, rank=choice.rank, stage=choice.stage)
+        traces = self.run(choice).traces
+        if choice.rank is None:
+            traces = tuple(self._whole(traces, choice.stage))
+        selection = select_from(traces, rank=choice.rank, stage=choice.stage)
         paths = [file.path for file in selection.files]
         where = next((path for path in self.paths if _is_below(paths[0], path)), "")
         return replace(selection, tables=tables_of(paths, where, is_alone=len(self.runs()) == 1))
@@ -214,9 +232,12 @@ class Library:
             NotYetError: a trace is still being read; ask again.
             TraceError, OptionError: as `load_profile`.
         """
-        selection = self.selection(choice)
-        request = self._request(choice, selection, details)
-        return self._profiles.get(request, lambda told: self._load(request, told), _size(selection))
+
+        def read(selection: Selection) -> Profile:
+            request = self._request(choice, selection, details)
+            return self._profiles.get(request, lambda told: self._load(request, told), _size(selection))
+
+        return self._readable(choice, read)
 
     def ranks(self, choice: Choice) -> RanksOfRun:
         """The ranks of the chosen run side by side, whatever rank is chosen.
@@ -226,16 +247,19 @@ class Library:
             TraceError, OptionError: as `read_ranks`.
         """
         whole = msgspec.structs.replace(choice, rank=None)
-        selection = self.selection(whole)
-        request = self._request(whole, selection)
-        path = selection.files[0].path if len(selection.files) == 1 else ""
 
-        def load(told: Told) -> RanksOfRun:
-            with self._loading(request) as loader:
-                read = loader.ranks(told)
-            return RanksOfRun(read.summaries, side_by_side(read.summaries, read.failures, without_secrets(path)))
+        def read(selection: Selection) -> RanksOfRun:
+            request = self._request(whole, selection)
+            path = selection.files[0].path if len(selection.files) == 1 else ""
 
-        return self._ranks.get(request, load, _size(selection))
+            def load(told: Told) -> RanksOfRun:
+                with self._loading(request) as loader:
+                    ranks = loader.ranks(told)
+                return RanksOfRun(ranks.summaries, side_by_side(ranks.summaries, ranks.failures, without_secrets(path)))
+
+            return self._ranks.get(request, load, _size(selection))
+
+        return self._readable(whole, read)
 
     def moments(self, choice: Choice) -> Moments:
         """The memory of the one trace that `trace_file` is, block by block.
@@ -244,9 +268,12 @@ class Library:
             NotYetError: it is still being read; ask again.
             TraceError, OptionError: as `load_profile`.
         """
-        file = self.trace_file(choice)
-        request = ReadingRequest(file.path, self.partial)
-        return self._moments.get((request, file), lambda told: read_moments(request, told), file.size_bytes)
+
+        def read(file: TraceFile) -> Moments:
+            request = ReadingRequest(file.path, self.partial)
+            return self._moments.get((request, file), lambda told: read_moments(request, told), file.size_bytes)
+
+        return self._readable_file(choice, read)
 
     def _request(self, choice: Choice, selection: Selection, details: tuple[Detail, ...] = ()) -> Request:
         return Request(
@@ -263,12 +290,13 @@ class Library:
         )
 
     def trace_file(self, choice: Choice) -> TraceFile:
-        """The one trace whose events are asked for: of the chosen rank, else of the first.
+        """The one trace whose events are asked for: of the chosen rank, else of the first that is not broken.
 
         Raises:
             NoTraceError, OptionError: as `selection`.
         """
-        return self.selection(choice).files[0]
+        files = self.selection(choice).files
+        return next((file for file in files if file not in self._broken), files[0])
 
     def timeline(self, choice: Choice) -> TimelineIndex:
         """The timeline of `trace_file`.
@@ -279,16 +307,76 @@ class Library:
         """
         from deepscope.dashboard.timeline.opening import open_timeline
 
-        file = self.trace_file(choice)
-        return self._timelines.get(
-            file, lambda told: open_timeline(file, partial=self.partial, progress=told), file.size_bytes
-        )
+        def read(file: TraceFile) -> TimelineIndex:
+            return self._timelines.get(
+                file, lambda told: open_timeline(file, partial=self.partial, progress=told), file.size_bytes
+            )
+
+        return self._readable_file(choice, read)
+
+    def newest(self, run: FoundRun) -> FoundTrace:
+        """The newest trace of a run that is not known to be broken; else its newest."""
+        whole = (one for one in run.traces if not one.is_lost and one.file not in self._broken)
+        return next(whole, run.newest)
+
+    def problem(self, run: FoundRun) -> str:
+        """Why a run cannot be shown: the reason of its newest trace where all were tried and none can be read."""
+        errors = [self._broken.get(one.file) for one in run.traces]
+        return errors[0].told(in_words) if errors[0] is not None and all(errors) else ""
+
+    def skipped(self, choice: Choice) -> list[str]:
+        """A sentence for each trace that was tried, is newer than what is shown and cannot be read."""
+        if not self._broken:
+            return []
+        shown, files = self.run(choice), set(self.selection(choice).files)
+        newest_ns = max(one.time_ns for one in shown.traces if one.file in files)
+        newer = [one for run in ([shown] if choice.run else self.runs()) for one in run.traces]
+        errors = [self._broken.get(one.file) for one in newer if one.time_ns >= newest_ns and one.file not in files]
+        return list(dict.fromkeys(skipped_words(error) for error in errors if error is not None))
+
+    def _whole(self, traces: Sequence[FoundTrace], stage: str | None) -> Sequence[FoundTrace]:
+        """Without the windows of which every trace is broken; all of them where nothing is left."""
+        left = traces
+        with suppress(OptionError):  # what is left has no such stage
+            while left:
+                selection = select_from(left, stage=stage)
+                if any(file not in self._broken for file in selection.files):
+                    return left
+                left = without(left, selection)
+        return traces
+
+    def _readable(self, choice: Choice, read: Callable[[Selection], T]) -> T:
+        """What is read of the chosen selection; of one that cannot be read the next one's, if there is one."""
+        while True:
+            selection = self.selection(choice)
+            try:
+                return read(selection)
+            except TraceError as error:
+                if not self._mark(selection.files, error):
+                    raise
+
+    def _readable_file(self, choice: Choice, read: Callable[[TraceFile], T]) -> T:
+        """The same of one trace."""
+        while True:
+            file = self.trace_file(choice)
+            try:
+                return read(file)
+            except TraceError as error:
+                if not self._mark((file,), error):
+                    raise
+
+    def _mark(self, files: Sequence[TraceFile], error: TraceError) -> bool:
+        """Notes that none of these can be read; whether that is news."""
+        new = [file for file in files if file not in self._broken]
+        self._broken |= dict.fromkeys(new, error)
+        return bool(new)
 
     def close(self) -> None:
         """Begins nothing more, and ends what is being read."""
         for background in (self._profiles, self._ranks, self._moments, self._timelines):
             background.close()
         with self._lock:
+            self._is_closed = True
             loaders = list(self._loaders)
         for loader in loaders:
             loader.cancel()
@@ -303,6 +391,9 @@ class Library:
         loader = Loader(request)
         with self._lock:
             self._loaders.add(loader)
+            is_closed = self._is_closed
+        if is_closed:
+            loader.cancel()
         try:
             yield loader
         finally:
@@ -311,8 +402,16 @@ class Library:
 
 
 def _is_below(file: str, path: str) -> bool:
-    whole = path if is_url(path) else os.path.abspath(path)  # noqa: PTH100
+    whole = _whole_path(path)
     return file == whole or file.startswith(whole.rstrip("/\\") + ("/" if is_url(path) else os.sep))
+
+
+def _parts(path: str) -> list[str]:
+    return path.replace("\\", "/").rstrip("/").split("/")
+
+
+def _whole_path(path: str) -> str:
+    return path if is_url(path) else os.path.abspath(path)  # noqa: PTH100
 
 
 def _size(selection: Selection) -> int:
@@ -330,16 +429,20 @@ class Background(Generic[K, T]):
         self._lock = Lock()
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="deepscope-read")
         self._jobs: OrderedDict[K, _Job[T]] = OrderedDict()
+        self._is_closed = False
 
     def get(self, key: K, make: Callable[[Told], T], size: int) -> T:
         """The result; made now where it is not there.
 
         Raises:
             NotYetError: it is being made.
+            CancelledLoadError: `close` was called.
             Exception: what making it raised; the next question tries again.
         """
         with self._lock:
             job = self._jobs.get(key)
+            if self._is_closed:
+                raise CancelledLoadError(_CLOSED)
             if job is None:
                 job = self._jobs[key] = _Job(size)
                 job.future = self._threads.submit(make, job.told)
@@ -356,13 +459,18 @@ class Background(Generic[K, T]):
             raise
 
     def close(self) -> None:
-        """Begins nothing more; what runs ends by itself."""
+        """Begins nothing more; what runs ends when it next tells how far it is."""
+        with self._lock:
+            self._is_closed = True
+            for job in self._jobs.values():
+                job.is_cancelled = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class _Job(Generic[T]):
     def __init__(self, size: int) -> None:
         self._progress = (0, size)
+        self.is_cancelled = False
         self.future: Future[T] = Future()
 
     @property
@@ -370,6 +478,8 @@ class _Job(Generic[T]):
         return self.future.done()
 
     def told(self, done: int, total: int) -> None:
+        if self.is_cancelled:
+            raise CancelledLoadError(_CLOSED)
         self._progress = (done, total)
 
     def result(self) -> T:

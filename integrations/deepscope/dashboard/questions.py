@@ -9,7 +9,7 @@ from deepscope.dashboard.pages.compare import compare
 from deepscope.dashboard.pages.distributed import distributed
 from deepscope.dashboard.pages.findings import finding_page, findings
 from deepscope.dashboard.pages.flame import flame
-from deepscope.dashboard.pages.header import header, runs
+from deepscope.dashboard.pages.header import header, news, runs
 from deepscope.dashboard.pages.kernels import kernel, kernels
 from deepscope.dashboard.pages.line import line
 from deepscope.dashboard.pages.lines import file, line_list, lines
@@ -36,6 +36,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (
         runs,
+        news,
         header,
         overview,
         lines,

@@ -12,12 +12,14 @@ import logging
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
 from socketserver import ThreadingMixIn
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, Lock
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -42,9 +44,13 @@ WORTH_PACKING_BYTES = 2_000
 MOST_WORDS = 50
 """Of a question."""
 MOST_AT_ONCE = 64
-"""Requests that are answered side by side; the others wait."""
+"""Connections that are served side by side. One more ends the oldest that has not asked yet, or is slow to read."""
 PATIENCE_SECONDS = 20
-"""For the next bytes of a request, and for a place among those that are answered."""
+"""For the next bytes of a connection, and for a place among those that are served."""
+ASKING_SECONDS = 10
+"""For a whole request: a client that sends a byte now and then is ended all the same."""
+SLOW_SECONDS = 5
+"""After so long a connection that has asked may be ended for another one, where there is no place."""
 
 _Start = Callable[[str, list[tuple[str, str]]], Any]
 
@@ -161,6 +167,10 @@ class _Server(ThreadingMixIn, WSGIServer):
 
     def __init__(self, *arguments: Any) -> None:
         self._places = BoundedSemaphore(MOST_AT_ONCE)
+        self._lock = Lock()
+        self._asking: dict[socket.socket, float] = {}
+        self._answered: dict[socket.socket, float] = {}
+        """Open connections before and after their request was read, with their beginnings; the oldest first."""
         super().__init__(*arguments)
 
     def server_bind(self) -> None:
@@ -174,13 +184,17 @@ class _Server(ThreadingMixIn, WSGIServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answers in a thread of its own, when there is a place."""
-        if not self._places.acquire(timeout=PATIENCE_SECONDS):
-            self.shutdown_request(request)
-            return
+        if not self._places.acquire(blocking=False):
+            self._end_oldest()
+            if not self._places.acquire(timeout=PATIENCE_SECONDS):
+                self.shutdown_request(request)
+                return
+        with self._lock:
+            self._asking[request] = time.monotonic()
         try:
             super().process_request(request, client_address)
         except Exception:  # no thread could be started; after Ctrl-C there may be one, which leaves its place itself
-            self._places.release()
+            self._leave(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -188,12 +202,45 @@ class _Server(ThreadingMixIn, WSGIServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._places.release()
+            self._leave(request)
+
+    def has_asked(self, request: socket.socket) -> None:
+        """The whole request of a connection was read."""
+        with self._lock:
+            self._answered[request] = self._asking.pop(request, time.monotonic())
+
+    def service_actions(self) -> None:
+        """Ends connections that take too long to ask; called between requests, and while there are none."""
+        latest = time.monotonic() - ASKING_SECONDS
+        with self._lock:
+            for request in [one for one, begun in self._asking.items() if begun < latest]:
+                _end(request)
+
+    def _end_oldest(self) -> None:
+        with self._lock:
+            if self._asking:
+                _end(next(iter(self._asking)))
+                return
+            oldest = next(iter(self._answered.items()), None)
+            if oldest is not None and oldest[1] < time.monotonic() - SLOW_SECONDS:
+                _end(oldest[0])
+
+    def _leave(self, request: socket.socket) -> None:
+        with self._lock:
+            self._asking.pop(request, None)
+            self._answered.pop(request, None)
+        self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """What a client does to its connection is no news for the terminal."""
         del request, client_address
         logging.getLogger(__name__).debug("a request ended early: %s", sys.exc_info()[1])
+
+
+def _end(connection: socket.socket) -> None:
+    """Ends a connection, whose thread then leaves its place."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _ServerOfSix(_Server):
@@ -203,6 +250,12 @@ class _ServerOfSix(_Server):
 class _Handler(WSGIRequestHandler):
     timeout = PATIENCE_SECONDS
     protocol_version = "HTTP/1.0"
+
+    def parse_request(self) -> bool:
+        """Reads the head of the request; there is no body that matters."""
+        is_whole = super().parse_request()
+        self.server.has_asked(self.connection)  # type: ignore[attr-defined]  # it is a `_Server`
+        return is_whole
 
     def address_string(self) -> str:
         return str(self.client_address[0])

@@ -17,11 +17,13 @@ from asking import Asking
 from deepscope.cli.compare import compare as command_of
 from deepscope.comparison import NUMBERS, TABLES
 from deepscope.dashboard.pages.words import word
-from recorded_traces import needs_shared_traces, shared_paths
+from recorded_traces import OWN_TRACES
 from simulated_runs import noisy_times, simulated
 
 LINES = {number: 2e6 / number for number in range(1, 9)}
 TEXT = "".join(f"value_{number} = layer_{number}(batch)\n" for number in range(1, 13))
+
+PROGRAM = {"program": "train.py", "arguments": "1f2e3d4c"}
 
 
 def written(folder: Path, name: str, seed: int, lines: dict[int, float], minute: int, **header: Any) -> Path:
@@ -39,8 +41,8 @@ def written(folder: Path, name: str, seed: int, lines: dict[int, float], minute:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A run before, and one after in which line 3 is slower and line 9 is new."""
     folder = tmp_path_factory.mktemp("runs")
-    before = written(folder, "before.json", 1, LINES, 1, run_id="before")
-    after = written(folder, "after.json", 2, {**LINES, 3: LINES[3] * 1.9, 9: 4e5}, 2, run_id="after")
+    before = written(folder, "before.json", 1, LINES, 1, run_id="before", **PROGRAM)
+    after = written(folder, "after.json", 2, {**LINES, 3: LINES[3] * 1.9, 9: 4e5}, 2, run_id="after", **PROGRAM)
     return before, after
 
 
@@ -106,6 +108,14 @@ def test_without_a_baseline_the_run_before_is_taken(ask: Asking) -> None:
     assert ask("compare", run=after["id"], baseline=before["id"]) == page
 
 
+def test_another_program_is_no_baseline_by_itself(tmp_path: Path) -> None:
+    written(tmp_path, "a.json", 1, LINES, 1, run_id="a", program="train.py", arguments="00000000")
+    written(tmp_path, "b.json", 2, LINES, 2, run_id="b", **PROGRAM)
+    asking = Asking(tmp_path)
+    assert asking("compare")["before"] is None
+    asking.close()
+
+
 def test_the_other_way_round_every_change_has_the_other_sign(ask: Asking) -> None:
     after, before = ask("runs")["runs"]
     page, back = ask("compare"), ask("compare", run=before["id"], baseline=after["id"])
@@ -146,17 +156,15 @@ def test_windows_of_one_run_are_compared(tmp_path: Path) -> None:
         asking.close()
 
 
-@needs_shared_traces
 @pytest.mark.parametrize("by", ["operator", "kernel", "step"])
 def test_it_is_so_for_recorded_traces(tmp_path: Path, by: str) -> None:
-    for path in shared_paths():
-        if path.name.startswith("torch-profile-trace_0"):
-            shutil.copy(path, tmp_path)
+    for name in ("grafted-device", "grafted-ranks-0"):
+        shutil.copy(OWN_TRACES / f"{name}.json.gz", tmp_path)
     asking = Asking(tmp_path)
     try:
         names = {run["title"]: run["id"] for run in asking("runs")["runs"]}
-        four, five = (next(one for title, one in names.items() if f"trace_0{n}" in title) for n in (4, 5))
-        page = asking("compare", run=five, baseline=four, by=by)
+        device, ranks = (names[program] for program in ("train.py", "ranks.py"))
+        page = asking("compare", run=ranks, baseline=device, by=by)
         agree(page, command(*sorted(tmp_path.iterdir()), "--by", by))
     finally:
         asking.close()

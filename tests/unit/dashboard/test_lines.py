@@ -121,7 +121,7 @@ def test_what_a_line_costs_is_divided_among_causes() -> None:
     ]
     assert found.verdict == "memory-bound"
     assert "of the H100" in found.why
-    assert [one.code for one in found.findings] == ["DS004"]
+    assert [one.code for one in found.findings] == ["DS018"]
     assert found.cost_share == pytest.approx(51 / 120)
 
 

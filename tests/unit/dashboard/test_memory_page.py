@@ -11,14 +11,18 @@ import pytest
 from asking import Asking
 from deepscope.report.json_report import report_object
 from deepscope.store.load import load_profile
-from recorded_traces import needs_shared_traces, own_paths, shared_paths
+from recorded_traces import OWN_TRACES, each, shared_paths
 from trace_builder import TraceBuilder
 
 NAMES = ("resnet50_num_workers", "particle_transformer", "bs_32_rank0", "normalization")
-PATHS = [path for path in [*shared_paths(), *own_paths()] if any(name in path.name for name in (*NAMES, "with-stack"))]
+OWN = ("torch-with-stack", "threads-out-of-memory")
+PATHS = [
+    *(pytest.param(OWN_TRACES / f"{name}.json.gz", id=name) for name in OWN),
+    *each([path for path in shared_paths() if any(name in path.name for name in NAMES)]),
+]
 
 
-@pytest.fixture(scope="module", params=PATHS, ids=lambda path: path.name[:40])
+@pytest.fixture(scope="module", params=PATHS)
 def path(request: pytest.FixtureRequest) -> Path:
     return request.param
 
@@ -96,10 +100,8 @@ def test_a_question_that_makes_no_sense_is_answered_so(ask: Asking, words: dict[
     assert (status, bool(answer["error"])) == (400, True)
 
 
-@needs_shared_traces
 def test_without_memory_events_there_is_no_device() -> None:
-    (path,) = [path for path in shared_paths() if "torch-profile-trace_05" in path.name]
-    asking = Asking(path)
+    asking = Asking(OWN_TRACES / "compiled.json.gz")
     try:
         page = asking("memory")
         assert (page["devices"], page["figures"], page["failure"]) == ([], [], None)

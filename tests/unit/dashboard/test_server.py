@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -423,3 +424,49 @@ def test_nothing_is_done_while_nobody_asks() -> None:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def connected(port: int, sent: bytes) -> socket.socket:
+    one = socket.create_connection(("127.0.0.1", port), timeout=10)
+    one.sendall(sent)
+    return one
+
+
+def test_connections_that_drip_shut_nobody_out(port: int) -> None:
+    dripping = [connected(port, b"GET /api/header HTTP/1.1\r\nHost: loc") for _ in range(module.MOST_AT_ONCE + 6)]
+    done = threading.Event()
+
+    def drip() -> None:
+        while not done.wait(0.1):
+            for one in dripping:
+                with suppress(OSError):  # it is let no longer
+                    one.sendall(b"a")
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    try:
+        assert [asked(port, "/api/header", OK).status for _ in range(4)] == [200] * 4
+    finally:
+        done.set()
+        thread.join()
+        ended = sum(map(is_ended, dripping))
+        for one in dripping:
+            one.close()
+    assert ended >= 6
+
+
+def is_ended(one: socket.socket) -> bool:
+    """Whether the server has closed a connection to which it had nothing to say."""
+    one.setblocking(False)
+    try:
+        return one.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def test_a_request_that_takes_too_long_is_ended(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ASKING_SECONDS", 0)
+    with connected(port, b"GET / HTTP/1.1\r\nHo") as slow:
+        assert slow.recv(4096) == b""

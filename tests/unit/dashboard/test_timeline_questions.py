@@ -12,9 +12,7 @@ import pytest
 
 from deepscope.dashboard.application import Application
 from deepscope.dashboard.library import Library
-from recorded_traces import shared_paths
-
-MOST_BYTES = 600_000
+from recorded_traces import OWN_TRACES, each_own_trace
 
 
 @pytest.fixture(autouse=True)
@@ -22,11 +20,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEEPSCOPE_CACHE_DIR", str(tmp_path / "cache"))
 
 
-def small_paths() -> list[Any]:
-    return [pytest.param(path, id=path.name[:60]) for path in shared_paths() if path.stat().st_size < MOST_BYTES][:12]
-
-
-@pytest.fixture(params=small_paths())
+@pytest.fixture(params=each_own_trace())
 def application(request: pytest.FixtureRequest) -> Iterator[Application]:
     library = Library([str(request.param)])
     yield Application(library)
@@ -104,7 +98,6 @@ def test_a_timeline_is_read_once_and_told_while_it_is(monkeypatch: pytest.Monkey
 
     from deepscope.dashboard.timeline import opening
 
-    (path, *_) = [param.values[0] for param in small_paths()]
     opened, may_end = [], Event()
     real = opening.open_timeline
 
@@ -115,7 +108,7 @@ def test_a_timeline_is_read_once_and_told_while_it_is(monkeypatch: pytest.Monkey
         return real(file, **options)
 
     monkeypatch.setattr(opening, "open_timeline", slowly)
-    library = Library([str(path)])
+    library = Library([str(OWN_TRACES / "grafted-device.json.gz")])
     application = Application(library)
     reply = application.answer("timeline", {})
     assert (reply.status, json.loads(reply.body)) == (202, {"progress": {"done": 7, "total": 100}})

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_type_hints
 
+import msgspec
 import pytest
 
+import built_profiles
+from deepscope.dashboard.html_file import OneProfile as HtmlProfile
 from deepscope.dashboard.pages.words import in_page_words, place_words, share_words, time_words
+from deepscope.dashboard.questions import QUESTIONS
+from one_profile import OneProfile
 
 CASES = json.loads((Path(__file__).parents[3] / "vscode-extension" / "test" / "durations.json").read_text("utf-8"))
 
@@ -50,3 +58,37 @@ def test_places_keep_their_ends(path: str, words: str) -> None:
 )
 def test_sentences_have_a_blank_before_units_and_names_stay_as_they_are(text: str, words: str) -> None:
     assert in_page_words(text) == words
+
+
+JOINED = re.compile(r"(?<![\w./\\-])\d[\d.,]*(?:[nµm]?s|[KMGT]?i?B(?:/s)?|%)(?![\w/\\-])")
+"""A number that touches its unit, outside a name."""
+
+
+def sentences(answer: Any) -> Iterator[str]:
+    if isinstance(answer, str):
+        yield answer
+    elif isinstance(answer, list | tuple):
+        for one in answer:
+            yield from sentences(one)
+    elif isinstance(answer, msgspec.Struct):
+        for name in answer.__struct_fields__:
+            yield from sentences(getattr(answer, name))
+
+
+@pytest.mark.parametrize("question", ["header", "overview", "findings", "lines", "steps", "kernels", "compare", "line"])
+def test_every_page_has_a_space_between_a_number_and_its_unit(question: str) -> None:
+    profile = built_profiles.training()
+    profile.trace.warnings = ["the recording took 673ms (2.5% of 26.9s) and 46.0KiB"]
+    library = HtmlProfile(profile) if question == "header" else OneProfile(profile, old=built_profiles.training())
+    asked: dict[str, Any] = {}
+    if question == "compare":
+        asked = {"baseline": "old"}
+    if question == "line":
+        dearest = max(profile.lines, key=lambda line: line.cost_ns)
+        asked = {"file": dearest.file, "line": dearest.line}
+    ask = QUESTIONS[question]
+    answer = ask(library, get_type_hints(ask)["question"](**asked))
+    told = list(sentences(answer.notes if question == "header" else answer))  # its facts name devices: an H100 80GB
+    assert [one for one in told if JOINED.search(one)] == []
+    if question == "header":
+        assert "the recording took 673 ms (2.5 % of 26.9 s) and 46.0 KiB" in told

@@ -350,6 +350,8 @@ export interface DurationsOf {
 export interface Run {
   readonly id: string;
   readonly title: string;
+  /** Its folder, as seen from what is shown; "" where it lies there itself. */
+  readonly name: string;
   readonly folder: string;
   /** ISO 8601 in UTC. */
   readonly recordedAt: string;
@@ -362,10 +364,13 @@ export interface Run {
   readonly traces: number;
   /** Of its traces. */
   readonly sizeBytes: number;
+  /** Why it cannot be shown; "" where nothing is known against it. */
+  readonly problem: string;
 }
 export const run: Reader<Run> = object({
   id: text,
   title: text,
+  name: text,
   folder: text,
   recordedAt: text,
   ranks: list(finite),
@@ -373,6 +378,7 @@ export const run: Reader<Run> = object({
   windows: list(finite),
   traces: finite,
   sizeBytes: finite,
+  problem: text,
 });
 
 /** The runs that there are, the newest first. */
@@ -384,6 +390,18 @@ export interface Runs {
 export const runs: Reader<Runs> = object({
   runs: list(run),
   version: text,
+});
+
+/** What a page asks now and then: it changes when there is something new. */
+export interface News {
+  /** Another one after each start of the server. */
+  readonly server: string;
+  /** Another one when runs or traces came, went or were written again. */
+  readonly runs: string;
+}
+export const news: Reader<News> = object({
+  server: text,
+  runs: text,
 });
 
 /** One thing that is known. */
@@ -539,6 +557,37 @@ export const hotLine: Reader<HotLine> = object({
   verdict: text,
 });
 
+/** A kernel or an operator, and a time in it. */
+export interface NamedTime {
+  /** Its row's word on its own page. */
+  readonly key: string;
+  readonly label: string;
+  readonly timeNs: number;
+  readonly calls: number;
+}
+export const namedTime: Reader<NamedTime> = object({
+  key: text,
+  label: text,
+  timeNs: finite,
+  calls: finite,
+});
+
+/** The most expensive rows of one page. */
+export interface WorkList {
+  readonly page: "kernels" | "modules" | "operators";
+  readonly title: string;
+  /** By their own work, the largest first. */
+  readonly rows: readonly NamedTime[];
+  /** All work, which the rows are parts of. */
+  readonly wholeNs: number;
+}
+export const workList: Reader<WorkList> = object({
+  page: oneOf("kernels", "modules", "operators"),
+  title: text,
+  rows: list(namedTime),
+  wholeNs: finite,
+});
+
 /** A line on which the CPU was while the device had nothing to do. */
 export interface IdleLine {
   readonly file: string;
@@ -663,11 +712,15 @@ export interface Overview {
   readonly phaseNames: readonly string[];
   readonly steps: readonly StepBar[];
   readonly lines: readonly HotLine[];
+  /** Where no line is known, or one has more than half of the cost. */
+  readonly work: readonly WorkList[];
   /** None where no device works, or no line is known. */
   readonly idle: Idle | null;
   readonly training: Training;
   readonly findings: readonly ShownFinding[];
   readonly moreFindings: number;
+  /** What it means that there are none. */
+  readonly withoutFindings: string;
 }
 export const overview: Reader<Overview> = object({
   sentence: text,
@@ -676,10 +729,12 @@ export const overview: Reader<Overview> = object({
   phaseNames: list(text),
   steps: list(stepBar),
   lines: list(hotLine),
+  work: list(workList),
   idle: nullable(idle),
   training: training,
   findings: list(shownFinding),
   moreFindings: finite,
+  withoutFindings: text,
 });
 
 /** A column of a table. */
@@ -1388,11 +1443,14 @@ export const rankPage: Reader<RankPage> = object({
 /** All advice, the largest saving first. */
 export interface Findings {
   readonly findings: readonly ShownFinding[];
+  /** What it means that there are none. */
+  readonly without: string;
   readonly wallNs: number;
   readonly steps: number;
 }
 export const findings: Reader<Findings> = object({
   findings: list(shownFinding),
+  without: text,
   wallNs: finite,
   steps: finite,
 });
@@ -1503,21 +1561,6 @@ export const spot: Reader<Spot> = object({
   line: finite,
   place: text,
   function: text,
-});
-
-/** A kernel or an operator, and a time in it. */
-export interface NamedTime {
-  /** Its row's word on its own page. */
-  readonly key: string;
-  readonly label: string;
-  readonly timeNs: number;
-  readonly calls: number;
-}
-export const namedTime: Reader<NamedTime> = object({
-  key: text,
-  label: text,
-  timeNs: finite,
-  calls: finite,
 });
 
 /** A line, and a time that it owns. */
@@ -2064,6 +2107,8 @@ export const durations: Reader<Durations> = object({
 export const questions = {
   /** Which runs can be chosen. */
   runs: ask<Question, Runs>("runs", runs),
+  /** Whether there are other runs than before. */
+  news: ask<Question, News>("news", news),
   /** What is shown. */
   header: ask<Choice, Header>("header", header),
   /** How long a step is, what it is made of, which lines and findings matter. */

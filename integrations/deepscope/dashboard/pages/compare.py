@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,10 +12,12 @@ import msgspec
 from deepscope import comparison as comparing
 from deepscope.comparison.compare import Comparison
 from deepscope.comparison.differences import Difference
+from deepscope.comparison.same_program import is_same_program
 from deepscope.dashboard.answer import Answer, Choice, Table
 from deepscope.dashboard.library import WINDOW_MARK, Library, NotYetError
 from deepscope.dashboard.pages.tables import ColumnOf, table_of
-from deepscope.dashboard.pages.words import title_of, word
+from deepscope.dashboard.pages.words import in_page_words, title_of, word
+from deepscope.errors import TraceError
 from deepscope.records import Profile
 from deepscope.report.compare import noise_words, row_name, step_words, verdict_word
 
@@ -37,6 +40,8 @@ RowVerdict = Literal["slower", "faster", "within noise", "new", "gone", "unknown
 """What has become of a row: `unknown` where nothing tells of noise."""
 ROWS = 3000
 """Rows of a comparison, the largest changes beyond noise first."""
+_LOOKED_AT = 8
+"""Earlier runs of the same script of which one may be of the same program."""
 
 
 class CompareQuestion(Choice, kw_only=True, frozen=True):
@@ -116,15 +121,15 @@ def compare(library: Library, question: CompareQuestion) -> Compared:
         number=question.number,
         has_intervals=found.has_intervals,
         step=_change(found.step),
-        step_words=word(step_words(found)),
-        noise_words=word(noise_words(found), 600),
+        step_words=in_page_words(step_words(found)),
+        noise_words=in_page_words(noise_words(found)),
         rows=_table(found, changed),
         beyond_noise=sum(not row.within_noise for row in changed[:ROWS]),
     )
 
 
 def _one_before(library: Library, question: Choice) -> str:
-    """The run that was recorded before the chosen one: of the same program if there is one."""
+    """The run of the same program that was recorded before the chosen one; "" for none."""
     chosen = library.run(question)
     if chosen.window is not None:
         windows = library.run(Choice(run=chosen.base)).windows
@@ -133,8 +138,13 @@ def _one_before(library: Library, question: Choice) -> str:
             return f"{chosen.base}{WINDOW_MARK}{max(earlier)}"
     names = [one.id for one in library.runs()]
     older = library.runs()[names.index(chosen.base) + 1 :]
-    alike = [one for one in older if one.program == chosen.program]
-    return next((one.id for one in [*alike, *older]), "")
+    alike = [one for one in older if one.program == chosen.program != ""]
+    mine = library.profile(question) if alike else None
+    for one in alike[:_LOOKED_AT]:
+        with suppress(TraceError):
+            if mine is not None and is_same_program(library.profile(Choice(run=one.id)), mine):
+                return one.id
+    return ""
 
 
 def _both(library: Library, before: Choice, after: Choice) -> tuple[Profile, Profile]:

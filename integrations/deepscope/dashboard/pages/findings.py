@@ -10,9 +10,10 @@ from pathlib import Path
 from deepscope import errors
 from deepscope.dashboard.answer import Answer, Choice, Figure, Question
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.words import place_words, word
+from deepscope.dashboard.pages.words import in_page_words, place_words, word
 from deepscope.printable import printable
 from deepscope.records import Finding, Profile, Severity
+from deepscope.report.findings import without_findings
 
 __all__ = ["FindingPage", "FindingPageAsked", "Findings", "ShownFinding", "finding_page", "findings", "shown_finding"]
 
@@ -46,6 +47,8 @@ class Findings(Answer):
     """All advice, the largest saving first."""
 
     findings: list[ShownFinding]
+    without: str
+    """What it means that there are none."""
     wall_ns: int
     steps: int
 
@@ -86,6 +89,7 @@ def findings(library: Library, question: Choice) -> Findings:
     profile = library.profile(question)
     return Findings(
         findings=[shown_finding(profile, one) for one in profile.findings],
+        without=without_findings(profile),
         wall_ns=profile.totals.wall_ns,
         steps=profile.totals.steps,
     )
@@ -102,7 +106,7 @@ def shown_finding(profile: Profile, one: Finding) -> ShownFinding:
         line=one.line,
         place=place_words(one.file, one.line, profile.trace.project_root),
         function=word(one.function),
-        message=printable(one.message)[:_LONGEST],
+        message=in_page_words(one.message)[:_LONGEST],
         remedy=printable(one.remedy.text)[:_LONGEST],
         saving_ns=one.saving_ns,
         saving_share=one.saving_ns / wall if wall else 0.0,

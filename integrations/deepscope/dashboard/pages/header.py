@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 
 from deepscope.dashboard.answer import Answer, Choice, Fact, Question
 from deepscope.dashboard.library import FoundRun, Library
-from deepscope.dashboard.pages.words import title_of, word
+from deepscope.dashboard.pages.words import in_page_words, title_of, word
+from deepscope.errors import NoTraceError
 from deepscope.printable import without_secrets
 from deepscope.records import Profile
 from deepscope.records.ranges import ranges
 
-__all__ = ["Header", "Run", "Runs", "header", "runs"]
+__all__ = ["Header", "News", "Run", "Runs", "header", "news", "runs"]
 
 
 class Run(Answer):
@@ -20,6 +23,8 @@ class Run(Answer):
 
     id: str
     title: str
+    name: str
+    """Its folder, as seen from what is shown; "" where it lies there itself."""
     folder: str
     recorded_at: str
     """ISO 8601 in UTC."""
@@ -32,6 +37,8 @@ class Run(Answer):
     traces: int
     size_bytes: int
     """Of its traces."""
+    problem: str
+    """Why it cannot be shown; "" where nothing is known against it."""
 
 
 class Runs(Answer):
@@ -45,15 +52,38 @@ class Runs(Answer):
 def runs(library: Library, question: Question) -> Runs:
     """Which runs can be chosen."""
     del question
-    return Runs(runs=[_run(one) for one in library.runs()], version=_version())
+    return Runs(runs=[_run(library, one) for one in library.runs()], version=_version())
 
 
-def _run(found: FoundRun) -> Run:
-    newest = found.newest
+class News(Answer):
+    """What a page asks now and then: it changes when there is something new."""
+
+    server: str
+    """Another one after each start of the server."""
+    runs: str
+    """Another one when runs or traces came, went or were written again."""
+
+
+_SERVER = secrets.token_hex(6)
+
+
+def news(library: Library, question: Question) -> News:
+    """Whether there are other runs than before."""
+    del question
+    try:
+        found = [(one.id, [trace.file for trace in one.traces], library.problem(one)) for one in library.runs()]
+    except NoTraceError:
+        found = []
+    return News(server=_SERVER, runs=hashlib.blake2b(repr(found).encode("utf-8", "replace"), digest_size=9).hexdigest())
+
+
+def _run(library: Library, found: FoundRun) -> Run:
+    newest = library.newest(found)
     folder, name = newest.file.folder, newest.file.name
     return Run(
         id=found.id,
         title=word(next((one.identity.program for one in found.traces if one.identity.program), "") or name),
+        name=word(without_secrets(library.folder_below(found))),
         folder=word(without_secrets(folder)),
         recorded_at=datetime.fromtimestamp(newest.time_ns / 1e9, timezone.utc).isoformat(timespec="seconds"),
         ranks=found.ranks,
@@ -61,6 +91,7 @@ def _run(found: FoundRun) -> Run:
         windows=found.windows,
         traces=len(found.traces),
         size_bytes=sum(one.file.size_bytes for one in found.traces),
+        problem=word(library.problem(found) or ("no whole trace" if all(one.is_lost for one in found.traces) else "")),
     )
 
 
@@ -118,13 +149,17 @@ def header(library: Library, question: Choice) -> Header:
         if question.step is not None
         else [step.number for step in profile.steps],
         facts=_facts(profile),
-        notes=_notes(profile),
+        notes=[*map(_sentence, library.skipped(question)), *_notes(profile)],
         has_lines=bool(profile.lines),
         has_memory=bool(profile.memory.devices),
         has_collectives=bool(profile.collectives),
         has_ranks=len(found.ranks) > 1 or found.has_tables or info.world_size > 1 or bool(profile.collectives),
         has_modules=bool(profile.modules),
     )
+
+
+def _sentence(words: str) -> str:
+    return in_page_words(f"{words[:1].upper()}{words[1:]}")[:1000]
 
 
 def _whole(question: Choice) -> Choice:
@@ -157,7 +192,7 @@ def _facts(profile: Profile) -> list[Fact]:
 
 
 def _notes(profile: Profile) -> list[str]:
-    found = [word(warning, 1000) for warning in profile.trace.warnings]
+    found = [in_page_words(warning)[:1000] for warning in profile.trace.warnings]
     if profile.metric != "device":
         found.insert(0, "No device worked in this trace: times of work are operators' own times on the CPU.")
     if profile.trace.truncated:

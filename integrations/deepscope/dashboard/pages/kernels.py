@@ -6,7 +6,7 @@ from deepscope.dashboard.answer import Answer, Choice, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.below import NamedTime, OwnerLine, lines_with
 from deepscope.dashboard.pages.tables import ColumnOf, key_of, share_column, table_of, where
-from deepscope.dashboard.pages.words import word
+from deepscope.dashboard.pages.words import in_page_words, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Kernel, KernelKind, Profile
@@ -78,7 +78,7 @@ def kernel_key(row: Kernel) -> str:
 def _columns(profile: Profile) -> list[ColumnOf]:
     return [
         ColumnOf("label", "kernel", "text", lambda row: readable(row.name)),
-        share_column("device_ns", profile.totals.busy_ns, "Its part of the time in which the device works."),
+        share_column("device_ns", profile.totals.device_ns, "Its part of all device work."),
         ColumnOf("device_ns", "device", "time", lambda row: row.device_ns, "The sum of its durations."),
         ColumnOf("calls", "calls", "count", lambda row: row.calls, "How often it ran.", 1),
         ColumnOf("mean_ns", "mean", "time", lambda row: row.mean_ns, "Its mean duration.", 2),
@@ -108,7 +108,9 @@ def _columns(profile: Profile) -> list[ColumnOf]:
             "Of a thread.",
             9,
         ),
-        ColumnOf("shared", "shared", "text", shared_words, "Shared memory of a block.", 10),
+        ColumnOf(
+            "shared", "shared", "text", lambda row: in_page_words(shared_words(row)), "Shared memory of a block.", 10
+        ),
         ColumnOf(
             "occupancy",
             "occupancy",

@@ -12,7 +12,7 @@ from deepscope.dashboard.pages.callers import CallPath, call_paths
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
 from deepscope.dashboard.pages.line_numbers import line_numbers, values_of
 from deepscope.dashboard.pages.lines import notes_of
-from deepscope.dashboard.pages.words import whole_place, word
+from deepscope.dashboard.pages.words import in_page_words, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Line, Numbers, Profile
@@ -151,7 +151,7 @@ def _of_line(profile: Profile, place: int, here: list[Line], fold: bool) -> Line
         figures=[*_figures(profile, row), *_spread(row)],
         cost_share=_cost_share(profile, row),
         verdict=row.verdict,
-        why=printable(words.partition(": ")[2] if words else "" if reason == Reason.NO_COST else reason),
+        why=in_page_words(words.partition(": ")[2] if words else "" if reason == Reason.NO_COST else reason),
         causes=_causes(profile, row),
         cost_ns=row.cost_ns,
         fused_with=[
@@ -271,6 +271,7 @@ _ON_CPU = _ON_DEVICE | {
     "unknown_ns": ("other operators", "Work whose bytes are not known."),
     "waiting_ns": ("Python, blocked", "Python asleep, or waiting for a file, a lock or another thread."),
     "data_ns": ("waiting for data", "Waiting for the data loader."),
+    "core_wait_ns": ("waiting for a core", "Python that could run while other work had the cores."),
     "host_ns": ("Python, running", "The interpreter's own work."),
 }
 

@@ -243,6 +243,8 @@ def notes_of(line: Line) -> list[str]:
         found.append("with its parts of kernels that were fused from several lines")
     if line.in_compiled_region:
         found.append("calls compiled code")
+    if line.slowed:
+        found.append("slowed by recording")
     return found
 
 

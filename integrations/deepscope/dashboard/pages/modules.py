@@ -54,7 +54,7 @@ def _path(row: Branch) -> str:
 
 
 def _columns(profile: Profile) -> list[ColumnOf]:
-    whole = profile.totals.busy_ns
+    whole = profile.totals.device_ns
     backward = any(row.total_backward_device_ns for row in profile.modules)
 
     def of(key: str, title: str, kind: Any, rank: int, explained: str) -> ColumnOf:
@@ -70,7 +70,7 @@ def _columns(profile: Profile) -> list[ColumnOf]:
             "share",
             "share",
             lambda row: row.module.total_device_ns / whole if whole else None,
-            "Its part, with the modules in it, of the time in which the device works.",
+            "Its part, with the modules in it, of all device work.",
         ),
         of("total_device_ns", "total", "time", 0, "Work of it and of the modules in it."),
         ColumnOf("forward_ns", "forward", "time", forward, "The part of the total in the forward pass.", 1),

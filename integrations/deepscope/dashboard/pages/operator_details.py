@@ -150,6 +150,7 @@ def causes_of(why: Why, peaks: Peaks | None, *, device: bool) -> Iterator[tuple[
     yield "hidden by other work", why.hidden_ns
     yield "idle, the CPU waits" if device else "Python blocked", why.waiting_ns
     yield "idle, data is loaded" if device else "waiting for the data loader", why.data_ns
+    yield "waiting for a core", why.core_wait_ns
     yield "idle, work is launched", why.launch_ns
     yield "idle, the CPU does other work" if device else "Python", why.host_ns
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from deepscope.dashboard.answer import Answer, Choice, Table
@@ -11,6 +11,7 @@ from deepscope.dashboard.pages.tables import ColumnOf, key_of, share_column, tab
 from deepscope.dashboard.pages.words import word
 from deepscope.records import Detail, Operator, OperatorInDetail, Profile
 from deepscope.report.event_names import readable
+from deepscope.report.operator_columns import flops_missing
 from deepscope.report.shapes import shapes_text
 from deepscope.report.top import Question as TopQuestion
 from deepscope.report.top import TopRow, ranking
@@ -73,7 +74,7 @@ def operator_rows(profile: Profile, by: Grouping) -> Sequence[Operator | TopRow]
     """The rows, in the order of the report."""
     if by == "type":
         return ranking(profile, TopQuestion(by="type")).rows
-    rows: Sequence[Operator] = profile.operators if by == "name" else profile.operators_in_detail
+    rows: Sequence[Operator] = profile.operators_and_rest() if by == "name" else profile.operators_in_detail
     return sorted(rows, key=lambda row: -row.self_device_ns)
 
 
@@ -105,8 +106,8 @@ def _operator_columns(profile: Profile, by: Grouping) -> list[ColumnOf]:
         ColumnOf("label", "operator", "text", lambda row: readable(row.name)),
         *by_shapes,
         *by_stacks,
-        share_column("self_device_ns", profile.totals.busy_ns, "Its own part of the time in which the device works."),
-        *_sums(device),
+        share_column("self_device_ns", profile.totals.device_ns, "Its own part of all device work."),
+        *_sums(device, lambda row: row.flops or flops_missing(row) or 0),
         ColumnOf(
             "flops_per_s", "FLOP/s", "rate", lambda row: _rate(row, "flops"), "While work with known FLOPs ran.", 6
         ),
@@ -140,7 +141,13 @@ def _operator_columns(profile: Profile, by: Grouping) -> list[ColumnOf]:
     ]
 
 
-def _sums(device: bool) -> list[ColumnOf]:
+_FLOPS = (
+    "Two for each multiplication with its addition, where known. A causal mask takes off what it hides where the trace "
+    "tells of it (record_shapes, torch 2.1 or later); elsewhere attention counts in full."
+)
+
+
+def _sums(device: bool, flops: Callable[[Any], int | str]) -> list[ColumnOf]:
     cpu = [
         ColumnOf("self_cpu_ns", "CPU", "time", lambda row: row.self_cpu_ns, "CPU time less operators called.", 2),
         ColumnOf(
@@ -160,7 +167,7 @@ def _sums(device: bool) -> list[ColumnOf]:
         ),
         *(cpu if device else []),
         ColumnOf("calls", "calls", "count", lambda row: row.calls, "How often it ran.", 3),
-        ColumnOf("flops", "FLOPs", "flops", lambda row: row.flops, "Floating point operations, where known.", 5),
+        ColumnOf("flops", "FLOPs", "flops", flops, _FLOPS, 5),
     ]
 
 
@@ -168,7 +175,7 @@ def _kind_columns(profile: Profile) -> list[ColumnOf]:
     return [
         ColumnOf("name", "kind", "text", lambda row: row.name, "What operators are of, by their names."),
         ColumnOf("share", "share", "share", lambda row: row.share, "Of all operators' own time."),
-        *_sums(profile.metric == "device"),
+        *_sums(profile.metric == "device", lambda row: row.flops),
         ColumnOf("operators", "operators", "count", lambda row: row.operators, "Different ones of this kind.", 2),
         ColumnOf("flops_per_s", "FLOP/s", "rate", lambda row: row.flops_per_s or None, "While its work ran.", 6),
         ColumnOf("moved_bytes", "moves", "bytes", lambda row: row.moved_bytes, "The least that its work must move.", 8),

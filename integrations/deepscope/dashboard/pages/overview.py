@@ -9,8 +9,10 @@ from deepscope.dashboard.pages.idle import Idle, idle_of
 from deepscope.dashboard.pages.parts import Part
 from deepscope.dashboard.pages.training import Training, training_of
 from deepscope.dashboard.pages.words import place_words, share_words, time_words, word
+from deepscope.dashboard.pages.work import ONE_LINE, WorkList, work_of
 from deepscope.records import PHASES, Line, Profile
 from deepscope.records.overview import Section
+from deepscope.report.findings import without_findings
 from deepscope.report.places import Sources
 
 __all__ = ["HotLine", "Overview", "Split", "StepBar", "overview", "step_bars"]
@@ -75,28 +77,35 @@ class Overview(Answer):
     phase_names: list[str]
     steps: list[StepBar]
     lines: list[HotLine]
+    work: list[WorkList]
+    """Where no line is known, or one has more than half of the cost."""
     idle: Idle | None
     """None where no device works, or no line is known."""
     training: Training
     findings: list[ShownFinding]
     more_findings: int
+    without_findings: str
+    """What it means that there are none."""
 
 
 def overview(library: Library, question: Choice) -> Overview:
     """How long a step is, what it is made of, which lines and findings matter."""
     profile = library.profile(question)
     lines = _lines(profile)
+    work = work_of(profile) if not lines or lines[0].share > ONE_LINE else []
     return Overview(
-        sentence=_sentence(profile, lines),
+        sentence=_sentence(profile, lines, work),
         figures=_figures(profile),
         splits=_splits(profile),
         phase_names=list(PHASES),
         steps=step_bars(profile),
         lines=lines,
+        work=work,
         idle=idle_of(profile),
         training=training_of(profile),
         findings=[shown_finding(profile, one) for one in profile.findings[:FINDINGS]],
         more_findings=max(len(profile.findings) - FINDINGS, 0),
+        without_findings=without_findings(profile),
     )
 
 
@@ -138,7 +147,7 @@ def _hot_line(profile: Profile, line: Line, whole: int, sources: Sources) -> Hot
     )
 
 
-def _sentence(profile: Profile, lines: list[HotLine]) -> str:
+def _sentence(profile: Profile, lines: list[HotLine], work: list[WorkList]) -> str:
     totals = profile.totals
     steps = max(totals.steps, 1) * max(totals.ranks, 1)
     words = [
@@ -151,13 +160,22 @@ def _sentence(profile: Profile, lines: list[HotLine]) -> str:
         words.append(f"the device works {busy} of it")
     if lines:
         words.append(f"{lines[0].place} costs most, {share_words(lines[0].share)}")
+    elif work:
+        first = next((one for one in work if one.page == "operators"), work[0])
+        words.append(f"{first.rows[0].label} costs most, {share_words(first.rows[0].time_ns / max(first.whole_ns, 1))}")
     return f"{'; '.join(words)}."
 
 
 def _figures(profile: Profile) -> list[Figure]:
-    totals = profile.totals
+    totals, recorded = profile.totals, profile.steps if profile.part_of is None else []
     each = " a step" if totals.steps else ""
-    steps = max(totals.steps, 1) * max(totals.ranks, 1)
+    ranks = max(totals.ranks, 1)
+    steps = max(totals.steps, 1) * ranks
+    inside = " a step" if recorded else ""
+    wait_ns, launches, operators = (
+        sum(getattr(step, name) for step in recorded) / steps if recorded else getattr(totals, name) / ranks
+        for name in ("wait_ns", "launches", "operators")
+    )
     is_device = profile.metric == "device"
     whole = totals.busy_ns + totals.idle_ns if is_device else totals.wall_ns
     found = [
@@ -179,13 +197,13 @@ def _figures(profile: Profile) -> list[Figure]:
             help="When no stream of a device works.",
         ),
         Figure(
-            label=f"waiting{each}",
-            value=totals.wait_ns / steps,
+            label=f"waiting{inside}",
+            value=wait_ns,
             kind="time",
             help="CPU time in calls that wait for the device.",
         ),
-        Figure(label=f"kernels{each}", value=totals.launches / steps, kind="count", help="Kernels that were launched."),
-        Figure(label=f"operators{each}", value=totals.operators / steps, kind="count", help="Operators that ran."),
+        Figure(label=f"kernels{inside}", value=launches, kind="count", help="Kernels that were launched."),
+        Figure(label=f"operators{inside}", value=operators, kind="count", help="Operators that ran."),
         Figure(label="peak memory", value=totals.peak_bytes, kind="bytes", help="The most that was allocated at once."),
         Figure(label="steps", value=totals.steps, kind="count", help="That were recorded."),
     ]

@@ -150,7 +150,7 @@ def _of_work(of: Attribution) -> dict[str, Told]:
 
 
 def _of_operators(of: Attribution) -> dict[str, Told]:
-    flops = flops_of_operators(of.trace, of.operators)
+    flops = flops_of_operators(of.trace, of.operators).counted
     known = flops > 0
     return {"flops": (of.operators.nodes[known], flops[known])}
 

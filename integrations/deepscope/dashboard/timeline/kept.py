@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -30,7 +29,6 @@ LIMIT_BYTES = 2 << 30
 _MAGIC = b"deepscope timeline\n"
 _PATTERN = "*.timeline"
 _ALIGNED = 64
-_UNFINISHED_S = 3600
 _PARTS = ("trace", "records", "analysis", "store", "report", "dashboard/timeline")
 _TYPES = frozenset({"|u1", "<i4", "<i8", "<f8"})
 
@@ -105,17 +103,8 @@ def save(file: TraceFile, columns: Columns, *, partial: bool) -> None:
     with suppress(OSError, RuntimeError):
         path = _path(file, partial=partial)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _remove_unfinished(path.parent)
         write_whole(path, _encoded(columns))
         prune(path.parent, LIMIT_BYTES, _PATTERN)
-
-
-def _remove_unfinished(folder: Path) -> None:
-    """Removes what processes that were ended in the middle have left."""
-    for path in folder.glob("*.tmp"):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _UNFINISHED_S:
-                path.unlink()
 
 
 def _encoded(columns: Columns) -> Iterator[bytes | memoryview]:

@@ -13,6 +13,7 @@ from deepscope.dashboard.timeline import kept, opening
 from deepscope.dashboard.timeline.index import TimelineIndex
 from deepscope.dashboard.timeline.opening import open_timeline
 from deepscope.errors import NotATraceError, NoTraceError
+from deepscope.store import load_profile
 from deepscope.store.cache import cache_folder
 from deepscope.store.files import TraceFile, single_file
 from random_traces import random_trace
@@ -111,14 +112,18 @@ def test_what_was_used_longest_ago_goes_first(tmp_path: Path, monkeypatch: pytes
     assert set(files()) == {*before, last} - {first}
 
 
-def test_what_was_left_unfinished_is_removed(trace: Path) -> None:
-    folder = cache_folder() / "timelines"
+@pytest.mark.parametrize("kind", ["timelines", "profiles"])
+def test_what_was_left_unfinished_is_removed(trace: Path, kind: str) -> None:
+    folder = cache_folder() / kind
     folder.mkdir(parents=True)
     for name, age in (("old.tmp", 1), ("new.tmp", None)):
         (folder / name).write_bytes(b"half")
         if age:
             os.utime(folder / name, (age, age))
-    open_timeline(trace)
+    if kind == "timelines":
+        open_timeline(trace)
+    else:
+        load_profile(trace)
     assert [path.name for path in folder.glob("*.tmp")] == ["new.tmp"]
 
 

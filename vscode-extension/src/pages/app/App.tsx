@@ -1,20 +1,24 @@
 /** The frame around every page: what is shown, where to go, what is chosen. */
 
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
-import { questions, type Header } from "../contract";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { questions, type Header, type Run } from "../contract";
 import { Answer } from "../parts/Answered";
 import { useAnswer, useSource } from "../source/useAnswer";
-import { choiceOf, linkTo, useAddress, written, type Address } from "./address";
+import { choiceOf, go, linkTo, useAddress, withWords, written, type Address } from "./address";
+import { titleOf } from "./baselines";
 import { Boundary } from "./Boundary";
 import { Pickers } from "./Pickers";
 import { PAGES, type Page } from "./registry";
 import { ThemeButton } from "./ThemeButton";
+import { useRuns } from "./useRuns";
 
 export function App(): JSX.Element {
   const address = useAddress();
   const header = useAnswer(questions.header, choiceOf(address), true);
   const answer = header.state === "ready" ? header.answer : undefined;
+  const found = useRuns();
+  const newest = found.isNewer ? found.runs[0] : undefined;
   useEffect(() => {
     document.title = answer === undefined ? "DeepScope" : `${answer.title} · DeepScope`;
   }, [answer]);
@@ -23,7 +27,13 @@ export function App(): JSX.Element {
       <a class="skip" href="#main" onClick={skipped}>
         Skip to the page
       </a>
-      <TopBar header={answer} address={address} />
+      <TopBar header={answer} address={address} runs={found.runs} />
+      {found.problem !== "" && (
+        <p class="newer" role="alert">
+          {found.problem} What is shown was read before.
+        </p>
+      )}
+      {newest !== undefined && answer !== undefined && <NewerRun run={newest} shown={answer} address={address} />}
       {header.state === "failed" && <WayBack address={address} />}
       <Answer of={header}>{(shown) => <Body header={shown} address={address} />}</Answer>
     </div>
@@ -39,19 +49,48 @@ function WayBack({ address }: { readonly address: Address }): JSX.Element | null
   );
 }
 
+/** Leads to a run that was recorded while the page is open. Until then the page stays at the run that it shows. */
+function NewerRun({ run, shown, address }: { readonly run: Run; readonly shown: Header; readonly address: Address }): JSX.Element | null {
+  const [forgotten, forget] = useState("");
+  const chosen = address.words["run"];
+  useEffect(() => {
+    if (chosen === undefined && shown.run !== run.id) {
+      go(withWords(address, { run: shown.run }), false);
+    }
+  }, [run.id, chosen]);
+  if (forgotten === run.id || shown.run.split("~")[0] === run.id) {
+    return null;
+  }
+  return (
+    <div class="newer" role="status">
+      <span>A newer run was recorded: {titleOf(run)}</span>
+      <a href={withWords(address, { run: run.id, rank: "", stage: "", step: "", phase: "", module: "" })}>Show it</a>
+      <button type="button" onClick={() => forget(run.id)}>
+        Stay here
+      </button>
+    </div>
+  );
+}
+
 function skipped(event: Event): void {
   event.preventDefault();
   document.getElementById("main")?.focus();
 }
 
-function TopBar({ header, address }: { readonly header: Header | undefined; readonly address: Address }): JSX.Element {
+interface TopBarProps {
+  readonly header: Header | undefined;
+  readonly address: Address;
+  readonly runs: readonly Run[];
+}
+
+function TopBar({ header, address, runs }: TopBarProps): JSX.Element {
   return (
     <header class="topbar">
       <a class="brand" href={linkTo(address, "overview")}>
         <Mark />
         <span>DeepScope</span>
       </a>
-      {header !== undefined && <Pickers header={header} address={address} />}
+      <Pickers header={header} address={address} runs={runs} />
       <span class="grow" />
       {header !== undefined && <span class="device muted">{header.device}</span>}
       <ThemeButton />
@@ -92,8 +131,16 @@ interface NavigationProps {
 }
 
 function Navigation({ pages, missing, chosen, address }: NavigationProps): JSX.Element {
+  const list = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const { current } = list;
+    const tab = current?.querySelector<HTMLElement>("[aria-current]");
+    if (current !== null && tab != null) {
+      current.scrollLeft = tab.offsetLeft - (current.clientWidth - tab.offsetWidth) / 2; // narrow pages have them in a row
+    }
+  }, [chosen?.id, pages.length]);
   return (
-    <nav class="pages" aria-label="Pages">
+    <nav class="pages" aria-label="Pages" ref={list}>
       {pages.map((page) => (
         <a key={page.id} href={linkTo(address, page.id)} {...(page === chosen ? { "aria-current": "page" as const } : {})}>
           {page.title}

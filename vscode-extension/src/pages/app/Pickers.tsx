@@ -1,37 +1,30 @@
 /** What is chosen: the run, its stage, its rank, a step. A choice is a new address. */
 
 import type { JSX } from "preact";
-import { questions, type Header, type Run } from "../contract";
-import { useAnswer, useOffers } from "../source/useAnswer";
+import type { Header, Run } from "../contract";
+import { useOffers } from "../source/useAnswer";
 import { choiceOf, go, withWords, type Address } from "./address";
-import { baselinesOf, titleOf } from "./baselines";
+import { baselinesOf } from "./baselines";
+import { RunMenu } from "./RunMenu";
 
 interface Props {
-  readonly header: Header;
+  /** Of what is shown; undefined while it is read, and where it cannot be shown. */
+  readonly header: Header | undefined;
   readonly address: Address;
+  readonly runs: readonly Run[];
 }
 
-export function Pickers({ header, address }: Props): JSX.Element {
-  const found = useAnswer(questions.runs, {}, true);
-  const runs = found.state === "ready" ? found.answer.runs : [];
+export function Pickers({ header, address, runs }: Props): JSX.Element {
   const offers = useOffers();
   const chosen = choiceOf(address);
-  const steps = header.steps.filter((step) => offers({ ...chosen, step }));
-  const [base = "", window] = header.run.split("~");
+  const numbers = header?.steps ?? [];
+  const steps = numbers.filter((step) => offers({ ...chosen, step }));
+  const [base = "", window] = (header?.run ?? chosen.run ?? "").split("~");
   const run = runs.find(({ id }) => id === base);
   const choose = (words: Readonly<Record<string, string>>): void => go(withWords(address, words));
   return (
     <div class="pickers">
-      {runs.length > 1 ? (
-        <Picker
-          label="Run"
-          value={base}
-          options={runs.map((one) => [one.id, titleOf(one)])}
-          choose={(id) => choose({ run: id, rank: "", stage: "", step: "", phase: "", module: "" })}
-        />
-      ) : (
-        <strong class="title">{header.title}</strong>
-      )}
+      {runs.length > 1 ? <RunMenu runs={runs} chosen={base} address={address} /> : <strong class="title">{header?.title ?? run?.title}</strong>}
       {run !== undefined && run.stages.length > 1 && (
         <Picker
           label="Stage"
@@ -56,16 +49,16 @@ export function Pickers({ header, address }: Props): JSX.Element {
           choose={(rank) => choose({ rank, step: "" })}
         />
       )}
-      {header.step !== null && steps.length === 0 && <span class="muted">step {header.step}</span>}
-      {header.steps.length > 1 && steps.length > 0 && (
+      {header !== undefined && header.step !== null && steps.length === 0 && <span class="muted">step {header.step}</span>}
+      {numbers.length > 1 && steps.length > 0 && (
         <Picker
           label="Step"
           value={address.words["step"] ?? ""}
-          options={[["", `all ${header.steps.length} steps`], ...steps.map((step): [string, string] => [String(step), `step ${step}`])]}
+          options={[["", `all ${numbers.length} steps`], ...steps.map((step): [string, string] => [String(step), `step ${step}`])]}
           choose={(step) => choose({ step })}
         />
       )}
-      {BESIDE.has(address.page) && <Baseline header={header} address={address} runs={runs} />}
+      {header !== undefined && BESIDE.has(address.page) && <Baseline header={header} address={address} runs={runs} />}
     </div>
   );
 }
@@ -73,7 +66,9 @@ export function Pickers({ header, address }: Props): JSX.Element {
 /** Pages that show a run beside another one, the baseline. */
 const BESIDE = new Set(["compare", "flame"]);
 
-interface BaselineProps extends Props {
+interface BaselineProps {
+  readonly header: Header;
+  readonly address: Address;
   readonly runs: readonly Run[];
 }
 

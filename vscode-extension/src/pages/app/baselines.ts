@@ -2,10 +2,24 @@
 
 import type { Run } from "../contract";
 
+/** A run as lists have it: its folder, the program, when it was recorded. */
 export function titleOf(run: Run): string {
+  return [run.name, run.title, timeOf(run)].filter((part) => part !== "").join(" · ");
+}
+
+/** When a run was recorded, in the reader's zone; "" where that is not known. */
+export function timeOf(run: Run): string {
   const when = new Date(run.recordedAt);
-  const time = Number.isNaN(when.getTime()) ? "" : ` · ${when.toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}`;
-  return `${run.title}${time}`;
+  return Number.isNaN(when.getTime()) ? "" : when.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** The runs in whose title or folder each word of a search stands. */
+export function foundRuns(runs: readonly Run[], search: string): readonly Run[] {
+  const words = search.toLowerCase().split(/\s+/).filter((word) => word !== "");
+  return runs.filter((run) => {
+    const text = `${titleOf(run)} ${run.folder}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
 }
 
 /** What the chosen run (`id`, or `id~window`) can be compared with, by word and title. */

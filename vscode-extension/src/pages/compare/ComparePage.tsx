@@ -40,9 +40,11 @@ export function ComparePage({ address }: PageProps): JSX.Element {
 function NoOther(): JSX.Element {
   return (
     <section class="empty">
-      <p>There is one run here, and a comparison takes two: record the program again after a change, into the same folder, and this page shows what became slower or faster, and what is within noise.</p>
+      <p>
+        No earlier run of the same program (script, arguments, project and most lines) is here. Record the program again after a change, into the same folder, and this page shows what became slower or faster, and what is within noise.
+      </p>
       <p class="muted">
-        Or open both: <code>deepscope view BEFORE AFTER</code>
+        Any other run can be chosen above (“compared with”), or open both: <code>deepscope view BEFORE AFTER</code>
       </p>
     </section>
   );

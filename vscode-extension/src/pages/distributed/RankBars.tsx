@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import type { Distributed } from "../contract";
+import { toneOf } from "../parts/tones";
 import { count, share, time } from "../words";
 
 /** Of more ranks the first ones have a bar; the table has them all. */
@@ -26,7 +27,7 @@ export function RankBars({ of, places, linkOf }: Props): JSX.Element {
         {partNames.map((name, part) =>
           used[part] === true ? (
             <li key={name}>
-              <span class={`swatch tone${part % 8}`} />
+              <span class={`swatch ${toneOf(name)}`} />
               {name}
             </li>
           ) : null,
@@ -42,7 +43,7 @@ export function RankBars({ of, places, linkOf }: Props): JSX.Element {
             <li key={rank}>
               {link === undefined ? <span>rank {rank}</span> : <a href={link}>rank {rank}</a>}
               <div class="bar" role="img" aria-label={`rank ${rank}: ${time(whole)}: ${words.join(", ")}`} title={words.join("\n")}>
-                {parts.map((part, at) => (part > 0 ? <span key={partNames[at]} class={`tone${at % 8}`} style={{ width: `${(100 * part) / longest}%` }} /> : null))}
+                {parts.map((part, at) => (part > 0 ? <span key={partNames[at]} class={toneOf(partNames[at] ?? "")} style={{ width: `${(100 * part) / longest}%` }} /> : null))}
               </div>
               <span class="number">{time(whole)}</span>
             </li>

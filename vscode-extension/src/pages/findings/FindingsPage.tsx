@@ -19,7 +19,7 @@ export function FindingsPage({ address }: PageProps): JSX.Element {
   const found = useAnswer(questions.findings, choiceOf(address));
   return (
     <Answer of={found}>
-      {(answer) => (answer.findings.length === 0 ? <p class="muted">Nothing was found that would pay to change.</p> : <List of={answer} address={address} />)}
+      {(answer) => (answer.findings.length === 0 ? <p class="muted">{answer.without}</p> : <List of={answer} address={address} />)}
     </Answer>
   );
 }

@@ -7,6 +7,7 @@ import { questions, type CallPath, type LineCause, type LineDetails } from "../c
 import { FindingCard } from "../findings/FindingCard";
 import { Place } from "../parts/Place";
 import { useHas, useSource } from "../source/useAnswer";
+import { toneOf } from "../parts/tones";
 import { count, duration, share, words } from "../words";
 import { BelowTree } from "./BelowTree";
 import { editorLink } from "./editorLink";
@@ -196,14 +197,14 @@ function Causes({ of }: { readonly of: readonly LineCause[] }): JSX.Element {
   return (
     <>
       <div class="causes" aria-hidden>
-        {of.map(({ name, share: part }, at) => (
-          <i key={name} class={`tone${Math.min(at, 7)}`} style={{ width: `${100 * part}%` }} />
+        {of.map(({ name, share: part }) => (
+          <i key={name} class={toneOf(name)} style={{ width: `${100 * part}%` }} />
         ))}
       </div>
       <ul class="legend">
-        {of.map(({ name, help, timeNs, share: part }, at) => (
+        {of.map(({ name, help, timeNs, share: part }) => (
           <li key={name} title={help}>
-            <span class={`swatch tone${Math.min(at, 7)}`} />
+            <span class={`swatch ${toneOf(name)}`} />
             {name} <span class="muted">{duration(timeNs)}, {share(part)}</span>
           </li>
         ))}

@@ -3,10 +3,11 @@
 import type { JSX } from "preact";
 import { choiceOf, linkTo, type Address } from "../app/address";
 import type { PageProps } from "../app/registry";
-import { questions, type HotLine, type Overview } from "../contract";
+import { questions, type Header, type HotLine, type Overview } from "../contract";
 import { FindingCard } from "../findings/FindingCard";
 import { Answer } from "../parts/Answered";
 import { Facts, Figures } from "../parts/Figures";
+import { NamedTimes } from "../parts/Lists";
 import { Place } from "../parts/Place";
 import { useAnswer } from "../source/useAnswer";
 import { duration, share } from "../words";
@@ -26,9 +27,10 @@ export function OverviewPage({ address, header }: PageProps): JSX.Element {
           <Figures of={answer.figures} />
           <div class="columns">
             <section>
-              <h2>The lines that cost most</h2>
-              <HotLines lines={answer.lines} />
+              <h2>{answer.lines.length > 0 ? "The lines that cost most" : "The work that costs most"}</h2>
+              {answer.lines.length > 0 && <HotLines lines={answer.lines} />}
               {answer.lines.length > 0 && <a href={linkTo(address, "lines")}>All lines</a>}
+              <Work of={answer} header={header} />
             </section>
             <section>
               <h2>What to change</h2>
@@ -59,10 +61,27 @@ export function OverviewPage({ address, header }: PageProps): JSX.Element {
   );
 }
 
-function HotLines({ lines }: { readonly lines: readonly HotLine[] }): JSX.Element {
-  if (lines.length === 0) {
-    return <p class="muted">No line of code is known to have cost time.</p>;
+/** Modules, operators and kernels, where lines do not divide the time. */
+function Work({ of, header }: { readonly of: Overview; readonly header: Header }): JSX.Element | null {
+  const [first] = of.lines;
+  if (of.work.length === 0) {
+    return first === undefined ? <p class="muted">This trace has neither lines of code nor work with a name.</p> : null;
   }
+  const what = header.isDevice ? "the device's work" : "the operators' CPU time";
+  return (
+    <div class="work">
+      <p class="muted">
+        {first !== undefined && `${first.place} calls most of it. `}
+        Parts of {what}:
+      </p>
+      {of.work.map(({ page, title, rows, wholeNs }) => (
+        <NamedTimes key={page} title={title} page={page} of={rows} wholeNs={wholeNs} />
+      ))}
+    </div>
+  );
+}
+
+function HotLines({ lines }: { readonly lines: readonly HotLine[] }): JSX.Element {
   return (
     <ol class="hotlines">
       {lines.map((line) => (
@@ -87,7 +106,7 @@ function HotLines({ lines }: { readonly lines: readonly HotLine[] }): JSX.Elemen
 
 function Advice({ of, address }: { readonly of: Overview; readonly address: Address }): JSX.Element {
   if (of.findings.length === 0) {
-    return <p class="muted">Nothing was found that would pay to change.</p>;
+    return <p class="muted">{of.withoutFindings}</p>;
   }
   return (
     <div class="stack">

@@ -2,9 +2,8 @@
 
 import type { JSX } from "preact";
 import type { Part, Split } from "../contract";
+import { toneOf } from "../parts/tones";
 import { duration, share } from "../words";
-
-const PHASES = ["data", "forward", "backward", "optimizer", "other"];
 
 export function SplitBar({ split }: { readonly split: Split }): JSX.Element {
   const title = split.device === "" ? split.title : `${split.title}: ${split.device}`;
@@ -22,12 +21,10 @@ export function SplitBar({ split }: { readonly split: Split }): JSX.Element {
 interface Props {
   readonly parts: readonly Part[];
   readonly isPartition?: boolean;
-  /** Whose colours the parts have. */
-  readonly kind?: "phase";
 }
 
-export function PartsBar({ parts, isPartition = true, kind }: Props): JSX.Element {
-  const tone = (part: Part): string => (kind === "phase" && PHASES.includes(part.name) ? `phase${PHASES.indexOf(part.name)}` : `tone${parts.indexOf(part) % 8}`);
+export function PartsBar({ parts, isPartition = true }: Props): JSX.Element {
+  const tone = (part: Part): string => toneOf(part.name);
   const shown = parts.filter(({ timeNs }) => timeNs > 0);
   return (
     <div class="split">

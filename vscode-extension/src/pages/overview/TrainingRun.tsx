@@ -15,7 +15,7 @@ export function TrainingRun({ of, address }: { readonly of: Training; readonly a
     <div class="columns">
       <section>
         <h2>What the training thread does</h2>
-        <PartsBar parts={of.phases} kind="phase" />
+        <PartsBar parts={of.phases} />
         {of.stage !== "" && (
           <p class="muted">
             Stage {of.stage}

@@ -31,10 +31,8 @@ function Waiting({ done, total }: { readonly done: number; readonly total: numbe
   }
   return (
     <div class="waiting" role="status">
-      <p>
-        Reading the trace: {bytes(Math.min(done, total))} of {bytes(total)}
-      </p>
-      <progress max={total} value={Math.min(done, total)} />
+      <p>{done < total ? `Reading the trace: ${bytes(done)} of ${bytes(total)}` : `The trace is read (${bytes(total)}); working out what to show …`}</p>
+      {done < total ? <progress max={total} value={done} /> : <progress />}
       <p class="muted">It is read once; the next time it opens at once.</p>
     </div>
   );

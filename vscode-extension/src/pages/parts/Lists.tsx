@@ -50,9 +50,10 @@ interface NamedProps {
   /** The page that has a row for each. */
   readonly page: string;
   readonly of: readonly NamedTime[];
+  readonly wholeNs?: number;
 }
 
-export function NamedTimes({ title, page, of }: NamedProps): JSX.Element | null {
+export function NamedTimes({ title, page, of, ...whole }: NamedProps): JSX.Element | null {
   const address = useAddress();
   const rows = of.map(({ key, label, timeNs, calls }) => ({
     key,
@@ -61,7 +62,7 @@ export function NamedTimes({ title, page, of }: NamedProps): JSX.Element | null 
     timeNs,
     more: `${count(calls)}×`,
   }));
-  return <TimeBars title={title} rows={rows} />;
+  return <TimeBars title={title} rows={rows} {...whole} />;
 }
 
 export function OwnerLines({ title, of }: { readonly title: string; readonly of: readonly OwnerLine[] }): JSX.Element | null {

@@ -2,7 +2,7 @@
 
 import type { Ask } from "../contract";
 import { finite, object, read, readOr, text } from "../../shape";
-import { FailedError, NotYetError, queryOf, type Source } from "./source";
+import { FailedError, GoneError, NotYetError, RestartedError, queryOf, type Source } from "./source";
 
 const progress = object({ progress: object({ done: finite, total: finite }) });
 const failure = object({ error: text });
@@ -10,6 +10,7 @@ const failure = object({ error: text });
 /** `base` is the folder of the questions: `./api/`. */
 export class HttpSource implements Source {
   readonly isServed = true;
+  readonly isWatched = true;
   readonly opensCode = false;
 
   constructor(
@@ -25,7 +26,7 @@ export class HttpSource implements Source {
         credentials: "same-origin",
       });
     } catch {
-      throw new FailedError("The server does not answer: it was ended, or the connection is gone.");
+      throw new GoneError("The server does not answer: it was ended, or the connection is gone.");
     }
     return answered(question, reply.status, await reply.json().catch(() => undefined));
   }
@@ -40,6 +41,9 @@ export function answered<Asked, Answer>(question: Ask<Asked, Answer>, status: nu
   if (status === 202) {
     const told = read(progress, body, "the progress").progress;
     throw new NotYetError(told.done, told.total);
+  }
+  if (status === 401) {
+    throw new RestartedError("The server was started anew: open the address that it printed.");
   }
   if (status !== 200) {
     throw new FailedError(readOr(failure, body)?.error ?? `The server answered ${status}.`);

@@ -21,9 +21,17 @@ export class NotYetError extends Error {
 /** There is no answer; the message is for the reader. */
 export class FailedError extends Error {}
 
+/** No server answers. */
+export class GoneError extends FailedError {}
+
+/** The server does not know these pages: it was started anew. */
+export class RestartedError extends FailedError {}
+
 export interface Source {
   /** Whether questions that are as large as the trace are answered: the timeline, any file's text. */
   readonly isServed: boolean;
+  /** Whether the pages themselves have to look for new runs. */
+  readonly isWatched?: boolean;
   /** Whether the code opens in an editor; else the pages show it themselves. */
   readonly opensCode: boolean;
   /**

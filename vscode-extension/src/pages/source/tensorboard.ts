@@ -6,6 +6,7 @@ import type { CodePlace, Source } from "./source";
 
 export class TensorBoardSource implements Source {
   readonly isServed = true;
+  readonly isWatched = true;
   /** Where TensorBoard stands in an editor, a script of the editor's says so (`webviews/tensorboard.ts`). */
   readonly opensCode = document.documentElement.dataset["editor"] !== undefined;
   private readonly server = new HttpSource("./api/", "");

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { count } from "../words";
-import { heightOf, type Lane } from "./layout";
+import { heightOf, pinnedHeight, type Lane } from "./layout";
 import { valueWords } from "../parts/units";
 
 interface Props {
@@ -12,13 +12,14 @@ interface Props {
 
 export function Titles({ lanes, turn }: Props): JSX.Element {
   return (
-    <div class="tall" style={{ height: `${heightOf(lanes)}px` }}>
+    <div class="tall" style={{ height: `${heightOf(lanes)}px`, "--pinned": `${pinnedHeight(lanes)}px` }}>
       {lanes.map((lane) => (
         <div
           key={lane.key}
-          class={`lanetitle ${lane.head > 0 ? "above" : ""}`}
-          style={{ top: `${lane.y}px`, height: `${lane.head > 0 ? lane.head : lane.height}px` }}
+          class={`lanetitle ${lane.head > 0 ? "above" : ""} ${isPinned(lane) ? "pinned" : ""}`}
+          style={{ top: `${lane.y}px`, height: `${lane.head > 0 && isPinned(lane) ? lane.head : lane.height}px` }}
         >
+          <div class="held">
           {canTurn(lane) ? (
             <button type="button" aria-expanded={lane.isOpen} title={`${lane.title} · ${about(lane)}`} onClick={() => turn(lane.key)}>
               <Triangle />
@@ -30,10 +31,15 @@ export function Titles({ lanes, turn }: Props): JSX.Element {
             </span>
           )}
           {lane.height >= 36 && lane.head === 0 && <small>{about(lane)}</small>}
+          </div>
         </div>
       ))}
     </div>
   );
+}
+
+function isPinned(lane: Lane): boolean {
+  return lane.type === "track" && lane.track.kind === "steps";
 }
 
 function canTurn(lane: Lane): boolean {

@@ -1,6 +1,7 @@
 /** Draws counters as areas: from each time on the value that was told then. */
 
 import { seen, type CounterLane } from "./layout";
+import { chartOf } from "./palette";
 import type { Scene } from "./scene";
 import { spanOf } from "./view";
 
@@ -20,7 +21,7 @@ function drawChart(context: CanvasRenderingContext2D, scene: Scene, lane: Counte
   const scale = width / spanOf(view);
   const bottom = lane.y + lane.height - top;
   const high = (lane.height - lane.head - 2) / Math.max(lane.counter.largest, 1e-9);
-  const tone = palette.charts[lane.counter.id % palette.charts.length] ?? palette.accent;
+  const tone = palette.charts[chartOf(lane.title)] ?? palette.accent;
   for (const { tile, begin, end } of scene.charts(lane.counter.id)) {
     const left = Math.max((begin - view.begin) * scale, 0);
     const right = Math.min((end - view.begin) * scale, width);

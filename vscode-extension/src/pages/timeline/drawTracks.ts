@@ -1,7 +1,7 @@
 /** Draws the slices of the tracks. Everything is in the screen's own pixels, so that edges are sharp and cheap. */
 
 import type { Piece } from "./grid";
-import { seen, type TrackLane } from "./layout";
+import { seen, type Lane, type TrackLane } from "./layout";
 import { fillOf, type Colouring } from "./palette";
 import type { Scene } from "./scene";
 import { firstAfter, type Tile } from "./tiles";
@@ -21,11 +21,26 @@ export function drawTracks(context: CanvasRenderingContext2D, scene: Scene): voi
   context.font = `${FONT * ratio}px ${palette.font}`;
   context.textBaseline = "alphabetic";
   for (const lane of seen(scene.lanes, top, top + height)) {
-    context.fillStyle = palette.border;
-    context.fillRect(0, Math.round((lane.y + lane.height + 2 - top) * ratio), width * ratio, 1);
-    if (lane.type === "track") {
-      drawTrack(context, scene, lane, scene.tiles(lane.track.id));
-    }
+    drawLane(context, scene, lane);
+  }
+}
+
+/** The steps once more, above what was scrolled below them. */
+export function drawPinned(context: CanvasRenderingContext2D, scene: Scene): void {
+  const lane = scene.lanes.at(-1);
+  if (lane?.type === "track" && lane.track.kind === "steps" && scene.top > 0) {
+    context.fillStyle = scene.palette.background;
+    context.fillRect(0, 0, scene.width * scene.ratio, (lane.y + lane.height + 3 - scene.top) * scene.ratio);
+    drawLane(context, scene, lane);
+  }
+}
+
+function drawLane(context: CanvasRenderingContext2D, scene: Scene, lane: Lane): void {
+  const { palette, ratio, width, top } = scene;
+  context.fillStyle = palette.border;
+  context.fillRect(0, Math.round((lane.y + lane.height + 2 - top) * ratio), width * ratio, 1);
+  if (lane.type === "track") {
+    drawTrack(context, scene, lane, scene.tiles(lane.track.id));
   }
 }
 

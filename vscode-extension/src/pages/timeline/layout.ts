@@ -47,10 +47,7 @@ export function trackKey(track: Track): string {
   return `t${track.id}`;
 }
 
-/**
- * All lanes in their order: the steps, the streams, counters, then the threads, which are deep; so what devices do is
- * seen at once.
- */
+/** All lanes in their order: the steps, the streams, the thread that trains, other threads, then the counters. */
 export function lanesOf(of: Timeline, choices: Choices): readonly Lane[] {
   const isShown = (title: string): boolean => title.toLowerCase().includes(choices.filter.trim().toLowerCase());
   const others = of.tracks.filter(isOther);
@@ -74,9 +71,9 @@ export function lanesOf(of: Timeline, choices: Choices): readonly Lane[] {
     y += head + height + GAP;
   };
   of.tracks.filter((track) => track.kind !== "thread" && isShown(track.title)).forEach(add);
-  of.counters.filter((counter) => isShown(counter.title)).forEach(addCounter);
   of.tracks.filter((track) => track.isTraining && isShown(track.title)).forEach(add);
   others.filter((track) => isShown(track.title)).forEach(add);
+  of.counters.filter((counter) => isShown(counter.title)).forEach(addCounter);
   return lanes;
 }
 
@@ -90,14 +87,26 @@ export function heightOf(lanes: readonly Lane[]): number {
   return last === undefined ? 0 : last.y + last.height + GAP;
 }
 
+/** The steps stay at the top whatever is scrolled, above all else: the last of the lanes. */
+export function pinned(lanes: readonly Lane[], top: number): readonly Lane[] {
+  const steps = lanes.find((lane) => lane.type === "track" && lane.track.kind === "steps");
+  return steps === undefined ? lanes : [...lanes.filter((lane) => lane !== steps), { ...steps, y: Math.max(steps.y, top) }];
+}
+
+/** How far down the pinned steps reach. */
+export function pinnedHeight(lanes: readonly Lane[]): number {
+  const steps = lanes.find((lane) => lane.type === "track" && lane.track.kind === "steps");
+  return steps === undefined ? 0 : steps.height + GAP;
+}
+
 /** The lanes that are seen between two heights. */
 export function seen(lanes: readonly Lane[], top: number, bottom: number): readonly Lane[] {
   return lanes.filter((lane) => lane.y + lane.height > top && lane.y < bottom);
 }
 
-/** The lane at a height. */
+/** The lane at a height: of two, the one that is drawn above. */
 export function laneAt(lanes: readonly Lane[], y: number): Lane | undefined {
-  return lanes.find((lane) => y >= lane.y && y < lane.y + lane.height);
+  return lanes.findLast((lane) => y >= lane.y && y < lane.y + lane.height);
 }
 
 /** The row of a track at a height; -1 above the first. */

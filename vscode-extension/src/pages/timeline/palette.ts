@@ -14,6 +14,7 @@ export interface Palette {
   readonly marker: string;
   readonly heat: string;
   readonly font: string;
+  /** By `chartOf`. */
   readonly charts: readonly string[];
   /** Fills, and the colour of the words on each. */
   readonly fills: readonly string[];
@@ -50,6 +51,21 @@ const PHASES: Readonly<Record<string, string>> = {
   backward: "--tone2",
   optimizer: "--tone3",
 };
+/** What counters count, by their titles, and its tone; the last is that of all others. */
+const CHARTS: readonly (readonly [RegExp, string])[] = [
+  [/queue|launch/, "--tone4"],
+  [/memory|bytes|allocated|reserved/, "--tone3"],
+  [/busy|occupancy|device|gpu|sm /, "--tone2"],
+  [/cpu|core|load|thread/, "--tone0"],
+  [/disk|read|writ|i\/o/, "--tone1"],
+  [/network|receiv|sent/, "--tone6"],
+  [/power|temperature|clock|watt/, "--tone5"],
+  [/(?:)/, "--tone7"],
+];
+/** A counter's place in `Palette.charts`. */
+export function chartOf(title: string): number {
+  return CHARTS.findIndex(([words]) => words.test(title.toLowerCase()));
+}
 const TONES = 7;
 /** Each colour has so many shades, for neighbours of one kind. */
 const SHADES = 3;
@@ -100,7 +116,7 @@ export function paletteOf(element: Element): Palette {
     marker: css(colour("--marker")),
     heat: css(resolve(`rgb(${heat})`)),
     font: getComputedStyle(document.body).fontFamily,
-    charts: [0, 2, 3, 1, 5, 4].map((tone) => css(colour(`--tone${tone}`))),
+    charts: CHARTS.map(([, tone]) => css(colour(tone))),
     fills: fills.map(css),
     words: fills.map((fill) => (luminance(fill) > 0.2 ? "#14171c" : "#ffffff")),
     dim: css(dim),

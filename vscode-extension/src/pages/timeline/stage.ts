@@ -5,11 +5,11 @@ import { drawCharts } from "./drawCharts";
 import { drawMarks } from "./drawMarks";
 import { OVERVIEW } from "./drawOverview";
 import { drawRuler, RULER } from "./drawRuler";
-import { drawTracks } from "./drawTracks";
+import { drawPinned, drawTracks } from "./drawTracks";
 import { covering, levelOf, type Piece } from "./grid";
 import { beside, hitAt, middleOf, type Direction, type Hit } from "./hit";
 import { Labels } from "./labels";
-import { lanesOf, seen, type Choices, type Lane } from "./layout";
+import { lanesOf, pinned, pinnedHeight, seen, type Choices, type Lane } from "./layout";
 import { Loader, type AskWindow } from "./loader";
 import { Motion } from "./motion";
 import { opaque, Overview } from "./overview";
@@ -117,7 +117,6 @@ export class Stage {
   get top(): number {
     return this.at.scroller.scrollTop;
   }
-
   end(): void {
     cancelAnimationFrame(this.frame);
     this.loader.end();
@@ -129,8 +128,17 @@ export class Stage {
       this.lanes = lanesOf(this.of, shown.choices);
     }
     this.loader.names.look(shown.sought?.text ?? "", shown.sought?.names);
+    const isNew = shown.chosen !== this.shown.chosen;
     this.shown = shown;
     this.redraw();
+    this.keepChosen(isNew);
+  }
+
+  /** Scrolls to what is chosen: the panel about it takes room. */
+  private keepChosen(isHidden: boolean): void {
+    if (isHidden && this.shown.chosen !== undefined) {
+      this.reveal(this.shown.chosen);
+    }
   }
 
   /** The pointer is at a place of the drawn part; undefined when it left. */
@@ -155,8 +163,9 @@ export class Stage {
     const lane = this.lanes.find((one) => one.type === "track" && one.track.id === track);
     if (lane?.type === "track") {
       const y = lane.y + lane.head + row * lane.rowHeight;
-      if (y < this.top + 4 || y + lane.rowHeight > this.top + this.height - 4) {
-        this.at.scroller.scrollTop = y - this.height / 3;
+      const above = pinnedHeight(this.lanes);
+      if (lane.track.kind !== "steps" && (y < this.top + above + 4 || y + lane.rowHeight > this.top + this.height - 4)) {
+        this.at.scroller.scrollTop = y - above - (this.height - above) / 3;
       }
     }
   }
@@ -199,6 +208,7 @@ export class Stage {
       this.isStale = false;
       drawTracks(context, scene);
       drawCharts(context, scene);
+      drawPinned(context, scene);
       this.isResting = !isMoving;
       if (!isMoving) {
         opaque(this.rest).drawImage(this.at.base, 0, 0);
@@ -243,7 +253,7 @@ export class Stage {
       height: this.height,
       ratio: this.ratio,
       top: this.top,
-      lanes: this.lanes,
+      lanes: pinned(this.lanes, this.top),
       palette: this.palette,
       colouring: this.shown.colouring,
       names: this.loader.names,
@@ -270,8 +280,10 @@ export class Stage {
   private resize(): void {
     const { base, ruler, overview } = this.at;
     this.ratio = window.devicePixelRatio;
+    const before = this.height;
     this.width = Math.max(base.clientWidth, 1);
     this.height = Math.max(base.clientHeight, 1);
+    this.keepChosen(this.height < before);
     const sizes: readonly (readonly [HTMLCanvasElement, number])[] = [
       [base, this.height],
       [this.rest, this.height],

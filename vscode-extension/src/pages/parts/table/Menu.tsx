@@ -7,7 +7,8 @@ interface Props {
   readonly label: ComponentChildren;
   readonly title: string;
   readonly isActive?: boolean;
-  readonly children: () => ComponentChildren;
+  /** What the panel has; `close` closes it. */
+  readonly children: (close: () => void) => ComponentChildren;
 }
 
 export function Menu({ label, title, isActive = false, children }: Props): JSX.Element {
@@ -43,7 +44,7 @@ export function Menu({ label, title, isActive = false, children }: Props): JSX.E
       </button>
       {isOpen && (
         <div class="panel" role="group" aria-label={title}>
-          {children()}
+          {children(() => setOpen(false))}
         </div>
       )}
     </div>

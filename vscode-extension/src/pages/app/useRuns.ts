@@ -1,0 +1,90 @@
+/** The runs that can be chosen, as they come and go; and whether the server is still there. */
+
+import { useEffect, useState } from "preact/hooks";
+import { questions, type News, type Run } from "../contract";
+import { GoneError, RestartedError, type Source } from "../source/source";
+import { asking, useSource } from "../source/useAnswer";
+
+const LOOK_MS = 5000;
+
+export interface Runs {
+  readonly runs: readonly Run[];
+  /** A run is there that was not when the page was opened, and is newer than all of those. */
+  readonly isNewer: boolean;
+  /** What is wrong with the server; "" where it answers. */
+  readonly problem: string;
+}
+
+/** What a look at the server found: other runs, another server, or that none is there. */
+export type Look = { readonly state: "same" | "changed" | "restarted"; readonly news: News } | { readonly state: "failed"; readonly problem: string };
+
+/** Asks whether anything is new since the last look. */
+export async function look(source: Source, last: News | undefined): Promise<Look> {
+  try {
+    const news = await source.ask(questions.news, {});
+    if (last !== undefined && news.server !== last.server) {
+      return { state: "restarted", news };
+    }
+    return { state: last === undefined || news.runs === last.runs ? "same" : "changed", news };
+  } catch (error) {
+    const isTold = error instanceof GoneError || error instanceof RestartedError;
+    return { state: "failed", problem: isTold ? error.message : "" };
+  }
+}
+
+export function useRuns(): Runs {
+  const source = useSource();
+  const [shown, setShown] = useState<Runs>({ runs: [], isNewer: false, problem: "" });
+  useEffect(() => {
+    let isWanted = true;
+    let last: News | undefined;
+    let newest: string | undefined;
+    const set = (change: Partial<Runs>): void => {
+      if (isWanted) {
+        setShown((before) => ({ ...before, ...change }));
+      }
+    };
+    const read = (answer: Promise<{ readonly runs: readonly Run[] }>): void => {
+      answer.then(
+        ({ runs }) => {
+          newest ??= runs[0]?.id;
+          set({ runs, isNewer: runs[0] !== undefined && runs[0].id !== newest });
+        },
+        () => undefined, // what fails is told in the page's place
+      );
+    };
+    const watch = async (): Promise<void> => {
+      if (document.visibilityState !== "visible") {
+        return;
+      }
+      const found = await look(source, last);
+      if (found.state === "failed") {
+        set({ problem: found.problem });
+        return;
+      }
+      last = found.news;
+      set({ problem: "" });
+      if (found.state === "restarted") {
+        window.location.reload();
+      } else if (found.state === "changed") {
+        read(source.ask(questions.runs, {}));
+      }
+    };
+    read(asking(source, questions.runs, {}));
+    if (source.isWatched !== true) {
+      return () => {
+        isWanted = false;
+      };
+    }
+    const seen = (): void => void watch();
+    const timer = window.setInterval(seen, LOOK_MS);
+    document.addEventListener("visibilitychange", seen);
+    seen();
+    return () => {
+      isWanted = false;
+      window.clearInterval(timer);
+      document.removeEventListener("visibilitychange", seen);
+    };
+  }, [source]);
+  return shown;
+}
