@@ -357,6 +357,8 @@ class ListedTrace(Answer, frozen=True, kw_only=True):
     commit: str
     selected: bool
     """Whether it is shown."""
+    problem: str
+    """Why it cannot be read; "" where nobody tried, or it can."""
 
 
 class Run(Answer, frozen=True, kw_only=True):
@@ -412,6 +414,17 @@ class Comparison(Answer, frozen=True, kw_only=True):
     """By hand; else it is the run before."""
     steps_differ: bool | None
     """Whether the time of a step differs by more than noise; null where a run of fewer than two steps tells of none."""
+    is_same_code: bool | None
+    """Whether the files that ran are equal, on equal versions of Python and torch; null where it is not known."""
+
+
+class Remark(Answer, frozen=True, kw_only=True):
+    """A remark on the time of a step."""
+
+    words: str
+    """`within noise (±12 %)`, `noise unknown`, `same code`, `machine busy (38 %)`."""
+    detail: str
+    """The same as a sentence; "" where the words say all."""
 
 
 class Status(Answer, frozen=True, kw_only=True):
@@ -428,6 +441,6 @@ class Status(Answer, frozen=True, kw_only=True):
     newer: ShownTrace | None
     """The newest run, where an older one is shown because no code of the newest is here."""
     step_time_words: str
-    """`step 2.79 s`, beside a baseline `step 2.95 → 2.79 s`; "" where the trace has no steps."""
-    chance_words: str
-    """A remark where the change may be chance; else ""."""
+    """`step 2.79 s`, beside a baseline `step 2.95 → 2.79 s, -5.4 %`; "" where the trace has no steps."""
+    remarks: list[Remark]
+    """What may explain the change besides the edit."""

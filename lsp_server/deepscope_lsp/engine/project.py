@@ -54,6 +54,8 @@ class Project:
     picked: dict[str, str] = field(default_factory=dict)
     """Cells of notebooks by URI, and the recorded ones that the user says they are."""
     error: str = ""
+    unreadable: dict[TraceFile, str] = field(default_factory=dict)
+    """Traces that were read in vain, in just these versions, and what is wrong with them."""
     told: Status | None = None
     """The status that the editor was told last."""
     unopened: UnopenedFiles = field(default_factory=UnopenedFiles)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from deepscope.comparison.same_program import is_same_program
 from deepscope.errors import DeepScopeError, OptionError, TraceError
 from deepscope.records import Profile
+from deepscope.store.files import local_file
 from deepscope.store.loader import CancelledLoadError, Loader, cached_profile
 from deepscope.store.runs import Selection
-from deepscope_lsp.engine.comparison.previous_run import earlier_traces, is_same_program
+from deepscope_lsp.engine.comparison.previous_run import earlier_traces
 from deepscope_lsp.engine.traces.candidates import Candidates, run_of
 from deepscope_lsp.engine.wording.quantities import in_settings
 from deepscope_lsp.features import loading
@@ -60,9 +62,12 @@ async def find_newest(
     candidates = Candidates(watched.found, rank=settings.rank, stage=settings.stage, broken=watched.broken)
     problem: DeepScopeError | None = None
     elsewhere: list[Profile] = []
+    tried, runs = 0, len({one.run for one in watched.found})
     while len(elsewhere) < FOREIGN_RUNS and (selection := candidates.next()) is not None:
+        tried += 1
+        count = f"{tried} of {runs}" if 1 <= tried <= runs > 1 else ""
         try:
-            profile = await _read(server, project, watched, selection.files[0].path, selection)
+            profile = await _read(server, project, watched, selection.files[0].path, selection, count=count)
         except (CancelledLoadError, OptionError):
             raise
         except DeepScopeError as error:
@@ -108,18 +113,30 @@ async def find_previous(project: Project, watched: TraceSearch, profile: Profile
     return None
 
 
-async def read_previous(server: DeepScopeServer, project: Project, profile: Profile, selection: Selection) -> None:
-    """Reads the run before while the newest one is looked at; one that cannot be read is none."""
-    loader = Loader(loading.request_for(project, selection.files[0].path, selection))
-    try:
-        previous = await asyncio.get_running_loop().run_in_executor(None, loader.load)
-    except asyncio.CancelledError:
-        loader.cancel()
-        raise
-    except DeepScopeError:
-        return
-    if project.index is not None and project.index.profile is profile and is_same_program(previous, profile):
-        project.compare_with_previous(previous)
+async def read_previous(
+    server: DeepScopeServer, project: Project, watched: TraceSearch, profile: Profile, selection: Selection
+) -> None:
+    """Reads earlier runs while the newest one is looked at, until one is of the same program."""
+    found: Profile | Selection | None = selection
+    tried: list[Selection] = []
+    while isinstance(found, Selection) and found not in tried:
+        tried.append(found)
+        loader = Loader(loading.request_for(project, found.files[0].path, found))
+        try:
+            previous = await asyncio.get_running_loop().run_in_executor(None, loader.load)
+        except asyncio.CancelledError:
+            loader.cancel()
+            raise
+        except DeepScopeError as error:
+            watched.broken.add(found.files)
+            _mark_unreadable(project, found.files[0].path, found, error)
+            previous = None
+        if project.index is None or project.index.profile is not profile:
+            return
+        is_it = previous is not None and is_same_program(previous, profile)
+        found = previous if is_it else await find_previous(project, watched, profile)
+    if isinstance(found, Profile) and project.index is not None and project.index.profile is profile:
+        project.compare_with_previous(found)
         refresh(server)
         tell_status(server, project, "ready")
 
@@ -136,8 +153,27 @@ async def _is_here(server: DeepScopeServer, project: Project, profile: Profile) 
 
 
 async def _read(
-    server: DeepScopeServer, project: Project, watched: TraceSearch, path: str, selection: Selection | None = None
+    server: DeepScopeServer,
+    project: Project,
+    watched: TraceSearch,
+    path: str,
+    selection: Selection | None = None,
+    *,
+    count: str = "",
 ) -> Profile:
     watched.tried = path
-    tell_status(server, project, "loading", path)
-    return await loading.load(server, project, loading.request_for(project, path, selection))
+    tell_status(server, project, "loading", f"{count}: {path}" if count else path)
+    try:
+        return await loading.load(server, project, loading.request_for(project, path, selection))
+    except (CancelledLoadError, OptionError):
+        raise
+    except DeepScopeError as error:
+        _mark_unreadable(project, path, selection, error)
+        raise
+
+
+def _mark_unreadable(project: Project, path: str, selection: Selection | None, error: DeepScopeError) -> None:
+    files = selection.files if selection is not None else [file for file in [local_file(path)] if file is not None]
+    words = error.told(in_settings)
+    named = [file for file in files if file.path in words] or list(files)
+    project.unreadable.update(dict.fromkeys(named, words))

@@ -208,8 +208,10 @@ class Commands:
         for project in projects:
             listed.extend((trace, project) for trace in await self._listing(project))
         listed.sort(key=lambda pair: pair[0].newest_first)
-        shown = [(trace, _is_shown(trace, project)) for trace, project in listed[: argument.limit]]
-        return await loop.run_in_executor(None, lambda: [listed_trace(one, is_shown=is_it) for one, is_it in shown])
+        known = [(one, _is_shown(one, of), of.unreadable.get(one.file, "")) for one, of in listed[: argument.limit]]
+        return await loop.run_in_executor(
+            None, lambda: [listed_trace(one, is_shown=is_it, problem=problem) for one, is_it, problem in known]
+        )
 
     async def list_runs(self, argument: ListArgument) -> list[Run]:
         """The same by their runs."""

@@ -125,14 +125,15 @@ def _from_finding(server: DeepScopeServer, document: Document, line: int, findin
         code_description=_description(finding.code, finding.doc),
         source=SOURCE,
         message=finding_words(finding, binding.index.scales),
-        related_information=_callers(server, document, finding.file, finding.line),
+        related_information=_callers(server, document, finding.file, finding.line, with_time=False),
         data={"code": finding.code, "file": finding.file, "line": finding.line},
     )
 
 
 def _callers(
-    server: DeepScopeServer, document: Document, file: str, line: int
+    server: DeepScopeServer, document: Document, file: str, line: int, *, with_time: bool = True
 ) -> list[types.DiagnosticRelatedInformation]:
+    """The lines that call a line, with its time from there: a finding's own figures are of something else."""
     binding, project = document.binding, document.project
     assert binding is not None
     assert project is not None
@@ -142,11 +143,12 @@ def _callers(
         found = locate(call.line.file, call.line.line)
         if found is not None:
             duration = quantities.duration(binding.index.scales.per_step(call.device_ns or call.cpu_ns))
+            how = "backward run by" if call.is_backward else "called from"
             place = types.Position(found[1] - 1, 0)
             related.append(
                 types.DiagnosticRelatedInformation(
                     types.Location(found[0], types.Range(place, place)),
-                    f"{'backward run by' if call.is_backward else 'called from'} {call.line.function}, {duration}",
+                    f"{how} {call.line.function}" + (f", {duration}" if with_time else ""),
                 )
             )
     return related

@@ -198,7 +198,7 @@ class Watcher:
             kept = previous if isinstance(previous, Profile) else None
             loading.show(self._server, project, profile, newer=newer, previous=kept)
             if isinstance(previous, Selection):
-                self._server.start(read_previous(self._server, project, profile, previous))
+                self._server.start(read_previous(self._server, project, watched, profile, previous))
 
     def _tell_ready(self, project: Project, words: str = "") -> None:
         state: State = "ready" if project.index is not None else "error" if project.error else "none"

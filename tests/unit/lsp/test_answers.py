@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from deepscope.records import CallNode, Line, Module, Profile, Step
-from deepscope_lsp.answers import LinePath, ListedTrace
+from deepscope.records import CallNode, Line, Module, Profile, SourceFile, Step
+from deepscope_lsp.answers import Comparison, LinePath, ListedTrace, Remark
 from deepscope_lsp.engine.answering.call_paths import line_paths
 from deepscope_lsp.engine.answering.flame_graph import flame_graph
 from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules
@@ -18,7 +18,7 @@ from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.project import Project
 from deepscope_lsp.engine.remembered import Remembered
 from deepscope_lsp.engine.wording import quantities
-from lsp_profiles import make_profile
+from lsp_profiles import SOURCE, make_profile
 
 FILE = "/job/train.py"
 SECOND = 10**9
@@ -33,11 +33,11 @@ def one_later(file: str, line: int) -> tuple[str, int]:
 
 
 def profile_of(lines: list[Line], tree: list[CallNode] | None = None) -> Profile:
-    """Of three steps; the busy time is twice that of the lines."""
+    """Of three steps; the device works twice as long as for the lines."""
     profile = make_profile(FILE, root="/job")
     profile.lines, profile.call_tree, profile.functions = lines, tree or [], []
     profile.totals.steps = 3
-    profile.totals.busy_ns = 2 * sum(line.self_device_ns for line in lines)
+    profile.totals.device_ns = 2 * sum(line.self_device_ns for line in lines)
     return profile
 
 
@@ -197,6 +197,7 @@ def listed(**change: Any) -> ListedTrace:
         device="",
         commit="",
         selected=False,
+        problem="",
     )
     return msgspec.structs.replace(trace, **change)
 
@@ -250,23 +251,50 @@ def with_steps(*durations_ns: int) -> Profile:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words", "chance"),
+    ("old", "new", "words", "remarks"),
     [
-        ((), (2_790_000_000, 2_790_000_000), "step 2.79 s", ""),
-        ((2_950_000_000, 2_950_000_000), (2_780_000_000, 2_800_000_000), "step 2.95 → 2.79 s", ""),
-        ((2_000_000_000, 3_900_000_000), (2_790_000_000, 2_790_000_000), "step 2.95 → 2.79 s", "within noise"),
-        ((), (), "", ""),
+        ((), (2_790_000_000, 2_790_000_000), "step 2.79 s", []),
+        ((2_950_000_000, 2_950_000_000), (2_780_000_000, 2_800_000_000), "step 2.95 → 2.79 s, -5.4 %", []),
+        # The means' difference has one degree of freedom: 12.706 times 0.95 s is 409 % of 2.95 s.
+        (
+            (2_000_000_000, 3_900_000_000),
+            (2_790_000_000, 2_790_000_000),
+            "step 2.95 → 2.79 s, -5.4 %",
+            ["within noise (±409 %)"],
+        ),
+        ((2_000_000_000,), (3_000_000_000,), "step 2 → 3 s, +50 %", ["noise unknown"]),
+        ((), (), "", []),
     ],
 )
 def test_a_status_says_the_time_of_a_step_and_how_it_has_changed(
-    old: tuple[int, ...], new: tuple[int, ...], words: str, chance: str
+    old: tuple[int, ...], new: tuple[int, ...], words: str, remarks: list[str]
 ) -> None:
     project = Project("", Remembered(""))
     project.show(with_steps(*new), [], with_steps(*old) if old else None)
     status = status_of(project, None, "ready")
-    assert status.step_time_words == words
-    assert status.chance_words.startswith(chance)
-    assert bool(status.chance_words) == bool(chance)
+    assert (status.step_time_words, [remark.words for remark in status.remarks]) == (words, remarks)
+
+
+def test_a_status_says_that_the_same_code_ran_and_that_the_machine_was_busy() -> None:
+    def ran(*durations_ns: int, **machine: float) -> Profile:
+        profile = with_steps(*durations_ns)
+        profile.files = {FILE: SourceFile(sha256="ab", text=SOURCE)}
+        profile.trace.recording = {"machine": {"cores": 8, **machine}}
+        return profile
+
+    def remarks(new: Profile, old: Profile) -> list[Remark]:
+        project = Project("", Remembered(""))
+        project.show(new, [], old)
+        status = status_of(project, None, "ready")
+        assert status.comparison == Comparison(is_chosen=False, steps_differ=True, is_same_code=True)
+        return status.remarks
+
+    same, busy = remarks(ran(3_000, 3_002, core_wait_ratio=0.38, others_cores=6.0), ran(2_000, 2_002))
+    assert (same.words, busy.words) == ("same code", "machine busy (38 %)")
+    assert busy.detail.startswith("The machine was busy: the program waited for a core 38 % of the time")
+    same, busy = remarks(ran(3_000, 3_002, stolen_ratio=0.01), ran(2_000, 2_002, stolen_ratio=0.5))
+    assert busy.words == "machine busy before (50 %)"
+    assert busy.detail.startswith("In the baseline's run the machine was busy: its host gave 50 %")
 
 
 @pytest.mark.parametrize(

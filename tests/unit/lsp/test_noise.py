@@ -53,7 +53,7 @@ def test_two_runs_of_the_same_code_show_no_change(run) -> None:
     assert "| within noise |" in function_hover(now.profile.functions[0], HoverContext(now, nowhere, baseline=baseline))
     project = Project("", Remembered(""))
     project.show(now.profile, [], run(2))
-    assert status_of(project, None, "ready").chance_words == "within noise"
+    assert status_of(project, None, "ready").remarks[0].words.startswith("within noise (±")
 
 
 def test_the_line_that_became_slower_shows_its_change_and_no_other_does(run) -> None:

@@ -103,9 +103,9 @@ def test_a_hover_holds_every_number_of_a_line(index: ProfileIndex) -> None:
 
 |  | per step | share |
 | :-- | --: | --: |
-| device | 30 ms | 60 % of busy |
-| forward | 25 ms | 50 % of busy |
-| backward | 5 ms | 10 % of busy |
+| device | 30 ms | 60 % of device time |
+| forward | 25 ms | 50 % of device time |
+| backward | 5 ms | 10 % of device time |
 | CPU | 2.50 ms | 3.3 % of wall |
 | memory allocated | 2 MiB |  |
 | FLOP/s | 100 TFLOP/s |  |
@@ -173,7 +173,7 @@ def test_a_figure_of_the_peak_is_no_sum_over_the_steps(index: ProfileIndex) -> N
 
 def test_figures_of_a_late_rank_are_no_means_over_the_ranks() -> None:
     """Two ranks, three steps each: the rank is 20 ms late in each of its three."""
-    scales = Scales(is_device=False, steps=3, ranks=2, busy_ns=0, wall_ns=600_000_000, idle_ns=0)
+    scales = Scales(is_device=False, steps=3, ranks=2, device_ns=0, wall_ns=600_000_000, idle_ns=0)
     late = {"straggling_rank": "1", "excess_ns": 60_000_000, "late_steps": 3}
     assert evidence_words(late, scales) == "straggling rank 1, excess 20 ms, late steps 3"
     assert evidence_words({"wait_ns": 60_000_000}, scales) == "wait 10 ms"
@@ -204,7 +204,7 @@ def test_the_line_that_ran_the_backward_pass_is_no_caller(index: ProfileIndex) -
 
 def test_a_hover_on_a_function_has_its_callers(index: ProfileIndex) -> None:
     hover = function_hover(index.profile.functions[0], HoverContext(index, nowhere))
-    assert "| device | 45 ms | 90 % of busy |" in hover
+    assert "| device | 45 ms | 90 % of device time |" in hover
     assert "- train.py:11 train 45 ms" in hover
 
 
@@ -234,7 +234,7 @@ def test_a_hover_shows_ranks_libraries_and_what_is_not_exact(index: ProfileIndex
     hover = line_hover(record, HoverContext(index, nowhere))
     assert "Ranks: min 5 ms (rank 3), median 6 ms, max 10 ms (rank 1, the slowest)" in hover
     assert "- `lib.models.run` `aten::mm` 4 ms; record with `include=['lib/*']` to see its lines" in hover
-    assert "| collectives not overlapped | 1 ms | 2.0 % of busy |" in hover
+    assert "| collectives not overlapped | 1 ms | 2.0 % of device time |" in hover
     assert "| copies to the device | 1 MiB in 500 µs |  |" in hover
     assert "numbers are those of the whole function" in hover
     assert "Inside a compiled region" in hover
@@ -326,12 +326,12 @@ def test_a_baseline_is_compared_line_by_line_of_text(index: ProfileIndex) -> Non
     assert baseline.own_ns(FILE, NET["relu"]) == 15_000_000  # the line that was edited
     hover = line_hover(line(index, "project"), HoverContext(index, nowhere, baseline=baseline))
     assert "|  | per step | share | baseline | change |" in hover
-    assert "| device | 30 ms | 60 % of busy | 20 ms | +10 ms (+50 %) |" in hover
+    assert "| device | 30 ms | 60 % of device time | 20 ms | +10 ms (+50 %) |" in hover
     assert "| CPU | 2.50 ms | 3.3 % of wall | 2.50 ms | unchanged |" in hover
     assert "| launches | 3 | 75 % of all | 3 |  |" in hover
     assert "Baseline: w.pt.trace.json, on Test GPU" in hover
     new = line_hover(line(index, "relu"), HoverContext(index, nowhere, baseline=baseline))
-    assert "| device | 15 ms | 30 % of busy | 15 ms | unchanged |" in new
+    assert "| device | 15 ms | 30 % of device time | 15 ms | unchanged |" in new
 
 
 def test_a_baseline_stands_beside_a_function_too(index: ProfileIndex) -> None:
@@ -341,7 +341,7 @@ def test_a_baseline_stands_beside_a_function_too(index: ProfileIndex) -> None:
         index.profile.functions[0],
         HoverContext(index, nowhere, baseline=Baseline(ProfileIndex(old), index)),
     )
-    assert "| device | 45 ms | 90 % of busy | 30 ms | +15 ms (+50 %) |" in hover
+    assert "| device | 45 ms | 90 % of device time | 30 ms | +15 ms (+50 %) |" in hover
 
 
 def test_a_baseline_without_texts_is_compared_by_numbers(tmp_path: Path) -> None:

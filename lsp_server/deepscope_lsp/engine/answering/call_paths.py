@@ -45,7 +45,7 @@ def call_paths(index: ProfileIndex, locate: Locate, *, min_share: float = 0.001,
             children=[path(child, below) for child in node.children],
         )
 
-    roots = joined_calls(index.opened_tree(depth), min_share * index.scales.busy_ns)
+    roots = joined_calls(index.opened_tree(depth), min_share * index.scales.device_ns)
     return CallPaths(metric=index.profile.metric, roots=[path(root, ()) for root in roots])
 
 

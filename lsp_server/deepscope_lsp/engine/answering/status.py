@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from deepscope.records import Profile
-from deepscope_lsp.answers import Comparison, ShownTrace, State, Status
+from deepscope.report.machine_use import busy_ratio, busy_words
+from deepscope_lsp.answers import Comparison, Remark, ShownTrace, State, Status
+from deepscope_lsp.engine.comparison.baseline import Baseline
 from deepscope_lsp.engine.profile.program import program_of
 from deepscope_lsp.engine.profile.step_times import mean_step_ns
 from deepscope_lsp.engine.project import Project
@@ -12,7 +16,7 @@ from deepscope_lsp.engine.wording import quantities
 __all__ = ["status_of"]
 
 NO_LINES = "no line of user code is in this trace; record with deepscope, or with torch's with_stack=True"
-CHANCE = "within noise"
+SAME_CODE = "The same code ran: differences are noise, the machine, or settings and data."
 
 
 def status_of(project: Project, root: str | None, state: State, message: str = "") -> Status:
@@ -34,9 +38,12 @@ def status_of(project: Project, root: str | None, state: State, message: str = "
     comparison = None
     if project.baseline is not None:
         compared = project.baseline.comparison
-        is_known = compared is not None and compared.has_intervals
-        steps_differ = not compared.step.within_noise if compared is not None and is_known else None
-        comparison = Comparison(is_chosen=project.is_baseline_chosen, steps_differ=steps_differ)
+        step = compared.step if compared is not None and compared.has_intervals else None
+        comparison = Comparison(
+            is_chosen=project.is_baseline_chosen,
+            steps_differ=None if step is None else not step.within_noise,
+            is_same_code=project.baseline.is_same_code,
+        )
     return Status(
         state=state,
         message=message,
@@ -46,7 +53,11 @@ def status_of(project: Project, root: str | None, state: State, message: str = "
         comparison=comparison,
         newer=_shown_trace(newer),
         step_time_words=_step_time_words(baseline, profile),
-        chance_words=CHANCE if comparison is not None and comparison.steps_differ is False else "",
+        remarks=[
+            *([] if project.baseline is None else _comparison_remarks(project.baseline)),
+            *([] if profile is None else _machine_remarks(profile, "machine busy", "")),
+            *([] if baseline is None else _machine_remarks(baseline, "machine busy before", "In the baseline's run ")),
+        ],
     )
 
 
@@ -95,4 +106,27 @@ def _step_time_words(old: Profile | None, new: Profile | None) -> str:
     before, now = (None if profile is None else mean_step_ns(profile) for profile in (old, new))
     if now is None:
         return ""
-    return f"step {quantities.duration(now) if before is None else quantities.durations(before, now)}"
+    if not before:
+        return f"step {quantities.duration(now)}"
+    return f"step {quantities.durations(before, now)}, {quantities.relative(before, now)}"
+
+
+def _comparison_remarks(baseline: Baseline) -> Iterator[Remark]:
+    """What may explain a change besides the edit."""
+    compared = baseline.comparison
+    step = compared.step if compared is not None else None
+    if step is not None and step.interval is None:
+        yield Remark(words="noise unknown", detail="")
+    elif step is not None and step.interval is not None and step.within_noise and step.before_ns:
+        low_ns, high_ns = step.interval
+        noise_ns = step.change_ns - low_ns if step.change_ns > 0 else high_ns - step.change_ns
+        yield Remark(words=f"within noise (±{quantities.share(noise_ns / step.before_ns)})", detail="")
+    if baseline.is_same_code:
+        yield Remark(words="same code", detail=SAME_CODE)
+
+
+def _machine_remarks(profile: Profile, words: str, beginning: str) -> Iterator[Remark]:
+    """What others on the machine took from a run."""
+    if ratio := busy_ratio(profile.trace):
+        detail = quantities.spaced(beginning + busy_words(profile.trace))
+        yield Remark(words=f"{words} ({quantities.share(ratio)})", detail=f"{detail[:1].upper()}{detail[1:]}.")

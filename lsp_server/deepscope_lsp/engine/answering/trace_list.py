@@ -16,8 +16,8 @@ from deepscope_lsp.engine.wording import quantities
 __all__ = ["listed_trace", "runs_of"]
 
 
-def listed_trace(found: FoundTrace, *, is_shown: bool) -> ListedTrace:
-    """One trace."""
+def listed_trace(found: FoundTrace, *, is_shown: bool, problem: str = "") -> ListedTrace:
+    """One trace; `problem` is what was wrong when it was read."""
     file, head = found.file, found.identity
     kept = cache.load(file, partial=False)
     info = kept.trace if kept is not None else None
@@ -39,6 +39,7 @@ def listed_trace(found: FoundTrace, *, is_shown: bool) -> ListedTrace:
         device=info.device if info is not None else "",
         commit=info.git_commit if info is not None else "",
         selected=is_shown,
+        problem=problem or ("it does not begin as a trace does" if found.is_lost else ""),
     )
 
 

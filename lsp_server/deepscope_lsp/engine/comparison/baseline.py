@@ -8,6 +8,7 @@ from typing import Literal
 
 from deepscope.comparison import Comparison, Difference, compare
 from deepscope.comparison.pairing import pair_files, pair_lines
+from deepscope.comparison.same_program import is_same_code
 from deepscope.records import Function, Line
 from deepscope.remap import LineMap
 from deepscope_lsp.engine.profile.profile_index import FileIndex, ProfileIndex
@@ -39,6 +40,11 @@ class Baseline:
         if self.index.profile.metric != self._current.profile.metric:
             return None
         return compare([self.index.profile], [self._current.profile], number="self")
+
+    @cached_property
+    def is_same_code(self) -> bool | None:
+        """Whether both runs ran the same code; None where it is not known."""
+        return is_same_code(self.index.profile, self._current.profile)
 
     def line(self, file: str, line: int) -> Line | None:
         """The older record of a line of the current profile; None where it was not measured."""

@@ -81,7 +81,7 @@ class ProfileIndex:
     def joined_calls(self, depth: Depth) -> tuple[JoinedNode, ...]:
         """The same, what is the same under one parent joined."""
         if depth not in self._joined:
-            self._joined[depth] = joined_calls(self.opened_tree(depth), PATH_SHARE * self.scales.busy_ns)
+            self._joined[depth] = joined_calls(self.opened_tree(depth), PATH_SHARE * self.scales.device_ns)
         return self._joined[depth]
 
     def below(self, file: str, line: int) -> Node:

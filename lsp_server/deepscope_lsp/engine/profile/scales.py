@@ -1,4 +1,4 @@
-"""What a number is shown as: per step and rank, and as a share of the device's busy time."""
+"""What a number is shown as: per step and rank, and as a share of all device work."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Scales:
     steps: int
     """0 where the trace has none."""
     ranks: int
-    busy_ns: int
-    """Of the device, over all ranks; shares are of this."""
+    device_ns: int
+    """All work of the devices, over all ranks, streams side by side added up; shares are of this."""
     wall_ns: int
     idle_ns: int
     peaks: Peaks | None = None
@@ -37,7 +37,7 @@ class Scales:
             is_device=profile.metric == "device",
             steps=steps,
             ranks=max(1, totals.ranks),
-            busy_ns=totals.busy_ns or totals.device_ns,
+            device_ns=totals.device_ns,
             wall_ns=totals.wall_ns,
             idle_ns=totals.idle_ns,
             peaks=profile.peaks,
@@ -52,8 +52,8 @@ class Scales:
         return value / max(1, self.steps)
 
     def share(self, duration_ns: float) -> float:
-        """Of the device's busy time (on a trace without device events, of the operators'), 0 to 1."""
-        return duration_ns / self.busy_ns if self.busy_ns else 0.0
+        """Of all device work (on a trace without device events, of the operators'), 0 to 1."""
+        return duration_ns / self.device_ns if self.device_ns else 0.0
 
     def wall_share(self, duration_ns: float) -> float:
         """Of the steps' wall time, 0 to 1."""

@@ -72,10 +72,10 @@ def _change(new: Row, old: Row, noise: Noise) -> str:
 
 
 def _rows(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
-    busy = "busy" if scales.is_device else "operators"
+    whole = "device time" if scales.is_device else "operators"
     for name, duration_ns in _of_device(numbers, scales):
         if duration_ns:
-            yield _time(name, duration_ns, f"{quantities.share(scales.share(duration_ns))} of {busy}", scales)
+            yield _time(name, duration_ns, f"{quantities.share(scales.share(duration_ns))} of {whole}", scales)
     for name, duration_ns in _of_wall(numbers, scales):
         if duration_ns:
             yield _time(name, duration_ns, f"{quantities.share(scales.wall_share(duration_ns))} of wall", scales)
@@ -133,6 +133,7 @@ def _of_wall(numbers: Numbers, scales: Scales) -> list[tuple[str, int]]:
         ("device idle meanwhile", numbers.idle_ns),
         ("waiting for data-loader workers", numbers.loader_wait_ns),
         ("blocked", numbers.blocked_ns),
+        ("waiting for a core", numbers.core_wait_ns),
         ("data-loader workers", numbers.worker_ns),
         ("data-loader workers on the CPU", numbers.worker_cpu_ns),
     ]

@@ -16,6 +16,7 @@ __all__ = [
     "in_message",
     "in_settings",
     "rate",
+    "relative",
     "share",
     "size",
     "spaced",
@@ -42,6 +43,13 @@ def durations(old_ns: float, new_ns: float) -> str:
 def difference(duration_ns: float) -> str:
     """So much more or less: `+3.10 ms`, `-120 ms`."""
     return f"{'+' if duration_ns > 0 else ''}{duration(duration_ns)}"
+
+
+def relative(old: float, new: float) -> str:
+    """So much more or less of the old time: `+25 %`, `-5.4 %`, `0 %`."""
+    ratio = new / old - 1
+    sign = "+" if ratio > 0 else "-" if ratio < 0 else ""
+    return sign + share(abs(ratio))
 
 
 def size(size_bytes: float) -> str:
@@ -90,7 +98,7 @@ def change(old: float, new: float) -> str:
     elif not new:
         words = "gone"
     else:
-        words = sign + share(abs(difference) / old)
+        words = relative(old, new)
     return f"{sign}{duration(abs(difference))} ({words})"
 
 
