@@ -84,7 +84,7 @@ def main() -> int:
         if "--check" not in sys.argv[1:]:
             target.write_text(text, encoding="utf-8")
         elif target.read_text(encoding="utf-8") != text:
-            sys.stderr.write(f"{target} is not what is answered; run: python {Path(__file__).name}\n")
+            sys.stderr.write(f"{target.relative_to(HERE.parent)} is built from other sources: run scripts/build\n")
             status = 1
     return status
 

@@ -54,7 +54,7 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
   if (process.argv.includes("--check")) {
     const stale = await staleFiles();
     if (stale.length > 0) {
-      process.stderr.write(`not what the sources make: ${stale.join(", ")}; run: node pages.mjs\n`);
+      process.stderr.write(`the dashboard's bundle (${stale.join(", ")}) is built from other sources: run scripts/build\n`);
       process.exitCode = 1;
     }
   } else {

@@ -37,6 +37,8 @@ describe("the interpreter", () => {
     await bench.openFile(PROGRAM);
     await running(PYTHON, "pythonExtension");
     await bench.run("DeepScope: Select Interpreter");
+    await bench.page.locator(".quick-input-widget:visible input").first().fill("As the Python Extension");
+    await bench.pick("Select the Python", "As the Python Extension Has It");
     await running(other, "pythonExtension");
     bench.editor.set({ "deepscope.interpreter": PYTHON });
     await running(PYTHON, "setting");
@@ -50,6 +52,19 @@ describe("the interpreter", () => {
     await bench.openFile(PROGRAM);
     await running(python, "workspaceVenv");
     await bench.traceShown();
+
+    // Another one of the list, which knows what each has; in a remote window the choice is the machine's.
+    const bare = environmentWithoutDeepScope(join(project, "venv"));
+    const chosen = environmentWithDeepScope(join(bench.editor.home, "miniconda3", "envs", "train"));
+    await bench.run("DeepScope: Select Interpreter");
+    const rows = bench.page.locator(".quick-input-list .monaco-list-row");
+    await rows.filter({ hasText: bare }).filter({ hasText: /torch [✓✗]\s+DeepScope ✗/ }).waitFor();
+    await rows.filter({ hasText: python }).filter({ hasText: "current" }).waitFor();
+    await rows.filter({ hasText: chosen }).filter({ hasText: /torch ✓\s+DeepScope ✓ · conda/ }).waitFor();
+    await bench.screenshot("select-interpreter");
+    await bench.pick("Select the Python", chosen);
+    await running(chosen, "setting");
+    expect(bench.editor.machineSettings()).toContain(chosen);
   });
 
   it("with too old a DeepScope is upgraded when the user says so, and then used", async () => {

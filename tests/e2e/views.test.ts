@@ -52,6 +52,9 @@ describe("the views", () => {
     const module = rows.filter({ hasText: /^head/ }).first();
     const operator = rows.filter({ hasText: /^aten::linear/ }).first();
     const unfold = async (): Promise<void> => {
+      await rows.first().hover();
+      // The list draws what is in view; the rows of the blocks above may be more than that.
+      await expect.poll(async () => (await module.count()) > 0 || (await bench.page.mouse.wheel(0, 44), false), { timeout: 30_000 }).toBe(true);
       await module.hover();
       await module.locator(".monaco-tl-twistie").click();
     };
@@ -202,7 +205,7 @@ describe("the views", () => {
   });
 
   it("tell of a new trace, and show its numbers", async () => {
-    const recording = record(project, 6);
+    const recording = record(project, 8);
     const notice = await bench.told(/fit, .*steps?.*: step [\d.]+( m?s)? → [\d.]+ m?s.*; train_transformer\.py:\d+ took \d+(\.\d)? %/, RECORDING_MS);
     // Beside the run before, of the same program.
     await bench.status.filter({ hasText: /DeepScope [\d.]+( m?s)? → [\d.]+ m?s/ }).waitFor();

@@ -44,6 +44,11 @@ describe("the walkthrough", () => {
     await bench.webview().locator("g.frame").first().waitFor();
     await bench.showTab("Welcome");
     await expect.poll(ticked).toEqual(["install", "record", "lines", "graph"]);
+    await bench.showTab(PROGRAM);
+    await bench.run("DeepScope: Show in Dashboard");
+    await bench.page.locator(".tab.active").filter({ hasText: "DeepScope" }).first().waitFor();
+    await bench.showTab("Welcome");
+    await expect.poll(ticked).toEqual(["install", "record", "lines", "graph", "dashboard"]);
     await bench.screenshot("walkthrough-ticks");
   });
 });

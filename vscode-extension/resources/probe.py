@@ -3,9 +3,13 @@
 import json
 import sys
 import sysconfig
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
-from pathlib import Path
+
+IS_OLD = sys.version_info < (3, 8)
+"""What is too old for DeepScope lacks what this asks with: it says its version alone."""
+if not IS_OLD:
+    from importlib.metadata import PackageNotFoundError, version
+    from importlib.util import find_spec
+    from pathlib import Path
 
 
 def installed(name):
@@ -35,11 +39,11 @@ sys.stdout.write(
         {
             "executable": sys.executable,
             "python": ".".join(str(part) for part in sys.version_info[:3]),
-            "deepscope": installed("deepscope"),
-            "hasServer": found("deepscope_lsp") and found("pygls"),
-            "hasTensorBoard": found("tensorboard") and found("torch_tb_profiler"),
-            "hasTorch": found("torch"),
-            "isExternallyManaged": is_externally_managed(),
+            "deepscope": None if IS_OLD else installed("deepscope"),
+            "hasServer": not IS_OLD and found("deepscope_lsp") and found("pygls"),
+            "hasTensorBoard": not IS_OLD and found("tensorboard") and found("torch_tb_profiler"),
+            "hasTorch": not IS_OLD and found("torch"),
+            "isExternallyManaged": not IS_OLD and is_externally_managed(),
         }
     )
 )

@@ -5,6 +5,8 @@ import type { DashboardPanel } from "./dashboard/panel";
 import type { FlamePanel } from "./flame/panel";
 import type { Jumps } from "./jumps";
 import { textPlace } from "./dashboard/links";
+import { pickInterpreter } from "./interpreter/pick";
+import type { Interpreters } from "./interpreter/resolve";
 import { notify } from "./notify";
 import { cursorPlace } from "./places";
 import type { Attacher } from "./run/attacher";
@@ -16,7 +18,7 @@ import type { RecordedLine, Status } from "./server/contract";
 import type { LanguageServer } from "./server/languageServer";
 import type { Requests } from "./server/requests";
 import type { Session } from "./session";
-import { pickInterpreter, pickTrace } from "./pickers";
+import { pickTrace } from "./pickers";
 import { readOr } from "./shape";
 import type { TensorBoardPanel } from "./tensorboard/panel";
 import type { CallPathsView } from "./views/callPathsView";
@@ -29,6 +31,7 @@ export interface Parts {
   readonly context: vscode.ExtensionContext;
   readonly log: vscode.LogOutputChannel;
   readonly session: Session;
+  readonly interpreters: Interpreters;
   readonly server: LanguageServer;
   readonly requests: Requests;
   readonly jumps: Jumps;
@@ -145,7 +148,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     "deepscope.restartServer": () => session.start("asked"),
     "deepscope.setUp": () => session.offer(),
     "deepscope.showLogs": () => parts.log.show(),
-    "deepscope.selectInterpreter": () => pickInterpreter(),
+    "deepscope.selectInterpreter": () => pickInterpreter(parts.interpreters, session.interpreter?.python),
     "deepscope.install": () => session.install(),
     "deepscope.showHiddenFindings": () => requests.unhideFindings(),
   };

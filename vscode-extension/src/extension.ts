@@ -75,18 +75,22 @@ export function activate(context: vscode.ExtensionContext): void {
     session.onChange(({ standing, status: shown }) => {
       status.show(standing, shown);
       if (standing === "loading" || standing === "starting") {
+        if (standing === "loading") {
+          void runs.showReading();
+        }
         return; // what is shown stays until the numbers are there
       }
       heat.setOn(standing === "ready");
       void hotLines.refresh();
       callPaths.refresh();
+      runs.endReading();
       void runs.refresh();
       void flame.refresh();
       void dashboard.follow();
       void notices.follow(shown);
     }),
     heat.onEdited((edited) => status.showEdited(edited)),
-    ...registerCommands({ context, log, session, server, requests, jumps, hotLines, callPaths, runs, flame, dashboard, tensorboard, runner, attacher, notices }),
+    ...registerCommands({ context, log, session, interpreters, server, requests, jumps, hotLines, callPaths, runs, flame, dashboard, tensorboard, runner, attacher, notices }),
   );
   void session.start();
 }

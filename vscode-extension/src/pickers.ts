@@ -1,4 +1,4 @@
-/** Quick picks: a trace, an interpreter. */
+/** The quick pick of a trace. */
 
 import * as vscode from "vscode";
 import { plain } from "./status/words";
@@ -26,14 +26,4 @@ export async function pickTrace(runs: RunsView, session: Session): Promise<strin
   }
   const files = await vscode.window.showOpenDialog({ title, filters: { Traces: ["json", "gz"] }, canSelectMany: false });
   return files?.[0]?.fsPath;
-}
-
-/** Lets the user pick with the Python extension where it is there, else by the setting. */
-export async function pickInterpreter(): Promise<void> {
-  const setting = "deepscope.interpreter";
-  if (vscode.extensions.getExtension("ms-python.python") !== undefined) {
-    await vscode.commands.executeCommand("python.setInterpreter");
-    return;
-  }
-  await vscode.commands.executeCommand("workbench.action.openSettings", setting);
 }

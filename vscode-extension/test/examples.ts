@@ -1,6 +1,6 @@
 /** Small answers of a server, for tests. */
 
-import type { HotAmount, HotGroup, HotLine, HotLines, LinePath, ListedTrace, Run, ShownTrace, Status } from "../src/server/contract";
+import type { HotAmount, HotGroup, HotLine, HotLines, LinePath, ListedTrace, Remark, Run, ShownTrace, Status } from "../src/server/contract";
 
 export function amount(share: number, words: string): HotAmount {
   return { share, words: `${Math.round(100 * share)} % · ${words}` };
@@ -67,6 +67,7 @@ export function listedTrace(change: Partial<ListedTrace> = {}): ListedTrace {
     stage: "",
     device: "",
     commit: "",
+    problem: "",
     ...change,
   };
 }
@@ -103,7 +104,11 @@ export function shownTrace(change: Partial<ShownTrace> = {}): ShownTrace {
   };
 }
 
+export function remark(words: string, detail = ""): Remark {
+  return { words, detail };
+}
+
 export function status(change: Partial<Status> = {}): Status {
-  const nothing = { message: "", root: null, baseline: null, comparison: null, newer: null, chanceWords: "" };
+  const nothing = { message: "", root: null, baseline: null, comparison: null, newer: null, remarks: [] };
   return { ...nothing, state: "ready", trace: shownTrace(), stepTimeWords: "step 2.79 s", ...change };
 }

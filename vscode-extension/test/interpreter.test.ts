@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { candidates, type Surroundings } from "../src/interpreter/candidates";
+import { everyPython, MOST_PYTHONS, type Machine } from "../src/interpreter/everyPython";
+import { pythonWords } from "../src/interpreter/pythonWords";
 import { installChoices } from "../src/interpreter/choices";
 import { judge, type Facts } from "../src/interpreter/probe";
 import { isAtLeast } from "../src/interpreter/version";
@@ -62,6 +64,63 @@ describe("interpreters", () => {
   });
 });
 
+describe("the list of Pythons", () => {
+  const files = [
+    "/envs/active/bin/python",
+    "/code/one/.venv/bin/python",
+    "/code/one/.venv/pyvenv.cfg",
+    "/home/me/miniconda3/bin/python",
+    "/home/me/miniconda3/envs/train/bin/python",
+    "/home/me/.pyenv/versions/3.12.1/bin/python",
+    "/usr/bin/python3",
+    "/usr/bin/python",
+    "/code/one/bin/python3",
+  ];
+  const machine: Machine = {
+    ...around,
+    knownEnvironments: ["/envs/active/bin/python", "/code/one/.venv/bin/python"],
+    environment: { CONDA_PREFIX: "/home/me/miniconda3" },
+    list: (folder) => ({ "/home/me/miniconda3/envs": ["train", "$(trash)"], "/home/me/.pyenv/versions": ["3.12.1"] })[folder] ?? [],
+    exists: (file) => files.includes(file.replace("/bin/..", "")),
+    // An environment's Python and `python` itself are links to the system's.
+    realPath: (file) => (["/usr/bin/python", "/code/one/.venv/bin/python"].includes(file) ? "/usr/bin/python3" : file),
+  };
+
+  it("has each once: the usual ones, conda's, pyenv's, and those of PATH", () => {
+    expect(everyPython(machine)).toEqual([
+      { python: "/envs/active/bin/python", origin: "pythonExtension" },
+      { python: "/code/one/.venv/bin/python", origin: "workspaceVenv" },
+      { python: "/usr/bin/python3", origin: "path" },
+      { python: "/home/me/miniconda3/bin/python", origin: "conda" },
+      { python: "/home/me/miniconda3/envs/train/bin/python", origin: "conda" },
+      { python: "/home/me/.pyenv/versions/3.12.1/bin/python", origin: "pyenv" },
+      { python: "/code/one/bin/python3", origin: "path" },
+    ]);
+  });
+
+  it("begins with the setting's, and holds no more than can be asked", () => {
+    expect(everyPython({ ...machine, setting: "/opt/python" })[0]).toEqual({ python: "/opt/python", origin: "setting" });
+    const names = Array.from({ length: 500 }, (_, number) => `v${number}`);
+    expect(everyPython({ ...machine, list: () => names, exists: () => true })).toHaveLength(MOST_PYTHONS);
+  });
+
+  it("of a restricted workspace has none that lies in it or that it may have chosen", () => {
+    const offered = everyPython({ ...machine, isTrusted: false, setting: "/code/one/evil" }).map(({ python }) => python);
+    expect(offered).toContain("/usr/bin/python3");
+    expect(offered.filter((python) => python.startsWith("/code") || python.startsWith("/envs"))).toEqual([]);
+  });
+
+  it("says what each has, and makes no icon of a path", () => {
+    const facts: Facts = { executable: "/p", python: "3.11.4", deepscope: null, hasServer: false, hasTensorBoard: false, hasTorch: true, isExternallyManaged: false };
+    const one = { python: "/envs/$(trash)/bin/python", origin: "conda" } as const;
+    expect(pythonWords(one, facts, false)).toEqual({ label: "Python 3.11.4", description: "torch ✓  DeepScope ✗ · conda", detail: "/envs/$\u200b(trash)/bin/python" });
+    expect(pythonWords(one, { ...facts, deepscope: "0.1.0" }, true).description).toBe("torch ✓  DeepScope ✓ (without its language server) · conda · current");
+    expect(pythonWords(one, { ...facts, python: "3.8.1" }, false).label).toBe("Python 3.8.1 (too old)");
+    expect(pythonWords(one, undefined, false).description).toBe("…");
+    expect(pythonWords(one, { failure: "$(x) no such file" }, false).description).toBe("does not run: $\u200b(x) no such file");
+  });
+});
+
 describe("an interpreter", () => {
   const facts: Facts = { executable: "/p", python: "3.11.4", deepscope: "0.1.0", hasServer: true, hasTensorBoard: true, hasTorch: false, isExternallyManaged: false };
 
@@ -88,6 +147,11 @@ describe("DeepScope can be installed", () => {
       "/env/bin/python -m pip install",
       "/env/bin/python -m venv /own; /own/bin/python -m pip install",
     ]);
+  });
+
+  it("first where PyTorch is, when that is elsewhere", () => {
+    const choices = installChoices({ python: "/usr/bin/python3", facts, withTorch: ["/conda/envs/train/bin/python"] }, places);
+    expect(choices.map(({ label, python }) => [label, python])[0]).toEqual(["Into an environment with PyTorch", "/conda/envs/train/bin/python"]);
   });
 
   it("but never into a system's Python, where pip refuses: into a .venv of the workspace, or one of its own", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { baselinesOf } from "../src/pages/app/baselines";
+import { baselinesOf, foundRuns, titleOf } from "../src/pages/app/baselines";
 import { changesOf, scaleOf, withoutNoise } from "../src/pages/compare/changes";
 import type { Column, Compared, Run, Table } from "../src/pages/contract";
 import { aboveWords, blocksOf, heatOf, levelOf, slowestFirst } from "../src/pages/distributed/heat";
@@ -52,8 +52,18 @@ describe("moments on the trace's clock", () => {
 });
 
 function run(id: string, windows: number[] = []): Run {
-  return { id, title: id, folder: "", recordedAt: "", ranks: [], stages: [""], windows, traces: 1, sizeBytes: 1 };
+  return { id, title: id, name: "", folder: `/runs/${id}`, recordedAt: "", ranks: [], stages: [""], windows, traces: 1, sizeBytes: 1, problem: "" };
 }
+
+describe("a list of runs", () => {
+  it("names each by its folder and finds it by any of its words", () => {
+    const runs = [{ ...run("train.py"), name: "exp1/version_0" }, { ...run("train.py"), name: "exp2/version_0" }, run("other.py")];
+    expect(runs.map(titleOf)).toEqual(["exp1/version_0 · train.py", "exp2/version_0 · train.py", "other.py"]);
+    expect(foundRuns(runs, " TRAIN exp2 ")).toEqual([runs[1]]);
+    expect(foundRuns(runs, "")).toEqual(runs);
+    expect(foundRuns(runs, "/runs/other")).toEqual([runs[2]]);
+  });
+});
 
 describe("baselines", () => {
   it("are the other runs, and other windows of each run that has several", () => {

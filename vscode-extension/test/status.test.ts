@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { noticeWords } from "../src/run/noticeWords";
 import { plain, shortDevice, statusWords, unlinked } from "../src/status/words";
-import { hotLine, shownTrace, status } from "./examples";
+import { hotLine, remark, shownTrace, status } from "./examples";
 
 const now = Date.parse("2026-01-01T00:05:00+00:00");
 
@@ -14,12 +14,19 @@ describe("the status item", () => {
   });
 
   it("says whether a change has helped, and when it may be chance", () => {
-    const comparison = { isChosen: false, stepsDiffer: false };
-    const words = { stepTimeWords: "step 2.95 → 2.79 s", chanceWords: "within noise" };
+    const comparison = { isChosen: false, stepsDiffer: false, isSameCode: true };
+    const words = { stepTimeWords: "step 2.95 → 2.79 s, -5.4 %", remarks: [remark("within noise (±12 %)"), remark("same code", "The same code ran."), remark("machine busy (38 %)")] };
     const shown = statusWords("ready", status({ baseline: shownTrace(), comparison, ...words }), { edited: false }, now);
-    expect(shown.text).toBe("$(flame) DeepScope 2.95 → 2.79 s $(diff)");
-    expect(shown.tooltip[1]).toBe("step 2.95 → 2.79 s, within noise");
+    expect(shown.text).toBe("$(flame) DeepScope 2.95 → 2.79 s, -5.4 %, within noise (±12 %), same code, machine busy (38 %) $(diff)");
+    expect(shown.tooltip[1]).toBe("step 2.95 → 2.79 s, -5.4 %, within noise (±12 %), same code, machine busy (38 %)");
+    expect(shown.tooltip[2]).toBe("The same code ran.");
     expect(shown.tooltip).toContain("compared with the run before, /w/runs/a");
+  });
+
+  it("is no warning where the recorder had remarks, which its tooltip has", () => {
+    const shown = statusWords("ready", status({ trace: shownTrace({ warnings: ["2 threads ran unrecorded"] }) }), { edited: false }, now);
+    expect(shown.isWarning).toBe(false);
+    expect(shown.tooltip).toContain("2 threads ran unrecorded");
   });
 
   it("names a newer trace of somebody else's code", () => {
@@ -53,7 +60,7 @@ describe("the status item", () => {
 
 describe("the notice of a new trace", () => {
   it("names the hottest line as it stands now", () => {
-    const shown = status({ baseline: shownTrace(), comparison: { isChosen: false, stepsDiffer: true }, stepTimeWords: "step 2.95 → 2.79 s" });
+    const shown = status({ baseline: shownTrace(), comparison: { isChosen: false, stepsDiffer: true, isSameCode: false }, stepTimeWords: "step 2.95 → 2.79 s" });
     expect(noticeWords(shownTrace(), shown, hotLine({ currentLine: 44 }))).toBe(
       "fit, steps 2–4: step 2.95 → 2.79 s; model.py:44 took 38 % of the device time",
     );

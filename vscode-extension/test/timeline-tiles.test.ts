@@ -4,7 +4,7 @@ import { TileCache } from "../src/pages/timeline/cache";
 import { covering, levelOf, TILE_PIXELS, tileSpan, tilesIn } from "../src/pages/timeline/grid";
 import { beside, hitAt, middleOf, type Ground } from "../src/pages/timeline/hit";
 import { Labels } from "../src/pages/timeline/labels";
-import { heightOf, laneAt, lanesOf, overviewOf, rowAt, type Choices } from "../src/pages/timeline/layout";
+import { heightOf, laneAt, lanesOf, overviewOf, pinned, rowAt, type Choices } from "../src/pages/timeline/layout";
 import { Loader } from "../src/pages/timeline/loader";
 import { Names } from "../src/pages/timeline/names";
 import { fillOf } from "../src/pages/timeline/palette";
@@ -158,12 +158,12 @@ describe("loading", () => {
 describe("lanes", () => {
   it("stand below each other, many other threads closed, and can be turned and filtered", () => {
     const lanes = lanesOf(head(), CHOICES);
-    expect(lanes.map(({ title }) => title)).toEqual(["steps", "device 0, stream 7", "memory", "thread 1", "thread 3", "thread 4", "thread 5"]);
-    expect(lanes.map(({ isOpen }) => isOpen)).toEqual([true, true, true, true, false, false, false]);
+    expect(lanes.map(({ title }) => title)).toEqual(["steps", "device 0, stream 7", "thread 1", "thread 3", "thread 4", "thread 5", "memory"]);
+    expect(lanes.map(({ isOpen }) => isOpen)).toEqual([true, true, true, false, false, false, true]);
     lanes.forEach((lane, at) => expect(lane.y).toBeGreaterThanOrEqual(at === 0 ? 0 : given(lanes[at - 1]).y + given(lanes[at - 1]).height));
     expect(heightOf(lanes)).toBeGreaterThan(given(lanes.at(-1)).y + given(lanes.at(-1)).height);
     const turned = lanesOf(head(), { ...CHOICES, turned: new Set(["t3", "t1"]) });
-    expect(turned.map(({ isOpen }) => isOpen)).toEqual([true, true, true, false, true, false, false]);
+    expect(turned.map(({ isOpen }) => isOpen)).toEqual([true, true, false, true, false, false, true]);
     expect(lanesOf(head(), { ...CHOICES, filter: "STREAM" }).map(({ title }) => title)).toEqual(["device 0, stream 7"]);
     expect(lanesOf(head(), { ...CHOICES, filter: "nothing" })).toEqual([]);
     expect(heightOf([])).toBe(0);
@@ -180,6 +180,15 @@ describe("lanes", () => {
       }
     }
     expect(laneAt(lanes, -1)).toBeUndefined();
+  });
+
+  it("keep the steps at the top whatever is scrolled, above what is there", () => {
+    const lanes = lanesOf(head(), CHOICES);
+    for (const top of [0, 7, 400]) {
+      const held = pinned(lanes, top);
+      expect(held.map(({ title }) => title).sort()).toEqual(lanes.map(({ title }) => title).sort());
+      expect(laneAt(held, top)).toMatchObject({ title: "steps", y: top });
+    }
   });
 
   it("of the overview are the thread that trains and the streams", () => {

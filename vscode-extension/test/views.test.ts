@@ -3,8 +3,8 @@ import { barWidth, levelOf, markWidth } from "../src/heat/levels";
 import type { HotLine } from "../src/server/contract";
 import { DEPTHS, DEPTH_WORDS, keptDepth } from "../src/depths";
 import { describedPath, iconOf, opensPart, pathRows, toldPath, type PathRow } from "../src/views/callPathRows";
-import { copyText, describedRow, lineRows, moduleRows, vanishedRows, wholeRow, type RowOptions } from "../src/views/hotLinesRows";
-import { chosenBy, parentOf, runRows, tracesIn } from "../src/views/runRows";
+import { copyText, describedRow, lineRows, moduleRows, pathTo, vanishedRows, wholeRow, type RowOptions } from "../src/views/hotLinesRows";
+import { chosenBy, parentOf, readingWords, runRows, tracesIn } from "../src/views/runRows";
 import { amount, hotGroup, hotLine, hotLines, linePath, listedTrace, partPath, run } from "./examples";
 
 const options: RowOptions = { by: "line", metric: "device", hidden: new Set() };
@@ -45,6 +45,13 @@ describe("hot lines", () => {
     expect(row("/p/transformer.py")).toMatch(/^transf…er\.py:1234 {2}/);
     expect(row("/p/data_sets.py")).toMatch(/^data_sets\.py:1234 {2}/);
     expect(rowsOf(hotLine({ file: "/p/train_transformer.py", line: 7, currentLine: 7 })).map(wholeRow)[0]).toContain("train_transformer.py:7");
+  });
+
+  it("are found by the line that the cursor is on, in the group that they stand in", () => {
+    const uri = lines[0]?.uri ?? "";
+    expect(pathTo(lineRows(answer, options), uri, 3).map(({ name }) => name)).toEqual(["model.py:3"]);
+    expect(pathTo(lineRows(answer, { ...options, by: "function" }), uri, 3).map(({ name }) => name)).toEqual(["f", "model.py:3"]);
+    expect([pathTo(lineRows(answer, options), uri, 77), pathTo(lineRows(answer, options), "file:///other.py", 3)]).toEqual([[], []]);
   });
 
   it("name a notebook's cell by the notebook", () => {
@@ -159,7 +166,7 @@ describe("call paths", () => {
 describe("runs", () => {
   const rank3 = "/w/runs/b/x.rank3.1795185182862936653.pt.trace.json";
 
-  it("are named by program, step and time, the newest first; a run of one trace is one row", () => {
+  it("are named by the experiment's folder, program, step and time, the newest first; a run of one trace is one row", () => {
     const trace = listedTrace({ program: "tools/train.py", stage: "fit", stepTimeWords: "2.79 s a step", device: "NVIDIA H100 80GB HBM3" });
     const lone = run({ program: "tools/train.py", stepTimeWords: "2.79 s a step", traces: [trace] });
     const members = [2.1e12, 2e12].map((recordedNs, place) =>
@@ -168,17 +175,36 @@ describe("runs", () => {
     const ranks = run({ id: "b", recordedNs: 2.1e12, program: "ddp.py", ranks: 2, selected: true, traces: members });
     const rows = runRows([ranks, lone], ["/w"], 3e6);
     expect(rows.map((row) => [row.kind, row.label, row.description])).toEqual([
-      ["run", "ddp.py", "15 min ago · 2 ranks"],
-      ["trace", "train.py", "2.79 s a step · 33 min ago · H100 · fit · 1 MiB"],
+      ["run", "b", "ddp.py · 15 min ago · 2 ranks"],
+      ["trace", "a", "train.py · 2.79 s a step · 33 min ago · H100 · fit · 1 MiB"],
     ]);
-    expect(tracesIn(rows).map((row) => row.label)).toEqual(["fit · rank 1", "fit · rank 0", "train.py"]);
+    expect(tracesIn(rows).map((row) => row.label)).toEqual(["fit · rank 1", "fit · rank 0", "a"]);
     expect(rows.map((row) => row.kind === "run" && row.isSelected)).toEqual([true, false]);
     expect(rows.map(chosenBy)).toEqual([{ path: `${rank3}1`, run: true }, { path: trace.path }]);
   });
 
-  it("have the name of their folder where the traces do not say what ran", () => {
-    const rows = runRows([run({}), run({ traces: [listedTrace({ path: rank3, name: rank3 })] })], ["/w"], 3e6);
-    expect(rows.map((row) => row.label)).toEqual(["runs/a", "runs/b"]);
+  it.each([
+    ["/w/lightning_logs/version_3/t.pt.trace.json", ["/w"], "version_3"],
+    ["/w/deepscope_logs/t.pt.trace.json", ["/w"], "deepscope_logs"],
+    ["/w/out/big model/t.pt.trace.json", ["/w"], "out/big model"],
+    ["/w/t.pt.trace.json", ["/w"], "w"],
+    ["/far/away/t.pt.trace.json", ["/w"], "/far/away"],
+    ["/v/runs/x/t.pt.trace.json", ["/w", "/v"], "v/x"],
+    ["C:\\w\\runs\\x\\t.pt.trace.json", ["C:\\w"], "x"],
+  ])("at %s in %j begin with %s", (path, folders, label) => {
+    expect(runRows([run({ traces: [listedTrace({ path })] })], folders, 3e6).map((row) => row.label)).toEqual([label]);
+  });
+
+  it("that cannot be read are marked, and so are those of which a part cannot", () => {
+    const broken = listedTrace({ problem: "ends in the middle of event 7" });
+    const rows = runRows([run({ traces: [broken] }), run({ id: "b", traces: [listedTrace(), broken] })], ["/w"], 3e6);
+    expect(rows.map(({ description }) => description.split(" · ")[0])).toEqual(["cannot be read", "1 of 2 cannot be read"]);
+    expect(tracesIn(rows).map(({ problem }) => problem)).toEqual(["ends in the middle of event 7", "", "ends in the middle of event 7"]);
+  });
+
+  it("are said to be read, by their number or name", () => {
+    expect(readingWords("12 of 56: /w/3 of 4: x.json")).toBe("Reading 12 of 56 …");
+    expect(readingWords("/w/runs/x.pt.trace.json")).toBe("Reading x.pt.trace.json …");
   });
 
   it("know the folder of a path of any system", () => {

@@ -84,6 +84,11 @@ export class Editor {
     }
   }
 
+  /** The settings of the machine that the editor runs on, as text. */
+  machineSettings(): string {
+    return readFileSync(join(this.own.path, "data", "Machine", "settings.json"), "utf8");
+  }
+
   /** What the extension wrote to its output channel so far. */
   extensionLog(): string {
     const logs = join(this.own.path, "data", "logs");

@@ -85,6 +85,7 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
     this.shown = { ...this.shown, hosts: [...this.hosts] };
     await server.show(this.shown);
     await vscode.env.openExternal(uri.with({ fragment: this.panel === undefined ? "" : this.hash.slice(1) }));
+    tickWalkthrough();
   }
 
   step(to: "back" | "forward"): void {
@@ -234,6 +235,7 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
     switch (message.type) {
       case "ready":
         this.isReady = true;
+        tickWalkthrough();
         this.post({ type: "start", hash: this.hash });
         break;
       case "at":
@@ -275,4 +277,9 @@ function mayStart(): boolean {
     void notify("info", "DeepScope: this workspace is restricted; trust it to start the dashboard.");
   }
   return vscode.workspace.isTrusted;
+}
+
+/** A step of the walkthrough is done by whichever way the pages were opened. */
+function tickWalkthrough(): void {
+  void vscode.commands.executeCommand("setContext", "deepscope.hasShownDashboard", true);
 }

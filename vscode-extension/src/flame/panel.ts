@@ -6,6 +6,7 @@ import type { Jumps } from "../jumps";
 import type { Depth, FlameGraph, FlameMetric, RecordedLine } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
+import { stepTimeWords } from "../status/words";
 import { DEPTHS, keptDepth } from "../depths";
 import { readOr } from "../shape";
 import { page } from "../page";
@@ -64,7 +65,8 @@ export class FlamePanel implements vscode.Disposable {
     if (this.panel === undefined || !this.isReady) {
       return;
     }
-    const trace = this.session.status?.trace;
+    const { status } = this.session;
+    const trace = status?.trace;
     if (trace == null) {
       this.post({ type: "empty", message: "No trace is shown." });
       return;
@@ -92,7 +94,7 @@ export class FlamePanel implements vscode.Disposable {
       depths: [...DEPTHS],
       rank: this.rank,
       ranks: [...trace.ranks],
-      caption: [`${graph.totalWords} ${graph.stepWords}, ${trace.stepsWords}`, this.session.status?.stepTimeWords ?? ""]
+      caption: [`${graph.totalWords} ${graph.stepWords}, ${trace.stepsWords}`, status === undefined ? "" : stepTimeWords(status)]
         .filter((words) => words !== "")
         .join(" · "),
       isDevice: trace.metric === "device",

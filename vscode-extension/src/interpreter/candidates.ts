@@ -3,7 +3,7 @@
 import * as path from "node:path";
 import { isBelowAny } from "../folders";
 
-export type Origin = "setting" | "pythonExtension" | "workspaceVenv" | "path" | "own";
+export type Origin = "setting" | "pythonExtension" | "workspaceVenv" | "conda" | "pyenv" | "virtualenv" | "path" | "own";
 
 export interface Candidate {
   readonly python: string;

@@ -27,13 +27,22 @@ export interface Places {
   readonly exists: (file: string) => boolean;
 }
 
+/** The interpreter at hand. */
+export interface AtHand {
+  readonly python: string;
+  readonly facts: Facts;
+  /** Others that have PyTorch, where this one has none. */
+  readonly withTorch?: readonly string[];
+}
+
 /**
- * The best first: the environment at hand, unless pip refuses to install there (PEP 668); then the first workspace folder's
+ * The best first: those with PyTorch where the one at hand has none; the environment at hand, unless pip refuses to install there (PEP 668); then the first workspace folder's
  * `.venv`, made if it is not there; an environment of the extension's own.
  */
-export function installChoices({ python, facts }: { readonly python: string; readonly facts: Facts }, places: Places): InstallChoice[] {
+export function installChoices({ python, facts, withTorch = [] }: AtHand, places: Places): InstallChoice[] {
   const [folder] = places.folders;
   return [
+    ...withTorch.map((one) => ({ ...intoThis(one), label: "Into an environment with PyTorch" })),
     ...(facts.isExternallyManaged ? (folder === undefined ? [] : [intoVenv(python, path.join(folder, ".venv"), places)]) : [intoThis(python)]),
     {
       ...intoNew(python, places.ownEnvironment, places),

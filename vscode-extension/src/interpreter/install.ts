@@ -4,7 +4,8 @@ import * as fs from "node:fs";
 import * as vscode from "vscode";
 import { notify } from "../notify";
 import { installChoices } from "./choices";
-import { MINIMUM_DEEPSCOPE, MINIMUM_PYTHON, type Verdict } from "./probe";
+import { setInterpreter } from "./pick";
+import { judge, MINIMUM_DEEPSCOPE, MINIMUM_PYTHON, type Verdict } from "./probe";
 import type { Interpreter, Interpreters, Resolution } from "./resolve";
 
 /** Says what is missing and what can be done; answers when the user has chosen and what they chose has ended. */
@@ -38,7 +39,8 @@ export async function offerInstall(
 
 /** Asks where to install, shows the commands in a terminal and waits for their end; answers whether they succeeded. */
 export async function install(interpreter: Interpreter, interpreters: Interpreters): Promise<boolean> {
-  const choices = installChoices(interpreter, {
+  const withTorch = interpreter.facts.hasTorch ? [] : await beside(interpreters);
+  const choices = installChoices({ ...interpreter, withTorch }, {
     folders: (vscode.workspace.workspaceFolders ?? []).filter(({ uri }) => uri.scheme === "file").map(({ uri }) => uri.fsPath),
     ownEnvironment: interpreters.ownEnvironment,
     isWindows: process.platform === "win32",
@@ -57,16 +59,25 @@ export async function install(interpreter: Interpreter, interpreters: Interprete
       return false;
     }
   }
-  if (interpreter.origin === "setting" && choice.python !== interpreter.python) {
-    // The setting stands alone: what was just chosen would not be found beside it.
-    await vscode.workspace.getConfiguration("deepscope").update("interpreter", choice.python, settingTarget());
+  const isNamed = interpreter.origin === "setting" && choice.python !== interpreter.python;
+  if (isNamed || withTorch.includes(choice.python)) {
+    await setInterpreter(choice.python); // the setting stands alone; without it others are tried first
   }
   return true;
 }
 
-function settingTarget(): vscode.ConfigurationTarget {
-  const isInWorkspace = vscode.workspace.workspaceFolders !== undefined;
-  return isInWorkspace ? vscode.ConfigurationTarget.Workspace : vscode.ConfigurationTarget.Global;
+/** The Pythons of this machine that have PyTorch and are new enough. */
+async function beside(interpreters: Interpreters): Promise<string[]> {
+  const found = (await interpreters.every()).map(({ python }) => python);
+  const has = new Set<string>();
+  const ask = (): Promise<void> =>
+    interpreters.ask(found, (python, facts) => {
+      if (!("failure" in facts) && facts.hasTorch && !facts.isExternallyManaged && judge(facts) !== "tooOldPython") {
+        has.add(python);
+      }
+    });
+  await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: "DeepScope: looking for a Python with PyTorch" }, ask);
+  return found.filter((python) => has.has(python));
 }
 
 export function wording(interpreter: Interpreter, verdict: Exclude<Verdict, "ready">): string {

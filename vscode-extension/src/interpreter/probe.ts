@@ -27,9 +27,9 @@ export interface Failure {
 }
 
 /** Runs `python probe.py` in a folder of the extension's own, so that nothing of the workspace is imported. */
-export function probe(python: string, script: string, cwd: string): Promise<Facts | Failure> {
+export function probe(python: string, script: string, cwd: string, timeout = TIMEOUT_MS): Promise<Facts | Failure> {
   return new Promise((resolve) => {
-    execFile(python, [script], { cwd, timeout: TIMEOUT_MS, windowsHide: true }, (error, stdout, stderr) => {
+    execFile(python, [script], { cwd, timeout, windowsHide: true }, (error, stdout, stderr) => {
       if (error !== null) {
         resolve({ failure: lastLine(stderr) || error.message });
         return;

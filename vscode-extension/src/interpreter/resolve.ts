@@ -6,7 +6,8 @@ import * as path from "node:path";
 import { PythonExtension } from "@vscode/python-extension";
 import * as vscode from "vscode";
 import { candidates, type Candidate, type Surroundings } from "./candidates";
-import { judge, probe, type Facts, type Verdict } from "./probe";
+import { everyPython } from "./everyPython";
+import { judge, probe, type Facts, type Failure, type Verdict } from "./probe";
 
 /** What was found: an interpreter that will do, one that lacks something, or none at all. */
 export type Resolution =
@@ -18,6 +19,10 @@ export type Resolution =
 export interface Interpreter extends Candidate {
   readonly facts: Facts;
 }
+
+/** A Python of a list is asked so long, and so many at a time. */
+const ASKED_MS = 10_000;
+const ASKED_AT_ONCE = 4;
 
 export class Interpreters {
   readonly ownEnvironment: string;
@@ -39,11 +44,11 @@ export class Interpreters {
     return this.folder;
   }
 
-  /** The first candidate with a new enough DeepScope; else the first that runs, with what it lacks. */
+  /** The first candidate with a new enough DeepScope; else the first with PyTorch, or that runs, with what it lacks. */
   async resolve(): Promise<Resolution> {
     const cwd = await this.neutralFolder();
     const tried: string[] = [];
-    let lacking: Resolution | undefined;
+    let lacking: Extract<Resolution, { kind: "lacking" }> | undefined;
     const found = candidates(await this.surroundings());
     if (found.length === 0 && !vscode.workspace.isTrusted) {
       return { kind: "restricted" };
@@ -63,9 +68,36 @@ export class Interpreters {
       if (verdict === "ready") {
         return { kind: "ready", interpreter };
       }
-      lacking ??= { kind: "lacking", interpreter, verdict };
+      // DeepScope belongs beside PyTorch.
+      if (lacking === undefined || (facts.hasTorch && verdict !== "tooOldPython" && !lacking.interpreter.facts.hasTorch)) {
+        lacking = { kind: "lacking", interpreter, verdict };
+      }
     }
     return lacking ?? { kind: "none", tried };
+  }
+
+  /** All Pythons that were found here, in the order in which they are offered. */
+  async every(): Promise<Candidate[]> {
+    const around = await this.surroundings();
+    return everyPython({
+      ...around,
+      knownEnvironments: around.isTrusted ? await knownEnvironments() : [],
+      environment: process.env,
+      list: (folder) => (fs.existsSync(folder) ? namesIn(folder) : []),
+      realPath: (file) => (fs.existsSync(file) ? fs.realpathSync(file) : file),
+    });
+  }
+
+  /** Asks Pythons what they have, a few at a time and for a short while each; `told` gets each answer. */
+  async ask(pythons: readonly string[], told: (python: string, facts: Facts | Failure) => void, isOver: () => boolean = () => false): Promise<void> {
+    const cwd = await this.neutralFolder();
+    const left = [...pythons];
+    const worker = async (): Promise<void> => {
+      for (let python = left.shift(); python !== undefined && !isOver(); python = left.shift()) {
+        told(python, await probe(python, this.script, cwd, ASKED_MS));
+      }
+    };
+    await Promise.all(Array.from({ length: ASKED_AT_ONCE }, worker));
   }
 
   /** Told when the user picks another environment in the Python extension. */
@@ -111,4 +143,17 @@ async function pythonExtension(): Promise<PythonExtension | undefined> {
   const api = await PythonExtension.api();
   await api.ready;
   return api;
+}
+
+async function knownEnvironments(): Promise<string[]> {
+  const python = await pythonExtension().catch(() => undefined);
+  return (python?.environments.known ?? []).flatMap(({ executable }) => executable.uri?.fsPath ?? []);
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return fs.readdirSync(folder).sort();
+  } catch {
+    return [];
+  }
 }

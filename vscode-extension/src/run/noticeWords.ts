@@ -5,7 +5,7 @@ import { stepTimeWords } from "../status/words";
 import { placeName } from "../views/placeNames";
 
 /** `fit, steps 2–4: step 2.95 → 2.79 s; model.py:42 took 38 % of the device time`. */
-export function noticeWords(trace: ShownTrace, status: Pick<Status, "stepTimeWords" | "chanceWords">, hottest: HotLine | undefined): string {
+export function noticeWords(trace: ShownTrace, status: Pick<Status, "stepTimeWords" | "remarks">, hottest: HotLine | undefined): string {
   const what = [trace.stage, trace.stepsWords].filter((word) => word !== "").join(", ");
   const step = stepTimeWords(status);
   return `${what}: ${step === "" ? "" : `${step}; `}${hottestWords(trace, hottest)}`;

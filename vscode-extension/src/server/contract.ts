@@ -238,10 +238,25 @@ export interface Comparison {
   readonly isChosen: boolean;
   /** Whether the time of a step differs by more than noise; null where a run of fewer than two steps tells of none. */
   readonly stepsDiffer: boolean | null;
+  /** Whether the files that ran are equal, on equal versions of Python and torch; null where it is not known. */
+  readonly isSameCode: boolean | null;
 }
 export const comparison: Reader<Comparison> = object({
   isChosen: flag,
   stepsDiffer: nullable(flag),
+  isSameCode: nullable(flag),
+});
+
+/** A remark on the time of a step. */
+export interface Remark {
+  /** `within noise (±12 %)`, `noise unknown`, `same code`, `machine busy (38 %)`. */
+  readonly words: string;
+  /** The same as a sentence; "" where the words say all. */
+  readonly detail: string;
+}
+export const remark: Reader<Remark> = object({
+  words: text,
+  detail: text,
 });
 
 /** What is shown of a workspace folder: answer of many commands, and the notification `$/deepscope/status`. */
@@ -256,10 +271,10 @@ export interface Status {
   readonly comparison: Comparison | null;
   /** The newest run, where an older one is shown because no code of the newest is here. */
   readonly newer: ShownTrace | null;
-  /** `step 2.79 s`, beside a baseline `step 2.95 → 2.79 s`; "" where the trace has no steps. */
+  /** `step 2.79 s`, beside a baseline `step 2.95 → 2.79 s, -5.4 %`; "" where the trace has no steps. */
   readonly stepTimeWords: string;
-  /** A remark where the change may be chance; else "". */
-  readonly chanceWords: string;
+  /** What may explain the change besides the edit. */
+  readonly remarks: readonly Remark[];
 }
 export const status: Reader<Status> = object({
   state: state,
@@ -270,7 +285,7 @@ export const status: Reader<Status> = object({
   comparison: nullable(comparison),
   newer: nullable(shownTrace),
   stepTimeWords: text,
-  chanceWords: text,
+  remarks: list(remark),
 });
 
 /** One number of a line, a group of lines or a module. */
@@ -846,6 +861,8 @@ export interface ListedTrace {
   readonly commit: string;
   /** Whether it is shown. */
   readonly selected: boolean;
+  /** Why it cannot be read; "" where nobody tried, or it can. */
+  readonly problem: string;
 }
 export const listedTrace: Reader<ListedTrace> = object({
   path: text,
@@ -864,6 +881,7 @@ export const listedTrace: Reader<ListedTrace> = object({
   device: text,
   commit: text,
   selected: flag,
+  problem: text,
 });
 
 /** The traces of one run, the newest first. */

@@ -57,10 +57,11 @@ function ready(trace: ShownTrace, status: Status, file: { edited: boolean }, now
   const changed = file.edited ? " $(edit) text changed since" : "";
   const compared = baseline === undefined ? "" : " $(diff)";
   const newer = status.newer ?? undefined;
-  const step = status.stepTimeWords;
+  const step = stepTimeWords(status);
   const tooltip = [
     [programName(trace.program), trace.stage, trace.stepsWords, recorded].filter((word) => word !== "").join(", "),
-    ...(step === "" ? [] : [stepTimeWords(status)]),
+    ...(step === "" ? [] : [step]),
+    ...status.remarks.map(({ detail }) => detail).filter((detail) => detail !== ""),
     trace.path,
     `${trace.device}${trace.metric === "device" ? "" : " (CPU only: no device work in this trace)"}`,
     ...(trace.ranks.length > 1 ? [`${trace.ranks.length} ranks merged`] : []),
@@ -73,12 +74,12 @@ function ready(trace: ShownTrace, status: Status, file: { edited: boolean }, now
   ];
   const shown = step === "" ? trace.stage : step.replace(/^step /, "");
   const text = `$(flame) ${plain(`DeepScope ${shown}`.trim())}${changed}${compared}`;
-  return { text, tooltip, isWarning: trace.warnings.length > 0 };
+  return { text, tooltip, isWarning: false }; // what the recorder remarks is no failure
 }
 
-/** The time of a step, how it has changed, and whether that may be chance; "" where the trace has no steps. */
-export function stepTimeWords({ stepTimeWords, chanceWords }: Pick<Status, "stepTimeWords" | "chanceWords">): string {
-  return [stepTimeWords, chanceWords].filter((words) => words !== "").join(", ");
+/** The time of a step, how it has changed, and what else than the edit may explain that; "" where the trace has no steps. */
+export function stepTimeWords({ stepTimeWords, remarks }: Pick<Status, "stepTimeWords" | "remarks">): string {
+  return stepTimeWords === "" ? "" : [stepTimeWords, ...remarks.map(({ words }) => words)].join(", ");
 }
 
 /** `train.py` of `tools/train.py`; a module as it is. */

@@ -80,6 +80,20 @@ export function moduleRows(modules: readonly HotModule[], options: RowOptions): 
   return shown(rows, options);
 }
 
+/** The way to the row of a line as it stands now, the outermost row first; empty where it has none. */
+export function pathTo(rows: readonly Row[], uri: string, line: number): Row[] {
+  for (const row of rows) {
+    if (row.line?.uri === uri && row.line.currentLine === line) {
+      return [row];
+    }
+    const below = pathTo(row.children, uri, line);
+    if (below.length > 0) {
+      return [row, ...below];
+    }
+  }
+  return [];
+}
+
 /** What stands behind the amount. */
 export function describedRow(row: Row): string {
   return described(row, row.line === undefined && row.gone === undefined ? row.name : shortPlace(row.name));

@@ -6,10 +6,15 @@ import { levelOf } from "../heat/levels";
 import type { HotLines, HotMetric, HotModules } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
-import { copyText, describedRow, GROUPS, lineRows, METRICS, moduleRows, type GroupBy, type Row, vanishedRows, wholeRow } from "./hotLinesRows";
+import { stepTimeWords } from "../status/words";
+import { cursorPlace } from "../places";
+import { copyText, describedRow, GROUPS, lineRows, METRICS, moduleRows, pathTo, type GroupBy, type Row, vanishedRows, wholeRow } from "./hotLinesRows";
 import { dim } from "./elsewhere";
 import { pick } from "./picks";
 import { goneTooltip, lineTooltip } from "./tooltips";
+
+/** Of the cursor, before the view follows it. */
+const CURSOR_PAUSE_MS = 150;
 
 const STATE_BY = "deepscope.hotLines.by";
 const STATE_METRIC = "deepscope.hotLines.metric";
@@ -37,7 +42,8 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
   private modules: HotModules | undefined;
   private generation = 0;
   private isStale = false;
-  private readonly visibility: vscode.Disposable;
+  private readonly subscriptions: vscode.Disposable[];
+  private timer: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly state: vscode.Memento,
@@ -46,12 +52,18 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
     private readonly log: vscode.LogOutputChannel,
   ) {
     this.view = vscode.window.createTreeView("deepscope.hotLines", { treeDataProvider: this, showCollapseAll: true });
-    this.visibility = this.view.onDidChangeVisibility(({ visible }) => {
-      if (visible && this.isStale) {
-        void this.ask("moved");
-      }
-      this.tellShown();
-    });
+    this.subscriptions = [
+      this.view.onDidChangeVisibility(({ visible }) => {
+        if (visible && this.isStale) {
+          void this.ask("moved");
+        }
+        this.tellShown();
+      }),
+      vscode.window.onDidChangeTextEditorSelection(() => {
+        clearTimeout(this.timer);
+        this.timer = setTimeout(() => void this.followCursor(), CURSOR_PAUSE_MS);
+      }),
+    ];
   }
 
   /** Lines have moved: the rows name their places anew, if anybody sees them. */
@@ -69,6 +81,11 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
 
   getChildren(row?: Row): Row[] {
     return row === undefined ? this.rows() : [...row.children];
+  }
+
+  /** The row that a line's row stands below; VS Code asks for it to unfold what hides a row. */
+  getParent(row: Row): Row | undefined {
+    return this.rows().find(({ children }) => children.some(({ id }) => id === row.id));
   }
 
   getTreeItem(row: Row): vscode.TreeItem {
@@ -119,7 +136,8 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
   }
 
   dispose(): void {
-    vscode.Disposable.from(this.visibility, this.changed, this.view).dispose();
+    clearTimeout(this.timer);
+    vscode.Disposable.from(...this.subscriptions, this.changed, this.view).dispose();
   }
 
   private async ask(why: "changed" | "moved"): Promise<void> {
@@ -138,6 +156,15 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
     if (generation === this.generation && !isSame) {
       [this.lines, this.modules] = [lines, modules];
       this.draw();
+    }
+  }
+
+  /** Selects the row of the line that the cursor is on; the focus stays where it is. */
+  private async followCursor(): Promise<void> {
+    const place = cursorPlace();
+    const row = place === undefined || !this.view.visible ? undefined : pathTo(this.rows(), place.uri, place.line).at(-1);
+    if (row !== undefined && this.view.selection[0]?.id !== row.id) {
+      await Promise.resolve(this.view.reveal(row, { select: true, focus: false })).catch((error: unknown) => this.log.debug(`Hot Lines: ${String(error)}`));
     }
   }
 
@@ -176,7 +203,8 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
   private draw(): void {
     const trace = this.session.status?.trace;
     const metric = this.metric === "device" && trace?.metric === "cpu_self" ? "Operators' CPU time" : METRIC_WORDS[this.metric];
-    const words = [this.session.status?.stepTimeWords ?? "", `${metric} ${this.lines?.stepWords ?? ""}`];
+    const { status } = this.session;
+    const words = [status === undefined ? "" : stepTimeWords(status), `${metric} ${this.lines?.stepWords ?? ""}`];
     this.view.description = trace == null ? "" : words.filter((word) => word !== "").join(" · ");
     this.changed.fire(undefined);
     this.tellShown();
@@ -191,6 +219,6 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
 }
 
 function icon(row: Row, by: GroupBy): vscode.ThemeIcon {
-  const name = row.gone !== undefined || row.id === "gone" ? "check" : row.line !== undefined ? "flame" : by === "file" ? "file-code" : by === "module" ? "symbol-class" : "symbol-method";
+  const name = row.gone !== undefined || row.id === "gone" ? "diff-removed" : row.line !== undefined ? "flame" : by === "file" ? "file-code" : by === "module" ? "symbol-class" : "symbol-method";
   return new vscode.ThemeIcon(name, new vscode.ThemeColor(`deepscope.heat${levelOf(row.share)}`));
 }

@@ -2,21 +2,26 @@
 
 import * as vscode from "vscode";
 import { ask } from "../notify";
+import type { Run } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
-import { runRows, tracesIn, type RunRow, type TraceRow } from "./runRows";
+import { readingWords, runRows, tracesIn, type RunRow, type TraceRow } from "./runRows";
 
 type Node = RunRow | TraceRow;
 /** A run with at most so many traces is shown open. */
 const FEW_TRACES = 4;
 const BASELINE = " · baseline";
+const WARNING = new vscode.ThemeIcon("warning", new vscode.ThemeColor("list.warningForeground"));
+const AGE_REFRESH_MS = 60_000;
 const TRACE_NAME = /\.pt\.trace\.json(\.gz)?$/;
 
 export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<undefined>();
   readonly onDidChangeTreeData = this.changed.event;
   readonly view: vscode.TreeView<Node>;
+  private runs: readonly Run[] = [];
   private rows: Node[] = [];
+  private readonly timer = setInterval(() => this.redraw(), AGE_REFRESH_MS);
   private generation = 0;
 
   constructor(
@@ -29,17 +34,30 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
 
   async refresh(): Promise<void> {
     const generation = (this.generation += 1);
-    let rows: Node[] = [];
+    let runs: readonly Run[] = [];
     try {
-      const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
-      rows = runRows(await this.requests.listRuns(), folders, Date.now());
+      runs = await this.requests.listRuns();
     } catch (error) {
       this.log.debug(`Runs: ${String(error)}`);
     }
     if (generation === this.generation) {
-      this.rows = rows;
-      this.changed.fire(undefined);
+      this.runs = runs;
+      this.draw();
     }
+  }
+
+  /** Says what is being read; the runs that are there are listed before they are read. */
+  async showReading(): Promise<void> {
+    this.view.message = readingWords(this.session.status?.message ?? "traces");
+    if (this.rows.length === 0) {
+      await this.refresh();
+    }
+  }
+
+  /** Reading has ended. */
+  endReading(): void {
+    // Only without a message are the words of an empty view shown.
+    (this.view as { message: string | undefined }).message = undefined;
   }
 
   /** Traces for a picker, the newest first. */
@@ -68,8 +86,8 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
     const item = new vscode.TreeItem(node.label, collapsed.None);
     item.id = `trace:${node.trace.path}`;
     item.description = `${node.description}${isBaseline ? BASELINE : ""}`;
-    item.iconPath = new vscode.ThemeIcon(node.trace.selected ? "check" : isBaseline ? "diff" : "graph-line");
-    item.tooltip = new vscode.MarkdownString().appendText(`${node.label} · ${node.description}\n\n${node.trace.path}`);
+    item.iconPath = node.problem !== "" ? WARNING : new vscode.ThemeIcon(node.trace.selected ? "check" : isBaseline ? "diff" : "graph-line");
+    item.tooltip = new vscode.MarkdownString().appendText(`${node.label} · ${node.description}\n\n${node.trace.path}${node.problem === "" ? "" : `\n\n${node.problem}`}`);
     item.contextValue = "trace";
     item.command = { command: "deepscope.runs.select", title: "Show This Trace", arguments: [node] };
     return item;
@@ -95,7 +113,21 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
   }
 
   dispose(): void {
+    clearInterval(this.timer);
     vscode.Disposable.from(this.changed, this.view).dispose();
+  }
+
+  private draw(): void {
+    const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
+    this.rows = runRows(this.runs, folders, Date.now());
+    this.changed.fire(undefined);
+  }
+
+  /** Ages change without news. */
+  private redraw(): void {
+    if (this.view.visible && this.rows.length > 0) {
+      this.draw();
+    }
   }
 
   private isBaseline({ trace }: TraceRow): boolean {
