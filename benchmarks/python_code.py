@@ -1,0 +1,81 @@
+"""What kinds of Python code cost unrecorded, what recording makes of that, and what the report shows of it.
+
+Each kind runs in a process of its own. All times are CPU time of the thread, a step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from machine import describe_machine, describe_python
+from measure import Program, Spread, run_once
+from results import Goal, Result
+
+_STEPS = Path(__file__).resolve().parent / "programs" / "python_code.py"
+KINDS = (
+    "generator", "comprehension", "key function", "callback", "recursion", "tight loop", "long loop", "properties",
+    "context managers", "long function", "C calls", "tiny operators",
+)  # fmt: skip
+_CLOSE_MS, _CLOSE_SHARE = 2.0, 0.25
+"""Shown times may be so far from plain ones."""
+
+
+def run(python: str, kind: str) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-") as folder:
+        command = [python, str(_STEPS), "--kind", kind, "--folder", folder]
+        run_once(Program(kind, command, {"DEEPSCOPE_CACHE_DIR": folder}))
+        result: dict[str, Any] = json.loads(Path(folder, "result.json").read_text())
+        return result
+
+
+def error(one: dict[str, Any]) -> float:
+    """How far the shown time is from the plain one, as a part of what it may be."""
+    return abs(one["shown_ms"] - one["plain_ms"]) / max(_CLOSE_MS, _CLOSE_SHARE * one["plain_ms"])
+
+
+def row(kind: str, rounds: list[dict[str, Any]]) -> list[str]:
+    def middle(name: str) -> str:
+        return f"{statistics.median(one[name] for one in rounds):.1f}"
+
+    first = f"{statistics.median(one['recorded_ms'][0] for one in rounds):.1f}"
+    every = f"{statistics.median(statistics.mean(one['recorded_ms']) for one in rounds):.1f}"
+    far = statistics.median(map(error, rounds))
+    mark = "slowed by recording" if any(one["is_slowed"] for one in rounds) else "far" if far > 1 else ""
+    return [kind, middle("plain_ms"), first, every, middle("shown_ms"), middle("recorder_ms"), f"{far:.2f}", mark]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=3, help="rounds (default 3)")
+    parser.add_argument("--python", default=sys.executable, help="interpreter to measure (default this one)")
+    parser.add_argument("--json", type=Path, help="also write every measurement here")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="only this one")
+    options = parser.parse_args()
+    kinds = options.kind or KINDS
+    result = Result(
+        "python_code", describe_machine(), describe_python(options.python), {"repeats": options.repeats}, [], {}, {}
+    )
+    table = [["", "plain ms", "first recorded", "recorded", "shown", "recorder", "error / allowed", ""]]
+    for kind in kinds:
+        rounds = []
+        for number in range(options.repeats):
+            rounds.append(run(options.python, kind))
+            print(f"round {number + 1}  {kind}", file=sys.stderr)
+        far = Spread.of([0.0 if one["is_slowed"] else error(one) for one in rounds])
+        result.goals.append(Goal(f"{kind}: error of the shown time / allowed", far, at_most=1.0))
+        table.append(row(kind, rounds))
+        result.samples[kind] = rounds
+    result.tables[f"CPU time of a step; medians of {options.repeats}"] = table
+    result.print()
+    if options.json:
+        result.write_json(options.json)
+
+
+if __name__ == "__main__":
+    main()
