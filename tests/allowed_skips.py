@@ -47,7 +47,7 @@ _ALLOWED = (
     # Versions that cannot do what is tested.
     _Reason(r"(torch|fsspec) \S+ (cannot|has no|records no) .*", also_in_ci=True),
     # Entering a process that was started without a word; the tests' own Python may be too old for it.
-    _Reason(r"no Python 3\.14 with torch: .*", also_in_ci=True),
+    _Reason(r"no Python 3\.14( with torch)?: .*", also_in_ci=True),
     # scripts/test installs them where it may.
     _Reason(r"(Azurite|a GCS emulator|Hadoop's hdfs) is not installed: .*", also_in_ci=False),
     _Reason(r"\S+( with \S+)? is not installed \(Debian: apt-get install .*\)", also_in_ci=False),

@@ -234,8 +234,8 @@ def training() -> Profile:
                     {"wait_ns": 8 * MS, "waits": 2, "waits_per_step": 1.0, "device_idle_after_ns": 14 * MS},
                     Remedy("Keep the value on the device, and read it every hundred steps.",
                            [Edit(5, ".item()", ".detach()")])),
-            finding("DS004", "Many tiny kernels", MODEL, 42, MS, {"kernels": 1200, "kernel_mean_us": 41.67},
-                    Remedy("Launch fewer.")),
+            finding("DS018", "Parameters cast over and over", MODEL, 42, MS, {"casts": 1200, "casting_ns": MS},
+                    Remedy("Cast once.")),
         ],
         files={TRAIN: SourceFile(text=_TRAIN_TEXT)},
     )  # fmt: skip

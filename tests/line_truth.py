@@ -22,7 +22,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from deepscope.capture.lines import LineRecord, LineRecorder, UserCode, parse_name
-from deepscope.trace.format.span_names import MOMENT_NAME
+from deepscope.trace.format.span_names import MOMENT_NAME, is_own
 
 TARGETS = Path(__file__).parent / "targets"
 WITNESS = "truth:"
@@ -44,7 +44,7 @@ class Span:
 
     @property
     def is_operator(self) -> bool:
-        return self.line is None and self.module is None and not self.name.startswith(WITNESS)
+        return self.line is None and self.module is None and not self.name.startswith(WITNESS) and not is_own(self.name)
 
     @property
     def lines(self) -> list[tuple[str, int]]:

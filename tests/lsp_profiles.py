@@ -151,6 +151,7 @@ def record(
             "stage": "fit",
             "rank": 0,
             "world_size": 1,
+            "arguments": "0e5751c0",
             "git": {"commit": "0123456789abcdef", "dirty": True},
             **own,
         }

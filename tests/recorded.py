@@ -40,12 +40,12 @@ def hide_what_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process of its own: modules, optimizers and results of other tests hold nothing that is recorded."""
     from deepscope.capture.memory import holders, surveys
 
-    known = holders.living(results=True)
-    hidden = {id(one) for kind in (known.modules, known.optimizers, known.results) for one in kind}
+    known = holders.living(tensors=True)
+    hidden = {id(one) for kind in (known.modules, known.optimizers, known.tensors) for one in kind}
 
-    def living(*, results: bool = False) -> holders.Living:
-        found = holders.living(results=results)
-        for kind in ("modules", "optimizers", "results"):
+    def living(*, tensors: bool = False) -> holders.Living:
+        found = holders.living(tensors=tensors)
+        for kind in ("modules", "optimizers", "tensors", "results"):
             setattr(found, kind, [one for one in getattr(found, kind) if id(one) not in hidden])
         return found
 

@@ -38,9 +38,10 @@ def simulated(
     file: str = FILE,
     root: str = "/job",
     functions: Mapping[int, str] | None = None,
+    **header: Any,
 ) -> TraceBuilder:
-    """The trace of a run in which each line launches one kernel a step, back to back."""
-    own: dict[str, Any] = {"version": "0", "project_root": root}
+    """The trace of a run in which each line launches one kernel a step, back to back; `header` is DeepScope's."""
+    own: dict[str, Any] = {"version": "0", "project_root": root, **header}
     builder = TraceBuilder(deepscope=own)
     at = 0
     for step in range(max(map(len, times.values()))):

@@ -56,6 +56,7 @@ def test_what_is_not_there_is_told_in_a_line(tmp_path):
     assert other.stderr.startswith("deepscope: nothing.py: ")
 
 
+@pytest.mark.thorough
 def test_jobs_are_listed_as_json(tmp_path):
     nothing = attach(tmp_path, "--format", "json")
     assert (nothing.returncode, json.loads(nothing.stdout), nothing.stderr) == (0, [], "")
@@ -106,6 +107,7 @@ print([path.name for path in profiler.traces])
 """
 
 
+@pytest.mark.thorough
 def test_lightnings_own_steps_are_recorded(tmp_path):
     with running(tmp_path, "train.py", program=TRAINER) as job:
         wait_for(tmp_path, job)
@@ -158,6 +160,7 @@ dist.destroy_process_group()
 """  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_all_ranks_record_the_same_steps(tmp_path):
     torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4")
     with running(tmp_path, *torchrun, *RUN, "100000000", program=RANKS) as job:
@@ -208,6 +211,7 @@ losses = []
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/net/unix").exists(), reason="no list of sockets on Windows")
 def test_workers_that_are_forked_do_not_hold_the_door(tmp_path):
     with running(tmp_path, *RUN, "100000", program=FORKS) as job:
@@ -234,6 +238,7 @@ print(total == 512.0 * runs)
 """
 
 
+@pytest.mark.thorough
 def test_a_program_without_steps_is_recorded_by_time(tmp_path):
     with running(tmp_path, *RUN, "100000000", program=WITHOUT_STEPS) as job:
         wait_for(tmp_path, job, steps=0)
@@ -246,6 +251,7 @@ def test_a_program_without_steps_is_recorded_by_time(tmp_path):
     assert out == "True\n"
 
 
+@pytest.mark.thorough
 def test_whoever_leaves_ends_the_window_and_the_job_goes_on(tmp_path):
     with running(tmp_path, *RUN, "100000", program=LOOP) as job:
         wait_for(tmp_path, job)
@@ -276,6 +282,7 @@ OWN = LOOP.replace(
 ).replace("print(losses)", "prof.stop()\nprint(prof.traces)")
 
 
+@pytest.mark.thorough
 def test_a_program_that_records_itself_is_left_alone(tmp_path):
     with running(tmp_path, *RUN, "100000", program=OWN) as job:
         wait_for(tmp_path, job)
@@ -325,6 +332,7 @@ def test_an_unprepared_process_of_an_older_python_is_told_what_to_do(tmp_path):
     assert "deepscope run --on-demand" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_window_by_time_begins_and_ends_between_steps(tmp_path):
     (tmp_path / "train.py").write_text(LOOP)
     (tmp_path / "pyproject.toml").touch()

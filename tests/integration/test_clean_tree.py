@@ -47,6 +47,7 @@ def deepscope(folder: Path, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.thorough
 def test_demo_and_run_leave_a_clone_clean(clone: Path, tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(PROGRAM, encoding="utf-8")

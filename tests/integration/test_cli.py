@@ -19,7 +19,15 @@ import pytest
 
 from deepscope.report.tables import TABLES
 from golden import matches_golden
-from recorded_traces import OWN_TRACES, SHARED_TRACES, each_trace, needs_shared_traces, own_paths, trace_name
+from recorded_traces import (
+    OWN_TRACES,
+    SHARED_TRACES,
+    each_trace,
+    needs_shared_traces,
+    own_paths,
+    profile_of,
+    trace_name,
+)
 
 COMMAND = [sys.executable, "-m", "deepscope"]
 
@@ -31,9 +39,9 @@ def run(*arguments: str, cwd: Path | None = None, **environment: str) -> subproc
 
 
 def fails(*arguments: str, cwd: Path | None = None) -> str:
-    """Runs what must fail: one line on standard error, nothing on standard output, exit code 1."""
+    """Runs what must fail: one line on standard error, nothing on standard output, exit code 1, or 2 for an option."""
     done = run(*arguments, cwd=cwd)
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == (2 if done.stderr.startswith("deepscope: --") else 1), done.stderr
     assert done.stdout == ""
     (message,) = done.stderr.splitlines()
     assert message.startswith("deepscope: ")
@@ -328,9 +336,8 @@ def test_every_recorded_trace_is_reported_in_every_way(path: Path) -> None:
     from deepscope.report.json_report import report_object
     from deepscope.report.speedscope import speedscope_report
     from deepscope.report.text import text_report
-    from deepscope.store import load_profile
 
-    profile = load_profile(path)
+    profile = profile_of(path)
     device_ns = profile.totals.device_ns
     for by in TABLES:
         report = report_object(profile, by=by)
@@ -354,15 +361,14 @@ def test_every_recorded_trace_shows_its_operators_in_detail_and_its_slowest_ones
     from deepscope.report.text import text_report
     from deepscope.report.top import Question, ranking
     from deepscope.report.top_report import top_csv, top_json, top_text
-    from deepscope.store import load_profile
 
-    profile = load_profile(path, details=("shapes", "stacks"), cache=False)
+    profile = profile_of(path, ("shapes", "stacks"))
     whole = sum(row.self_device_ns for row in profile.operators)
     rows = report_object(profile, by="operator")["operators"]
     assert sum(row["self_device_ns"] for row in rows) == whole
     assert all(isinstance(row["in_shapes"], list) or row["in_shapes"] is None for row in rows)
     assert len(list(csv.DictReader(io.StringIO(csv_report(profile, by="operator"))))) == len(rows)
-    for width in (80, 120, 160):
+    for width in (80, 160):
         table = text_report(profile, by="operator", width=width).split("\n\n")[1]
         assert max(map(cell_len, table.splitlines())) <= width
     for question in (Question(), Question(by="type"), Question(aggregate="max", order_by="total-cpu")):
@@ -371,7 +377,7 @@ def test_every_recorded_trace_shows_its_operators_in_detail_and_its_slowest_ones
         assert len(shown) == found.of == len(list(csv.DictReader(io.StringIO(top_csv(found, limit=0)))))
         if question.aggregate == "sum":
             assert sum(row["self_device_ns"] for row in shown) == whole
-        for width in (80, 120, 160):
+        for width in (80, 160):
             table = top_text(profile, found, question, limit=20, width=width).split("\n\n")[1]
             assert max(map(cell_len, table.splitlines())) <= width
 
@@ -385,16 +391,15 @@ SNAPSHOTS = [
 
 
 @needs_shared_traces
-@pytest.mark.shared_traces
-@pytest.mark.parametrize("width", [80, 160])
 @pytest.mark.parametrize("name", SNAPSHOTS)
-def test_shared_traces_read_as_their_snapshots(name: str, width: int) -> None:
+def test_shared_traces_read_as_their_snapshots(name: str) -> None:
     assert SHARED_TRACES is not None
-    reads_as_its_snapshot(SHARED_TRACES, name, width)
+    reads_as_its_snapshot(SHARED_TRACES, name, 160)
 
 
-@pytest.mark.parametrize("width", [80, 160])
-@pytest.mark.parametrize("name", [trace_name(path) for path in own_paths()])
+@pytest.mark.parametrize(
+    ("name", "width"), [("grafted-device", 80), *((trace_name(path), 160) for path in own_paths())]
+)
 def test_the_repositorys_traces_read_as_their_snapshots(name: str, width: int) -> None:
     reads_as_its_snapshot(OWN_TRACES, name, width)
 
@@ -403,3 +408,25 @@ def reads_as_its_snapshot(folder: Path, name: str, width: int) -> None:
     done = run("report", f"{name}.json.gz", "-n", "8", cwd=folder, COLUMNS=str(width))
     assert done.stderr == ""
     matches_golden(done.stdout, f"traces/{name}-{width}.txt")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("report", "{trace}", "--rank", "7"), 2),
+        (("report", "{trace}", "--step", "999"), 2),
+        (("report", "{trace}", "--sort", "nothing"), 2),
+        (("report", "{trace}", "--by", "kernel", "--fold"), 2),
+        (("report", "{trace}", "--peaks", "nonsense"), 2),
+        (("report", "{trace}", "--no-such-option"), 2),
+        (("top", "{trace}", "--type", "nonsense"), 2),
+        (("report", "absent.json"), 1),
+        (("report", "{broken}"), 1),
+    ],
+)
+def test_a_wrong_use_exits_with_2_and_a_wrong_file_with_1(tmp_path: Path, arguments: tuple[str, ...], code: int):
+    whole, broken = tmp_path / "a.json", tmp_path / "b.json"
+    whole.write_text(json.dumps(trace()), encoding="utf-8")
+    broken.write_text("no trace", encoding="utf-8")
+    done = run(*(word.format(trace=whole, broken=broken) for word in arguments), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr

@@ -29,6 +29,7 @@ from random_traces import random_trace
 
 distributed: Any = pytest.importorskip("distributed", reason="distributed is not installed: pip install distributed")
 
+pytestmark = pytest.mark.thorough
 RANKS = 8
 
 

@@ -26,6 +26,7 @@ from deepscope.trace.read import read_trace
 from line_truth import TARGETS
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.skipif(torch.__version__ < (2, 9), reason=f"torch {torch.__version__} has no provenance"),
     pytest.mark.skipif(not torch._dynamo.is_dynamo_supported(), reason="this torch cannot compile on this Python"),
     pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed (Debian: apt-get install g++)"),

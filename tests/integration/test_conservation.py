@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from deepscope.analysis import build
+from deepscope.analysis.algebra.intervals import union
 from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.critical.lines import KINDS as KINDS_OF_PATH
 from deepscope.analysis.critical.parts import find_parts
@@ -28,15 +30,26 @@ from deepscope.analysis.ownership.call_stacks import call_stacks
 from deepscope.analysis.peaks import peaks_of
 from deepscope.analysis.tables.critical import find_dependencies
 from deepscope.analysis.verdict import Reason, judgement
+from deepscope.dashboard.answer import Choice
+from deepscope.dashboard.pages.kernels import kernels
+from deepscope.dashboard.pages.modules import ModulesAsked, modules
+from deepscope.dashboard.pages.operators import OperatorsAsked, operators
+from deepscope.dashboard.pages.overview import overview
+from deepscope.ranks.overview import rank_rows
+from deepscope.ranks.summary import summary_of
 from deepscope.records import Profile, Verdict, View, Why
+from deepscope.records.profile import NO_OPERATOR
+from deepscope.report.tables import TABLES, table
+from deepscope.report.text import text_report
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Trace
 from deepscope.trace.read import read_trace
+from deepscope_lsp.engine.profile.scales import Scales
 from recorded_traces import each_trace
 
 
 # At the module's scope, so that all tests of one trace run in a row and it is read once.
-@pytest.fixture(scope="module", params=each_trace())
+@pytest.fixture(scope="module", params=each_trace(always=True))
 def path(request: pytest.FixtureRequest) -> Path:
     return request.param
 
@@ -140,7 +153,8 @@ def test_own_times_of_lines_and_communication_fill_every_block_of_steps(path):
         assert lines + own.communication_ns[place] == own.wall_ns[place]
     for row in own.lines:
         assert row.operator_ns + row.python_ns + row.data_ns + row.device_ns + row.delay_ns == sum(row.times_ns)
-    assert sum(own.wall_ns) == profile.critical.critical_ns
+    recording_ns = profile.critical.critical_ns - sum(own.wall_ns)
+    assert 0 <= recording_ns <= profile.totals.recording_ns
     assert sum(own.communication_ns) == profile.critical.communication_ns
     assert sum(own.steps) == profile.critical.steps
 
@@ -337,7 +351,7 @@ def test_no_operator_moves_bytes_faster_than_the_device_can(path):
         return
     cache = next((size for name, size in CACHE_BYTES.items() if name in peaks.name), 0)
     trace, work = of.trace, of.work
-    found = roofline(trace, of.operators, work, flops_of_operators(trace, of.operators))
+    found = roofline(trace, of.operators, work, flops_of_operators(trace, of.operators).counted)
     known = np.flatnonzero((found.moved_bytes >= 0) & (found.unit >= 0))
     units = len(of.operators.nodes)
     moved = np.bincount(found.unit[known], found.moved_bytes[known], units)
@@ -452,3 +466,91 @@ def test_what_makes_a_step_long_is_a_part_of_it(path):
         assert 0 <= step.slow_ns <= step.duration_ns
         assert bool(step.slow_ns) == bool(step.slow_file)
         assert not step.slow_ns or (step.slow_file, step.slow_line, step.slow_function) in known
+
+
+class OneProfile:
+    """A library of the dashboard that has one profile."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    def profile(self, _question: Any, **_details: Any) -> Profile:
+        return self._profile
+
+
+def test_no_share_on_any_face_is_over_a_hundred_percent(path):
+    profile = profile_of(path)
+    for by in set(TABLES) - {"counter"}:  # a process may have 136 % of a core
+        text = text_report(profile, by=by, limit=0, width=400)
+        found = re.findall(r"(?<![\w.+])([\d,]+(?:\.\d+)?)\s?%", text)
+        too_much = [one for one in found if float(one.replace(",", "")) > 100]
+        assert not too_much, (by, too_much)
+    library = OneProfile(profile)
+    pages = [
+        overview(library, Choice()),
+        operators(library, OperatorsAsked()),
+        kernels(library, Choice()),
+        modules(library, ModulesAsked()),
+    ]
+    for page in pages:
+        for shown in tables_in(page):
+            for at, column in enumerate(shown.columns):
+                shares = [row[at] for row in shown.rows if column.kind == "share" and row[at] is not None]
+                assert all(0 <= share <= 1 for share in shares), (shown.id, column.key)
+    for figure in pages[0].figures:
+        assert figure.kind != "share" or 0 <= figure.value <= 1, figure.label
+    scales = Scales.of(profile)
+    for line in profile.lines:
+        assert scales.share(line.self_device_ns) <= scales.share(line.total_device_ns) <= 1
+
+
+def tables_in(page: Any) -> list[Any]:
+    return [one for name in page.__struct_fields__ if hasattr(one := getattr(page, name), "columns")]
+
+
+def test_nothing_of_a_step_comes_from_outside_the_steps(path):
+    profile = profile_of(path)
+    attribution, events = attributed(path), read(path).events
+    spans = attribution.training.steps.spans
+    assert len(profile.steps) == len(spans.start)
+    if not profile.steps:
+        return
+    figures = {figure.label: figure.value for figure in overview(OneProfile(profile), Choice()).figures}
+    steps = len(profile.steps)
+    waits = analyse(attribution).waits
+    inside = [
+        sum(
+            union(np.maximum(events.start_ns[own], start), np.minimum(events.end_ns[own], end)).total_ns
+            for thread in np.unique(events.thread[waits]).tolist()
+            if len(own := waits[(events.thread[waits] == thread)])
+        )
+        for start, end in zip(spans.start.tolist(), spans.end.tolist(), strict=True)
+    ]
+    assert figures.get("waiting a step", 0) == pytest.approx(sum(inside) / steps)
+    work = attribution.work
+    kernels_inside = work.counts & (work.kind == Kind.KERNEL) & (spans.locate(work.launch_ns) >= 0)
+    assert figures.get("kernels a step", 0) == pytest.approx(kernels_inside.sum() / steps)
+
+
+def test_no_communication_is_longer_than_its_step(path):
+    profile = profile_of(path)
+    for step in profile.steps:
+        assert 0 <= step.exposed_ns <= step.communication_ns <= step.duration_ns
+        assert 0 <= step.computing_ns <= step.duration_ns
+    row = rank_rows([summary_of(profile)])[0]
+    longest = max((step.duration_ns for step in profile.steps), default=profile.totals.wall_ns)
+    assert row.exposed_ns <= row.communication_ns <= longest
+    assert row.overlapped_ns >= 0
+    assert row.compute_ns <= longest or profile.metric == "cpu_self"
+
+
+def test_operators_and_work_without_an_operator_are_all_device_work(path):
+    profile, of = profile_of(path), attributed(path)
+    if profile.metric != "device":
+        return
+    rows = table("operator").rows(profile)
+    assert sum(row.self_device_ns for row in rows) == profile.totals.device_ns
+    launched = of.work.node >= 0
+    without = ~launched | (of.operators.around[of.work.node] < 0)
+    rest = [row.self_device_ns for row in rows if row.name == NO_OPERATOR]
+    assert sum(rest) == int(of.work.duration_ns[without].sum())

@@ -62,7 +62,6 @@ def ours(theirs: dict[str, Any]) -> dict[str, float]:
 
 
 @needs_shared_traces
-@pytest.mark.shared_traces
 @pytest.mark.parametrize("theirs", ALIKE, ids=[f"{one['trace'][:60]}-{one['instance']}" for one in ALIKE])
 def test_the_path_is_that_of_hta_within_a_hundredth_of_its_length(theirs: dict[str, Any]) -> None:
     found = ours(theirs)
@@ -75,7 +74,6 @@ def test_the_path_is_that_of_hta_within_a_hundredth_of_its_length(theirs: dict[s
 
 
 @needs_shared_traces
-@pytest.mark.shared_traces
 def test_kernels_of_a_step_with_all_spans_of_synchronisation_are_those_of_hta_exactly() -> None:
     (theirs,) = (one for one in RECORDED if "benchmark_result_2869224" in one["trace"])
     found = ours(theirs)
@@ -83,7 +81,6 @@ def test_kernels_of_a_step_with_all_spans_of_synchronisation_are_those_of_hta_ex
 
 
 @needs_shared_traces
-@pytest.mark.shared_traces
 @pytest.mark.parametrize("theirs", UNLIKE, ids=[one["trace"][:60] for one in UNLIKE])
 def test_where_the_step_goes_on_behind_the_thread_of_autograd_the_path_of_hta_is_shorter(
     theirs: dict[str, Any],

@@ -19,9 +19,10 @@ from deepscope.analysis.numbers.step_roles import ROLES, dashboard_roles, known_
 from deepscope.analysis.numbers.step_time import step_time
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.overview import overview_table
-from deepscope.trace.names import is_collective, is_communication_span, is_loading_span
+from deepscope.trace.communication import is_collective
+from deepscope.trace.names import is_communication_span, is_loading_span
 from deepscope.trace.read import read_trace
-from recorded_traces import each_trace, shared_paths
+from recorded_traces import each, each_trace, shared_paths
 
 pytest.importorskip("torch_tb_profiler")
 
@@ -33,18 +34,8 @@ OTHER_CATEGORIES = ("mtia",)
 """Their work has categories that it does not know, whatever it is told."""
 
 
-LARGE = 2_500_000
-"""Bytes of a compressed trace for which it takes more than ten seconds."""
-
-
 def readable() -> list[Any]:
-    found = [one for one in each_trace() if not any(word in str(one.id) for word in (*UNREADABLE, *NO_HOST))]
-    return [
-        pytest.param(*one.values, id=one.id, marks=[*one.marks, pytest.mark.slow])
-        if one.values[0].is_file() and one.values[0].stat().st_size > LARGE
-        else one
-        for one in found
-    ]
+    return [one for one in each_trace() if not any(word in str(one.id) for word in (*UNREADABLE, *NO_HOST))]
 
 
 @pytest.fixture(scope="module", params=readable())
@@ -198,9 +189,7 @@ def test_told_what_it_does_not_know_it_splits_steps_as_here(path):
     assert np.abs(found - theirs).max() < 0.1
 
 
-@pytest.mark.parametrize(
-    "path", [one for one in shared_paths() if "kineto-" in one.name], ids=lambda one: one.name[:40]
-)
+@pytest.mark.parametrize("path", each([one for one in shared_paths() if "kineto-" in one.name]))
 def test_on_traces_in_its_own_words_both_splits_are_one(path):
     for row in overview_table(analysed(path)):
         if row.section == "step":

@@ -111,11 +111,11 @@ def test_what_is_one_file_goes_to_standard_output_or_to_the_file(tmp_path: Path)
 @pytest.mark.parametrize("form", ["csv", "parquet", "tensorboard"])
 def test_a_form_of_many_files_wants_a_folder(form: str, tmp_path: Path) -> None:
     done = run("--to", form, str(DEVICE))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.decode() == f"deepscope: --to {form}: a folder of files; name it with -o FOLDER\n"
     (tmp_path / "taken").write_text("")
     done = run("--to", form, str(DEVICE), "-o", str(tmp_path / "taken"))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.decode().count("\n") == 1
 
 
@@ -126,7 +126,7 @@ def test_a_step_is_exported_alone(tmp_path: Path) -> None:
     with (tmp_path / "kernel_details.csv").open(newline="") as stream:
         assert sum(int(row["duration_ns"]) for row in csv.DictReader(stream)) == expected
     done = run("--to", "perfetto", str(DEVICE), "--step", "77")
-    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
 
 
 def test_several_ranks_stand_below_each_other(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""FLOPs of real runs, exactly those that torch's own FlopCounterMode counts for the same code."""
+"""FLOPs of real runs: those that torch's FlopCounterMode counts for the same code, and arithmetic where it is wrong."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, 
 
 import deepscope
 from deepscope.analysis.build import build_profile
+from deepscope.analysis.numbers.attention_flops import ATTENTION
 from deepscope.capture.options import RecordingOptions
 from deepscope.trace.read import read_trace
 from recorded import TESTS
@@ -42,11 +43,11 @@ def products() -> None:
 def convolutions() -> None:
     x = torch.randn(2, 4, 9, 9, requires_grad=True)
     layers: list[nn.Module] = [
-        nn.Conv2d(4, 8, 3, stride=2, padding=1, groups=2),
+        nn.Conv2d(4, 8, 3, stride=2, padding=1),
         nn.Conv2d(4, 6, (3, 2), dilation=(2, 1), bias=False),
-        nn.Conv2d(4, 4, 3, padding="same", groups=4),
+        nn.Conv2d(4, 4, 3, padding="same"),
         nn.ConvTranspose2d(4, 6, 3, stride=2, output_padding=1),
-        nn.ConvTranspose2d(4, 8, 3, groups=2, padding=1),
+        nn.ConvTranspose2d(4, 8, 3, padding=1),
     ]
     for layer in layers:
         layer(x).square().sum().backward()
@@ -60,7 +61,6 @@ def fused_attention() -> None:
     key = torch.randn(2, 4, 32, 8, requires_grad=True)
     with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
         functional.scaled_dot_product_attention(query, key, key).square().sum().backward()
-        functional.scaled_dot_product_attention(query, query, query, is_causal=True).sum().backward()
 
 
 def plain_attention() -> None:
@@ -91,6 +91,68 @@ def test_flops_are_those_of_torchs_counter(tmp_path: Path, work: Callable[[], No
     assert profile.totals.flops == counter.get_total_flops()
     counted = {f"aten::{packet.__name__}": flops for packet, flops in counter.get_flop_counts()["Global"].items()}
     assert {one.name: one.flops for one in profile.operators if one.flops} == counted
+
+
+def flops_of(tmp_path: Path, work: Callable[[], None]) -> int:
+    with deepscope.profile(tmp_path, root=TESTS, record_shapes=True) as recording:
+        work()
+    return build_profile(read_trace(recording.traces[0])).totals.flops
+
+
+@pytest.mark.parametrize(
+    ("layer", "places"),
+    [
+        (nn.Conv2d(12, 12, 3, groups=12), 49),
+        (nn.Conv2d(12, 6, (3, 2), stride=2, dilation=2, groups=3), 3 * 4),
+        (nn.ConvTranspose2d(12, 8, 3, groups=4, stride=2), 81),
+    ],
+)
+def test_gradients_of_grouped_convolutions_take_what_the_forward_pass_takes(
+    tmp_path: Path, layer: nn.Module, places: int
+):
+    x = torch.randn(2, 12, 9, 9, requires_grad=True)
+    forward = 2 * 2 * places * layer.weight.numel()
+    assert flops_of(tmp_path, lambda: layer(x).sum().backward()) == 3 * forward
+    assert deepscope.flops(layer, x, backward=True).total.flops == 3 * forward
+
+
+def test_causal_attention_counts_the_pairs_that_its_mask_leaves(tmp_path: Path):
+    query = torch.randn(2, 3, 9, 8, requires_grad=True)
+
+    def attend() -> torch.Tensor:
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+            return functional.scaled_dot_product_attention(query, query, query, is_causal=True)
+
+    pairs = 2 * 3 * sum(range(1, 10))
+    assert flops_of(tmp_path, lambda: attend().sum().backward()) == (2 + 5) * 2 * pairs * 8
+    assert deepscope.flops(attend, backward=True).total.flops == (2 + 5) * 2 * pairs * 8
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_count_their_products(tmp_path: Path, kind: type[nn.Module]):
+    layer, x = kind(7, 11, num_layers=2, bidirectional=True), torch.randn(5, 3, 7)
+    matrices = sum(one.numel() for one in layer.parameters() if one.dim() == 2)
+    assert flops_of(tmp_path, lambda: layer(x)) == 2 * 5 * 3 * matrices
+    counts = deepscope.flops(layer, x)
+    assert counts.total.flops == 2 * 5 * 3 * matrices
+    assert not counts.without_formula
+
+
+@pytest.mark.parametrize("name", sorted(name for name in ATTENTION if hasattr(torch.ops.aten, name[6:])))
+def test_attention_reads_its_mask_where_torchs_schema_has_it(name: str):
+    asked: list[int] = []
+
+    class Words(list[str]):
+        def __getitem__(self, place: int) -> str:  # type: ignore[override]
+            asked.append(place)
+            return super().__getitem__(place)
+
+    arguments = [argument.name for argument in getattr(torch.ops.aten, name[6:]).default._schema.arguments]
+    shapes = [[2, 4, 9, 9]] * (3 if arguments[0] == "query" else 4) + [[]] * 24
+    ATTENTION[name](shapes, Words([""] * 24))
+    read = {arguments[place] for place in asked}
+    assert read & {"is_causal", "custom_mask_type"}
+    assert read <= {"is_causal", "custom_mask_type", "window_size_left", "window_size_right"}
 
 
 def test_flops_stand_at_the_lines_of_the_forward_pass(tmp_path: Path):

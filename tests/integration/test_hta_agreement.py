@@ -38,8 +38,7 @@ def readable() -> list[Any]:
     return [
         one
         for one in each_trace()
-        if one.values[0].is_dir()
-        or (one.values[0].stat().st_size <= LARGEST and not any(word in str(one.id) for word in UNREADABLE))
+        if one.values[0].stat().st_size <= LARGEST and not any(word in str(one.id) for word in UNREADABLE)
     ]
 
 

@@ -13,13 +13,11 @@ from deepscope.dashboard.pages import line as line_module
 from deepscope.dashboard.pages.flame import FlameQuestion, flame
 from deepscope.dashboard.pages.line import LineDetails, LineQuestion, line
 from deepscope.dashboard.pages.lines import FileQuestion, file, line_list, lines
-from deepscope.records import Profile
 from deepscope.report.below import lines_of
 from deepscope.report.json_report import report_object
 from deepscope.report.line_report import line_object
-from deepscope.store.load import load_profile
 from one_profile import OneProfile
-from recorded_traces import each_trace
+from recorded_traces import each_trace, profile_of
 
 FIELDS = {
     "cost": ("cost_ns",),
@@ -42,11 +40,6 @@ LINES = 60
 @pytest.fixture(scope="module", params=each_trace())
 def path(request: pytest.FixtureRequest) -> Path:
     return request.param
-
-
-@lru_cache(maxsize=1)
-def profile_of(path: Path) -> Profile:
-    return load_profile(path)
 
 
 @lru_cache(maxsize=1)

@@ -35,7 +35,10 @@ def test_a_new_run_stands_beside_the_one_before_it(root: Path, tmp_path: Path) -
             await until_compared(editor, first, None)
             second = recorded(root, 2)
             status = await until_compared(editor, second, first)
-            assert status["comparison"] == {"isChosen": False, "stepsDiffer": None}  # one step tells of no spread
+            # One step tells of no spread, and these traces have no hashes of files.
+            assert status["comparison"] == {"isChosen": False, "stepsDiffer": None, "isSameCode": None}
+            assert status["stepTimeWords"] == "step 400 → 200 µs, -50 %"
+            assert status["remarks"] == [{"words": "noise unknown", "detail": ""}]
             assert (status["baseline"]["stepNs"], status["trace"]["stepNs"]) == (400_000, 200_000)
             hot = await editor.command("hotLines", limit=1)
             assert (hot["lines"][0]["baselineNs"], hot["lines"][0]["perStepNs"]) == (60_000, 30_000)
@@ -69,6 +72,21 @@ def test_a_run_of_another_program_is_passed_over(root: Path, tmp_path: Path) -> 
             await until_compared(editor, third, first)
             fourth = recorded(root, 4, program="other.py")
             await until_compared(editor, fourth, None)
+
+    run(scenario())
+
+
+def test_runs_that_share_no_more_than_a_name_are_not_compared(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        first = recorded(root, 1)
+        recorded(root, 2, arguments="f00dcafe")
+        recorded(root, 3, text="".join(f"somebody_elses({number})\n" for number in range(20)))
+        recorded(root, 4, project_root="/home/somebody/else")
+        recorded(root, 5, program="")
+        sixth = recorded(root, 6)
+        async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
+            await until_compared(editor, sixth, first)  # what lies between was read in vain, or not at all
+            await until_compared(editor, recorded(root, 7, arguments=""), None)
 
     run(scenario())
 

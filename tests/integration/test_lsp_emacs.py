@@ -12,6 +12,8 @@ import pytest
 
 from real_editors import RealEditor, documented
 
+pytestmark = pytest.mark.thorough
+
 COMMON = """
 (require 'cl-lib)
 (require 'json)
@@ -111,7 +113,7 @@ def test_eglot_shows_the_diagnostics_takes_settings_and_shows_the_hover(tmp_path
     assert "Hot line: 75 % of the device time" in diagnostics[8][1]
     assert diagnostics[9][0] == "eglot-note"  # 25 %: a hint by default
     assert "**Net.forward, line 8** (line 6 when recorded)" in hover
-    assert "| device | 30 µs | 75 % of busy |" in hover
+    assert "| device | 30 µs | 75 % of device time |" in hover
 
 
 @pytest.mark.skipif(lacks("lsp-mode"), reason="lsp-mode is not installed (Debian: apt-get install elpa-lsp-mode)")
@@ -122,4 +124,4 @@ def test_lsp_mode_shows_the_diagnostics_and_the_hover(tmp_path: Path) -> None:
     # Hot lines are hints (4): lsp-mode's list of errors leaves them out.
     assert {line: severity for line, (*_, severity) in diagnostics.items()} == {6: 4, 7: 4, 12: 2}
     assert "Hot line: 75 % of the device time" in diagnostics[6][1]
-    assert "| device | 30 µs | 75 % of busy |" in hover
+    assert "| device | 30 µs | 75 % of device time |" in hover

@@ -60,8 +60,8 @@ def test_hovers_on_lines_definitions_and_calls(root: Path, tmp_path: Path) -> No
             line = await editor.hover(uri, 6, 10)
             assert line.startswith("**Net.forward, line 6**\n\n")
             assert ("\n\n`aten::mm` → `sgemm`: 67 % of it\n\n|  | per step | share |\n| :-- | --: | --: |\n"
-                    "| device | 30 µs | 75 % of busy |\n| forward | 20 µs | 50 % of busy |\n"
-                    "| backward | 10 µs | 25 % of busy |\n") in line  # fmt: skip
+                    "| device | 30 µs | 75 % of device time |\n| forward | 20 µs | 50 % of device time |\n"
+                    "| backward | 10 µs | 25 % of device time |\n") in line  # fmt: skip
             assert f"- [train.py:11]({(root / 'train.py').as_uri()}#L11) train 30 µs" in line
             assert line.endswith(
                 "Trace: w.fit.rank0.1760000000000000000.pt.trace.json, recorded 2026-01-02 03:04:05, stage fit, "
@@ -69,7 +69,7 @@ def test_hovers_on_lines_definitions_and_calls(root: Path, tmp_path: Path) -> No
             )
             definition = await editor.hover(uri, 5, 9)
             assert definition.startswith("**Net.forward**\n")
-            assert "| device | 40 µs | 100 % of busy |" in definition
+            assert "| device | 40 µs | 100 % of device time |" in definition
             call = await editor.hover(uri, 11, 18)
             assert call.startswith("**Net.forward**\n")
             assert "---\n\n**train, line 11**" in call
@@ -115,7 +115,7 @@ def test_diagnostics_are_pulled(root: Path, tmp_path: Path) -> None:
             assert (idle.code, idle.severity) == ("DS005", types.DiagnosticSeverity.Warning)
             assert idle.message.startswith("Idle device: ")
             assert "Could save up to" in idle.message
-            assert "device idle 30 µs" in idle.message
+            assert "device idle 20 µs" in idle.message
             assert "Findings:\n\n- **Idle device**" in await editor.hover(uri, 12, 6)
             assert [one["code"] for one in await editor.command("findings")] == ["DS005"]
             assert not editor.diagnostics

@@ -35,13 +35,10 @@ def spoiled(root: Path, content: bytes, name: str = "bad.1770000000000000000.pt.
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"not a trace",
         b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur"',
-        b"\x1f\x8b\x08\x00 broken gzip",
         b'{"traceEvents": ' + b"[" * 100_000,
     ],
-    ids=["empty", "text", "cut", "gzip", "deep"],
+    ids=["cut", "deep"],
 )
 def test_a_corrupt_trace_is_one_message_and_the_older_one_is_shown(root: Path, tmp_path: Path, content: bytes) -> None:
     async def scenario() -> None:
@@ -151,22 +148,33 @@ def test_messages_that_make_no_sense_are_answered_or_ignored(root: Path, tmp_pat
     run(scenario())
 
 
-IMPOSSIBLE: dict[str, Any] = {
-    "before the text": {"line": -1, "character": -7},
-    "no such number": {"line": 2**32, "character": 0},
-    "far to the right": {"line": 0, "character": 2**32},
-    "beyond all numbers": {"line": 10**30, "character": 0},
-    "text": {"line": "x", "character": None},
-    "nothing": None,
-    "empty": {},
-    "list": [1, 2],
-}
+IMPOSSIBLE: list[Any] = [
+    {"line": -1, "character": -7},
+    {"line": 2**32, "character": 0},
+    {"line": 0, "character": 2**32},
+    {"line": 10**30, "character": 0},
+    {"line": "x", "character": None},
+    None,
+    {},
+    [1, 2],
+]
 
 
-@pytest.mark.parametrize("position", IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
-def test_a_request_with_impossible_parameters_is_answered_and_the_server_lives_on(
-    root: Path, tmp_path: Path, position: Any
-) -> None:
+def impossible_requests(uri: str, position: Any) -> list[tuple[str, Any]]:
+    document, start = {"uri": uri}, {"line": 0, "character": 0}
+    region, wrong_way = {"start": start, "end": position}, {"start": position, "end": start}
+    context: dict[str, Any] = {"diagnostics": []}
+    return [
+        ("textDocument/hover", {"textDocument": document, "position": position}),
+        ("textDocument/documentHighlight", {"textDocument": document, "position": position}),
+        ("textDocument/inlayHint", {"textDocument": document, "range": region}),
+        ("textDocument/inlayHint", {"textDocument": document, "range": wrong_way}),
+        ("textDocument/codeAction", {"textDocument": document, "range": region, "context": context}),
+        ("textDocument/codeLens", {"textDocument": position}),
+    ]
+
+
+def test_requests_with_impossible_parameters_are_answered_and_the_server_lives_on(root: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
         record(root)
         log = tmp_path / "stderr"
@@ -174,26 +182,17 @@ def test_a_request_with_impossible_parameters_is_answered_and_the_server_lives_o
         async with editing(root, cache=tmp_path / "cache", command=server) as editor:
             uri = editor.open(root / "train.py")
             await editor.until_ready()
-            document, start = {"uri": uri}, {"line": 0, "character": 0}
-            region, wrong_way = {"start": start, "end": position}, {"start": position, "end": start}
-            context: dict[str, Any] = {"diagnostics": []}
-            for method, params in (
-                ("textDocument/hover", {"textDocument": document, "position": position}),
-                ("textDocument/documentHighlight", {"textDocument": document, "position": position}),
-                ("textDocument/inlayHint", {"textDocument": document, "range": region}),
-                ("textDocument/inlayHint", {"textDocument": document, "range": wrong_way}),
-                ("textDocument/codeAction", {"textDocument": document, "range": region, "context": context}),
-                ("textDocument/codeLens", {"textDocument": position}),
-            ):
-                with pytest.raises(JsonRpcException, match=method):
-                    await editor.send_raw(method, params)
-            for method, params in (
-                ("workspace/symbol", {"query": position}),
-                ("workspace/executeCommand", {"command": position}),
-            ):
-                with contextlib.suppress(JsonRpcException):
-                    await editor.send_raw(method, params)
-            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            for position in IMPOSSIBLE:
+                for method, params in impossible_requests(uri, position):
+                    with pytest.raises(JsonRpcException, match=method):
+                        await editor.send_raw(method, params)
+                for method, params in (
+                    ("workspace/symbol", {"query": position}),
+                    ("workspace/executeCommand", {"command": position}),
+                ):
+                    with contextlib.suppress(JsonRpcException):
+                        await editor.send_raw(method, params)
+                assert (await editor.hints(uri))[6] == "30 µs · 75 %", position
         assert "Traceback" not in log.read_text()
 
     run(scenario())

@@ -11,6 +11,8 @@ import pytest
 
 from real_editors import RealEditor, documented
 
+pytestmark = pytest.mark.thorough
+
 CHECK = """
 local function wait(what, holds)
   if not vim.wait(60000, holds, 20) then
@@ -62,4 +64,4 @@ def test_neovim_shows_the_diagnostics_and_the_hover(tmp_path: Path) -> None:
     assert {line: one["severity"] for line, one in hot.items()} == {7: 4, 8: 4}
     assert [one["severity"] for one in shown["diagnostics"] if one["code"] == "DS005"] == [2]
     assert "**Net.forward, line 8** (line 6 when recorded)" in shown["hover"]["contents"]["value"]
-    assert "| device | 30 µs | 75 % of busy |" in shown["hover"]["contents"]["value"]
+    assert "| device | 30 µs | 75 % of device time |" in shown["hover"]["contents"]["value"]

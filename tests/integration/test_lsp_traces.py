@@ -5,7 +5,6 @@ import os
 import time
 from pathlib import Path
 
-import pytest
 from lsprotocol import types
 
 from lsp_editor import Editor, capabilities, editing, run
@@ -89,6 +88,10 @@ def test_the_newest_good_trace_is_found_behind_many_broken_ones(root: Path, tmp_
         async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
             assert (await editor.until_ready())["trace"]["path"] == str(good)
             assert len(editor.messages) == 1
+            told = [one["message"].partition(": ")[0] for one in editor.statuses if one["state"] == "loading"]
+            assert told == [f"{number} of 8" for number in range(1, 9)]
+            problems = {one["name"]: bool(one["problem"]) for one in await editor.command("listTraces")}
+            assert [name for name, is_broken in problems.items() if not is_broken] == [good.name]
             tried = len([one for one in editor.statuses if one["state"] == "loading"])
             record(root, name="last.1795000000000000000.pt.trace.json", recorded_at="2026-11-18T00:00:00+00:00")
             await editor.until(lambda: shows(editor, "last."), "a newer one")
@@ -202,7 +205,7 @@ def test_a_baseline_stands_beside_the_numbers(root: Path, tmp_path: Path) -> Non
             assert status["baseline"]["path"] == str(old)
             assert (await editor.hints(uri))[6] == "60 µs · 75 % · +30 µs (+100 %)"
             hover = await editor.hover(uri, 6, 10)
-            assert "| device | 60 µs | 75 % of busy | 30 µs | +30 µs (+100 %) |" in hover
+            assert "| device | 60 µs | 75 % of device time | 30 µs | +30 µs (+100 %) |" in hover
             assert f"Baseline: {name(1)}, recorded 2026-01-02 03:04:05" in hover
             await editor.command("clearBaseline")
             assert (await editor.hints(uri))[6] == "60 µs · 75 %"
@@ -263,7 +266,6 @@ def test_a_vanished_trace_leaves_its_numbers(root: Path, tmp_path: Path) -> None
 
 
 @needs_shared_traces
-@pytest.mark.shared_traces
 def test_a_real_trace_of_another_machine(tmp_path: Path) -> None:
     assert SHARED_TRACES is not None
     trace = SHARED_TRACES / "tracelens-xdit_sd_3.5-profile_trace_rank_0.json.gz"

@@ -14,6 +14,8 @@ from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import CallColumns, RankSummary
 from deepscope.store.ranks import read_ranks
 
+pytestmark = pytest.mark.thorough
+
 MS, SECOND = 1_000_000, 1_000_000_000
 STEPS, BYTES = 4, 4000
 

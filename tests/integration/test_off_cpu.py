@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from pathlib import Path
 
@@ -58,4 +59,49 @@ def test_a_loop_over_a_loader_with_workers_waits_for_them(profile: Profile) -> N
 
 def test_the_parts_sum_to_pythons_own_time(profile: Profile) -> None:
     for line in profile.lines:
-        assert line.python_cpu_ns + line.loader_wait_ns + line.blocked_ns == line.python_ns
+        parts = line.python_cpu_ns, line.loader_wait_ns, line.blocked_ns, line.core_wait_ns
+        assert sum(parts) == line.python_ns
+
+
+BUSY = """
+import os, threading, time, sys
+import torch, deepscope
+
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # others spin on the same core
+torch.set_num_threads(1)
+
+def spin():
+    until = time.thread_time() + 0.2
+    while time.thread_time() < until: sum(range(50_000)); time.sleep(0)  # spins
+
+with deepscope.profile(sys.argv[1], root=os.path.dirname(os.path.abspath(__file__))) as prof:
+    before = time.perf_counter_ns(), time.thread_time_ns()
+    spin()
+    wall, cpu = time.perf_counter_ns() - before[0], time.thread_time_ns() - before[1]
+(line,) = [line for line in prof.profile.lines if (line.text or "").endswith("# spins")]
+print(wall, cpu, line.python_ns, line.python_cpu_ns, line.blocked_ns, line.core_wait_ns, line.verdict)
+"""
+SPIN = "import os, sys; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
+
+
+@pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="/proc is Linux's")
+def test_a_spinning_line_whose_core_others_have_is_neither_blocked_nor_host_bound(tmp_path: Path) -> None:
+    """The loop gives up its core voluntarily all the time, which told blocked from preempted before."""
+    (tmp_path / "busy.py").write_text(BUSY)
+    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(3)]
+    try:
+        out = subprocess.run(
+            [sys.executable, str(tmp_path / "busy.py"), str(tmp_path / "runs")], capture_output=True, text=True
+        )
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert out.returncode == 0, out.stderr
+    *numbers, verdict = out.stdout.split(maxsplit=6)
+    wall, cpu, python, on_cpu, blocked, without_core = map(int, numbers)
+    assert wall > 2 * cpu, "three others that spin left this thread a third of its core and more"
+    assert blocked < 0.1 * python
+    assert without_core > 0.4 * python
+    assert on_cpu < 1.5 * cpu
+    assert verdict.strip() == "waiting for a core"

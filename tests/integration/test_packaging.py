@@ -36,7 +36,7 @@ def test_the_wheel_holds_the_packages_the_example_and_the_entry_points(wheel: Pa
     assert "[tensorboard_plugins]\ndeepscope = deepscope.dashboard.tensorboard:Loader" in entry_points
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_fresh_environment_without_torch_reports_a_trace(wheel: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
     bin_folder = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")

@@ -18,7 +18,7 @@ from torch import nn
 from deepscope.analysis.build import build_profile
 from deepscope.records import Profile
 from deepscope.trace.read import read_trace
-from recorded_traces import each, shared_paths
+from recorded_traces import each_trace
 
 _CLOCK = 1e-3 + 1e-4
 """Microseconds by which a written time may differ from the measured one: traces have three decimals."""
@@ -94,7 +94,7 @@ def _shapes(shapes: Any) -> str:
     return str([list(one) if all(isinstance(size, int) for size in one) else [] for one in shapes])
 
 
-@pytest.fixture(scope="module", params=each([path for path in shared_paths() if _UNREADABLE not in path.name]))
+@pytest.fixture(scope="module", params=[one for one in each_trace() if _UNREADABLE not in one.id])
 def both(request: pytest.FixtureRequest) -> tuple[Any, Profile, str]:
     """torch-tb-profiler's data of a trace, and ours."""
     from torch_tb_profiler import io

@@ -16,7 +16,7 @@ RUNS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("program", "arguments", "recorded", "transfers"), RUNS)
 def test_all_ranks_record_the_same_steps_of_the_same_run(program, arguments, recorded, transfers):
     paths = rank_traces(rank_run(program, *arguments))
@@ -29,7 +29,7 @@ def test_all_ranks_record_the_same_steps_of_the_same_run(program, arguments, rec
     assert all(transfers <= set(trace.strings) for trace in traces)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_ranks_of_a_run_are_one_profile():
     profile = load_profile(rank_run("ddp"), cache=False)
     assert profile.trace.ranks == list(range(RANKS))

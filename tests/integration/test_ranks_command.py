@@ -31,9 +31,10 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def fails(*arguments: str) -> str:
-    """What must fail: one line on standard error, nothing on standard output, exit code 1."""
+    """What must fail: one line on standard error, nothing on standard output, exit code 1, or 2 for an option."""
     done = run(*arguments)
-    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    code = 2 if done.stderr.startswith("deepscope: --") else 1
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
     (message,) = done.stderr.splitlines()
     assert message.startswith("deepscope: ")
     return message
@@ -48,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for step in range(2):
             at = 1000 * US * step
             built.step(step, at, 900 * US)
-            built.line("/p/net.py", 7, "f", at, 500 * US)
+            built.line("/p/net.py", 7, "f", at, (200 + 300 * (number == 1)) * US)
             built.op("aten::mm", at + 10 * US, (100 + 300 * (number == 1)) * US)
         built.write(found / f"rank{number}.json")
     return found
@@ -79,7 +80,7 @@ def test_the_numbers_are_those_of_each_ranks_own_report(folder: Path) -> None:
         assert row["steps"] == 2
     assert [row["compute_ns"] for row in told["ranks"]] == [100 * US, 400 * US, 100 * US]
     assert [(row["line"], row["min_ns"], row["max_ns"], row["max_rank"]) for row in told["lines"]] == [
-        (7, 100 * US, 400 * US, 1)
+        (7, 200 * US, 500 * US, 1)
     ]
 
 

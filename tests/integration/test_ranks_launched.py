@@ -14,7 +14,7 @@ import pytest
 from deepscope.trace.read import read_trace
 from rank_runs import PROGRAMS, RANKS, rank_traces, torchrun
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 PLAIN = str(PROGRAMS / "plain.py")
 LIGHTNING = PROGRAMS.parent / "lightning_run.py"

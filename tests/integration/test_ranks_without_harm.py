@@ -13,7 +13,7 @@ from deepscope.trace.read import read_trace
 from rank_runs import PROGRAMS, RANKS, rank_traces, started, torchrun
 from recorded import step_names, steps
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 def headers(folder: Path) -> dict[int, bool]:

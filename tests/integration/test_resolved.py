@@ -9,16 +9,14 @@ import json
 import os
 from pathlib import Path
 
-from deepscope.analysis.build import build_profile
-from deepscope.trace.read import read_trace
-from recorded_traces import SHARED_TRACES, own_paths, shared_paths, trace_name
+from recorded_traces import SHARED_TRACES, own_paths, profile_of, shared_paths, trace_name
 
 TABLE = Path(__file__).resolve().parents[1] / "data" / "resolved.json"
 LEVELS = ("line_ns", "function_ns", "module_ns", "none_ns")
 
 
 def resolve(path: Path) -> dict[str, int | float | str]:
-    profile = build_profile(read_trace(path))
+    profile = profile_of(path)
     levels = {level: getattr(profile.resolved, level) for level in LEVELS}
     return {"metric": profile.metric, **levels, "ratio": round(profile.resolved.ratio, 4)}
 

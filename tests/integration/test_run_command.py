@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import zipapp
 from pathlib import Path
 
 import pytest
@@ -95,10 +96,23 @@ def test_a_module_is_run_as_python_does(folder):
     )
 
 
+@pytest.mark.parametrize("form", ["folder", "archive"])
+def test_a_folder_or_archive_with_a_main_module_is_run_as_python_does(folder, form):
+    program = folder / "app"
+    program.mkdir()
+    write(folder).rename(program / "__main__.py")
+    (folder / "helper.py").rename(program / "helper.py")
+    if form == "archive":
+        zipapp.create_archive(program, folder / "app.pyz")
+        program = folder / "app.pyz"
+    done = run(folder, "--quiet", program.name, "x")
+    assert done.returncode == 0, done.stderr
+    assert len(traces(folder)) == 1
+
+
 @pytest.mark.parametrize(
     ("end", "code", "told"),
-    [("sys.exit(3)", 3, ""), ("sys.exit('over')", 1, "over\n"), ("sys.exit()", 0, ""),
-     ("raise ValueError('boom')", 1, "ValueError: boom\n")],
+    [("sys.exit('over')", 1, "over\n"), ("sys.exit()", 0, ""), ("raise ValueError('boom')", 1, "ValueError: boom\n")],
 )  # fmt: skip
 def test_the_program_ends_as_without_deepscope_and_its_trace_is_kept(folder, end, code, told):
     write(folder, end)
@@ -109,6 +123,7 @@ def test_the_program_ends_as_without_deepscope_and_its_trace_is_kept(folder, end
     assert len(traces(folder)) == 1
 
 
+@pytest.mark.thorough
 def test_a_program_that_ran_out_of_memory_is_told_what_was_live(folder):
     program = """\
 import torch
@@ -161,6 +176,7 @@ def test_a_program_without_an_optimizer(folder):
     assert "helper.py:2" in done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/stat").exists(), reason="counters of /proc")
 def test_a_window_by_time_of_a_whole_run_that_is_counted(folder):
     (folder / "infer.py").write_text(
@@ -177,6 +193,7 @@ def test_a_window_by_time_of_a_whole_run_that_is_counted(folder):
     assert read_trace(trace).counters is not None
 
 
+@pytest.mark.thorough
 def test_a_process_alone_that_was_not_chosen_is_told(folder):
     write(folder)
     done = run(folder, "--ranks", "9", "train.py")
@@ -233,7 +250,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("arguments", [("2",), ("2", "spawn")], ids="-".join)
+@pytest.mark.parametrize("arguments", [("2",), pytest.param(("2", "spawn"), marks=pytest.mark.thorough)], ids="-".join)
 def test_workers_that_start_before_the_first_step_are_recorded_and_counted(folder, arguments):
     write(folder, program=LOADING.replace("START", "loader"))
     done = run(folder, "--active", "12", "train.py", *arguments)
@@ -246,6 +263,7 @@ def test_workers_that_start_before_the_first_step_are_recorded_and_counted(folde
     assert row.worker_ns > 10 * row.worker_cpu_ns > 0, "it sleeps"
 
 
+@pytest.mark.thorough
 def test_workers_of_a_program_that_records_itself_report_to_its_own_recording(folder):
     program = "import deepscope\n" + LOADING.replace("START", "deepscope.profile('own').iterate(loader)")
     write(folder, program=program)
@@ -254,6 +272,7 @@ def test_workers_of_a_program_that_records_itself_report_to_its_own_recording(fo
     assert load_profile(folder / "own", cache=False).totals.worker_ns > 0
 
 
+@pytest.mark.thorough
 def test_the_command_takes_the_options_of_a_recording(folder):
     write(folder)
     done = run(folder, "--source", "none", "--shapes", "--max-slowdown", "3", "-q", "train.py")
@@ -266,11 +285,12 @@ def test_the_command_takes_the_options_of_a_recording(folder):
 def test_an_option_that_cannot_be_used_is_told_in_one_line_before_the_program_runs(folder):
     write(folder)
     done = run(folder, "--max-slowdown", "0.5", "train.py")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith("deepscope: --max-slowdown 0.5: must be a number above 1")
     assert not done.stdout
 
 
+@pytest.mark.thorough
 def test_topics_and_a_template_of_names_and_nothing_breaks_into_the_optimizers_step(folder):
     path = write(folder)
     done = run(folder, "-q", "--topics", "lines,memory", "--name", "{program}-{stage}-{rank:02}", str(path))
@@ -283,7 +303,7 @@ def test_topics_and_a_template_of_names_and_nothing_breaks_into_the_optimizers_s
 
 def test_a_wrong_topic_is_told_before_the_program_runs(folder):
     done = run(folder, "--topics", "lins", str(write(folder, end="print('ran')")))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "ran" not in done.stdout
     assert done.stderr.startswith("deepscope: --topics lins: there is no topic 'lins'; there are: lines, ")
     assert done.stderr.count("\n") == 1

@@ -11,8 +11,10 @@ from store_servers import free_port, is_read_anew, reads_as_local, report_alone,
 
 skip_without("adlfs")
 AZURITE = shutil.which("azurite-blob")
-if AZURITE is None:
-    pytest.skip("Azurite is not installed: scripts/store-servers brings it", allow_module_level=True)
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(AZURITE is None, reason="Azurite is not installed: scripts/store-servers brings it"),
+]
 
 # Azurite's account and key are the same everywhere, and published.
 ACCOUNT = "devstoreaccount1"

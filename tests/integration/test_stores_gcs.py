@@ -13,8 +13,10 @@ from store_servers import free_port, is_read_anew, reads_as_local, report_alone,
 
 skip_without("gcsfs")
 EMULATOR = shutil.which("gcp-storage-emulator")
-if EMULATOR is None:
-    pytest.skip("a GCS emulator is not installed: scripts/store-servers brings it", allow_module_level=True)
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(EMULATOR is None, reason="a GCS emulator is not installed: scripts/store-servers brings it"),
+]
 
 
 @pytest.fixture

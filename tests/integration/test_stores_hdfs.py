@@ -17,8 +17,10 @@ from store_servers import free_port, is_read_anew, reads_as_local, report_alone,
 
 skip_without("requests")
 HDFS = shutil.which("hdfs")
-if HDFS is None:
-    pytest.skip("Hadoop's hdfs is not installed: scripts/store-servers brings it", allow_module_level=True)
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(HDFS is None, reason="Hadoop's hdfs is not installed: scripts/store-servers brings it"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from store_servers import (
 )
 
 skip_without("moto", "flask", "flask_cors", "s3fs")
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.thorough, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 SERVER = Path(__file__).parents[1] / "moto_server.py"
 BUCKET = "runs"

@@ -27,7 +27,7 @@ PLANTS = {
 }
 """Each plant, its cause and the late ranks."""
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="torchrun needs a POSIX system")
+pytestmark = [pytest.mark.thorough, pytest.mark.skipif(sys.platform == "win32", reason="torchrun needs a POSIX system")]
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from local_store import local_store
-from recorded_traces import own_paths
+from recorded_traces import OWN_TRACES
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "data/plugin/deepscope/"
@@ -66,7 +66,7 @@ def tensorboard(installed: Path, *arguments: str, **environment: str) -> Iterato
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     (folder / "deep" / "er").mkdir(parents=True)
-    shutil.copy(own_paths()[-1], folder / "deep" / "er")
+    shutil.copy(OWN_TRACES / "torch-with-stack.json.gz", folder / "deep" / "er")
     return folder
 
 
@@ -159,7 +159,9 @@ def test_several_folders_and_traces_that_come_later_are_found(installed: Path, r
     spec = f"one:{runs},{tmp_path / 'later'}"
     with tensorboard(installed, "--logdir_spec", spec, DEEPSCOPE_CACHE_DIR=str(tmp_path / "cache")) as url:
         assert len(answer(f"{url}{PLUGIN}api/runs")["runs"]) == 1
-        shutil.copy(own_paths()[0], tmp_path / "later" / "other.1760000000000000000.pt.trace.json.gz")
+        shutil.copy(
+            OWN_TRACES / "grafted-device.json.gz", tmp_path / "later" / "other.1760000000000000000.pt.trace.json.gz"
+        )
         until(lambda: len(answer(f"{url}{PLUGIN}api/runs")["runs"]) == 2)
 
 

@@ -19,7 +19,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from recorded_traces import own_paths
+from recorded_traces import OWN_TRACES
+
+pytestmark = pytest.mark.thorough
 
 PROFILER = "data/plugin/pytorch_profiler/"
 
@@ -86,7 +88,9 @@ def test_everything_else_is_tensorboards_own(address: str) -> None:
 
 def test_traces_that_are_named_are_shown_alone_whatever_lies_beside_them(extension: Path, tmp_path: Path) -> None:
     for run, rank in itertools.product(("old", "new"), range(2)):
-        shutil.copy(own_paths()[-1], tmp_path / f"{run}.rank{rank}.1760000000000000000.pt.trace.json.gz")
+        shutil.copy(
+            OWN_TRACES / "torch-with-stack.json.gz", tmp_path / f"{run}.rank{rank}.1760000000000000000.pt.trace.json.gz"
+        )
     (tmp_path / "new.rank1.1760000000000000000.pt.trace.json.gz").rename(tmp_path / "new.any-name.json.gz")
     named = [word for trace in sorted(tmp_path.glob("new.*")) for word in ("--trace", str(trace))]
     with served(extension, *named) as (url, _):

@@ -11,7 +11,7 @@ from deepscope.report.why_words import figures
 from deepscope.store import load_profile
 from recorded_traces import SHARED_TRACES, needs_shared_traces
 
-pytestmark = [pytest.mark.shared_traces, needs_shared_traces]
+pytestmark = needs_shared_traces
 
 KNOWN = [
     # Qwen's prefill on an H100 in bfloat16: large products, and a MLP's and a norm's arithmetic between them.

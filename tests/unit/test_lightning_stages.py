@@ -28,6 +28,10 @@ class CountingRecorder:
         return self.is_open and self.plan.action.is_recorded
 
     @property
+    def is_stopped(self) -> bool:
+        return not self.is_open or self.plan.is_over
+
+    @property
     def traces(self) -> list[Path]:
         return [Path(str(index)) for index in range(len(self.windows))]
 

@@ -119,6 +119,31 @@ def test_a_line_that_calls_compiled_code_holds_it(tmp_path: Path) -> None:
     assert durations == [5.0, 0.5]
 
 
+def test_nothing_on_the_cpu_goes_on_after_the_step_that_ends_the_window(tmp_path: Path) -> None:
+    """Torch stopped at 90 µs and ended there what was open; the step had ended at 50 µs."""
+    trace = (
+        TraceBuilder().annotation("ProfilerStep#4", 0, 50_000).annotation("Optimizer.step#Adam.step", 40_000, 50_000)
+    )
+    trace.op("@ds:0", 1_000, 50_000).op("@ds:1", 41_000, 1_000).op("aten::mm", 60_000, 100)
+    trace.op("aten::sum", 45_000, 20_000, tid=BACKWARD).op("aten::add", 60_000, 100, tid=BACKWARD)
+    trace.op("@dl:1:7000", 51_000, 10).op("@dt:", 50_500, 10)
+    trace.kernel("gemm", 48_000, 49_000, 30_000, launch_duration=100)
+    trace.runtime("cudaDeviceSynchronize", 70_000, 10_000)
+    result = rewritten(tmp_path, trace, drop_if_empty="ProfilerStep#4")
+    spans = [(event["name"], event["ts"], event["dur"]) for event in result["traceEvents"] if event["ph"] == "X"]
+    assert sorted(spans) == [
+        ("Optimizer.step#Adam.step", 40.0, 10.0),
+        ("ProfilerStep#4", 0.0, 50.0),
+        ("aten::add", 60.0, 0.1),
+        ("aten::sum", 45.0, 5.0),
+        ("cudaLaunchKernel", 48.0, 0.1),
+        ("gemm", 49.0, 30.0),
+        ("model.py(42): Net.forward", 41.0, 1.0),
+        ("model.py(42): Net.forward", 43.5, 6.5),
+        ("train.py(10): main", 1.0, 49.0),
+    ]
+
+
 def test_no_scope_name_of_the_recorder_is_left(tmp_path: Path) -> None:
     trace = nested().event("gpu_user_annotation", "@ds:1", 3_000, 100, pid=0, tid=7).op("@ds:99", 4_000, 10)
     assert not [event for event in rewritten(tmp_path, trace)["traceEvents"] if event["name"].startswith("@d")]

@@ -22,7 +22,7 @@ from recorded_traces import needs_shared_traces
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RANKS, EACH = 32, 1
 
-pytestmark = [needs_shared_traces, pytest.mark.shared_traces]
+pytestmark = needs_shared_traces
 
 
 def made(folder: Path, **options: Any) -> Any:
