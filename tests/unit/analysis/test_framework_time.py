@@ -63,6 +63,17 @@ def test_each_cause_of_the_lines_cost_is_without_the_framework(tmp_path: Path) -
     assert line.why.host_ns == line.python_ns - line.framework_ns
 
 
+@pytest.mark.parametrize("core_wait_ns", [200, 600, 900])
+def test_it_waits_for_a_core_itself(tmp_path: Path, core_wait_ns: int) -> None:
+    marked = lightning_step(TraceBuilder()).event("python_off_cpu", f"@do:{core_wait_ns}:{core_wait_ns}", 995, 1)
+    alone, line = profile_of(lightning_step(TraceBuilder()), tmp_path), at(profile_of(marked, tmp_path), 9)
+    assert line.core_wait_ns > 0
+    assert line.framework_ns == at(alone, 9).framework_ns
+    rest = line.python_ns - line.framework_ns
+    assert line.why.host_ns + line.why.core_wait_ns + line.why.waiting_ns == rest
+    assert line.why.core_wait_ns == pytest.approx(line.core_wait_ns * rest / line.python_ns, abs=1)
+
+
 def test_with_a_device_it_is_idle_time_that_has_no_other_cause(tmp_path: Path) -> None:
     trace = TraceBuilder()
     lightning_step(trace).step(1, 0, 1_000)

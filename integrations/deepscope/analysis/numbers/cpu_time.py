@@ -129,7 +129,7 @@ def _of_runs(
         parent=parent,
         runs=runs.nodes,
         location=runs.location,
-        at_most=python - waits.loader_ns - waits.core_ns,
+        at_most=python - waits.loader_ns,
         extent=extent,
     )
     calls, recorded, own_python, *waited_for = (

@@ -61,7 +61,7 @@ def python_of_framework(
         parent: the event that encloses each one on its thread; shape (n,).
         runs: the runs of lines (events, ascending); shape (k,).
         location: their lines; shape (k,).
-        at_most: Python's own time in each, without that of waiting for a loader or a core; shape (k,).
+        at_most: Python's own time in each, without that of waiting for a loader; shape (k,).
         extent: the part of the trace that counts.
     """
     hosts, parts = spans.hosts, len(spans.parts)

@@ -86,10 +86,23 @@ def why_of_lines(analysis: Analysis, causes: WorkCauses) -> list[Why]:
         named = {"host_ns": "python_cpu_ns", "data_ns": "loader_wait_ns", "waiting_ns": "blocked_ns"}
         named["core_wait_ns"] = "core_wait_ns"
         beside = beside | {name: columns[other] for name, other in named.items()}
-    own = analysis.columns["framework_ns"]
-    host = np.minimum(beside["host_ns"], own)
-    beside = beside | {"host_ns": beside["host_ns"] - host, "waiting_ns": beside["waiting_ns"] - (own - host)}
-    return _records(causes, of.work.location, lines, of.work.duration_ns, beside)
+    return _records(
+        causes, of.work.location, lines, of.work.duration_ns, _without(beside, analysis.columns["framework_ns"])
+    )
+
+
+def _without(beside: Columns, framework_ns: Int64) -> Columns:
+    """Idle or Python's time by cause without the framework's part of it; columns of shape (lines + 1,).
+
+    A thread loses its core anywhere in what it runs, so both bear it by their lengths.
+    """
+    host, core = beside["host_ns"], beside.get("core_wait_ns", np.zeros_like(framework_ns))
+    running = np.minimum(framework_ns, host + core)
+    of_core = (core * (running / np.maximum(host + core, 1))).astype(np.int64)
+    of_host = running - of_core
+    blocked = framework_ns - running
+    less = {"host_ns": host - of_host, "core_wait_ns": core - of_core, "waiting_ns": beside["waiting_ns"] - blocked}
+    return {name: less.get(name, values) for name, values in beside.items()}
 
 
 def why_of_calls(analysis: Analysis, causes: WorkCauses, group: Int64, groups: int) -> list[Why]:
