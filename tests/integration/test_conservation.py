@@ -37,8 +37,7 @@ from deepscope.dashboard.pages.operators import OperatorsAsked, operators
 from deepscope.dashboard.pages.overview import overview
 from deepscope.ranks.overview import rank_rows
 from deepscope.ranks.summary import summary_of
-from deepscope.records import Profile, Verdict, View, Why
-from deepscope.records.profile import NO_OPERATOR
+from deepscope.records import NO_OPERATOR, Profile, Verdict, View, Why
 from deepscope.report.tables import TABLES, table
 from deepscope.report.text import text_report
 from deepscope.trace.kinds import Kind

@@ -18,13 +18,14 @@ from deepscope.records.places import CallNode, Function, Library, Line, Module, 
 from deepscope.records.places_of_work import Collective, HostThread, Stream, ThreadRole
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
 from deepscope.records.step_times import StepTimes
-from deepscope.records.tables import Kernel, KernelKind, Operator, OperatorInDetail, Phase, Step
+from deepscope.records.tables import NO_OPERATOR, Kernel, KernelKind, Operator, OperatorInDetail, Phase, Step
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
 from deepscope.records.view import DETAILS, PHASES, WHOLE, Detail, PartOf, View
 from deepscope.records.why import Peaks, Rate, Verdict, Why
 
 __all__ = [
     "DETAILS",
+    "NO_OPERATOR",
     "PHASES",
     "PROFILE_FORMAT",
     "WHOLE",

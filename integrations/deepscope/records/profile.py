@@ -41,11 +41,9 @@ from deepscope.records.trace_info import SourceFile, TraceInfo
 from deepscope.records.view import Detail, PartOf
 from deepscope.records.why import Peaks
 
-__all__ = ["LINE_KEY", "NO_OPERATOR", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals", "add_findings"]
+__all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals", "add_findings"]
 
-PROFILE_FORMAT = 21
-NO_OPERATOR = "(no operator)"
-"""The row of device work that no operator launched."""
+PROFILE_FORMAT = 22
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -196,16 +194,6 @@ class Profile(msgspec.Struct, kw_only=True):
     """The whole, where only a phase or a module of it was asked for; steps, phases and memory then are the whole's."""
     peaks: First[Peaks | None] = None
     """Of the device, by which verdicts are found; None where they are not known. Set when a profile is loaded."""
-
-    def operators_and_rest(self) -> list[Operator]:
-        """All operators and, where there is any, the device work that no operator launched, as `NO_OPERATOR`."""
-        rest_ns = self.totals.device_ns - sum(row.self_device_ns for row in self.operators)
-        if self.metric != "device" or rest_ns <= 0:
-            return self.operators
-        rest = Operator(
-            name=NO_OPERATOR, calls=0, self_device_ns=rest_ns, total_device_ns=rest_ns, self_cpu_ns=0, total_cpu_ns=0
-        )
-        return sorted([*self.operators, rest], key=lambda row: -row.self_device_ns)
 
     def to_pandas(self, table: str = "lines") -> Any:
         """One of its tables (docs/columns.md) as a `pandas.DataFrame`.

@@ -207,7 +207,6 @@ def _make() -> dict[str, Table]:
     made: dict[str, Callable[[Profile], Sequence[Any]]] = {
         "memory": memory_by_line,
         "critical": critical_by_line,
-        "operator": Profile.operators_and_rest,
     }
     return {
         by: Table(

@@ -25,7 +25,7 @@ def read(tmp_path: Path) -> Callable[[TraceBuilder], Trace]:
 @pytest.fixture
 def profile_of(read: Callable[[TraceBuilder], Trace]) -> Build:
     """The profile of a builder's trace: `profile_of(builder, step=3)`."""
-    return lambda builder, step=None: build_profile(read(builder), step=step)
+    return lambda builder, **view: build_profile(read(builder), **view)
 
 
 @pytest.fixture

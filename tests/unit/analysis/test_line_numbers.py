@@ -7,7 +7,9 @@ import pytest
 from deepscope.analysis.analysis import analyse
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.errors import OptionError
-from deepscope.records import Numbers
+from deepscope.records import NO_OPERATOR, Numbers
+from deepscope.records.columns import column_table
+from deepscope.records.ranks import merge_profiles
 from trace_builder import BACKWARD, TraceBuilder
 
 FILE = "/home/me/train.py"
@@ -263,6 +265,19 @@ def test_operators_have_device_time_with_and_without_those_they_call(profile_of)
     linear, addmm = operators["aten::linear"], operators["aten::addmm"]
     assert (linear.self_device_ns, linear.total_device_ns, linear.self_cpu_ns, linear.total_cpu_ns) == (6, 96, 300, 500)
     assert (addmm.self_device_ns, addmm.total_device_ns) == (90, 90)
+
+
+@pytest.mark.parametrize("details", [(), ("shapes",)])
+def test_device_work_without_an_operator_has_a_row_in_every_table_of_operators(profile_of, details):
+    builder = scopes((10, 0, 1000)).op("aten::mm", 100, 50).kernel("k", 110, 2000, 10).kernel("graph", 300, 4000, 30)
+    alone = profile_of(builder, details=details)
+    for profile, whole in ((alone, 40), (merge_profiles([alone, alone]), 80)):
+        name = "operators_in_detail" if details else "operators"
+        found = {row.name: row.self_device_ns for row in getattr(profile, name)}
+        assert list(found) == [NO_OPERATOR, "aten::mm"]
+        exported = column_table(profile, name)
+        assert dict(zip(*(exported.column(one).plain() for one in ("name", "self_device_ns")), strict=True)) == found
+        assert sum(found.values()) == whole == profile.totals.device_ns
 
 
 def test_kernels_stand_by_name_with_the_operator_that_launches_most_of_them(profile_of):

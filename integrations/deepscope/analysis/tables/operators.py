@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,12 +16,14 @@ from deepscope.analysis.ownership.owners import joined_paths
 from deepscope.analysis.ownership.paths import PathBuilder
 from deepscope.analysis.tables.numbered import rows
 from deepscope.analysis.tables.why import WorkCauses, why_of_calls
-from deepscope.records import Detail, Operator, OperatorInDetail
+from deepscope.records import NO_OPERATOR, Detail, Operator, OperatorInDetail
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.json_text import one_spelling
 from deepscope.trace.model import Int64
 
 __all__ = ["calls_of_operators", "detailed_operator_table", "operator_table"]
+
+_Row = TypeVar("_Row", bound=Operator)
 
 
 def calls_of_operators(analysis: Analysis, causes: WorkCauses, *, with_kinds: bool) -> OperatorCalls:
@@ -50,10 +52,11 @@ def operator_table(analysis: Analysis, calls: OperatorCalls, causes: WorkCauses)
     columns = calls.sums(group, len(name))
     whys = why_of_calls(analysis, causes, group, len(name))
     order = _order(columns)
-    return [
+    found = [
         Operator(name=of.trace.strings[int(name[i])], why=whys[i], **row)
         for i, row in zip(order.tolist(), _rows(columns, order), strict=True)
     ]
+    return _with_rest(analysis, found, Operator)
 
 
 def detailed_operator_table(
@@ -73,7 +76,7 @@ def detailed_operator_table(
     results = output_shapes(of.trace, nodes, _commonest(counted, np.arange(len(nodes)), count)) if count else []
     texts = [*strings, ""]  # the last place is for none
     order = _order(columns)
-    return [
+    found = [
         OperatorInDetail(
             name=strings[keys[i][0]],
             in_shapes=one_spelling(texts[keys[i][1]]),
@@ -85,6 +88,21 @@ def detailed_operator_table(
         )
         for i, row in zip(order.tolist(), _rows(columns, order), strict=True)
     ]
+    return _with_rest(analysis, found, OperatorInDetail)
+
+
+def _with_rest(analysis: Analysis, found: list[_Row], made: type[_Row]) -> list[_Row]:
+    """The rows and, where there is any, the device work that no operator launched, as `NO_OPERATOR`."""
+    work = analysis.attribution.work
+    rest_ns = int(work.duration_ns[analysis.counted].sum()) - sum(row.self_device_ns for row in found)
+    if work.metric != "device" or rest_ns <= 0:
+        return found
+    rest = made(
+        name=NO_OPERATOR, calls=0, self_device_ns=rest_ns, total_device_ns=rest_ns, self_cpu_ns=0, total_cpu_ns=0
+    )
+    if isinstance(rest, OperatorInDetail):
+        rest.kind_total_device_ns = rest_ns
+    return sorted([*found, rest], key=lambda row: -row.self_device_ns)
 
 
 _TELLING = ("calls", "self_device_ns", "total_device_ns", "self_cpu_ns", "total_cpu_ns")

@@ -74,7 +74,7 @@ def operator_rows(profile: Profile, by: Grouping) -> Sequence[Operator | TopRow]
     """The rows, in the order of the report."""
     if by == "type":
         return ranking(profile, TopQuestion(by="type")).rows
-    rows: Sequence[Operator] = profile.operators_and_rest() if by == "name" else profile.operators_in_detail
+    rows: Sequence[Operator] = profile.operators if by == "name" else profile.operators_in_detail
     return sorted(rows, key=lambda row: -row.self_device_ns)
 
 
