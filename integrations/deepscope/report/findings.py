@@ -18,8 +18,10 @@ _BUSY = 0.25
 
 
 def findings_entries(profile: Profile) -> Iterator[tuple[str, str]]:
-    """Two entries a finding, the largest saving first, each a title and its printable text."""
+    """Two entries a finding, the largest saving first, each a title and its printable text; without findings one."""
     found = sorted(profile.findings, key=lambda one: -one.saving_ns)
+    if not found:
+        yield "advice", without_findings(profile)
     for finding in found[:SHOWN]:
         yield (
             printable(finding.code),

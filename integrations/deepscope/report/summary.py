@@ -6,7 +6,7 @@ import shlex
 
 from deepscope.records import Profile
 from deepscope.report.columns import columns
-from deepscope.report.findings import finding_words
+from deepscope.report.findings import finding_words, without_findings
 from deepscope.report.header import header
 from deepscope.report.layout import cut_end, render
 from deepscope.report.memory import memory_entries
@@ -46,10 +46,14 @@ def summary(
     top = list(entries_text(head, width, styles))
     found = sorted(profile.findings, key=lambda one: -one.saving_ns)
     below = [cut_end(finding_words(finding, profile), width) for finding in found[:FINDINGS]]
-    below += [*([""] if found else []), *_commands(profile, len(found))]
+    below = below or list(entries_text([("advice", without_findings(profile))], width, styles))
+    below += ["", *_commands(profile, len(found))]
     ordered = table(by).rows(profile, sort=sort if by == "line" else None)
     if rows is None:
-        rows = min(max(height - 1 - len(top) - len(below) - _AROUND, FEWEST_ROWS), MOST_ROWS)
+        room = height - 1 - len(top) - _AROUND
+        if not found and room - len(below) < FEWEST_ROWS:
+            below = below[-1:]
+        rows = min(max(room - len(below), FEWEST_ROWS), MOST_ROWS)
     shown, rest = (ordered[:rows], ordered[rows:]) if rows else (ordered, [])
     middle = render(columns(by, shown, rest, profile, sort=sort, width=width, styles=styles), width)
     return "\n".join([*top, "", *middle, "", *below]) + "\n"

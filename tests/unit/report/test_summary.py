@@ -33,6 +33,18 @@ def test_it_fits_the_screen_and_names_the_command_for_more(width: int, height: i
     assert all(cell_len(line) <= width for line in lines if line != command)
 
 
+def test_without_findings_it_says_whether_there_is_nothing_to_change_where_that_fits() -> None:
+    profile = many_lines()
+    profile.findings = []
+    assert "Nothing was found that would pay to change." in summary(profile, width=100, height=24)
+    profile.totals.steps = 1
+    words = summary(profile, width=80, height=24)
+    assert "Cannot tell from a trace with one step" in words
+    assert "again in each step." in words
+    assert len(words.splitlines()) < 24
+    assert "Cannot tell" not in summary(profile, width=80, height=16)
+
+
 def test_the_number_of_rows_can_be_chosen() -> None:
     assert len(summary(many_lines(), rows=0, height=24).splitlines()) > 299
     assert "(289 more)" in summary(many_lines(), rows=10)
