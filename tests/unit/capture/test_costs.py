@@ -105,3 +105,18 @@ def test_a_first_run_starts_behind_what_prepares_the_frame(source: str, is_at_st
 def test_a_function_without_a_jump_back_has_no_loops() -> None:
     assert not find_loops(code_of("def f(x):\n    if x:\n        return 1\n    return 2"))
     assert find_loops(code_of("def f(x):\n    for y in x:\n        print(y)"))
+
+
+def test_a_loop_has_its_handlers_and_not_what_stands_between() -> None:
+    (loop,) = find_loops(
+        code_of("""def f(x):
+    for y in x:
+        try:
+            y()
+        except ValueError:
+            continue
+    x.last()
+    return x""")
+    )
+    assert loop.line == 2
+    assert loop.lines == {2, 3, 4, 5, 6}

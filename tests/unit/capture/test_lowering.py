@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from textwrap import dedent
 from types import CodeType
 
 import pytest
@@ -29,10 +30,11 @@ class Beyond(Ledger):
 
 
 class Switch:
-    silences_loops = True
-
     def __init__(self) -> None:
         self.followed = 0
+
+    def silences_loops(self, _function: Function) -> bool:
+        return True
 
     def follow_detail(self, function: Function) -> None:
         self.followed += 1
@@ -79,3 +81,105 @@ def test_functions_of_many_lines_are_recorded_as_a_whole_first_in_any_hurry() ->
 
 def test_what_is_not_beyond_stays() -> None:
     assert levels_after_a_look(5, 2, 0.0) == {Detail.LINES: 5}
+
+
+LOWER_AT_THE_FIRST_LOOK = """
+from deepscope.capture.lines.ledger import Ledger
+found, weigh = iter([2.0]), Ledger.look
+def look(ledger):
+    weigh(ledger)
+    return next(found, 0.0)
+Ledger.look = look
+def passed_on(value):
+    return value
+def runs_at(window, mark):
+    numbers = [n for n, row in enumerate(window.record.scopes) if row.line == line_of(mark)]
+    return sum(window.record.entries[n] for n in numbers)
+x = torch.ones(2)
+"""
+
+
+def test_lines_behind_a_lowered_loop_come_back_with_the_next_call_of_python(run) -> None:
+    run(
+        LOWER_AT_THE_FIRST_LOOK
+        + dedent("""
+    def step(x):
+        x = x + 1  # before
+        total = 0
+        for i in range(20_000):  # loop
+            if i & 1:
+                continue
+            total += i  # body
+        y = passed_on(  # call
+            x * 2)
+        z = torch.sub(y, 1)  # behind
+        return z / 2  # end
+    with Window() as window:
+        for _ in range(3):
+            step(x)
+    assert [way for _, way in window.record.account.lowered] == ["loop"], window.record.account
+    assert [lines[0] for lines in window.lines_of("aten::add")] == [line_of("before")] * 3
+    assert [lines[0] for lines in window.lines_of("aten::sub")] == [line_of("behind")] * 3
+    assert [lines[0] for lines in window.lines_of("aten::div")] == [line_of("end")] * 3
+    assert runs_at(window, "call") >= 3
+    assert 100 < runs_at(window, "body") < 20_000  # of the first step alone
+    """)
+    )
+
+
+def test_a_lowered_loop_within_another_leaves_the_lines_of_that_one(run) -> None:
+    run(
+        LOWER_AT_THE_FIRST_LOOK.replace("[2.0]", "[0.5, 0.5]")
+        + dedent("""
+    def step(x, turns):
+        for n in range(8):  # outer
+            total = 0
+            while total < turns:  # inner
+                total += 1  # body
+            passed_on(n)
+            x = torch.sub(x, 1)  # behind
+        return passed_on(x) * 2  # end
+    with Window() as window:
+        step(x, 1)
+        step(x, 1500)
+        step(x, 1500)
+    assert [way for _, way in window.record.account.lowered] == ["loop"], window.record.account.lowered
+    assert [window.record.scopes[n].line for n, _ in window.record.account.lowered] == [line_of("inner")]
+    assert [lines[0] for lines in window.lines_of("aten::sub")] == [line_of("behind")] * 24
+    assert [lines[0] for lines in window.lines_of("aten::mul")] == [line_of("end")] * 3
+    assert runs_at(window, "body") < 12_000
+    """)
+    )
+
+
+def test_an_exception_or_the_end_of_the_function_ends_a_lowered_loop(run) -> None:
+    run(
+        LOWER_AT_THE_FIRST_LOOK
+        + dedent("""
+    def adds(value):
+        return value + 1  # callee
+    def step(x):
+        total = 0
+        try:
+            for i in range(9_000):  # loop
+                total += i
+            [][total]
+        except IndexError:
+            x = x / 2  # handler
+        for i in range(3): adds(x)  # other
+        for i in range(9_000):  # loop
+            total += i
+        return torch.neg(x)
+    def calls(x):
+        step(x)
+        return torch.sub(x, 1)  # behind
+    with Window() as window:
+        for _ in range(2):
+            calls(x)
+    assert [lines[0] for lines in window.lines_of("aten::div")] == [line_of("handler")] * 2
+    assert [lines[0] for lines in window.lines_of("aten::add")] == [line_of("callee")] * 6
+    assert [lines[1] for lines in window.lines_of("aten::add")] == [line_of("other")] * 6
+    assert [lines[0] for lines in window.lines_of("aten::sub")] == [line_of("behind")] * 2
+    assert hooks() == clean
+    """)
+    )

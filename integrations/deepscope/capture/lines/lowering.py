@@ -36,8 +36,8 @@ _Spent = list[tuple[int, Function]]
 class Switch(Protocol):
     """The side of the hooks: have events come as the detail of a function says."""
 
-    silences_loops: bool
-    """Whether a part of a function can be left alone."""
+    def silences_loops(self, function: Function) -> bool:
+        """Whether the loops of `function` can be left alone, and the rest of it not."""
 
     def follow_detail(self, function: Function) -> None:
         """The detail of `function` has changed."""
@@ -135,7 +135,7 @@ class Lowering:
 
     def _is_worth_a_trial(self, function: Function) -> bool:
         """Whether anything follows from what its lines hold: a trial takes three times what it looks at does."""
-        return self._ledger.is_scarce or (self._switch.silences_loops and bool(find_loops(function.code)))
+        return self._ledger.is_scarce or (self._switch.silences_loops(function) and bool(find_loops(function.code)))
 
     def _try_out(self, function: Function) -> bool:
         """Have the lines of `function` judged by whether they hold operators; False where they have been."""
@@ -149,12 +149,12 @@ class Lowering:
 
     def _silence_loops(self, function: Function) -> bool:
         """Take the lines of loops without operators out of what is followed; False where there is none to take."""
-        if not self._switch.silences_loops:
+        if not self._switch.silences_loops(function):
             return False
         chosen: list[Loop] = []
         for loop in find_loops(function.code):
             slots = [function.lines[line] for line in loop.lines if line in function.lines]
-            is_within = any(outer.begin <= loop.begin <= outer.end for outer in (*chosen, *function.loops))
+            is_within = any(loop.begin in outer.offsets for outer in (*chosen, *function.loops))
             if slots and not is_within and not any(slot.seems_to_hold for slot in slots):
                 chosen.append(loop)
         if not chosen:
@@ -162,10 +162,13 @@ class Lowering:
         function.loops += chosen
         starts = function.line_starts or offsets_of_lines(function.code)
         function.line_starts = {
-            offset: line
-            for offset, line in starts.items()
-            if not any(loop.begin <= offset <= loop.end for loop in chosen)
+            offset: line for offset, line in starts.items() if not any(offset in loop.offsets for loop in chosen)
         }
+        function.silent_lines = frozenset().union(*(loop.lines for loop in function.loops)) - {
+            *(loop.line for loop in function.loops),
+            *function.line_starts.values(),
+        }
+        function.lines = {line: slot for line, slot in function.lines.items() if line not in function.silent_lines}
         return True
 
     def drop(self, function: Function, stack: Stack) -> None:

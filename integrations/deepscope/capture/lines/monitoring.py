@@ -44,7 +44,6 @@ class MonitoringHooks:
     """The hooks of one window; `install` on the training thread, `remove` on any."""
 
     backend = "monitoring"
-    silences_loops = True
 
     def __init__(
         self,
@@ -123,6 +122,10 @@ class MonitoringHooks:
         finally:
             self._ledger.add_set_up(thread_time_ns() - started)
 
+    def silences_loops(self, function: Function) -> bool:  # noqa: ARG002 - those of all functions
+        """Whether the loops of `function` can be left alone, and the rest of it not."""
+        return True
+
     def follow_detail(self, function: Function) -> None:
         """Have events come from `function` as its detail says."""
         events = monitoring.events
@@ -183,6 +186,7 @@ class MonitoringHooks:
 
     def _timed(self, callback: Callback, *, is_line: bool) -> Callback:
         costs, ledger, clock = self._costs, self._ledger, self._costs.clock
+        stacks = self._stacks
 
         def on_timed(code: CodeType, place: Any, *value: Any) -> Any:
             before = ledger.mark()
@@ -193,6 +197,8 @@ class MonitoringHooks:
                 costs.add(work if is_line else Work.CALL, taken)
             if costs.is_complete:
                 self._stop_sampling()
+            if get_ident() == stacks.owner:
+                stacks.begin_stretch(stacks.own, perf_counter_ns())
             return answer
 
         return on_timed

@@ -141,6 +141,10 @@ class Stacks:
         leave()
         now = perf_counter_ns()
         self._mark_ns = min(now - started, _LONGEST_MARK_NS)
+        self.begin_stretch(stack, now)
+
+    def begin_stretch(self, stack: Stack, now: int) -> None:
+        """What was done up to `now` is the hooks' own, and no part of what the line open in `stack` does."""
         if stack and stack[-1].is_special:
             stack[-1].since = now
 

@@ -191,6 +191,7 @@ class Function:
         "opens_at_start",
         "resume_offset",
         "seen",
+        "silent_lines",
         "whole",
     )
 
@@ -221,6 +222,8 @@ class Function:
         """The scope of all its lines together, from `Detail.FUNCTION` on."""
         self.loops: list[Loop] = []
         """Those whose lines have no scopes of their own."""
+        self.silent_lines: frozenset[int] = frozenset()
+        """The lines that run in such loops alone."""
         self.is_library = False
         self.known: LibraryCode | None = None
         """Of a library's function: what its code says, and earlier windows."""
@@ -247,13 +250,16 @@ class Function:
             return slot.left <= SILENT
         return self.known is not None and self.known.holds_nothing(line)
 
+    def loop_at(self, offset: int) -> Loop | None:
+        """The silent loop that the instruction at `offset` is a part of."""
+        return next((loop for loop in self.loops if offset in loop.offsets), None) if self.loops else None
+
     def place(self, frame: FrameType) -> int | None:
         """The line whose scope is to be open while the frame is where it is."""
         if self.meet is not None:
             self.meet(frame)
-        for loop in self.loops:
-            if loop.begin <= frame.f_lasti <= loop.end:
-                return loop.line
+        if (loop := self.loop_at(frame.f_lasti)) is not None:
+            return loop.line
         if self.hidden_line == HIDDEN and self.line_starts and frame.f_lasti < min(self.line_starts):
             return HIDDEN
         return frame.f_lineno
@@ -350,7 +356,7 @@ class ScopeTable:
 
         None for a line that is to have no scope.
         """
-        if line == function.hidden_line or function.whole is not None:
+        if line == function.hidden_line or function.whole is not None or line in function.silent_lines:
             return None
         if not function.is_library:
             return undisturbed(self._line, function, line)

@@ -2,6 +2,9 @@
 
 Library code still pays for its calls, since Python calls the global trace function for each. Threads that torch starts
 itself (autograd's device threads) cannot be reached: what runs there goes to the forward line.
+
+Python sends no event where a loop ends. So a frame whose loop is silent sends no lines until it calls a function of
+Python from elsewhere, or an exception arrives; what it does in C up to then stands at the loop.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.code_facts import is_resumed
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.loops import Loop
 from deepscope.capture.lines.off_cpu import Pulse
 from deepscope.capture.lines.recursion_limit import RecursionHeadroom
 from deepscope.capture.lines.running_frame import Stack
@@ -35,7 +39,6 @@ class TracingHooks:
     """The hooks of one window; `install` and `remove` on the training thread."""
 
     backend = "settrace"
-    silences_loops = False
 
     def __init__(
         self,
@@ -55,6 +58,8 @@ class TracingHooks:
         self._timed: dict[Any, Trace] = {}
         """By local trace function, the one that times it."""
         self._files: list[dict[str, bool]] = []
+        self._muted: list[dict[int, Loop]] = []
+        """A dictionary a thread: frames that send no lines, by `id`, and the loop in which that is so."""
         self._thread_hook: Trace | None = None
         self._own: tuple[Trace, Trace, Trace] | None = None
         """The trace functions of the thread of `install`: global, local, and local for module calls."""
@@ -107,7 +112,7 @@ class TracingHooks:
             outer: FrameType | None = innermost
             while outer is not None:
                 if outer.f_trace is not None and outer.f_trace in self._all:
-                    _let_go(outer)
+                    self._let_go(outer)
                 outer = outer.f_back
 
     @property
@@ -122,6 +127,10 @@ class TracingHooks:
             return self._table.function(code) if code is self._module_code or self._table.owns(code) else None
         finally:
             self._ledger.add_set_up(thread_time_ns() - started)
+
+    def silences_loops(self, function: Function) -> bool:
+        """Whether the loops of `function` can be left alone, and the rest of it not."""
+        return not function.hidden_line
 
     def follow_detail(self, function: Function) -> None:
         """Leave the frames of a function alone that gets no scopes any more; others learn of it as they go on."""
@@ -153,12 +162,13 @@ class TracingHooks:
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_trace is not None and frame.f_trace in self._all and is_meant(frame.f_code):
-                _let_go(frame)
+                self._let_go(frame)
             frame = frame.f_back
 
     def _follow_running(self, frame: FrameType | None, on_local: Trace, on_module: Trace) -> None:
         while frame is not None:
-            if id(frame.f_code) in self._table.functions and frame.f_trace is None:
+            is_muted = self._forget_loop(frame)
+            if id(frame.f_code) in self._table.functions and (frame.f_trace is None or is_muted):
                 is_module = frame.f_code is self._module_code
                 frame.f_trace = on_module if is_module else on_local
                 frame.f_trace_lines = not is_module
@@ -192,14 +202,23 @@ class TracingHooks:
     def _functions(self, stack: Stack) -> tuple[Trace, Trace, Trace]:
         """The trace functions of one thread, closures over its stack: global, local, and local for module calls."""
         pulse = self._stacks.pulse if stack is self._stacks.own else Pulse()
-        on_local, on_module = self._local_functions(stack, pulse)
-        timed = self._timed[on_local] = self._sampled(on_local)
-        on_call = self._call_function(stack, pulse, timed, on_local, on_module)
+        muted: dict[int, Loop] = {}
+        self._muted.append(muted)
+        on_local, on_module = self._local_functions(stack, pulse, muted)
+        timed = self._timed[on_local] = self._sampled(on_local, stack)
+        on_call = self._call_function(stack, pulse, timed, on_local, on_module, muted=muted)
         self._all.append(on_call)
         return on_call, on_local, on_module
 
     def _call_function(  # noqa: PLR0915 - all inline, for speed
-        self, stack: Stack, pulse: Pulse, on_first: Trace, on_local: Trace, on_module: Trace
+        self,
+        stack: Stack,
+        pulse: Pulse,
+        on_first: Trace,
+        on_local: Trace,
+        on_module: Trace,
+        *,
+        muted: dict[int, Loop],
     ) -> Trace:
         fail, adopt, stacks, costs = self._fail, self.adopt, self._stacks, self._costs
         functions, dropped, look_at = self._table.functions, self._table.dropped, self._look_at
@@ -211,12 +230,17 @@ class TracingHooks:
         long_ns, clock = stacks.long_ns, perf_counter_ns
 
         ledger, pay, needs_no_events = self._ledger, stacks.pay, stacks.needs_no_events
+        end_loop = self._end_loop
         left_alone = 0
         self._ledger.alone.append(lambda: left_alone)
 
-        def on_call(frame: FrameType, _event: str, _arg: Any) -> Any:  # noqa: PLR0912 - as above
+        def on_call(frame: FrameType, _event: str, _arg: Any) -> Any:  # noqa: PLR0912, PLR0915 - as above
             nonlocal left_alone
             try:
+                if muted and (caller := frame.f_back) is not None:
+                    loop = muted.get(id(caller))
+                    if loop is not None and caller.f_lasti not in loop.offsets:
+                        end_loop(stack, muted, caller)
                 code = frame.f_code
                 wanted = id(code) not in dropped and files.get(code.co_filename)
                 if wanted is None and (wanted := look_at(code, files)) is None:
@@ -281,9 +305,10 @@ class TracingHooks:
         self._ledger.add_set_up(thread_time_ns() - started)
         return wanted
 
-    def _sampled(self, on_local: Trace) -> Trace:
+    def _sampled(self, on_local: Trace, stack: Stack) -> Trace:
         """`on_local` for as long as samples of what it costs are wanted."""
         costs, ledger, clock = self._costs, self._ledger, self._costs.clock
+        begin_stretch = self._stacks.begin_stretch
 
         def on_local_sampled(frame: FrameType, event: str, arg: Any) -> Any:
             before = ledger.mark()
@@ -294,18 +319,21 @@ class TracingHooks:
                 return on_local
             if event in ("line", "return") and (work := ledger.work_since(before)) is not None:
                 costs.add(work if event == "line" else Work.CALL, taken)
+            begin_stretch(stack, perf_counter_ns())
             return on_local_sampled
 
         self._all.append(on_local_sampled)
         return on_local_sampled
 
-    def _local_functions(self, stack: Stack, pulse: Pulse) -> tuple[Trace, Trace]:
+    def _local_functions(  # noqa: PLR0915 - all inline, for speed
+        self, stack: Stack, pulse: Pulse, muted: dict[int, Loop]
+    ) -> tuple[Trace, Trace]:
         fail, new_slot, stacks = self._fail, self._stacks.new_line, self._stacks
-        run, set_line, leave = stacks.run, stacks.set_line, self._leave_function(stack)
-        go_on = self._go_on_in_compiled
+        run, set_line, leave = stacks.run, stacks.set_line, self._leave_function(stack, muted)
+        go_on, follow_loop = self._go_on_in_compiled, self._follow_loop
         long_ns, clock = stacks.long_ns, perf_counter_ns
 
-        def on_local(frame: FrameType, event: str, _arg: Any) -> Any:
+        def on_local(frame: FrameType, event: str, _arg: Any) -> Any:  # noqa: PLR0912 - as above
             try:
                 now = clock()
                 if now - pulse.last >= long_ns:
@@ -318,9 +346,13 @@ class TracingHooks:
                         return
                     line = frame.f_lineno
                     if entry.line == line:
+                        if entry.function.loops:
+                            follow_loop(stack, muted, frame)
                         return
                     slot = entry.function.lines.get(line) or new_slot(entry.function, line)
                     if slot is None:
+                        if follow_loop(stack, muted, frame):
+                            return
                         set_line(stack, line)
                         frame.f_trace_lines = entry.function.whole is None
                         return
@@ -343,6 +375,8 @@ class TracingHooks:
                     leave(frame)
                 elif event == "opcode":
                     go_on(stack, frame)
+                elif muted and muted.pop(id(frame), None) is not None:
+                    frame.f_trace_lines = True
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
                 fail(error)
 
@@ -360,6 +394,26 @@ class TracingHooks:
         self._all += (on_local, on_module)
         return on_local, on_module
 
+    def _follow_loop(self, stack: Stack, muted: dict[int, Loop], frame: FrameType) -> bool:
+        """The top frame is at a line: send no more where that is in a silent loop. Tells whether it is."""
+        loop = stack[-1].function.loop_at(frame.f_lasti)
+        if loop is None:
+            return False
+        self._stacks.set_line(stack, loop.line)
+        frame.f_trace_lines = False
+        muted[id(frame)] = loop
+        return True
+
+    def _end_loop(self, stack: Stack, muted: dict[int, Loop], frame: FrameType) -> None:
+        """A frame without lines is seen to be behind its loop, and has them again."""
+        del muted[id(frame)]
+        frame.f_trace_lines = True
+        entry = stack[-1] if stack else None
+        if entry is not None and entry.code is frame.f_code:
+            self._stacks.beat(stack)
+            loop = entry.function.loop_at(frame.f_lasti)
+            self._stacks.set_line(stack, frame.f_lineno if loop is None else loop.line)
+
     def _go_on_in_compiled(self, stack: Stack, frame: FrameType) -> None:
         """The next instruction of code whose line events do not tell the user's lines from what dynamo added."""
         entry = stack[-1] if stack else None
@@ -367,10 +421,12 @@ class TracingHooks:
         if starts is not None and frame.f_lasti in starts:
             self._stacks.set_line(stack, starts[frame.f_lasti])
 
-    def _leave_function(self, stack: Stack) -> Callable[[FrameType], None]:
+    def _leave_function(self, stack: Stack, muted: dict[int, Loop]) -> Callable[[FrameType], None]:
         spare, leave_top, leave_to = self._stacks.spare, self._stacks.leave, self._stacks.leave_to
 
         def leave(frame: FrameType) -> None:
+            if muted:
+                muted.pop(id(frame), None)
             entry = stack[-1] if stack else None
             if entry is None:
                 return
@@ -395,11 +451,16 @@ class TracingHooks:
         if self._is_on and id(frame.f_code) not in self._table.dropped:
             self._stacks.align(stack, frame)
         else:
-            _let_go(frame)
+            self._let_go(frame)
             if not self._is_on and sys.gettrace() in self._all:
                 sys.settrace(None)
 
+    def _let_go(self, frame: FrameType) -> None:
+        self._forget_loop(frame)
+        frame.f_trace = None
+        frame.f_trace_lines, frame.f_trace_opcodes = True, False
 
-def _let_go(frame: FrameType) -> None:
-    frame.f_trace = None
-    frame.f_trace_lines, frame.f_trace_opcodes = True, False
+    def _forget_loop(self, frame: FrameType) -> bool:
+        """Whether the frame sent no lines, which the caller changes."""
+        found = [muted.pop(id(frame), None) for muted in self._muted]
+        return any(loop is not None for loop in found)
