@@ -103,3 +103,33 @@ def test_children_may_record_and_start_threads_and_the_parents_recording_goes_on
     names = {event["name"] for event in load(path)["traceEvents"]}
     assert {"aten::sum", "aten::cumsum"} <= names
     assert "aten::prod" not in names
+
+
+OPEN_FILES = """
+    import os, torch, deepscope
+
+    def from_kernel():
+        files = []
+        for number in os.listdir("/proc/self/fd"):
+            try:
+                files.append(os.readlink("/proc/self/fd/" + number))
+            except FileNotFoundError:  # that of the listing
+                pass
+        return sorted(file for file in files if file.startswith(("/proc/", "/sys/")) and not file.endswith("/fd"))
+
+    torch.ones(3).sum()
+    before = from_kernel()
+    with deepscope.profile({folder!r}, root={root!r}):
+        torch.ones(3).sum()
+        child = os.fork()
+        if not child:
+            print([file for file in from_kernel() if file not in before], flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="/proc is Linux's")
+def test_children_keep_no_file_of_the_kernels_open(tmp_path: Path) -> None:
+    done = run_python(OPEN_FILES.format(folder=str(tmp_path), root=str(TESTS)))
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
+
+from deepscope.capture.surroundings.forked import abandoned_in_children
 
 __all__ = ["KernelFile", "NoSensorError", "Series", "Source", "number_in", "text_of"]
 
@@ -54,6 +57,7 @@ class KernelFile:
             self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         except OSError as error:
             raise NoSensorError(f"{path}: {error.strerror or error}") from None
+        _open_files.add(self)
 
     def read(self) -> bytes:
         """Its text."""
@@ -71,6 +75,13 @@ class KernelFile:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
+
+    def abandon(self) -> None:
+        """In a forked child, where nobody reads it: close it."""
+        self.close()
+
+
+_open_files: weakref.WeakSet[KernelFile] = abandoned_in_children()
 
 
 def text_of(path: Path) -> str:
