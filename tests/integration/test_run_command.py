@@ -6,6 +6,7 @@ import zipapp
 from pathlib import Path
 
 import pytest
+import torch
 
 from deepscope import load_profile
 from deepscope.capture import torch_compat
@@ -163,6 +164,40 @@ def test_a_program_that_records_itself_is_left_to_it(folder):
     assert not (folder / "deepscope_logs").exists()
     assert len(load_profile(folder / "own", cache=False).steps) == 2
     assert "nothing was recorded" not in done.stderr
+
+
+COMPILED = """\
+import torch
+
+def compile_graph(graph, inputs):
+    print("compiled")
+    return graph.forward
+
+def main():
+    weight = torch.nn.Parameter(torch.ones(8, 8))
+    optimizer = torch.optim.SGD([weight], 1e-3)
+
+    @torch.compile(backend=compile_graph)
+    def update():
+        optimizer.step()
+
+    for _ in range(6):
+        (weight @ weight).sum().backward()
+        update()
+
+main()
+"""
+
+
+@pytest.mark.skipif(not torch._dynamo.is_dynamo_supported(), reason="this torch cannot compile on this Python")
+def test_a_compiled_step_of_the_optimizer_ends_a_step_and_nothing_more_is_compiled(folder):
+    path = write(folder, program=COMPILED)
+    plain = subprocess.run([sys.executable, str(path)], cwd=folder, capture_output=True, text=True, check=False)
+    done = run(folder, "-q", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == plain.stdout
+    (trace,) = traces(folder)
+    assert [step.number for step in load_profile(trace, cache=False).steps] == [2, 3, 4]
 
 
 def test_a_program_without_an_optimizer(folder):

@@ -6,11 +6,14 @@ removes another. So torch has one hook of DeepScope's while anybody listens, and
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from deepscope.capture.lines.dynamo import hide_modules, undisturbed
 
 __all__ = ["listen"]
 
@@ -29,6 +32,7 @@ def listen(listener: Listener) -> Callable[[], None]:
     global _hook
     entry: Listener = partial(listener)  # one of its own, however often the same one listens
     if not _listeners:
+        hide_modules([sys.modules[__name__]])
         _hook = register_optimizer_step_post_hook(_tell)
     _listeners.append(entry)
 
@@ -45,4 +49,9 @@ def listen(listener: Listener) -> Callable[[], None]:
 
 def _tell(*args: Any) -> None:
     for listener in tuple(_listeners):
-        listener(*args)
+        undisturbed(listener, *args)
+
+
+# As torch.compiler.disable marks a function, which would import dynamo. A step that is compiled is then a graph break
+# here, after its last operator; otherwise dynamo would run the recorder as it traces, and compile it.
+_tell._torchdynamo_disable = True  # type: ignore[attr-defined]
