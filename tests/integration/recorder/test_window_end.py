@@ -49,7 +49,7 @@ def beyond_the_last_step(trace: Path) -> list[tuple[str, float]]:
     spans = cpu_spans(trace)
     last = max(one["ts"] + one["dur"] for one in spans if one["name"].startswith("ProfilerStep#"))
     ends = ((one["name"], one["ts"] + one["dur"] - last) for one in spans)
-    return [(name, late_us) for name, late_us in ends if late_us > 0.01]  # float
+    return [(name, late_us) for name, late_us in ends if late_us > 2]  # torch before 2.3 writes whole microseconds
 
 
 @pytest.fixture
