@@ -183,3 +183,33 @@ def test_an_exception_or_the_end_of_the_function_ends_a_lowered_loop(run) -> Non
     assert hooks() == clean
     """)
     )
+
+
+NESTED = """
+def train(batches):
+    for batch in batches:
+        for value in batch:
+            x = value
+            y = x
+        loss(x)
+"""
+
+
+def lowered_loops(runs: dict[int, int]) -> list[int]:
+    """First lines of the loops of `NESTED` that one look lowers, where its lines have run so often."""
+    table = ScopeTable(UserCode("/"), 1_000_000)
+    module = compile(NESTED, "/nested.py", "exec")
+    function = table.function(next(one for one in module.co_consts if isinstance(one, CodeType)))
+    for line, count in runs.items():
+        slot = table.line(function, line)
+        assert slot is not None
+        slot.granted, slot.left, slot.judged = count, 0, 1
+    ledger = Beyond(table, 1.5)
+    stacks = Stacks(table, ModuleCalls(table, are_wanted=False), ledger)
+    Lowering(table, stacks, ledger, Switch()).look(stacks.own)
+    return [loop.line for loop in function.loops]
+
+
+def test_of_nested_loops_the_one_that_repeats_is_lowered() -> None:
+    assert lowered_loops({3: 1, 4: 5000, 5: 5000, 6: 5000}) == [4]  # the outer one's last line has not run yet
+    assert lowered_loops({3: 5000, 4: 9000, 5: 9000, 6: 9000, 7: 5000}) == [3]

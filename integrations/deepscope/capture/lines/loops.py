@@ -35,6 +35,10 @@ class Loop(NamedTuple):
     lines: frozenset[int]
     """The lines that run in it."""
 
+    def is_within(self, outer: Loop) -> bool:
+        """Whether it repeats in `outer`, or is it."""
+        return self.begin in outer.offsets
+
 
 @functools.lru_cache(maxsize=64)
 def find_loops(code: CodeType) -> Sequence[Loop]:

@@ -10,6 +10,7 @@ from deepscope.capture.lines.code_facts import offsets_of_lines
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.loops import Loop, find_loops
+from deepscope.capture.lines.past_budget import TRIAL_RUNS
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import Function, ScopeTable
@@ -148,14 +149,24 @@ class Lowering:
         return bool(slots)
 
     def _silence_loops(self, function: Function) -> bool:
-        """Take the lines of loops without operators out of what is followed; False where there is none to take."""
+        """Take the lines of loops without operators out of what is followed; False where there is none to take.
+
+        A loop that has hardly repeated stays: its inner loop is what is dear, and its other lines may be still to come.
+        """
         if not self._switch.silences_loops(function):
             return False
         chosen: list[Loop] = []
-        for loop in find_loops(function.code):
+        found = find_loops(function.code)
+        for loop in found:
             slots = [function.lines[line] for line in loop.lines if line in function.lines]
-            is_within = any(loop.begin in outer.offsets for outer in (*chosen, *function.loops))
-            if slots and not is_within and not any(slot.seems_to_hold for slot in slots):
+            is_within = any(loop.is_within(outer) for outer in (*chosen, *function.loops))
+            if is_within or any(slot.seems_to_hold for slot in slots):
+                continue
+            inner = [one.lines for one in found if one is not loop and one.is_within(loop)]
+            own = [
+                function.lines[line] for line in loop.lines.difference(*inner) or loop.lines if line in function.lines
+            ]
+            if any(slot.opened + slot.missed >= TRIAL_RUNS for slot in own):
                 chosen.append(loop)
         if not chosen:
             return False
