@@ -60,6 +60,12 @@ def nested() -> TraceBuilder:
     return trace.op("aten::zero_", 20_000, 100)
 
 
+def test_a_machine_without_isal_writes_the_same_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_isal = rewritten(tmp_path, nested())
+    monkeypatch.setattr("deepscope.capture.saving.rewrite.igzip", None)
+    assert rewritten(tmp_path, nested()) == by_isal
+
+
 def test_line_scopes_become_events_of_their_own_category(tmp_path: Path) -> None:
     (line,) = events_named(rewritten(tmp_path, nested()), "model.py(42): Net.forward")
     assert line == {

@@ -48,6 +48,11 @@ from deepscope.trace.kineto.source import Source
 from deepscope.trace.model import Int64, Scope, Trace
 from deepscope.trace.read import read_trace
 
+try:
+    from isal import igzip
+except ImportError:  # no wheel for this machine
+    igzip = None
+
 __all__ = ["Instructions", "Outcome", "obey", "rewrite"]
 
 
@@ -321,8 +326,10 @@ def _renamed_when_whole(target: Path) -> Iterator[BinaryIO]:
 
 
 def _opened(path: Path, *, compressed: bool) -> BinaryIO:
-    # zlib's level 6 and not igzip: a tenth smaller, and nobody waits for it but the end of a run.
-    return cast("BinaryIO", gzip.open(path, "wb", compresslevel=6)) if compressed else path.open("wb")
+    if not compressed:
+        return path.open("wb")
+    # igzip takes a tenth of the time for a fifth more bytes: zlib took a quarter of all that writing a trace costs.
+    return cast("BinaryIO", gzip.open(path, "wb", compresslevel=6) if igzip is None else igzip.open(path, "wb"))
 
 
 def obey(request: bytes) -> bytes:
