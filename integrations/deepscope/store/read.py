@@ -51,11 +51,14 @@ def read_profile(
 
     count = workers_for(file.path, file.size_bytes) if workers is None else workers
     with Decoders(count) if count else nullcontext() as decoders:
-        from deepscope.analysis.build import build_profile
-        from deepscope.trace.read import read_trace
+        from deepscope.trace.read import no_collection, read_trace
 
-        trace = read_trace(file.path, partial=partial, progress=progress, workers=0, decoders=decoders)
-    profile = build_profile(trace, **msgspec.structs.asdict(view))
+        with no_collection():
+            from deepscope.analysis.build import build_profile
+
+            trace = read_trace(file.path, partial=partial, progress=progress, workers=0, decoders=decoders)
+    with no_collection():
+        profile = build_profile(trace, **msgspec.structs.asdict(view))
     if not profile.trace.ranks and (rank := rank_of_trace(file.path)) is not None:
         profile.trace.ranks = [rank]
     if cache:

@@ -27,7 +27,7 @@ from deepscope.trace.kineto.values import as_int
 from deepscope.trace.model import QUEUE_OFFSET, Events, Int32, Int64, MemoryEvents, Messages, Thread, Trace
 from deepscope.trace.names import kind_of
 
-__all__ = ["read_trace"]
+__all__ = ["no_collection", "read_trace"]
 
 ColumnsT = TypeVar("ColumnsT", Events, MemoryEvents)
 
@@ -51,7 +51,7 @@ def read_trace(
     source = Source(name, progress)
     columns = Columns()
     try:
-        with _no_collection(), closing(iter(source)) as chunks:
+        with no_collection(), closing(iter(source)) as chunks:
             pieces = Pieces(chunks, name)
             _decode_large(
                 pieces, columns, decoders, workers_for(name, source.size_bytes) if workers is None else workers
@@ -83,8 +83,9 @@ def _decode_large(pieces: Pieces, columns: Columns, decoders: Decoders | None, w
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """Nothing made while decoding can form a cycle; the collector would only walk it again and again."""
+def no_collection() -> Iterator[None]:
+    """No garbage collection within: what is made of a trace forms next to no cycles, and where torch is loaded each
+    full collection takes a fifth of a second."""
     enabled = gc.isenabled()
     gc.disable()
     try:

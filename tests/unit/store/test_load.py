@@ -1,6 +1,8 @@
 """From a path to a Profile; the reader is a stand-in that counts."""
 
+import gc
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 import built_profiles
 from deepscope.errors import OptionError
 from deepscope.store import Profile, load_profile
+from trace_builder import TraceBuilder
 
 NAME = "ada_{rank}.{stage}.rank{rank}.176731944500000000{rank}.pt.trace.json"
 
@@ -35,6 +38,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     reader, builder = ModuleType("deepscope.trace.read"), ModuleType("deepscope.analysis.build")
     reader.read_trace = read_trace  # type: ignore[attr-defined]
+    reader.no_collection = nullcontext  # type: ignore[attr-defined]
     builder.build_profile = build_profile  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, reader.__name__, reader)
     monkeypatch.setitem(sys.modules, builder.__name__, builder)
@@ -132,3 +136,19 @@ def test_each_view_has_a_profile_of_its_own_in_the_cache(reads, tmp_path):
         load_profile(path, **view)
     load_profile(path, details=["shapes", "stacks"])
     assert len(reads) == 4
+
+
+def test_no_garbage_is_collected_while_a_trace_is_analysed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from deepscope.analysis import build
+
+    collects: list[bool] = []
+
+    def build_profile(*given: Any, _build: Any = build.build_profile, **options: Any) -> Profile:
+        collects.append(gc.isenabled())
+        profile: Profile = _build(*given, **options)
+        return profile
+
+    monkeypatch.setattr(build, "build_profile", build_profile)
+    load_profile(TraceBuilder().op("aten::add", 1_000, 100).write(tmp_path / "1.pt.trace.json"), cache=False)
+    assert collects == [False]
+    assert gc.isenabled()

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.format.span_names import LINE_CATEGORY, MODULE_CATEGORY
+from deepscope.trace.format.span_names import LINE_CATEGORY, MODULE_CATEGORY, OFF_CPU_CATEGORY, RECORDING_CATEGORY
 from deepscope.trace.kineto.decode import Args
 from deepscope.trace.kineto.values import Table, fractions, ints
 from deepscope.trace.model import Int32, Int64
@@ -122,6 +122,8 @@ _WRITTEN: dict[str, tuple[str, ...]] = {
     "python_function": (),
     LINE_CATEGORY: ("scope",),
     MODULE_CATEGORY: ("scope",),
+    OFF_CPU_CATEGORY: (),
+    RECORDING_CATEGORY: (),
     "cuda_runtime": _OF_CALLS,
     "cuda_driver": _OF_CALLS,
     "kernel": (*_OF_DEVICE_WORK, "occupancy", *_OF_LAUNCHES, *_OF_COLLECTIVES),

@@ -79,10 +79,11 @@ class Columns:
         parts["category"].append(categories)
         parts["thread"].append(self._heads.threads(heads))
         for code in np.flatnonzero(np.bincount(categories)).tolist():
-            rows = np.flatnonzero(categories == code)
+            of_category = categories == code
+            rows = np.flatnonzero(of_category)
             category = events[rows[0]].cat
             if self.arguments.has_any(category):
-                chosen = events if len(rows) == len(events) else [events[i] for i in rows.tolist()]
+                chosen = _chosen(events, of_category)
                 self.arguments.add(category, [e.args or _ABSENT for e in chosen], names[rows], rows + self.count)
         self.count += len(events)
 
