@@ -135,6 +135,13 @@ def test_its_page_loads_what_lies_beside_it_and_nothing_else(board: str) -> None
     assert b"index.html" in got(f"{board}{PLUGIN}index.js")[1]
 
 
+def test_the_tab_opens_at_the_page_that_tensorboards_address_tells(board: str) -> None:
+    pages = (ROOT / "vscode-extension" / "src" / "pages" / "source" / "tensorboard.ts").read_text(encoding="utf-8")
+    word = re.search(r'WORD = "(.+)=";', pages)
+    assert word is not None
+    assert f'get("{word[1]}")'.encode() in got(f"{board}{PLUGIN}index.js")[1]
+
+
 def test_it_only_shows_and_answers_no_other_site(board: str) -> None:
     for request in (
         Request(f"{board}{PLUGIN}api/runs", method="POST", data=b""),

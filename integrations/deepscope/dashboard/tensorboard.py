@@ -25,10 +25,14 @@ NAME = "deepscope"
 _LOG = logging.getLogger(__name__)
 _URL = re.compile("[a-zA-Z][0-9a-zA-Z.+-]*://")
 
-# The page stands in a frame of TensorBoard's, which comes back to the address where the reader left it.
+# The page stands in a frame of TensorBoard's. It opens at the address that TensorBoard's own address tells, else where
+# the reader left it.
 MODULE = b"""export async function render() {
   let kept = "";
   try { kept = window.sessionStorage.getItem("deepscope.address") || ""; } catch {}
+  try {
+    kept = new URLSearchParams(window.parent.location.hash.slice(1)).get("p.deepscope.at") || kept;
+  } catch {}
   document.location.replace("index.html" + (kept.startsWith("#/") ? kept : ""));
 }
 """

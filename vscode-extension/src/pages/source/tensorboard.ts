@@ -23,13 +23,25 @@ export class TensorBoardSource implements Source {
   }
 }
 
-/** Keeps the address for this tab of the browser: TensorBoard draws its frames anew, without their addresses. */
+/** Keeps the address in TensorBoard's own, and for this tab of the browser: TensorBoard draws its frames anew, without their addresses. */
 export function keepAddress(): void {
   window.addEventListener("hashchange", () => {
+    const { hash } = window.location;
     try {
-      window.sessionStorage.setItem("deepscope.address", window.location.hash);
+      window.sessionStorage.setItem("deepscope.address", hash);
+      const { history, location } = window.parent;
+      history.replaceState(history.state, "", withAddress(location.hash, hash));
     } catch {
-      // Where the browser keeps nothing, the first page is shown again.
+      // Where the browser keeps nothing, or TensorBoard stands elsewhere, the first page is shown again.
     }
   });
+}
+
+/** The word for what TensorBoard's address tells a plug-in. The plug-in's module reads it (`dashboard/tensorboard.py`). */
+const WORD = "p.deepscope.at=";
+
+/** TensorBoard's address with that of our page. */
+export function withAddress(around: string, hash: string): string {
+  const [tab = "", ...others] = around.split("&").filter((part) => !part.startsWith(WORD));
+  return [tab === "" ? "#deepscope" : tab, ...others, `${WORD}${encodeURIComponent(hash)}`].join("&");
 }
