@@ -13,6 +13,7 @@ from deepscope.analysis.verdict import judge
 from deepscope.comparison import compare
 from deepscope.records import Line, Profile
 from deepscope.report.why_words import why_words
+from deepscope.trace.format.header import LineAccount
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 
@@ -72,8 +73,40 @@ def test_small_costs_are_known_well_enough(tmp_path: Path) -> None:
 def test_lowered_python_under_settrace_is_slower_than_any_hook_knows(
     python_ms: int, backend: str, is_slowed: bool
 ) -> None:
-    assert is_lines_slowed(0, python_ms * MS, 1, backend, is_lowered=True) is is_slowed
-    assert not is_lines_slowed(0, python_ms * MS, 1, backend, is_lowered=False)
+    lines = LineAccount(backend=backend, slowdown=4)
+    assert is_lines_slowed(0, python_ms * MS, 0, 1, lines, is_all_python=True) is is_slowed
+    assert not is_lines_slowed(0, python_ms * MS, 0, 1, lines)
+
+
+@pytest.mark.parametrize(
+    ("slowdown", "recording_ms", "operators_ms", "is_slowed"),
+    [
+        (4, 28, 0, True),  # as much recording as Python: small calls, each with a hook
+        (1, 28, 0, False),
+        (4, 2, 0, False),  # few hooks: a long call of C
+        (4, 28, 50, False),  # mostly operators
+    ],
+)
+def test_python_between_hooks_of_settrace_is_slower_than_the_hooks_know(
+    slowdown: float, recording_ms: int, operators_ms: int, is_slowed: bool
+) -> None:
+    lines = LineAccount(backend="settrace", slowdown=slowdown)
+    assert is_lines_slowed(recording_ms * MS, 40 * MS, operators_ms * MS, 1, lines) is is_slowed
+
+
+@pytest.mark.parametrize(("backend", "is_slowed"), [("settrace", True), ("monitoring", False)])
+def test_a_comprehension_before_python_3_12_is_slowed_without_any_hook(
+    backend: str, is_slowed: bool, tmp_path: Path
+) -> None:
+    trace = TraceBuilder()
+    trace.step(1, 0, 100 * MS)
+    trace.line("a.py", 2, "main", 10 * MS, 70 * MS)
+    trace.line("a.py", 2, "main.<locals>.<listcomp>", 20 * MS, 50 * MS)
+    document = json.loads(trace.dumps())
+    document["deepscope"]["lines"] = {"backend": backend}
+    path = tmp_path / "rank0.pt.trace.json"
+    path.write_text(json.dumps(document))
+    assert second(build_profile(read_trace(path))).slowed is is_slowed
 
 
 def test_no_finding_names_a_cause_for_such_a_line(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from deepscope.analysis.algebra.selection import distinct, of_kind
 from deepscope.analysis.ownership.locations import Scopes
 from deepscope.analysis.ownership.owners import LineRuns
 from deepscope.trace.arrays import pick
+from deepscope.trace.format.header import LineAccount
 from deepscope.trace.format.span_names import parse_recording
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
@@ -82,16 +83,30 @@ def without_recording(measured_ns: Int64, cost_ns: Int64, group: Int64) -> Int64
     return np.asarray(np.minimum(left_ns, measured_ns))
 
 
-def is_slowed(recording_ns: int, python_ns: int, steps: int, backend: str | None, *, is_lowered: bool = False) -> bool:
-    """Whether a line's Python time is mostly an estimate, or may be wrong by more than 2 ms a step.
+def is_slowed(
+    recording_ns: int,
+    python_ns: int,
+    operators_ns: int,
+    steps: int,
+    lines: LineAccount,
+    *,
+    is_all_python: bool = False,
+) -> bool:
+    """Whether a line's Python time is mostly an estimate, or may be wrong by more than 2 ms a step and a quarter.
 
-    An estimate it is where more was taken off than is left. `sys.settrace` makes Python itself slower, up to twice; a
-    line that stands for a lowered function or loop is known to be all Python.
+    An estimate it is where more was taken off than is left. `sys.settrace` makes Python itself slower: up to twice
+    where nothing calls a hook; `lines.slowdown` times between hooks, which take about as long as what runs there.
+    A lowered function or loop, or a comprehension, is known to be all Python, but for what its operators take.
     """
-    steps = max(steps, 1)
-    if backend == "settrace" and is_lowered and python_ns / 2 > _CLOSE_NS * steps:
+    close_ns = _CLOSE_NS * max(steps, 1)
+    if recording_ns > python_ns and _ERROR.get(lines.backend or "", 0.0) * recording_ns > close_ns:
         return True
-    return recording_ns > python_ns and _ERROR.get(backend or "", 0.0) * recording_ns > _CLOSE_NS * steps
+    if lines.backend != "settrace" or python_ns < operators_ns:
+        return False
+    unseen_ns = python_ns / 2 if is_all_python else 0.0
+    if lines.slowdown > 1:
+        unseen_ns = max(unseen_ns, min(python_ns, recording_ns) * (1 - 1 / lines.slowdown))
+    return unseen_ns > max(close_ns, python_ns / 4)
 
 
 def _between_ns(trace: Trace, scopes: Scopes, runs: LineRuns, entry_ns: int) -> int:

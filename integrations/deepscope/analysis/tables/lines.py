@@ -20,6 +20,8 @@ from deepscope.trace.model import Int64
 __all__ = ["line_table", "no_line"]
 
 _KEEP = 5
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
+"""Functions of Python before 3.12, which run all of a loop in one call."""
 
 
 def line_table(analysis: Analysis, texts: dict[str, list[str]], whys: Sequence[Why]) -> tuple[list[Line], Int64]:
@@ -49,7 +51,7 @@ def line_table(analysis: Analysis, texts: dict[str, list[str]], whys: Sequence[W
     )
     partners = fused_with(attribution.work, analysis.counted, locations)
     compiled = set(analysis.compiled.tolist())
-    backend = attribution.trace.header.lines.backend
+    comprehensions = {(one.file, one.line) for one in attribution.trace.scopes if one.name.endswith(_COMPREHENSIONS)}
     records = [
         Line(
             **row,
@@ -63,9 +65,11 @@ def line_table(analysis: Analysis, texts: dict[str, list[str]], whys: Sequence[W
             slowed=is_slowed(
                 row["recording_ns"],
                 row["python_cpu_ns"],
+                row["self_cpu_ns"] - row["python_ns"],
                 analysis.steps,
-                backend,
-                is_lowered=not (locations[i].exact or locations[i].fused),
+                attribution.trace.header.lines,
+                is_all_python=not (locations[i].exact or locations[i].fused)
+                or (locations[i].file, locations[i].line) in comprehensions,
             ),
             shared_with=partners.get(i, []),
             text=_text(texts, locations[i]),
