@@ -217,6 +217,29 @@ def test_a_callback_records_the_steps_after_its_first_call(tmp_path: Path) -> No
         assert load(trace)["deepscope"]["metadata"] == {"wait": wait}
 
 
+def test_a_line_that_a_window_opens_in_has_as_many_calls_as_steps(tmp_path: Path) -> None:
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def train() -> None:
+        for _ in range(6):
+            net(torch.randn(4, 8)).sum().backward()
+            optimizer.step()
+
+    callback = deepscope.callback(tmp_path, wait=1, warmup=1, active=3, root=TESTS)
+    handle = optimizer.register_step_post_hook(lambda *_: callback())
+    train()
+    handle.remove()
+    callback.close()
+    profile = callback.recording.profile
+    assert profile is not None
+    first = train.__code__.co_firstlineno
+    calls = {line.line - first: line.calls for line in profile.lines if line.function.endswith("train")}
+    assert calls == {1: 3, 2: 3, 3: 3}
+    (under_way,) = [line for line in profile.lines if line.line == first + 7]
+    assert under_way.calls == 1
+
+
 def test_the_result_is_at_hand_in_the_process(tmp_path: Path) -> None:
     with deepscope.profile(tmp_path, root=TESTS, wait=1, warmup=1, active=3) as recording:
         train(recording.iterate(loader()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,7 +108,7 @@ def _of_runs(
         extent.nested_ns(runs.nodes, events.start_ns[runs.nodes], events.end_ns[runs.nodes], runs.caller), runs.caller
     )
     within = np.maximum(within, 0)
-    entered = extent.begins(events, runs.nodes)
+    entered = extent.begins(events, runs.nodes) & ~_goes_on(trace, runs, scopes)
     counted = scopes.marks | of_kind(trace, Kind.OPERATOR, Kind.RUNTIME)
     # In an operator that is written in Python lines of a library may run, too.
     library = extent.begins(events, runs.library) & ~scopes.marks[nearest_to(runs.library, parent, counted)]
@@ -138,6 +139,23 @@ def _of_runs(
     )
     columns = _columns(calls, recorded, own_python, Waiting(*waited_for))
     return own, python, columns, of_framework
+
+
+def _goes_on(trace: Trace, runs: LineRuns, scopes: Scopes) -> Mask:
+    """Which runs began before the window, of lines that begin again in it: the last one may be cut off by its end.
+
+    Shape (k,).
+    """
+    found = np.zeros(len(runs.nodes), np.bool_)
+    header = trace.header
+    index = {(one.file, one.line): number for number, one in enumerate(scopes.locations)}
+    rows = [row for number in header.lines.underway if number < len(header.scopes) and (row := header.scopes[number])]
+    for place, times in Counter((header.path_of(row.file), row.line) for row in rows).items():
+        of_line = np.flatnonzero(runs.location == index[place]) if place in index else ()
+        if len(of_line) > times:
+            order = np.argsort(trace.events.start_ns[runs.nodes[of_line]], kind="stable")
+            found[of_line[order[:times]]] = True
+    return found
 
 
 def _outside_calls_ns(

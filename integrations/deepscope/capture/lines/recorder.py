@@ -153,6 +153,7 @@ class _Window:
         """Whether the hooks were taken out before the window's end."""
         self._warnings: list[str] = []
         self._operator_ns = 0.0
+        self._underway: list[int] = []
 
     def open(self, frame: FrameType | None) -> None:
         _open_windows.add(self)
@@ -162,6 +163,7 @@ class _Window:
             self._note(f"lines are not recorded: {refusal}")
         else:
             self._is_hooked = True
+            self._underway = [slot.id for one in self._stacks.own if (slot := one.function.lines.get(one.line))]
 
     def next_step(self) -> None:
         if self._is_hooked and not self._is_unhooked and not self._is_closing:
@@ -246,6 +248,7 @@ class _Window:
             libraries=table.opened,
             library_entries=sum(n for n, row in zip(entries, table.rows, strict=False) if row.library),
             libraries_ended=table.has_ended_libraries,
+            underway=self._underway,
             threads=self._stacks.threads,
             unrecorded_threads=self._stacks.unrecorded_threads,
             warnings=self._warnings,

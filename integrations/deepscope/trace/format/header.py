@@ -195,6 +195,8 @@ class LineAccount(msgspec.Struct):
     """The part of `entries` that are runs of their lines."""
     libraries_ended: bool = False
     """From some time on none of their lines was recorded any more."""
+    underway: list[Count] = []
+    """Numbers of the scopes of lines that ran already as the window opened, outermost first."""
     threads: Count = 0
     """On which user code was recorded."""
     unrecorded_threads: Count = 0
