@@ -11,7 +11,8 @@ from typing import Any, get_type_hints
 import msgspec
 
 from deepscope.dashboard.answer import encoded
-from deepscope.dashboard.library import Library, NotYetError
+from deepscope.dashboard.background import NotYetError
+from deepscope.dashboard.library import Library
 from deepscope.dashboard.questions import QUESTIONS
 from deepscope.errors import DeepScopeError, NoTraceError, OptionError, in_python
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from deepscope.dashboard.answer import Choice
+from deepscope.dashboard.background import Background
 from deepscope.dashboard.memory.moments import Moments
 from deepscope.dashboard.memory.reading import ReadingRequest, read_moments
 from deepscope.errors import DeepScopeError, NoTraceError, OptionError, TraceError, in_words
@@ -27,7 +26,7 @@ from deepscope.ranks.summary import RankSummary
 from deepscope.records import Detail, Profile
 from deepscope.store.ascend.folders import cluster_folder, tables_of
 from deepscope.store.files import TraceFile, is_url
-from deepscope.store.loader import CancelledLoadError, Loader, Request
+from deepscope.store.loader import Loader, Request
 from deepscope.store.readable import skipped_words, without
 from deepscope.store.recognition import FoundTrace, Recognizer
 from deepscope.store.runs import STAGES, Selection, find_traces, select_from
@@ -35,10 +34,8 @@ from deepscope.store.runs import STAGES, Selection, find_traces, select_from
 if TYPE_CHECKING:
     from deepscope.dashboard.timeline.index import TimelineIndex
 
-__all__ = ["WINDOW_MARK", "FoundRun", "Library", "NotYetError", "RanksOfRun"]
+__all__ = ["WINDOW_MARK", "FoundRun", "Library", "RanksOfRun"]
 
-PATIENCE_SECONDS = 0.4
-"""How long a question waits for a profile that is being read before it is told how far the reading is."""
 WINDOW_MARK = "~"
 """In a choice, between a run's id and the number of one of its windows; without, it is the newest."""
 LOOK_SECONDS = 2.0
@@ -52,21 +49,8 @@ RUNS = 2
 """Runs whose ranks are kept side by side."""
 TIMELINES = 3
 """Kept in memory: they are as large as their traces."""
-READERS = 2
-"""Reading at the same time."""
-
-_CLOSED = "the dashboard was closed"
 
 T = TypeVar("T")
-
-
-class NotYetError(Exception):
-    """The answer needs a trace that is still being read."""
-
-    def __init__(self, done: int, total: int) -> None:
-        super().__init__(done, total)
-        self.done = done
-        self.total = total
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,76 +400,6 @@ def _whole_path(path: str) -> str:
 
 def _size(selection: Selection) -> int:
     return sum(file.size_bytes for file in selection.files)
-
-
-K = TypeVar("K")
-
-
-class Background(Generic[K, T]):
-    """Results that take long, made by threads, each once; the last few are kept."""
-
-    def __init__(self, kept: int) -> None:
-        self._kept = kept
-        self._lock = Lock()
-        self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="deepscope-read")
-        self._jobs: OrderedDict[K, _Job[T]] = OrderedDict()
-        self._is_closed = False
-
-    def get(self, key: K, make: Callable[[Told], T], size: int) -> T:
-        """The result; made now where it is not there.
-
-        Raises:
-            NotYetError: it is being made.
-            CancelledLoadError: `close` was called.
-            Exception: what making it raised; the next question tries again.
-        """
-        with self._lock:
-            job = self._jobs.get(key)
-            if self._is_closed:
-                raise CancelledLoadError(_CLOSED)
-            if job is None:
-                job = self._jobs[key] = _Job(size)
-                job.future = self._threads.submit(make, job.told)
-            self._jobs.move_to_end(key)
-            for old in [name for name, one in self._jobs.items() if one.is_done][: -self._kept or None]:
-                del self._jobs[old]
-        try:
-            return job.result()
-        except NotYetError:
-            raise
-        except BaseException:
-            with self._lock:
-                self._jobs.pop(key, None)
-            raise
-
-    def close(self) -> None:
-        """Begins nothing more; what runs ends when it next tells how far it is."""
-        with self._lock:
-            self._is_closed = True
-            for job in self._jobs.values():
-                job.is_cancelled = True
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-class _Job(Generic[T]):
-    def __init__(self, size: int) -> None:
-        self._progress = (0, size)
-        self.is_cancelled = False
-        self.future: Future[T] = Future()
-
-    @property
-    def is_done(self) -> bool:
-        return self.future.done()
-
-    def told(self, done: int, total: int) -> None:
-        if self.is_cancelled:
-            raise CancelledLoadError(_CLOSED)
-        self._progress = (done, total)
-
-    def result(self) -> T:
-        if not wait([self.future], timeout=PATIENCE_SECONDS).done:
-            raise NotYetError(*self._progress)
-        return self.future.result()
 
 
 def _runs_of(recognizers: Mapping[str, Recognizer]) -> list[FoundRun]:

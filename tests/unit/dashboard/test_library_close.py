@@ -12,7 +12,8 @@ import pytest
 
 from deepscope.dashboard import library as module
 from deepscope.dashboard.answer import Choice
-from deepscope.dashboard.library import Library, NotYetError
+from deepscope.dashboard.background import NotYetError
+from deepscope.dashboard.library import Library
 from deepscope.errors import DeepScopeError
 from deepscope.store.loader import CancelledLoadError
 from recorded_traces import OWN_TRACES

@@ -14,7 +14,8 @@ from deepscope.comparison.compare import Comparison
 from deepscope.comparison.differences import Difference
 from deepscope.comparison.same_program import is_same_program
 from deepscope.dashboard.answer import Answer, Choice, Table
-from deepscope.dashboard.library import WINDOW_MARK, Library, NotYetError
+from deepscope.dashboard.background import NotYetError
+from deepscope.dashboard.library import WINDOW_MARK, Library
 from deepscope.dashboard.pages.tables import ColumnOf, table_of
 from deepscope.dashboard.pages.words import in_page_words, title_of, word
 from deepscope.errors import TraceError
