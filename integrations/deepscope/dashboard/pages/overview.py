@@ -13,6 +13,7 @@ from deepscope.dashboard.pages.work import ONE_LINE, WorkList, work_of
 from deepscope.records import PHASES, Line, Profile
 from deepscope.records.overview import Section
 from deepscope.report.findings import without_findings
+from deepscope.report.framework import without_framework
 from deepscope.report.places import Sources
 
 __all__ = ["HotLine", "Overview", "Split", "StepBar", "overview", "step_bars"]
@@ -127,7 +128,8 @@ def step_bars(profile: Profile) -> list[StepBar]:
 def _lines(profile: Profile) -> list[HotLine]:
     whole = sum(line.cost_ns for line in profile.lines) + profile.no_line.cost_ns
     sources = Sources(profile)
-    dearest = sorted(profile.lines, key=lambda line: -line.cost_ns)[:LINES]
+    own = [without_framework(line, profile) for line in profile.lines]
+    dearest = sorted(own, key=lambda line: -line.cost_ns)[:LINES]
     return [_hot_line(profile, line, whole, sources) for line in dearest if line.cost_ns > 0]
 
 
