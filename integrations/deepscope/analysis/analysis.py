@@ -43,7 +43,7 @@ class Analysis:
     columns: Columns
     """By line; shape (lines + 1,), the last place for no line."""
     by_path: Int64
-    """Self values by call path, shape (paths, 3): device time, its backward part, CPU time."""
+    """Self values by call path, shape (paths, 4): device time, its backward part, CPU time, the part outside steps."""
     operator: Int64
     """The event of the operator that launched each piece of work, -1 for none; shape (w,)."""
     flops: OperatorFlops

@@ -16,6 +16,10 @@ class Numbers(msgspec.Struct, kw_only=True):
     total_device_ns: Sum = 0
     backward_device_ns: Sum = 0
     """Part of `self_device_ns`."""
+    outside_ns: Sum = 0
+    """Part of `self_device_ns`: of work that was launched outside the steps; 0 in a trace without steps."""
+    total_outside_ns: Sum = 0
+    """The same part of `total_device_ns`."""
     shared_ns: Sum = 0
     """Part of `self_device_ns`: of kernels that torch.compile fused from this and other lines."""
     self_cpu_ns: Sum = 0
@@ -73,3 +77,13 @@ class Numbers(msgspec.Struct, kw_only=True):
     """The part of `worker_ns` on the CPU; 0 in traces that do not know it."""
     recording_ns: Sum = 0
     """DeepScope's own cost on this line, already taken off the CPU times."""
+
+    @property
+    def self_in_steps_ns(self) -> int:
+        """`self_device_ns` within the steps: what a time a step is the mean of; all of it without steps."""
+        return self.self_device_ns - self.outside_ns
+
+    @property
+    def total_in_steps_ns(self) -> int:
+        """The same of `total_device_ns`."""
+        return self.total_device_ns - self.total_outside_ns

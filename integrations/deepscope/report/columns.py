@@ -242,7 +242,7 @@ def _number_columns(rows: Sequence[Numbers], profile: Profile) -> list[Column]:
     return [
         _times("cost", [row.cost_ns for row in rows], rank=3),
         _times("self", [row.self_device_ns for row in rows]),
-        _times("/step", [row.self_device_ns / per_step if per_step > 1 else 0 for row in rows], rank=7),
+        _times("/step", [row.self_in_steps_ns / per_step if per_step > 1 else 0 for row in rows], rank=7),
         _times("total", [row.total_device_ns for row in rows], rank=9),
         _times("forward", forward, rank=4),
         _times("backward", [row.backward_device_ns for row in rows], rank=1 if device else 2),

@@ -33,7 +33,7 @@ def module_columns(rows: Sequence[Module], profile: Profile, styles: Styles) -> 
     return [
         share([row.total_device_ns for row in rows], profile.totals.device_ns, styles),
         times("total", [row.total_device_ns for row in rows]),
-        times("/step", [row.total_device_ns / per_step if per_step > 1 else 0 for row in rows], rank=7),
+        times("/step", [row.total_in_steps_ns / per_step if per_step > 1 else 0 for row in rows], rank=7),
         times("forward", forward, rank=1),
         times("backward", [row.total_backward_device_ns for row in rows], rank=1),
         times("self", [row.self_device_ns for row in rows], rank=2),

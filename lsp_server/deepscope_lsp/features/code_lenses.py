@@ -48,12 +48,12 @@ def _lenses(server: DeepScopeServer, document: Document, binding: Binding) -> It
         seen.add(function.line)
         edited = mark or (" (edited)" if _is_edited(binding, function) else "")
         yield _lens(server, document, line, total_words(function, scales) + edited, function)
-    for definition, own_ns in _classes(binding):
-        line = binding.map.line_of(definition.line)
+    for definition, functions in _classes(binding):
+        line, own_ns = binding.map.line_of(definition.line), sum(one.self_device_ns for one in functions)
         if line is None or definition.line in seen or scales.share(own_ns) < threshold:
             continue
         prefix = "" if scales.is_device else "CPU "
-        time, share = quantities.duration(scales.per_step(own_ns)), quantities.share(scales.share(own_ns))
+        time, share = quantities.duration(scales.own_per_step(*functions)), quantities.share(scales.share(own_ns))
         yield _lens(server, document, line, f"{prefix}{time} · {share} in its methods{mark}", None)
 
 
@@ -74,11 +74,11 @@ def _is_edited(binding: Binding, function: Function) -> bool:
     )
 
 
-def _classes(binding: Binding) -> Iterator[tuple[Definition, int]]:
-    """Classes with the own time of their methods and of functions in these; total times would count calls twice."""
+def _classes(binding: Binding) -> Iterator[tuple[Definition, list[Function]]]:
+    """Classes with their methods and the functions in these whose own time is told; totals would count calls twice."""
     functions = binding.file.functions.values()
     for definition in outline(binding.recorded_lines):
         if definition.is_class:
-            own_ns = sum(one.self_device_ns for one in functions if one.function.startswith(f"{definition.name}."))
-            if own_ns:
-                yield definition, own_ns
+            found = [one for one in functions if one.function.startswith(f"{definition.name}.") and one.self_device_ns]
+            if found:
+                yield definition, found

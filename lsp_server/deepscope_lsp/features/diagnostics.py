@@ -108,7 +108,7 @@ def _hot_line(
         source=SOURCE,
         message=(
             f"Hot line: {quantities.share(scales.share(record.self_device_ns))} of the {whose} time, "
-            f"{quantities.duration(scales.per_step(record.self_device_ns))} {scales.step_words}: {note.parts}"
+            f"{quantities.duration(scales.own_per_step(record))} {scales.step_words}: {note.parts}"
         ),
         related_information=_callers(server, document, record.file, record.line),
         data={"code": HOT_LINE, "file": record.file, "line": record.line},

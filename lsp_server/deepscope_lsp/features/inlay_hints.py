@@ -58,7 +58,7 @@ def _change(server: DeepScopeServer, document: Document, shown: Shown) -> str:
         return ""
     if project.baseline.noise(shown.record.file, shown.record.line) == "within":
         return ""
-    new = binding.index.scales.per_step(shown.record.self_device_ns)
+    new = binding.index.scales.own_per_step(shown.record)
     old = project.baseline.own_ns(shown.record.file, shown.record.line)
     return f" · {quantities.change(old, new)}" if round(old) != round(new) else ""
 

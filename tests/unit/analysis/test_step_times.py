@@ -30,6 +30,8 @@ def check(profile: Profile) -> None:
         row = profile.no_line if one.row < 0 else getattr(profile, one.table)[one.row]
         number = row.device_ns if one.table == "kernels" else row.self_device_ns
         assert 0 <= sum(one.device_ns.values()) <= number
+        if one.table in {"lines", "modules"}:
+            assert sum(one.device_ns.values()) == row.self_in_steps_ns
         assert all(value > 0 for value in (*one.device_ns.values(), *one.beside_ns.values()))
         if one.table == "lines":
             beside = row.idle_ns if profile.metric == "device" else row.python_ns
@@ -40,6 +42,12 @@ def check(profile: Profile) -> None:
         sums[0] += step.device_ns
         sums[1] += step.idle_ns
     lines = times_of(profile, "lines")
+    for row in (*profile.lines, *profile.functions, *profile.modules):
+        assert 0 <= row.outside_ns <= row.self_device_ns
+        assert row.outside_ns <= row.total_outside_ns <= row.total_device_ns
+    if profile.steps:
+        in_steps = sum(line.self_in_steps_ns for line in (*profile.lines, profile.no_line))
+        assert in_steps == sum(step.device_ns for step in profile.steps)
     if len(lines) < 400:
         for block, (device_ns, idle_ns) in by_block.items():
             assert sum(device.get(block, 0) for device, _ in lines.values()) == device_ns

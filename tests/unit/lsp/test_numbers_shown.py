@@ -5,7 +5,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from deepscope.comparison.samples import samples_of_rows
 from deepscope.records import CallNode, CriticalLine, CriticalPath, Library, Line, Partner, Profile, RankSpread, Top
+from deepscope.report.columns import columns
+from deepscope.report.style import Styles
+from deepscope.report.wording import time_text
 from deepscope_lsp.engine.answering.call_paths import call_paths
 from deepscope_lsp.engine.answering.flame_graph import flame_graph
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
@@ -17,12 +21,14 @@ from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate, total_words
 from deepscope_lsp.engine.wording.findings import evidence_words
 from deepscope_lsp.engine.wording.hover import HoverContext, function_hover, line_hover
+from deepscope_lsp.engine.wording.hover_table import numbers_table
 from lsp_profiles import NET, SOURCE, make_profile
+from recorded_traces import each_trace, profile_of
 
 FILE = "/job/train.py"
 
 
-def nowhere(_file: str, _line: int) -> None:
+def nowhere(_file: str, _line: int = 0) -> None:
     return None
 
 
@@ -365,3 +371,41 @@ def test_changes_in_words(old: float, new: float, words: str) -> None:
 )
 def test_shares_in_words(ratio: float, words: str) -> None:
     assert quantities.share(ratio) == words
+
+
+@pytest.mark.parametrize("path", each_trace())
+def test_hint_hover_report_and_comparison_tell_the_same_time_a_step(path: Path) -> None:
+    check_time_a_step(profile_of(path))
+
+
+def test_work_outside_the_steps_is_no_part_of_a_step() -> None:
+    """Of 60 ms in the trace 20 ms were launched before the first step; two lines run there alone and everywhere."""
+    profile = make_profile(FILE, root="/job")
+    project, relu = (next(one for one in profile.lines if one.line == NET[name]) for name in ("project", "relu"))
+    project.outside_ns = project.total_outside_ns = 20_000_000
+    relu.outside_ns = relu.total_outside_ns = relu.self_device_ns
+    check_time_a_step(profile)
+    index = ProfileIndex(profile)
+    assert annotate(line(index, "project"), index.scales).label == "20 ms · 60 %"
+    assert annotate(line(index, "relu"), index.scales).label == "30 ms outside the steps · 30 %"
+    hover = line_hover(line(index, "project"), HoverContext(index, nowhere))
+    assert "outside the steps, in all | 20 ms" in hover
+
+
+def check_time_a_step(profile: Profile) -> None:
+    """Own device time of each line."""
+    index = ProfileIndex(profile)
+    column = next(
+        (one for one in columns("line", profile.lines, [], profile, sort=None, width=200, styles=Styles(False))
+         if one.title == "/step"), None,
+    )  # fmt: skip
+    compared = samples_of_rows(profile, "lines", "self")
+    for place, record in enumerate(profile.lines):
+        time_ns = compared[place].mean_ns
+        assert index.scales.own_per_step(record) == pytest.approx(time_ns, abs=1e-6)
+        if column is not None and index.scales.steps * index.scales.ranks > 1:
+            assert column.cells[place] == time_text(time_ns)
+        if round(time_ns):
+            words = quantities.duration(time_ns)
+            assert annotate(record, index.scales).label.removeprefix("CPU ").startswith(words)
+            assert f"| {words} |" in numbers_table(record, index.scales, profile.totals)

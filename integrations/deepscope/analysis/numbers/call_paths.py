@@ -14,15 +14,15 @@ __all__ = ["path_columns", "path_values"]
 
 
 def path_values(work: OwnedWork, self_cpu_ns: Int64, extent: Extent) -> Int64:
-    """Self values by call path, shape (paths, 3): device time, the backward part of it, CPU time.
+    """Self values by call path, shape (paths, 4).
 
+    The columns are device time, the backward part of it, CPU time, and the part of the device time outside the steps.
     `self_cpu_ns` is `CpuTime.self_by_path`.
     """
     counted = extent.launched(work.launch_ns)
-    backward = counted & work.backward
-    result = np.zeros((len(self_cpu_ns), 3), np.int64)
-    np.add.at(result[:, 0], work.path[counted], work.duration_ns[counted])
-    np.add.at(result[:, 1], work.path[backward], work.duration_ns[backward])
+    result = np.zeros((len(self_cpu_ns), 4), np.int64)
+    for column, rows in ((0, counted), (1, counted & work.backward), (3, counted & work.outside)):
+        np.add.at(result[:, column], work.path[rows], work.duration_ns[rows])
     result[:, 2] = self_cpu_ns
     return result
 
@@ -39,4 +39,9 @@ def path_columns(paths: PathTable, values: Int64, group: Int64, groups: int) -> 
     totals = np.concatenate((paths.totals(values, group, groups), values[:1]))
     self_cpu = np.zeros(groups + 1, np.int64)
     np.add.at(self_cpu, np.append(group, groups)[paths.location], values[:, 2])
-    return {"total_device_ns": totals[:, 0], "self_cpu_ns": self_cpu, "total_cpu_ns": totals[:, 2]}
+    return {
+        "total_device_ns": totals[:, 0],
+        "total_outside_ns": totals[:, 3],
+        "self_cpu_ns": self_cpu,
+        "total_cpu_ns": totals[:, 2],
+    }

@@ -36,19 +36,22 @@ def module_columns(
     own = self_values(
         extent.clipped_ns_of(modules.nodes, start, events.end_ns[modules.nodes]), modules.callers_on_thread
     )
-    backward = counted & work.backward
+    backward, outside = counted & work.backward, counted & work.outside
     computed = np.where(extent.begins(events, operators.nodes), flops, 0)
     computed_at = modules.of_event[operators.nodes]
-    values = np.zeros((len(paths), 4), np.int64)
+    values = np.zeros((len(paths), 5), np.int64)
     np.add.at(values[:, 0], path[at], duration)
     np.add.at(values[:, 1], path[:-1], own)
     np.add.at(values[:, 2], path[at[backward]], duration[backward])
     np.add.at(values[:, 3], path[computed_at], computed)
+    np.add.at(values[:, 4], path[at[outside]], duration[outside])
     totals = np.concatenate((paths.totals(values, np.arange(count), count), values[:1]))
     module = np.append(modules.instance, -1)
     return {
         "self_device_ns": by_line(module[at], count, duration),
         "total_device_ns": totals[:, 0],
+        "outside_ns": by_line(module[at[outside]], count, duration[outside]),
+        "total_outside_ns": totals[:, 4],
         "backward_device_ns": by_line(module[at[backward]], count, duration[backward]),
         "total_backward_device_ns": totals[:, 2],
         "self_cpu_ns": by_line(modules.instance, count, own),

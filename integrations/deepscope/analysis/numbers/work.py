@@ -39,6 +39,7 @@ def work_columns(trace: Trace, work: OwnedWork, lines: int, extent: Extent) -> C
     columns = {
         "self_device_ns": column(counted, work.duration_ns),
         "backward_device_ns": column(work.backward, work.duration_ns),
+        "outside_ns": column(work.outside, work.duration_ns),
         "shared_ns": column(work.shared, work.duration_ns),
         "launches": column(work.counts & (work.kind == Kind.KERNEL)),
         "collective_ns": column(work.collective, work.duration_ns),

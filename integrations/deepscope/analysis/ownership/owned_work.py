@@ -50,6 +50,8 @@ class OwnedWork(Work):
     """Whether it was launched below autograd's engine."""
     step: Int64
     """Index of the step that it was launched in, -1 for none."""
+    outside: Mask
+    """Whether it was launched outside the steps; of a trace without steps nothing is."""
     busy: dict[int, Intervals]
     """Union of the work over all streams, by device (the CPU is one device, whatever its threads)."""
 
@@ -70,6 +72,7 @@ def owned(
     columns = {one.name: getattr(work, one.name) for one in fields(work) if one.name not in ("metric", "duration_ns")}
     counts = np.zeros(len(row), np.bool_)
     counts[begins] = True
+    step = steps.of(work.launch_ns)[row]
     return OwnedWork(
         metric=work.metric,
         duration_ns=parts.duration_ns,
@@ -84,7 +87,8 @@ def owned(
         captured=compiled.captured[row],
         untold=compiled.untold[row],
         backward=((work.node >= 0) & calls.backward[work.node])[row],
-        step=steps.of(work.launch_ns)[row],
+        step=step,
+        outside=(step < 0) & (len(steps) > 0),
         busy=busy_with(work, np.ones(len(work), np.bool_)),
     )
 

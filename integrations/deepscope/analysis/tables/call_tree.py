@@ -30,6 +30,6 @@ def call_tree(analysis: Analysis, position: Int64) -> tuple[list[CallNode], Int6
     for path in np.flatnonzero(used).tolist():
         parent = int(paths.parent[path])
         line = int(position[paths.location[path]]) if path else -1
-        device, backward, cpu = values[path].tolist()
+        device, backward, cpu, _ = values[path].tolist()
         nodes.append(CallNode(int(number[parent]) if parent > 0 else -1, line, device, cpu, backward))
     return nodes, number

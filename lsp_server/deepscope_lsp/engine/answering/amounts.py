@@ -33,6 +33,11 @@ def value_with_calls(numbers: Numbers, metric: HotMetric) -> int:
     return numbers.total_device_ns if metric == "device" else own_value(numbers, metric)
 
 
+def _outside_ns(numbers: Numbers, value: Value) -> int:
+    """The part of the device time that lies outside the steps."""
+    return numbers.total_outside_ns if value is value_with_calls else numbers.outside_ns
+
+
 class Amounts:
     """Makes the amounts of records: each a part of what all records have together.
 
@@ -56,6 +61,7 @@ class Amounts:
             if value := sum(self._value(one, metric) for one in records):
                 # The whole of device time is the busy time: some of it may have reached no line.
                 share = self._scales.share(value) if metric == "device" else value / self._wholes[metric]
-                per_step = self._scales.per_step(value)
+                outside = sum(_outside_ns(one, self._value) for one in records) if metric == "device" else 0
+                per_step = self._scales.per_step(value - outside)
                 words = quantities.size(per_step) if metric == "memory" else quantities.duration(per_step)
                 yield metric, HotAmount(share=share, words=f"{quantities.share(share)} · {words}")

@@ -64,7 +64,7 @@ class Baseline:
     def own_ns(self, file: str, line: int) -> float:
         """Own device time per step and rank that the line had; 0 where it was not measured."""
         old = self.line(file, line)
-        return 0.0 if old is None else self.index.scales.per_step(old.self_device_ns)
+        return 0.0 if old is None else self.index.scales.own_per_step(old)
 
     def noise(self, file: str, line: int) -> Noise:
         """What the difference of a line of the current profile is."""

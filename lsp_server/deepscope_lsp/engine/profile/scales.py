@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deepscope.records import Peaks, Profile
+from deepscope.records import Numbers, Peaks, Profile
 
 __all__ = ["Scales"]
 
@@ -46,6 +46,14 @@ class Scales:
     def per_step(self, value: float) -> float:
         """The mean of a sum over steps and ranks."""
         return value / (max(1, self.steps) * self.ranks)
+
+    def own_per_step(self, *records: Numbers) -> float:
+        """Own device time of records together within the steps, as `per_step`."""
+        return self.per_step(sum(one.self_in_steps_ns for one in records))
+
+    def total_per_step(self, *records: Numbers) -> float:
+        """The same with what they call."""
+        return self.per_step(sum(one.total_in_steps_ns for one in records))
 
     def per_step_of_rank(self, value: float) -> float:
         """The mean over steps of one rank's sum."""

@@ -11,6 +11,7 @@ from deepscope.report.wording import rate_text
 from deepscope_lsp.engine.comparison.baseline import Noise
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
+from deepscope_lsp.engine.wording.annotation import own_parts
 
 __all__ = ["Before", "numbers_table"]
 
@@ -76,6 +77,9 @@ def _rows(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
     for name, duration_ns in _of_device(numbers, scales):
         if duration_ns:
             yield _time(name, duration_ns, f"{quantities.share(scales.share(duration_ns))} of {whole}", scales)
+    if numbers.outside_ns:
+        share = f"{quantities.share(scales.share(numbers.outside_ns))} of {whole}"
+        yield Row("outside the steps, in all", quantities.duration(numbers.outside_ns / scales.ranks), share)
     for name, duration_ns in _of_wall(numbers, scales):
         if duration_ns:
             yield _time(name, duration_ns, f"{quantities.share(scales.wall_share(duration_ns))} of wall", scales)
@@ -113,12 +117,11 @@ def _of_device(numbers: Numbers, scales: Scales) -> list[tuple[str, int]]:
     own, whole = (
         ("device", "device with calls") if scales.is_device else ("operators on the CPU", "operators with calls")
     )
-    forward_ns = numbers.self_device_ns - numbers.backward_device_ns
+    own_ns, whole_ns = numbers.self_in_steps_ns, numbers.total_in_steps_ns
     return [
-        (own, numbers.self_device_ns),
-        ("forward", forward_ns if numbers.backward_device_ns else 0),
-        ("backward", numbers.backward_device_ns),
-        (whole, numbers.total_device_ns if numbers.total_device_ns > numbers.self_device_ns else 0),
+        (own, own_ns),
+        *(own_parts(numbers) if numbers.backward_device_ns and not numbers.outside_ns else ()),
+        (whole, whole_ns if whole_ns > own_ns else 0),
         ("collectives", numbers.collective_ns),
         ("collectives not overlapped", numbers.collective_exposed_ns),
     ]
