@@ -100,6 +100,7 @@ class HotLine(Place, frozen=True, kw_only=True):
     """As it ran."""
     label: str
     """What stands at the line's end in an editor."""
+    standing: Standing
     share: float
     share_words: str
     total_share: float

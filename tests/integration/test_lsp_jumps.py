@@ -51,6 +51,26 @@ async def told_lines(editor: Editor, line: int) -> dict[str, Any]:
     }
 
 
+def test_a_hot_line_says_whether_it_is_what_ran_was_edited_or_is_gone(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with looking_at(root / "train.py", tmp_path) as (editor, uri):
+
+            async def standings() -> dict[int, str]:
+                hot = await editor.command("hotLines")
+                return {one["line"]: one["standing"] for one in hot["lines"]}
+
+            assert set((await standings()).values()) == {"same"}
+            editor.edit(uri, (0, 0), (0, 0), ABOVE)
+            assert set((await standings()).values()) == {"same"}
+            relu, call = NET["relu"] + 3, NET["call"] + 3
+            editor.edit(uri, (call - 1, 0), (call, 0), "")
+            editor.edit(uri, (relu - 1, 8), (relu - 1, 8), "1 * ")
+            found = await standings()
+            assert (found[NET["relu"]], found[NET["call"]], found[NET["project"]]) == ("edited", "gone", "same")
+
+    run(scenario())
+
+
 def test_an_edit_moves_the_places_of_every_answer_before_it_is_saved(root: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with looking_at(root / "train.py", tmp_path) as (editor, uri):

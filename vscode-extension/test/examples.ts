@@ -16,6 +16,7 @@ export function hotLine(change: Partial<HotLine> = {}): HotLine {
     currentLine: 42,
     text: "y = self.layer(x)",
     label: "12.4 ms · 38 %",
+    standing: "same",
     share: 0.38,
     shareWords: "38 %",
     totalShare: 0.5,

@@ -3,7 +3,7 @@ import { barWidth, levelOf, markWidth } from "../src/heat/levels";
 import type { HotLine } from "../src/server/contract";
 import { DEPTHS, DEPTH_WORDS, keptDepth } from "../src/depths";
 import { describedPath, iconOf, opensPart, pathRows, toldPath, type PathRow } from "../src/views/callPathRows";
-import { copyText, describedRow, lineRows, moduleRows, pathTo, vanishedRows, wholeRow, type RowOptions } from "../src/views/hotLinesRows";
+import { copyText, describedRow, lineRows, moduleRows, pathTo, spokenRow, vanishedRows, wholeRow, type RowOptions } from "../src/views/hotLinesRows";
 import { chosenBy, parentOf, readingWords, runRows, tracesIn } from "../src/views/runRows";
 import { amount, hotGroup, hotLine, hotLines, linePath, listedTrace, partPath, run } from "./examples";
 
@@ -39,12 +39,18 @@ describe("hot lines", () => {
     expect(rowsOf(slower).map(describedRow)).toEqual(["model.py:2  +4.00 µs  y = self.layer(x)"]);
   });
 
-  it("leave out the middle of a file's long name, and never its line", () => {
-    const row = (file: string): string => rowsOf(hotLine({ file, line: 1234, currentLine: 1234 })).map(describedRow)[0] ?? "";
-    expect(row("/p/train_transformer.py")).toMatch(/^train_…er\.py:1234 {2}/);
-    expect(row("/p/transformer.py")).toMatch(/^transf…er\.py:1234 {2}/);
-    expect(row("/p/data_sets.py")).toMatch(/^data_sets\.py:1234 {2}/);
-    expect(rowsOf(hotLine({ file: "/p/train_transformer.py", line: 7, currentLine: 7 })).map(wholeRow)[0]).toContain("train_transformer.py:7");
+  it("have the whole name, which VS Code cuts where there is no room", () => {
+    const [row] = rowsOf(hotLine({ file: "/p/train_transformer.py", line: 1234, currentLine: 1234 }));
+    expect(row === undefined ? "" : describedRow(row)).toMatch(/^train_transformer\.py:1234 {2}/);
+  });
+
+  it("are struck out where the line is deleted, and not found at the line that took its place", () => {
+    const rows = rowsOf(hotLine({ file: "/p/a.py", line: 4, currentLine: 3, standing: "gone" }));
+    expect(rows.map(describedRow)).toEqual([`${Array.from("a.py:3", (letter) => `${letter}\u0336`).join("")}  y = self.layer(x)`]);
+    expect(rows.map(spokenRow)).toEqual(["a.py:3, 38 % · 12.4 ms, deleted"]);
+    expect(rows.map(wholeRow)[0]).toContain("a.py:3");
+    expect(pathTo(rows, hotLine().uri ?? "", 3)).toEqual([]);
+    expect(rowsOf(hotLine({ standing: "edited" })).map(describedRow)).toEqual(["model.py:42  y = self.layer(x)"]);
   });
 
   it("are found by the line that the cursor is on, in the group that they stand in", () => {

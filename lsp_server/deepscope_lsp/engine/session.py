@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 
 from deepscope.records import Finding
 from deepscope_lsp.engine.files.binding import Binding, bind
 from deepscope_lsp.engine.files.buffer import Buffer, Splice
 from deepscope_lsp.engine.files.built_copies import is_copy
-from deepscope_lsp.engine.files.file_here import FileHere
+from deepscope_lsp.engine.files.file_here import FileHere, locate_in
 from deepscope_lsp.engine.files.mark import Mark
 from deepscope_lsp.engine.files.path_map import FileMatch
 from deepscope_lsp.engine.hidden_codes import hides
@@ -107,15 +108,11 @@ class Session:
 
     def locate(self, project: Project) -> Locate:
         """Where recorded lines stand at this moment: URI and line. Each file is looked for once."""
-        found: dict[str, FileHere | None] = {}
+        return locate_in(self.files_here(project))
 
-        def place(recorded: str, line: int) -> tuple[str, int] | None:
-            if recorded not in found:
-                found[recorded] = self.file_here(project, recorded)
-            here = found[recorded]
-            return None if here is None else (here.uri, here.near(line))
-
-        return place
+    def files_here(self, project: Project) -> Callable[[str], FileHere | None]:
+        """Recorded files as they are at this moment. Each is looked for once."""
+        return cache(partial(self.file_here, project))
 
     def file_here(self, project: Project, recorded: str) -> FileHere | None:
         """A recorded file where it is open, else where it lies on disk; None where it is not here."""

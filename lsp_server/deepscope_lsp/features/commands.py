@@ -98,8 +98,8 @@ class Commands:
             if document is not None and document.binding is not None and document.project is not None:
                 project, index, baseline = document.project, document.binding.index, document.project.baseline
                 files = {document.binding.file.path}
-        locate = self._server.session.locate(project)
-        return hot_lines(index, locate, limit=argument.limit, files=files, baseline=baseline)
+        here = self._server.session.files_here(project)
+        return hot_lines(index, here, limit=argument.limit, files=files, baseline=baseline)
 
     async def call_paths(self, argument: CallPathsArgument) -> CallPaths:
         """The call tree with own and total times."""

@@ -13,6 +13,7 @@ from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules
 from deepscope_lsp.engine.answering.status import status_of, steps_words
 from deepscope_lsp.engine.answering.trace_list import runs_of
 from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.files.file_here import FileHere
 from deepscope_lsp.engine.profile.call_tree import DEPTH_LIMIT
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.project import Project
@@ -24,7 +25,7 @@ FILE = "/job/train.py"
 SECOND = 10**9
 
 
-def nowhere(_file: str, _line: int) -> None:
+def nowhere(_file: str, _line: int = 0) -> None:
     return None
 
 
@@ -97,11 +98,11 @@ def test_what_is_gone_since_the_baseline_is_said_with_its_time_there() -> None:
     now = ProfileIndex(profile_of([measured(1, "f", self_device_ns=30_000)]))
     old_lines = [measured(line, "f", self_device_ns=4_500_000) for line in (1, 2, 3)]
     before = ProfileIndex(profile_of(old_lines))
-    answer = hot_lines(now, one_later, limit=1, baseline=Baseline(before, now))
+    answer = hot_lines(now, lambda file: FileHere(f"file://{file}", None), limit=1, baseline=Baseline(before, now))
     assert answer.vanished_words == "-3 ms"
     assert [(line.change_words, line.current_line) for line in answer.vanished] == [
-        ("-1.50 ms", 102),
-        ("-1.50 ms", 103),
+        ("-1.50 ms", 2),
+        ("-1.50 ms", 3),
     ]
     assert answer.vanished[0].time_words == "1.50 ms per step in the baseline (17 %)"
 

@@ -317,6 +317,7 @@ export interface HotLine {
   readonly text: string;
   /** What stands at the line's end in an editor. */
   readonly label: string;
+  readonly standing: Standing;
   readonly share: number;
   readonly shareWords: string;
   /** With what the line calls. */
@@ -347,6 +348,7 @@ export const hotLine: Reader<HotLine> = object({
   shortFile: text,
   text: text,
   label: text,
+  standing: standing,
   share: finite,
   shareWords: text,
   totalShare: finite,

@@ -2,7 +2,7 @@
 
 import { KIND_WORDS } from "../depths";
 import type { LinePath, RecordedLine } from "../server/contract";
-import { placeName, shortPlace } from "./placeNames";
+import { placeName } from "./placeNames";
 
 /** A line in a chain of calls, or a part of a line's work. */
 export interface PathRow {
@@ -54,7 +54,7 @@ export function iconOf({ path }: PathRow): string {
 
 /** Behind a row's name: its time, and its place where it has one. */
 export function describedPath({ path }: PathRow): string {
-  return path.line > 0 ? `${path.timeWords}  ${shortPlace(placeName(path))}` : path.timeWords;
+  return path.line > 0 ? `${path.timeWords}  ${placeName(path)}` : path.timeWords;
 }
 
 /** All that is known of it, as plain paragraphs. */

@@ -1,7 +1,7 @@
 /** The rows of the Hot Lines view: lines by themselves or grouped, sorted by one of their numbers. */
 
 import type { HotGroup, HotLine, HotLines, HotMetric, HotModule, VanishedLine } from "../server/contract";
-import { baseName, placeName, shortPlace } from "./placeNames";
+import { baseName, placeName } from "./placeNames";
 
 export const GROUPS = ["line", "function", "file", "module"] as const;
 export type GroupBy = (typeof GROUPS)[number];
@@ -83,7 +83,7 @@ export function moduleRows(modules: readonly HotModule[], options: RowOptions): 
 /** The way to the row of a line as it stands now, the outermost row first; empty where it has none. */
 export function pathTo(rows: readonly Row[], uri: string, line: number): Row[] {
   for (const row of rows) {
-    if (row.line?.uri === uri && row.line.currentLine === line) {
+    if (row.line?.uri === uri && row.line.currentLine === line && row.line.standing !== "gone") {
       return [row];
     }
     const below = pathTo(row.children, uri, line);
@@ -96,12 +96,18 @@ export function pathTo(rows: readonly Row[], uri: string, line: number): Row[] {
 
 /** What stands behind the amount. */
 export function describedRow(row: Row): string {
-  return described(row, row.line === undefined && row.gone === undefined ? row.name : shortPlace(row.name));
+  return described(row, row.line?.standing === "gone" ? struckOut(row.name) : row.name);
 }
 
 /** The same, with nothing left out. */
 export function wholeRow(row: Row): string {
   return `${row.amount}  ${described(row, row.name)}`;
+}
+
+/** For those who listen. */
+export function spokenRow(row: Row): string {
+  const standing = row.line?.standing === "gone" ? "deleted" : "";
+  return [row.name, row.amount, row.change, standing].filter((words) => words !== "").join(", ");
 }
 
 /** What "copy" puts on the clipboard. */
@@ -110,6 +116,11 @@ export function copyText(row: Row): string {
   const name = place === undefined ? row.name : `${place.file}:${place.currentLine ?? place.line}`;
   const words = [row.amount, row.change, row.rest].filter((part) => part !== "").join("  ");
   return [name, words, ...row.children.map((child) => `  ${copyText(child)}`)].join("\n");
+}
+
+/** VS Code strikes no row out, so each letter carries its stroke. */
+function struckOut(text: string): string {
+  return Array.from(text, (letter) => `${letter}\u0336`).join("");
 }
 
 const EMPTY = { change: "", rest: "", share: 0, line: undefined, gone: undefined, children: [] } as const;

@@ -8,7 +8,7 @@ import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { stepTimeWords } from "../status/words";
 import { cursorPlace } from "../places";
-import { copyText, describedRow, GROUPS, lineRows, METRICS, moduleRows, pathTo, type GroupBy, type Row, vanishedRows, wholeRow } from "./hotLinesRows";
+import { copyText, describedRow, GROUPS, lineRows, METRICS, moduleRows, pathTo, spokenRow, type GroupBy, type Row, vanishedRows, wholeRow } from "./hotLinesRows";
 import { dim } from "./elsewhere";
 import { pick } from "./picks";
 import { goneTooltip, lineTooltip } from "./tooltips";
@@ -95,7 +95,7 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
     );
     item.id = row.id;
     item.description = describedRow(row);
-    item.accessibilityInformation = { label: `${row.name}, ${row.amount}${row.change === "" ? "" : `, ${row.change}`}` };
+    item.accessibilityInformation = { label: spokenRow(row) };
     item.iconPath = icon(row, this.by);
     item.contextValue = row.line === undefined ? "group" : "line";
     item.tooltip = new vscode.MarkdownString().appendText(wholeRow(row));

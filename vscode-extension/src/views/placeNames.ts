@@ -14,17 +14,6 @@ export function placeName({ file, line, uri, currentLine }: NamedPlace): string 
   return `${notebook === undefined ? baseName(file) : decoded(notebook)}:${currentLine ?? line}`;
 }
 
-/** A name of this length leaves room for four digits in a side bar of the usual width, also beside arrows that unfold rows. */
-const NAME_LENGTH = 12;
-const NAME_END = 5;
-
-/** A place for a row: the middle of a long file name is left out, so that a narrow side bar does not cut the line number off. */
-export function shortPlace(place: string): string {
-  const [, name = "", line = ""] = /^(.*)(:\d+)$/.exec(place) ?? [];
-  const start = NAME_LENGTH - 1 - NAME_END;
-  return name.length > NAME_LENGTH ? `${name.slice(0, start)}…${name.slice(-NAME_END)}${line}` : place;
-}
-
 /** The last part of a path of any system. */
 export function baseName(path: string): string {
   return path.split(/[/\\]/).at(-1) ?? path;

@@ -13,6 +13,9 @@ export function lineTooltip(line: HotLine, stepWords: string): vscode.MarkdownSt
   if (!line.exact) {
     tooltip.appendText("\n\nThe numbers are those of the whole function, or loop, that begins here.");
   }
+  if (line.standing !== "same") {
+    tooltip.appendText(line.standing === "gone" ? "\n\nThis line was deleted since." : "\n\nThis line was edited since.");
+  }
   if (line.uri === null) {
     tooltip.appendText("\n\nThis file was not found here.");
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,6 +15,7 @@ from deepscope.report.places import short_path
 from deepscope_lsp.answers import HotGroup, HotLine, HotLines, HotModule, HotModules, VanishedLine
 from deepscope_lsp.engine.answering.amounts import Amounts, value_with_calls
 from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.files.file_here import FileHere, locate_in
 from deepscope_lsp.engine.places import Locate, place_fields
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.wording import quantities
@@ -34,7 +36,7 @@ _KNOWN: WeakKeyDictionary[ProfileIndex, HotLines] = WeakKeyDictionary()
 
 def hot_lines(
     index: ProfileIndex,
-    locate: Locate,
+    here: Callable[[str], FileHere | None],
     *,
     limit: int,
     files: set[str] | None = None,
@@ -50,11 +52,11 @@ def hot_lines(
         answer = _KNOWN[index]
     else:
         answer = _Lines(index, [line for line in index.profile.lines if line.file in files]).answer()
-    vanished = [] if baseline is None or files is not None else _vanished_lines(index, locate, baseline)
+    vanished = [] if baseline is None or files is not None else _vanished_lines(index, locate_in(here), baseline)
     compared = None if baseline is None else _Comparison(baseline, sum(line.per_step_ns for line in answer.lines))
     return replace(
         answer,
-        lines=[_here(line, locate, compared) for line in answer.lines[:limit]],
+        lines=[_at(line, here(line.file), compared) for line in answer.lines[:limit]],
         vanished=vanished,
         vanished_words=quantities.difference(-sum(line.per_step_ns for line in vanished)),
     )
@@ -77,11 +79,12 @@ def numbers_of(record: Numbers) -> dict[str, int]:
     return {name: value for name, value in numbers.items() if type(value) is int and value and name != "line"}
 
 
-def _here(line: HotLine, locate: Locate, compared: _Comparison | None) -> HotLine:
-    """A line with its place here and its change since the baseline."""
-    uri, current_line = locate(line.file, line.line) or (None, None)
+def _at(line: HotLine, here: FileHere | None, compared: _Comparison | None) -> HotLine:
+    """A line with its place in its file as that is here, and its change since the baseline."""
     changes = {} if compared is None else compared.changes(line)
-    return replace(line, uri=uri, current_line=current_line, **changes)
+    if here is not None:
+        changes |= {"uri": here.uri, "current_line": here.near(line.line), "standing": here.standing(line.line)}
+    return replace(line, **changes)
 
 
 class _Comparison:
@@ -136,10 +139,11 @@ class _Lines:
             short_file=self._short(line.file),
             text=(line.text or "").strip(),
             label=annotate(line, scales).label,
+            standing="same",
             share=share,
             share_words=quantities.share(share),
             total_share=scales.share(line.total_device_ns),
-            per_step_ns=scales.per_step(line.self_device_ns),
+            per_step_ns=scales.own_per_step(line),
             baseline_ns=None,
             baseline_words="",
             change_words="",
@@ -179,7 +183,7 @@ def _vanished_lines(index: ProfileIndex, locate: Locate, baseline: Baseline) -> 
     scales = baseline.index.scales
     answers = []
     for line in baseline.vanished()[:VANISHED_LIMIT]:
-        share, per_step_ns = scales.share(line.self_device_ns), scales.per_step(line.self_device_ns)
+        share, per_step_ns = scales.share(line.self_device_ns), scales.own_per_step(line)
         if share < VANISHED_SHARE:
             break
         file, number = baseline.place_now(line)
@@ -202,6 +206,7 @@ def _whole_words(line: Line) -> str:
     times = [
         ("device", line.self_device_ns),
         ("of it backward", line.backward_device_ns),
+        ("outside the steps", line.outside_ns),
         ("with what it calls", line.total_device_ns),
         ("CPU", line.self_cpu_ns),
         ("waiting", line.wait_ns),
@@ -215,7 +220,7 @@ def _whole_words(line: Line) -> str:
 
 
 def _module(module: Module, index: ProfileIndex, amounts: Amounts) -> HotModule:
-    own_ns = index.scales.per_step(module.self_device_ns)
+    own_ns = index.scales.own_per_step(module)
     return HotModule(
         path=module.path,
         class_name=module.class_name,

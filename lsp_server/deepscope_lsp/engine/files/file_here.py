@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from deepscope.remap import LineMap
 from deepscope_lsp.answers import Standing
+from deepscope_lsp.engine.places import Locate
 
-__all__ = ["FileHere"]
+__all__ = ["FileHere", "locate_in"]
 
 LINE_LIMIT = 2**31 - 1
 """The protocol has no line beyond."""
@@ -32,3 +34,13 @@ class FileHere:
         if self.map is None or self.map.line_of(line) is not None:
             return "same"
         return "gone" if self.map.edited_line_of(line) is None else "edited"
+
+
+def locate_in(files: Callable[[str], FileHere | None]) -> Locate:
+    """Where lines of these files stand."""
+
+    def place(recorded: str, line: int) -> tuple[str, int] | None:
+        here = files(recorded)
+        return None if here is None else (here.uri, here.near(line))
+
+    return place
