@@ -335,6 +335,7 @@ def test_a_survey_that_fails_costs_a_line_in_the_trace_and_not_the_run(
 
 @needs_watched_backward
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="no SIGUSR1 on Windows")
+@needs_saved_values
 def test_what_a_signals_handler_raises_in_a_survey_reaches_the_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
