@@ -9,8 +9,8 @@ import { moveRecorded } from "./doctored";
 import { PYTHON } from "./surroundings";
 
 export const PROGRAM = "train_transformer.py";
-/** How rows name a line of it: the middle of a long name is left out. */
-export const placeInRow = (line: number): string => `train_…er.py:${line}`;
+/** How rows name a line of it. */
+export const placeInRow = (line: number): string => `train_transformer.py:${line}`;
 export const TRACES = "deepscope_logs";
 
 /** One line of `deepscope report --format json`. */
