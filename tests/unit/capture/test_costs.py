@@ -13,8 +13,7 @@ from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.loops import find_loops
 from deepscope.capture.lines.overhead import measure_overhead
-from deepscope.capture.lines.past_budget import TRIAL_RUNS, QuietLines, Verdict
-from deepscope.capture.lines.table import ScopeTable, Slot
+from deepscope.capture.lines.table import ScopeTable
 from deepscope.capture.lines.user_code import UserCode
 
 
@@ -58,18 +57,6 @@ def test_what_a_callback_did_is_told_from_what_it_counted() -> None:
     assert ledger.work_since(mark) is Work.TRIAL
     ledger.add_set_up(1)
     assert ledger.work_since(mark) is None
-
-
-def test_a_run_whose_callback_is_timed_is_not_judged() -> None:
-    # The timing lengthens the stretches around it, by which lines of plain Python seemed to hold operators.
-    table, costs = ScopeTable(UserCode("/"), 20_000), CostSamples()
-    quiet = QuietLines(20_000, 0, Ledger(table, costs, Limits()))
-    slot = Slot(0, "@ds:0", 0)
-    costs.is_timing = True
-    assert {quiet.judge(slot) for _ in range(2 * TRIAL_RUNS)} == {Verdict.TRIAL}
-    assert slot.judged == 0
-    costs.is_timing = False
-    assert [quiet.judge(slot) for _ in range(TRIAL_RUNS + 1)] == [Verdict.TRIAL] * TRIAL_RUNS + [Verdict.QUIET]
 
 
 def test_calls_of_code_without_scopes_are_counted_on_every_thread() -> None:

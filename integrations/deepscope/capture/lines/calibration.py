@@ -50,8 +50,6 @@ class CostSamples:
         self._wanted = _FIRST_BURST
         self.is_complete = False
         """Whether the burst is over; no property, for the hooks read it."""
-        self.is_timing = False
-        """Whether the callback that runs is timed, so that the stretches around it last longer than they would."""
         self.overhead = Overhead()
         """Python's own part; none until `prepare`."""
         self._is_prepared = False

@@ -190,11 +190,9 @@ class MonitoringHooks:
 
         def on_timed(code: CodeType, place: Any, *value: Any) -> Any:
             before = ledger.mark()
-            costs.is_timing = True
             started = clock()
             answer = callback(code, place, *value)
             taken = clock() - started
-            costs.is_timing = False
             if answer is None and (work := ledger.work_since(before)) is not None:
                 costs.add(work if is_line else Work.CALL, taken)
             if costs.is_complete:

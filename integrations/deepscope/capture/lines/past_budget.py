@@ -95,7 +95,7 @@ class QuietLines:
             slot.long = 0
         self._ledger.spend(1)
         self._ledger.unpaid += 1
-        slot.judged += not self._ledger.costs.is_timing
+        slot.judged += 1
         if slot.judged <= TRIAL_RUNS:
             slot.granted += 1
             self._ledger.trials += 1
@@ -154,7 +154,7 @@ class QuietLines:
         stretch_ns = perf_counter_ns() - top.since
         self._shortest_stretch_ns = min(self._shortest_stretch_ns, stretch_ns)
         if stretch_ns >= self._threshold_ns:
-            slot.long += slot.is_unproven or not self._ledger.costs.is_timing
+            slot.long += 1
             if slot.is_unproven:
                 slot.long -= slot.judged == 1 or stretch_ns < self._threshold_ns * _LIBRARY_LONG
             elif top.pair is None:

@@ -312,11 +312,9 @@ class TracingHooks:
 
         def on_local_sampled(frame: FrameType, event: str, arg: Any) -> Any:
             before = ledger.mark()
-            costs.is_timing = True
             started = clock()
             on_local(frame, event, arg)
             taken = clock() - started
-            costs.is_timing = False
             if costs.is_complete:
                 return on_local
             if event in ("line", "return") and (work := ledger.work_since(before)) is not None:
