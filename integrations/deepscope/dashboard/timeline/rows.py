@@ -1,4 +1,4 @@
-"""In which row of its track each slice stands: below what is open when it starts, in the highest row that is free."""
+"""In which row of its track each slice stands: below what it lies in, in the highest row that is free."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from deepscope.trace.model import Int64
 
 __all__ = ["rows_of"]
 
-_LARGEST_WASTE = 16
-"""So many rows may be free above a slice before the rows around it are given out one by one. Annotations outlast the
-calls that they begin in, and their content stands well below them."""
 _CLIMB = 256
 """So far outward the beginning of a chain is looked for; beyond, all that lies in the outermost slice is one."""
 
@@ -26,34 +23,39 @@ def rows_of(start: Int64, end: Int64, group: Ints, rank: Ints, *, side_by_side: 
     """The row of each slice within its group, and the slice that it lies in, -1 for none; both of shape (n,).
 
     By depth no two slices of a row overlap, whatever outlasts what it began in: all that is open when a slice starts
-    lies above it. Where slices overlap in chains without end, depth grows though little is open. There the rows are
-    given out in order of time instead, each slice having the first that is free.
+    lies above it. Where slices outlast what they began in, rows stay empty for as long as they run, and depth grows
+    without end in chains of them. There the rows are given out in order of time instead: each slice has the first that
+    is free below what it lies in, or any free one if that has outlasted what it began in.
 
     Args:
         start: of each slice.
         end: of each slice.
         group: slices of different groups have nothing to do with each other.
         rank: of slices that start and end together the lower one encloses the other.
-        side_by_side: which slices do not call each other where they overlap, so that no row is wasted on them.
+        side_by_side: which slices do not call each other where they overlap, so that they may stand in any free row.
     """
     nesting = Nesting.of(start, end, group, rank)
     parent = nesting.parents_of(start, end, group)
     row = depth(parent)
-    allowed = np.where(side_by_side, 0, _LARGEST_WASTE)
-    wasteful = nesting.order[_wasteful(nesting, row[nesting.order], allowed[nesting.order])]
+    wasteful = nesting.order[_wasteful(nesting, row[nesting.order])]
     if len(wasteful):
         top = _outermost_of_chains(start, end, parent, wasteful)
         chosen = np.flatnonzero(top >= 0)
         place = np.full(len(start), len(start))  # what has no length follows what begins with it
         place[nesting.order] = np.arange(len(nesting.order))
         order = chosen[np.lexsort((place[chosen], start[chosen], top[chosen]))]
-        free = _first_free(start[order].tolist(), end[order].tolist(), top[order].tolist())
+        at = np.full(len(start) + 1, -1)
+        at[order] = np.arange(len(order))
+        outlasts = (parent >= 0) & (end > pick(end, parent))
+        outer = parent[order]
+        above = at[np.where(side_by_side[order] | outlasts[outer], -1, outer)]
+        free = _first_free(start[order].tolist(), end[order].tolist(), top[order].tolist(), above.tolist())
         row[order] = row[top[order]] + np.array(free, np.int64)
     return np.minimum(row, MOST_ROWS - 1), parent
 
 
-def _wasteful(nesting: Nesting, level: Int64, allowed: Int64) -> Mask:
-    """Above which slices (of `nesting.order`) more rows are free than allowed; `level` are depths; shape (k,)."""
+def _wasteful(nesting: Nesting, level: Int64) -> Mask:
+    """Above which slices (of `nesting.order`) a row is free; `level` are depths; shape (k,)."""
     k = len(nesting.order)
     outlasts = (nesting.parent >= 0) & (nesting.end > pick(nesting.end, nesting.parent))
     found = np.zeros(k, np.bool_)
@@ -67,10 +69,10 @@ def _wasteful(nesting: Nesting, level: Int64, allowed: Int64) -> Mask:
     first = np.flatnonzero(np.append(True, member[1:] != member[:-1]))
     number = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(rows))))
     begin, end = _on_one_axis(nesting.start[rows], nesting.end[rows], first, number)
-    deep = np.flatnonzero(level[rows] > allowed[rows])
+    deep = np.flatnonzero(level[rows] > 0)
     closed = np.searchsorted(np.sort(end), begin[deep], side="right") - first[number[deep]]
     is_open = deep - first[number[deep]] - closed
-    found[rows[deep]] = level[rows[deep]] - is_open > allowed[rows[deep]]
+    found[rows[deep]] = level[rows[deep]] > is_open
     return found
 
 
@@ -112,17 +114,21 @@ def _outermost_of_chains(start: Int64, end: Int64, parent: Int64, chosen: Int64)
     return nearest(parent, is_first)
 
 
-def _first_free(starts: list[int], ends: list[int], groups: list[int]) -> list[int]:
-    """The first row of each slice that nothing open holds; slices stand by group and start."""
-    found = []
+def _first_free(starts: list[int], ends: list[int], groups: list[int], above: list[int]) -> list[int]:
+    """The first row of each slice that nothing open holds; slices stand by group and start.
+
+    Below `above`, the place of what it lies in; -1 where any row will do.
+    """
+    found: list[int] = []
     held: list[tuple[int, int]] = []
     taken, current = 0, -1
-    for start, end, group in zip(starts, ends, groups, strict=True):
+    for start, end, group, outer in zip(starts, ends, groups, above, strict=True):
         if group != current:
             held, taken, current = [], 0, group
         while held and held[0][0] <= start:
             taken ^= heapq.heappop(held)[1]
-        bit = ~taken & (taken + 1)
+        closed = taken | ((2 << found[outer]) - 1) if outer >= 0 else taken
+        bit = ~closed & (closed + 1)
         row = bit.bit_length() - 1
         found.append(row)
         if end > start and row < MOST_ROWS:

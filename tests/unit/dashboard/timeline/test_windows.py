@@ -124,7 +124,7 @@ def test_any_window_shows_what_a_plain_rendering_shows(
     assert window.resolution_ns <= target < 2 * window.resolution_ns
 
 
-def test_an_open_row_is_below_what_is_open_and_overlaps_go_to_a_further_one(timeline_of: Open) -> None:
+def test_a_slice_is_below_what_is_open_and_leaves_no_row_empty(timeline_of: Open) -> None:
     builder = TraceBuilder()
     builder.op("outer", 0, 1_000).op("inner", 100, 300).op("outlasting", 300, 900).op("later", 1_050, 50)
     index = timeline_of(builder)
@@ -133,8 +133,8 @@ def test_an_open_row_is_below_what_is_open_and_overlaps_go_to_a_further_one(time
         index.details(one).name: (index.details(one).row, index.details(one).self_ns)
         for one in range(len(columns.slices))
     }
-    # "outlasting" begins in "inner" and ends after all: it lies in what is open, and "later" in it.
-    assert found == {"outer": (0, 100), "inner": (1, 200), "outlasting": (2, 850), "later": (3, 50)}
+    # "outlasting" begins in "inner" and ends after all: it lies in what is open, and "later" has a free row beside it.
+    assert found == {"outer": (0, 100), "inner": (1, 200), "outlasting": (2, 850), "later": (0, 50)}
 
 
 def test_chains_of_overlaps_take_two_rows(timeline_of: Open) -> None:
@@ -211,7 +211,7 @@ def test_the_number_of_slices_is_bounded_by_a_coarser_resolution(timeline_of: Op
     ),
     scale=st.sampled_from([1, 1 << 55]),
 )
-def test_no_two_slices_of_a_row_overlap_and_none_stands_above_what_it_is_in(
+def test_no_two_slices_of_a_row_overlap_and_each_stands_below_what_it_is_in(
     spans: list[tuple[int, int, int, bool]], scale: int
 ) -> None:
     start = np.array([begin * scale for begin, _, _, _ in spans], np.int64)
@@ -227,9 +227,20 @@ def test_no_two_slices_of_a_row_overlap_and_none_stands_above_what_it_is_in(
         if above >= 0:
             assert start[above] <= start[number]
             assert end[above] > start[number]
+            outlasts = parent[above] >= 0 and end[above] > end[parent[above]]
+            assert tight[0] or outlasts or row[above] < row[number]
     if tight[0]:
         # No more rows than are open at once.
         for number in set(group.tolist()):
             real = [(begin, stop, place) for begin, stop, of, place in places if of == number and stop > begin]
             most = max((sum(begin <= at < stop for begin, stop, _ in real) for at, _, _ in real), default=0)
             assert max((place for _, _, place in real), default=-1) < most or not real
+
+
+def test_calls_behind_what_outlasted_its_caller_leave_no_row_empty() -> None:
+    """An annotation that begins deep in a call and ends behind it holds its own row, and no other."""
+    spans = [(0, 10), (1, 9), (2, 8), (3, 100), (20, 30), (21, 29), (22, 28)]
+    start, end = (np.array(ends, np.int64) for ends in zip(*spans, strict=True))
+    same = np.zeros(len(spans), np.int64)
+    row, _ = rows_of(start, end, same, same, side_by_side=same > 0)
+    assert row.tolist() == [0, 1, 2, 3, 0, 1, 2]
