@@ -130,3 +130,30 @@ def test_what_a_rank_does_itself_is_without_the_recording(tmp_path: Path) -> Non
     assert slowed is not None
     assert sum(plain.wall_ns) - sum(slowed.wall_ns) == 2 * 60 * MS
     assert sum(row.python_ns for row in plain.lines) - sum(row.python_ns for row in slowed.lines) == 2 * 60 * MS
+
+
+def python_ns_of(folder: Path, marked_ns: list[int], spent_ns: list[int], step: int | None = None) -> int:
+    """Of a line that took `spent_ns` in each of as many steps, `marked_ns` of it for recording."""
+    trace = TraceBuilder()
+    for number, (marked, spent) in enumerate(zip(marked_ns, spent_ns, strict=True), 1):
+        start = number * 100 * MS
+        trace.step(number, start, 100 * MS).line("a.py", 2, "main", start, spent)
+        if marked:
+            trace.event("python_recording", f"@dr:{marked}", start + MS, 1, recording_ns=marked)
+    document = json.loads(trace.dumps())
+    document["deepscope"]["lines"] = {"backend": "monitoring"}
+    path = folder / "one.pt.trace.json"
+    path.write_text(json.dumps(document))
+    (line,) = build_profile(read_trace(path), step=step).lines
+    return line.python_ns
+
+
+def test_a_step_in_which_a_line_was_lowered_counts_as_those_in_which_recording_cost_it_little(tmp_path: Path) -> None:
+    assert python_ns_of(tmp_path, [19 * MS, 0, MS], [60 * MS, 4 * MS, 7 * MS]) == (5 + 4 + 6) * MS
+    assert python_ns_of(tmp_path, [19 * MS, 0, MS], [60 * MS, 4 * MS, 7 * MS], step=1) == 5 * MS  # of a step, too
+    assert python_ns_of(tmp_path, [19 * MS, 0, 0], [20 * MS, 4 * MS, 6 * MS]) == (1 + 4 + 6) * MS  # never more
+
+
+def test_a_step_that_does_more_stays_longer_where_recording_cost_each_as_much(tmp_path: Path) -> None:
+    assert python_ns_of(tmp_path, [30 * MS, 3 * MS, 3 * MS], [60 * MS, 6 * MS, 6 * MS]) == (30 + 3 + 3) * MS
+    assert python_ns_of(tmp_path, [0, 0, 0], [60 * MS, 6 * MS, 6 * MS]) == 72 * MS

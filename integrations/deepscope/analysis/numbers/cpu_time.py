@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.selection import Columns, Mask, by_line, of_kind
 from deepscope.analysis.numbers.framework_time import FrameworkTime, python_of_framework
 from deepscope.analysis.numbers.off_cpu import Waiting, waiting
-from deepscope.analysis.numbers.recording_cost import cost_by_run, cost_of_entry_ns, without_recording
+from deepscope.analysis.numbers.recording_cost import cost_by_run, cost_of_entry_ns, most_in_step, without_recording
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.framework import FrameworkSpans
 from deepscope.analysis.ownership.locations import Scopes
@@ -70,9 +71,13 @@ def cpu_time(
         return CpuTime(self_by_path, columns, np.zeros(0, np.int64), FrameworkTime.none(len(framework.parts)))
     counted = extent.begins(trace.events, operators.nodes)
     around = position_in(runs.nodes, owners.open_scope[operators.nodes[counted]], len(trace.events))
-    cost = cost_by_run(trace, scopes, runs, around, extent)
+    times = _times(trace, runs, scopes, parent=calls.parent, around=around, extent=extent)
+    whole = times
+    if not extent.is_whole and trace.header.lines.backend:
+        around = position_in(runs.nodes, owners.open_scope[operators.nodes], len(trace.events))
+        whole = _times(trace, runs, scopes, parent=calls.parent, around=around, extent=Extent(None))
     own, python, columns, of_framework = _of_runs(
-        trace, runs, scopes, cost, parent=calls.parent, framework=framework, steps=steps, extent=extent
+        trace, runs, scopes, times, whole, parent=calls.parent, framework=framework, steps=steps, extent=extent
     )
     np.add.at(self_by_path, runs.path, own)
     self_by_path[0] = _without_line_ns(trace.events, operators, owners.open_scope, extent)
@@ -91,42 +96,78 @@ def _columns(calls: Int64, recording: Int64, python: Int64, waits: Waiting) -> C
     }
 
 
-def _of_runs(
-    trace: Trace,
-    runs: LineRuns,
-    scopes: Scopes,
-    cost: Int64,
-    *,
-    parent: Int64,
-    framework: FrameworkSpans,
-    steps: Steps,
-    extent: Extent,
-) -> tuple[Int64, Int64, Columns, FrameworkTime]:
-    """The self time of each run, Python's part, the columns of the lines, and the framework's part of Python's."""
+class _Times(NamedTuple):
+    """Of each run of a line, as recorded and outside the runs in it; arrays of shape (k,)."""
+
+    within: Int64
+    outside: Int64
+    """The part outside operators and runtime calls."""
+    waits: Waiting
+    in_operators: Int64
+    """What recording lines of libraries cost within operators."""
+    cost: Int64
+    """What else recording cost."""
+
+    @property
+    def running(self) -> Int64:
+        """`outside` less waiting."""
+        return self.outside - sum(self.waits)
+
+
+def _times(trace: Trace, runs: LineRuns, scopes: Scopes, *, parent: Int64, around: Int64, extent: Extent) -> _Times:
+    """The times within the extent; `around` is the run that each operator in it was started in, -1 for none."""
     events = trace.events
     within = self_values(
         extent.nested_ns(runs.nodes, events.start_ns[runs.nodes], events.end_ns[runs.nodes], runs.caller), runs.caller
     )
     within = np.maximum(within, 0)
-    entered = extent.begins(events, runs.nodes) & ~_goes_on(trace, runs, scopes)
-    counted = scopes.marks | of_kind(trace, Kind.OPERATOR, Kind.RUNTIME)
+    counted = _counted(trace, scopes)
     # In an operator that is written in Python lines of a library may run, too.
     library = extent.begins(events, runs.library) & ~scopes.marks[nearest_to(runs.library, parent, counted)]
     in_operators = np.bincount(runs.library_caller[library], minlength=len(runs.nodes)) * cost_of_entry_ns(
         trace, scopes
     )
     outside = np.minimum(_outside_calls_ns(trace, runs, scopes, parent=parent, counted=counted, extent=extent), within)
-    group = runs.location * (len(steps) + 1) + steps.of(events.start_ns[runs.nodes]) + 1
     in_calls = np.maximum(within - outside, 0)
     waits = waiting(trace, runs.nodes, runs.caller, python_ns=outside, in_calls_ns=in_calls, extent=extent)
-    waited = sum(waits)
-    python = waited + without_recording(outside - waited, cost - in_operators, group)
+    cost = cost_by_run(trace, scopes, runs, around, extent)
+    return _Times(within, outside, waits, in_operators, cost - in_operators)
+
+
+def _counted(trace: Trace, scopes: Scopes) -> Mask:
+    """Lines' scopes, operators and runtime calls; shape (n,)."""
+    return scopes.marks | of_kind(trace, Kind.OPERATOR, Kind.RUNTIME)
+
+
+def _of_runs(
+    trace: Trace,
+    runs: LineRuns,
+    scopes: Scopes,
+    times: _Times,
+    whole: _Times,
+    *,
+    parent: Int64,
+    framework: FrameworkSpans,
+    steps: Steps,
+    extent: Extent,
+) -> tuple[Int64, Int64, Columns, FrameworkTime]:
+    """The self time of each run, Python's part, the columns of the lines, and the framework's part of Python's.
+
+    `whole` are the times over the whole trace: a step's are judged beside those of the others.
+    """
+    events = trace.events
+    within, outside, waits, in_operators, cost = times
+    entered = extent.begins(events, runs.nodes) & ~_goes_on(trace, runs, scopes)
+    group = runs.location * (len(steps) + 1) + steps.of(events.start_ns[runs.nodes]) + 1
+    shape = (len(scopes.locations), len(steps) + 1)
+    most_ns = most_in_step(whole.running, whole.cost, group, shape).reshape(-1)
+    python = sum(waits) + without_recording(times.running, cost, group, most_ns)
     own = np.maximum(within - (outside - python) - in_operators, python)
     recording = within - own
     of_framework = python_of_framework(
         events,
         framework,
-        counted=counted,
+        counted=_counted(trace, scopes),
         parent=parent,
         runs=runs.nodes,
         location=runs.location,

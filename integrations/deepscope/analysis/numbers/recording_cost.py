@@ -23,13 +23,23 @@ from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["RecordingCost", "cost_by_run", "cost_of_entry_ns", "is_slowed", "recording_cost", "without_recording"]
+__all__ = [
+    "RecordingCost",
+    "cost_by_run",
+    "cost_of_entry_ns",
+    "is_slowed",
+    "most_in_step",
+    "recording_cost",
+    "without_recording",
+]
 
 _DEAREST_ENTRY_NS = 10**6
 """A thousand times the usual cost. A greater one is damage, and would overflow."""
 _ERROR = {"monitoring": 0.1, "settrace": 0.25}
 """Of the stated cost, by the kind of hooks (benchmarks/python_code.py)."""
 _CLOSE_NS = 2_000_000
+_LITTLE = 0.25
+"""Of what is left of a line's time in a step: recording cost it little there."""
 _FEWEST = 16
 """Neighbouring runs that tell which part of an entry lies between them; with fewer all of it counts within."""
 
@@ -65,13 +75,40 @@ def cost_by_run(trace: Trace, scopes: Scopes, runs: LineRuns, operator_lines: In
     return cost
 
 
-def without_recording(measured_ns: Int64, cost_ns: Int64, group: Int64) -> Int64:
+def most_in_step(measured_ns: Int64, cost_ns: Int64, group: Int64, shape: tuple[int, int]) -> Int64:
+    """What each line may have left in each step; shape `shape`, lines and steps, the first of them for outside steps.
+
+    A line's detail is lowered in the middle of a step, and what is left of that step's time is an estimate that may be
+    far off. The line takes no longer in it than in the steps in which recording cost it little.
+
+    Args:
+        measured_ns: of runs, as `cost_ns`, over the whole trace; shape (k,).
+        cost_ns: what recording cost them.
+        group: the place of each run's line and step in an array of that shape.
+        shape: see above.
+    """
+    size = shape[0] * shape[1]
+    measured, cost = (
+        np.bincount(group, weights=one, minlength=size).reshape(shape)[:, 1:] for one in (measured_ns, cost_ns)
+    )
+    left = np.maximum(measured - cost, 0)
+    is_known = (measured > 0) & (cost <= left * _LITTLE)
+    is_estimate = ~is_known & (cost > _CLOSE_NS) & is_known.any(axis=1, keepdims=True)
+    known_ns = np.sum(left, axis=1, where=is_known) // np.maximum(is_known.sum(axis=1), 1)
+    most = np.full(shape, np.iinfo(np.int64).max)
+    most[:, 1:][is_estimate] = known_ns[np.nonzero(is_estimate)[0]].astype(np.int64)
+    return most
+
+
+def without_recording(measured_ns: Int64, cost_ns: Int64, group: Int64, most_ns: Int64) -> Int64:
     """Times less what recording cost, shape (k,): of each group together, since a mark tells the cost of many runs.
 
-    What a group cost is taken off its runs in proportion to their times; `group` is at least 0.
+    What a group cost is taken off its runs in proportion to their times; `group` is at least 0, and the place of the
+    most that it may have left in `most_ns`.
     """
-    size = int(group.max(initial=-1)) + 1
+    size = len(most_ns)
     measured, cost = (np.bincount(group, weights=one, minlength=size) for one in (measured_ns, cost_ns))
+    cost = np.maximum(cost, measured - most_ns)
     kept = np.clip(1 - np.divide(cost, measured, out=np.ones(size), where=measured > 0), 0, 1)
     left_ns = np.floor(measured_ns * kept[group]).astype(np.int64)
     # The nanoseconds that rounding has lost go to the longest run of each group, so that sums are exact.
