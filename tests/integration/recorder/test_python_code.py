@@ -80,8 +80,8 @@ def load(folder: Path, source: str) -> Callable[[list[int]], None]:
     return step
 
 
-def recorded(folder: Path, statement: str) -> tuple[float, Profile]:
-    """The CPU time in milliseconds that recording adds to some steps, and their profile."""
+def recorded(folder: Path, statement: str) -> tuple[float, float, Profile]:
+    """The CPU time in milliseconds that recording adds to some steps, what they take without it, and their profile."""
     step = load(folder, f"{PRELUDE}    {statement}\n    times.append(clock() - started)\n")
     plain: list[int] = []
     slowed: list[int] = []
@@ -92,7 +92,8 @@ def recorded(folder: Path, statement: str) -> tuple[float, Profile]:
         for _ in range(STEPS):
             step(slowed)
             prof.step()
-    return (sum(slowed) - STEPS * statistics.median(plain)) / 1e6, deepscope.load_profile(prof.traces[0])
+    plain_ns = STEPS * statistics.median(plain)
+    return (sum(slowed) - plain_ns) / 1e6, plain_ns / 1e6, deepscope.load_profile(prof.traces[0])
 
 
 def lines_of(profile: Profile) -> list[Line]:
@@ -101,18 +102,19 @@ def lines_of(profile: Profile) -> list[Line]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_recording_adds_is_taken_off_the_lines_that_it_was_added_to(kind: str, tmp_path: Path) -> None:
-    added_ms, profile = recorded(tmp_path, KINDS[kind])
+    added_ms, plain_ms, profile = recorded(tmp_path, KINDS[kind])
     taken_off_ms = sum(line.recording_ns for line in lines_of(profile)) / 1e6
+    noise_ms = 8 + plain_ms / 2  # a busy machine's cores are not always equally fast
     # Before 3.12 Python itself runs slower under a trace function, of which no hook knows.
     least = 0.6 if sys.version_info >= (3, 12) else 0.35
-    assert least * added_ms - 8 <= taken_off_ms <= 1.6 * added_ms + 8
+    assert least * added_ms - noise_ms <= taken_off_ms <= 1.6 * added_ms + noise_ms
 
 
 @pytest.mark.parametrize("kind", ["generator", "key function"])
 def test_what_runs_from_its_own_line_and_holds_nothing_gets_no_more_events(kind: str, tmp_path: Path) -> None:
     if sys.version_info < (3, 12):
         return  # settrace hears of every call
-    _, profile = recorded(tmp_path, KINDS[kind])
+    _, _, profile = recorded(tmp_path, KINDS[kind])
     assert profile.trace.recording["calls"] < 3_000, "of at least 90,000"
     assert not profile.trace.recording["lowered"], "nothing stands elsewhere"
 
