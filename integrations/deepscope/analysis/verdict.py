@@ -23,7 +23,7 @@ ALLOWED: Mapping[Verdict, frozenset[str]] = {
     "waiting": frozenset({"DS003", "DS006", "DS019"}),
     "data": frozenset({"DS003", "DS006"}),
     "communication": frozenset({"DS006"}),
-    "slowed by recording": frozenset(),
+    "slowed by recording": frozenset({"DS003", "DS007"}),  # by loading and operators, not by the line's Python time
 }
 """The findings that may stand at a line with a verdict, of those that say what holds the line back. A line that is
 `mixed`, waits for a core (for other programs, that is), or has no verdict, may have any of them."""

@@ -40,6 +40,8 @@ _ERROR = {"monitoring": 0.1, "settrace": 0.25}
 _CLOSE_NS = 2_000_000
 _LITTLE = 0.25
 """Of what is left of a line's time in a step: recording cost it little there."""
+_WITH_OPERATORS = 4
+"""Times its operators' time that a line's Python takes at least where it is more than what calls them."""
 _FEWEST = 16
 """Neighbouring runs that tell which part of an entry lies between them; with fewer all of it counts within."""
 
@@ -133,12 +135,13 @@ def is_slowed(
 
     An estimate it is where more was taken off than is left. `sys.settrace` makes Python itself slower: up to twice
     where nothing calls a hook; `lines.slowdown` times between hooks, which take about as long as what runs there.
-    A lowered function or loop, or a comprehension, is known to be all Python, but for what its operators take.
+    A lowered function or loop, or a comprehension, is known to be all Python, but for what its operators take. Where
+    operators run in it, what surrounds them is torch's own code in C, which no hook slows.
     """
     close_ns = _CLOSE_NS * max(steps, 1)
     if recording_ns > python_ns and _ERROR.get(lines.backend or "", 0.0) * recording_ns > close_ns:
         return True
-    if lines.backend != "settrace" or python_ns < operators_ns:
+    if lines.backend != "settrace" or python_ns < _WITH_OPERATORS * operators_ns:
         return False
     unseen_ns = python_ns / 2 if is_all_python else 0.0
     if lines.slowdown > 1:
