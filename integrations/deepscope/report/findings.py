@@ -14,7 +14,8 @@ SHOWN = 5
 _FEWEST = 2
 """Fewer steps do not tell what recurs."""
 _BUSY = 0.25
-"""If lines wait for a core for this share of the wall time, the machine was busy with other work."""
+"""If lines wait for a core for this share of the wall time, the machine was busy with other work. If lines that
+recording slowed cost as much, what they cost without it decides."""
 
 
 def findings_entries(profile: Profile) -> Iterator[tuple[str, str]]:
@@ -45,6 +46,11 @@ def without_findings(profile: Profile) -> str:
     waited_ns = sum(line.core_wait_ns for line in profile.lines)
     if waited_ns >= _BUSY * totals.wall_ns:
         return "Cannot tell: other programs had the cores for much of the time. Record again when they are free."
+    slowed = [line for line in profile.lines if line.slowed]
+    if sum(line.cost_ns for line in slowed) >= _BUSY * totals.wall_ns:
+        worst = max(slowed, key=lambda line: line.cost_ns)
+        place = f"{short_path(worst.file, profile.trace.project_root)}:{worst.line}"
+        return printable(f"Cannot tell: recording slowed lines down that matter, first of all {place}.")
     return "Nothing was found that would pay to change."
 
 

@@ -118,11 +118,13 @@ def test_no_finding_is_told_from_nothing_to_change():
     one_step = msgspec.structs.replace(profile, totals=msgspec.structs.replace(profile.totals, steps=1))
     without_lines = msgspec.structs.replace(profile, lines=[])
     busy = msgspec.structs.replace(profile.lines[0], core_wait_ns=profile.totals.wall_ns // 2)
+    slowed = msgspec.structs.replace(profile.lines[0], slowed=True, cost_ns=profile.totals.wall_ns // 2)
     for changed, reason in (
         (part, "part of the trace"),
         (one_step, "one step"),
         (without_lines, "without lines"),
         (msgspec.structs.replace(profile, lines=[busy, *profile.lines[1:]]), "other programs"),
+        (msgspec.structs.replace(profile, lines=[slowed, *profile.lines[1:]]), f"{slowed.line}."),
     ):
         words = without_findings(changed)
         assert words.startswith("Cannot tell")
