@@ -71,6 +71,9 @@ def main() -> None:
         result.goals.append(Goal(f"{kind}: error of the shown time / allowed", far, at_most=1.0))
         table.append(row(kind, rounds))
         result.samples[kind] = rounds
+    marked = Spread.of([float(sum(any(one["is_slowed"] for one in rounds) for rounds in result.samples.values()))])
+    before_monitoring = str(result.versions["python"]).startswith(("3.10.", "3.11."))
+    result.goals.append(Goal("kinds marked as slowed by recording", marked, at_most=3.0 if before_monitoring else 1.0))
     result.tables[f"CPU time of a step; medians of {options.repeats}"] = table
     result.print()
     if options.json:
