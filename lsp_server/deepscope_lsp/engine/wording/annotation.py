@@ -87,7 +87,7 @@ def _mostly_calls(line: Line, scales: Scales) -> bool:
 
 def _time_and_share(in_steps_ns: int, whole_ns: int, scales: Scales) -> str:
     """Of what runs outside the steps alone the whole time: `12.4 ms outside the steps · 38 %`."""
-    time = _time(in_steps_ns, scales) if in_steps_ns else outside_words(whole_ns, scales)
+    time = outside_words(whole_ns, scales) if whole_ns and not in_steps_ns else _time(in_steps_ns, scales)
     return f"{time}{SEPARATOR}{quantities.share(scales.share(whole_ns))}"
 
 
