@@ -107,6 +107,8 @@ def test_what_recording_adds_is_taken_off_the_lines_that_it_was_added_to(kind: s
     noise_ms = 8 + plain_ms / 2  # a busy machine's cores are not always equally fast
     # Before 3.12 Python itself runs slower under a trace function, of which no hook knows.
     least = 0.6 if sys.version_info >= (3, 12) else 0.35
+    if kind == "long function":
+        least = 0.25  # most of it lies between lines that hardly take any time, in none of them
     assert least * added_ms - noise_ms <= taken_off_ms <= 1.6 * added_ms + noise_ms
 
 
