@@ -32,6 +32,7 @@ class Beyond(Ledger):
 class Switch:
     def __init__(self) -> None:
         self.followed = 0
+        self.samples = 0
 
     def silences_loops(self, _function: Function) -> bool:
         return True
@@ -41,7 +42,8 @@ class Switch:
 
     def end_lines(self) -> None: ...
 
-    def take_samples(self) -> None: ...
+    def take_samples(self) -> None:
+        self.samples += 1
 
 
 def levels_after_a_look(functions: int, lines: int, beyond: float, *, body: str = "    x += 1\n") -> Counter[Detail]:
@@ -83,8 +85,11 @@ def test_what_is_not_beyond_stays() -> None:
     assert levels_after_a_look(5, 2, 0.0) == {Detail.LINES: 5}
 
 
+# What its runs take tells whether a line holds operators, which is tried in tests of line scopes: here none does.
 LOWER_AT_THE_FIRST_LOOK = """
 from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.table import Slot
+Slot.seems_to_hold = False
 found, weigh = iter([2.0]), Ledger.look
 def look(ledger):
     weigh(ledger)
@@ -213,3 +218,19 @@ def lowered_loops(runs: dict[int, int]) -> list[int]:
 def test_of_nested_loops_the_one_that_repeats_is_lowered() -> None:
     assert lowered_loops({3: 1, 4: 5000, 5: 5000, 6: 5000}) == [4]  # the outer one's last line has not run yet
     assert lowered_loops({3: 5000, 4: 9000, 5: 9000, 6: 9000, 7: 5000}) == [3]
+
+
+def test_callbacks_are_not_timed_while_lines_are_on_trial() -> None:
+    table = ScopeTable(UserCode("/"), 1_000_000)
+    module = compile(NESTED, "/nested.py", "exec")
+    function = table.function(next(one for one in module.co_consts if isinstance(one, CodeType)))
+    ledger, switch = Beyond(table, 0.5), Switch()
+    stacks = Stacks(table, ModuleCalls(table, are_wanted=False), ledger)
+    lowering = Lowering(table, stacks, ledger, switch)
+    for runs, samples, detail in ((1000, 0, Detail.LINES), (2000, 1, Detail.LOOPS)):
+        for line in range(3, 7):
+            slot = table.line(function, line)
+            assert slot is not None
+            slot.granted, slot.left = runs, 0
+        lowering.look(stacks.own)
+        assert (switch.samples, function.detail) == (samples, detail)

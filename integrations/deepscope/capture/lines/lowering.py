@@ -65,14 +65,17 @@ class Lowering:
         """A look is due, while `stack` is the current thread's and its top frame at a line's beginning."""
         started = thread_time_ns()
         beyond = self._ledger.look()
-        self._switch.take_samples()
         spent = self._spent()
+        is_trial = False
         if beyond > 0 and self._lower_libraries(spent, stack, beyond):
             pass
         elif beyond >= _LAST_RESORT:
             self._end_lines(stack)
         elif beyond > 0:
-            self._lower_dearest(spent, stack, beyond)
+            is_trial = self._lower_dearest(spent, stack, beyond)
+        if not is_trial:
+            # A callback that is timed takes longer, and how long its runs take decides on a line on trial.
+            self._switch.take_samples()
         self._ledger.add_set_up(thread_time_ns() - started)
 
     def _lower_libraries(self, spent: _Spent, stack: Stack, beyond: float) -> bool:
@@ -94,14 +97,15 @@ class Lowering:
             self.drop(function, stack)
         return True
 
-    def _lower_dearest(self, spent: _Spent, stack: Stack, beyond: float) -> None:
+    def _lower_dearest(self, spent: _Spent, stack: Stack, beyond: float) -> bool:
+        """Whether lines have been put on trial for it."""
         tries = beyond < _IN_A_HURRY
         dearest = list(_dearest(spent, _SHARE))
         is_hasty = not tries or len(dearest) > _MANY
         if is_hasty:
             dearest = list(_dearest(spent, _LARGER_SHARE))
-        for function in dearest[:_MOST]:
-            self._lower(function, stack, tries=tries, is_hasty=is_hasty)
+        lowered = [self._lower(function, stack, tries=tries, is_hasty=is_hasty) for function in dearest[:_MOST]]
+        return not all(lowered)
 
     def _spent(self) -> _Spent:
         """Functions by their entries since the last look, the largest number first."""
@@ -115,15 +119,16 @@ class Lowering:
         spent.sort(key=lambda one: -one[0])
         return spent
 
-    def _lower(self, function: Function, stack: Stack, *, tries: bool, is_hasty: bool) -> None:
+    def _lower(self, function: Function, stack: Stack, *, tries: bool, is_hasty: bool) -> bool:
+        """False where its lines are on trial first."""
         if function.detail < Detail.FUNCTION:
             if tries and self._is_worth_a_trial(function) and self._try_out(function):
-                return
+                return False
             if self._silence_loops(function):
                 function.detail = Detail.LOOPS
             elif function.hidden_line or (is_hasty and function.seen <= (_SHORT + 1) * function.calls):
                 self.drop(function, stack)
-                return
+                return True
             else:
                 function.whole = self._table.whole(function)
                 function.detail, function.lines, function.opens_at_start = Detail.FUNCTION, {}, True
@@ -133,6 +138,7 @@ class Lowering:
             self._stacks.refresh(stack)
         else:
             self.drop(function, stack)
+        return True
 
     def _is_worth_a_trial(self, function: Function) -> bool:
         """Whether anything follows from what its lines hold: a trial takes three times what it looks at does."""

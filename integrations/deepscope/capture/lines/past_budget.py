@@ -15,6 +15,7 @@ something that it called opens one, so that scopes nest as the calls do.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from enum import Enum, auto
 from time import perf_counter_ns
@@ -29,7 +30,7 @@ __all__ = ["TRIAL_RUNS", "QuietLines", "Verdict"]
 
 OPERATOR_OPENINGS = 1.5
 """Openings of a scope that the shortest operator takes, less what an opening may vary by."""
-_OWN_WORK = 1.5
+_OWN_WORK = 1.5 if sys.version_info >= (3, 11) else 2.0
 """Openings of a scope that the hooks' own work in a stretch takes, unless a shorter stretch was seen."""
 TRIAL_RUNS = 64
 """Runs on trial."""
