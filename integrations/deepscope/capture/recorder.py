@@ -29,6 +29,7 @@ from deepscope.capture.step_timer import StepKind, StepTimer
 from deepscope.capture.surroundings import open_recorders, termination
 from deepscope.capture.surroundings.failsafe import guarded
 from deepscope.capture.surroundings.interrupts import held_back
+from deepscope.capture.surroundings.other_thread import call_between_lines
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import RecorderError
@@ -64,6 +65,8 @@ _LEFT = (
     "a window ends on another thread than it was opened on, where torch cannot end it; "
     "the thread that opened it ends and saves it with its next step, or as it ends itself"
 )
+_LAST_LINE_S = 1.0
+"""So long the end of the process waits for the next line of a thread that has a window open."""
 _LOST = (
     "a window is lost: the thread that opened it still runs as the process ends (a daemon thread?), and torch ends a "
     "recording only there; stop the recording on that thread"
@@ -372,6 +375,7 @@ class Recorder:
             if self._left is None and window is not None and window.is_recording and window.may_end_here:
                 self._left = _Left(window, complete=False, is_wanted=True)
                 self._window = None
+        self.timer.end()  # no step of this thread follows that a trace could wait for
         if self._is_started:
             self._state = _State.WAITING
         self._end_left()
@@ -558,9 +562,16 @@ class Recorder:
             if isinstance(error, BaseException):
                 self.fail(error)
             self._is_exiting = True
+            self._end_on_its_thread()
             self.stop(complete=False)
             self._give_up_left()
             self.wait()
+
+    def _end_on_its_thread(self) -> None:
+        """A daemon thread still runs as the process ends: torch crashes where that cuts off a recording."""
+        window = self._window if self._left is None else self._left.window
+        if window is not None and not window.may_end_here:
+            call_between_lines(window.thread, self._end_with_thread, within_s=_LAST_LINE_S)
 
     @guarded
     def _give_up_left(self) -> None:

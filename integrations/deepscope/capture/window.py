@@ -102,8 +102,8 @@ class Window:
         self._profiler = _torch_profiler(options)
         self._give_way = GiveWay(give_way)
         self._memory = MemorySurveys() if options.profile_memory else None
-        self._thread = 0
-        """The one that opened the window."""
+        self.thread = 0
+        """The number of the one that opened the window."""
         self._thread_ends = thread_ends
         self._forget_thread: Callable[[], None] = lambda: None
 
@@ -118,7 +118,7 @@ class Window:
 
         A recording of all threads is no thread's own.
         """
-        return not self.is_recording or bool(self.all_threads) or threading.get_ident() == self._thread
+        return not self.is_recording or bool(self.all_threads) or threading.get_ident() == self.thread
 
     def prepare(self) -> None:
         """Let torch set up its tracing; the schedule's warm-up. Raises `RecorderError` beside another profiler."""
@@ -144,7 +144,7 @@ class Window:
         elif self._is_another_open():  # one that came up since
             raise RecorderError(_TAKEN)
         started = time.perf_counter_ns()
-        self._thread = threading.get_ident()
+        self.thread = threading.get_ident()
         self._forget_thread = at_thread_end(self._thread_ends)
         self._profiler.start_trace()
         self._state = _State.RECORDING

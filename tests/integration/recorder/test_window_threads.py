@@ -177,3 +177,45 @@ def test_a_daemon_thread_that_ends_while_the_process_does_still_ends_its_window(
     assert code == 0, words
     (trace,) = tmp_path.glob("*.gz")
     assert "aten::addmm" in operators(trace)
+
+
+@pytest.mark.parametrize("rest", ["while True: time.sleep(0.01)", "while True:\n                time.sleep(0.01)"])
+def test_a_daemon_thread_that_still_runs_as_the_process_ends_ends_and_saves_its_window_first(
+    tmp_path: Path, rest: str
+) -> None:
+    code, words = run(
+        tmp_path,
+        f"""
+        import deepscope, time
+        trained = threading.Event()
+        def train():
+            on_step = deepscope.callback(FOLDER, root=ROOT, wait=0, warmup=0, active=1000)
+            for _ in range(3):
+                step()
+                on_step()
+            trained.set()
+            {rest}
+        threading.Thread(target=train, daemon=True).start()
+        trained.wait()
+        """,
+    )
+    (trace,) = tmp_path.glob("*.gz")
+    assert (code, "Warning" in words) == (0, False), words
+    assert load(trace)["deepscope"]["complete"] is False
+    assert {"aten::addmm", "ProfilerStep#1", "ProfilerStep#2"} <= operators(trace)
+
+
+def test_a_window_that_ends_with_its_thread_leaves_no_object_of_that_thread_behind(tmp_path: Path) -> None:
+    code, words = run(
+        tmp_path,
+        CALLBACK,
+        """
+        thread = threading.Thread(target=train)
+        thread.start()
+        thread.join()
+        assert threading.enumerate()[0] is threading.main_thread()
+        assert not any(isinstance(one, threading._DummyThread) for one in threading.enumerate())
+        """,
+    )
+    assert (code, "Exception ignored" in words) == (0, False), words
+    assert len(list(tmp_path.glob("*.gz"))) == 1
