@@ -23,7 +23,7 @@ from deepscope.capture.saving.header import Session, checked_metadata
 from deepscope.capture.saving.patience import patience_s
 from deepscope.capture.saving.pending import Pending
 from deepscope.capture.saving.saver import Job, Saver
-from deepscope.capture.saving.trace_folder import check_folder
+from deepscope.capture.saving.trace_folder import check_folder, seen_from_here
 from deepscope.capture.schedule import WHOLE_BLOCK, Action, Schedule
 from deepscope.capture.step_timer import StepKind, StepTimer
 from deepscope.capture.surroundings import open_recorders, termination
@@ -81,7 +81,8 @@ class Recorder:
     recorder does nothing from there on. Only wrong use raises.
 
     `session`: whose recording it is, and how it is made. `plan`: the steps that are recorded; None records from `start`
-    to `stop`. `folder`: where the traces go; it is made when the first one is written. `first_step`: the number that
+    to `stop`. `folder`: where the traces go, as seen from the
+    working folder of now; it is made when the first one is written. `first_step`: the number that
     the first step has in the trace. `workers`: the clocks in data-loader workers, armed by the caller before a loader
     starts them; without it the recorder arms its own when it starts. `counts_run`: whether the whole run's counters, if
     the options ask for them, are this recorder's, from `start` to `stop`; a caller that records a run with several
@@ -108,7 +109,7 @@ class Recorder:
     ) -> None:
         self._session = session
         self._beginning = self._plan = Plan(WHOLE_BLOCK) if plan is None else plan
-        self._folder = folder
+        self._folder = seen_from_here(folder)  # also where the program goes to another one later
         self._first_step = self._step = first_step
         self._owner = self if owner is None else owner
         self._is_abandoned = is_abandoned

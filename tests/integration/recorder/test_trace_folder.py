@@ -1,6 +1,7 @@
 """The folder that traces are written to."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,33 @@ def test_a_folder_of_the_users_own_gets_no_gitignore(project: Path) -> None:
     (project / "deepscope_logs").mkdir()
     traces = [record(Path("deepscope_logs")), record(Path("runs/first"))]
     assert {path for path in project.rglob("*") if path.is_file()} == {trace.absolute() for trace in traces}
+
+
+def test_a_program_that_goes_to_another_folder_has_its_traces_where_it_began(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "elsewhere").mkdir()
+    with deepscope.profile("runs", wait=0, warmup=1, active=1, repeat=2) as recording:
+        for step in range(5):
+            torch.ones(3).sum()
+            recording.step()
+            if step == 1:
+                monkeypatch.chdir("elsewhere")
+    assert [trace.parent for trace in recording.traces] == [project / "runs"] * 2
+
+
+def test_deepscope_run_has_traces_where_it_began_if_the_program_goes_to_another_folder(project: Path) -> None:
+    (project / "elsewhere").mkdir()
+    program = project / "program.py"
+    program.write_text(
+        "import os, torch\n"
+        "os.chdir('elsewhere')\n"
+        "model = torch.nn.Linear(2, 2)\n"
+        "optimizer = torch.optim.SGD(model.parameters())\n"
+        "for _ in range(3):\n"
+        "    model(torch.ones(1, 2)).sum().backward()\n"
+        "    optimizer.step()\n"
+    )
+    subprocess.run([sys.executable, "-m", "deepscope", "run", "-q", "--folder", "runs", str(program)], check=True)
+    (trace,) = project.rglob("*.gz")
+    assert trace.parent == project / "runs"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deepscope.errors import RecorderError
 
-__all__ = ["DEFAULT_FOLDER", "check_folder", "check_space", "current_folder", "make_trace_folder"]
+__all__ = ["DEFAULT_FOLDER", "check_folder", "check_space", "current_folder", "make_trace_folder", "seen_from_here"]
 
 DEFAULT_FOLDER = "deepscope_logs"
 """Where traces go unless a folder is given; only a folder of this name gets a `.gitignore`."""
@@ -27,6 +27,14 @@ def current_folder() -> Path:
         return Path.cwd()
     except OSError:
         return Path(os.environ.get("PWD", os.sep))
+
+
+def seen_from_here(folder: Path) -> Path:
+    """`folder` as the working folder of now has it; unchanged where that was removed (`check_folder` refuses it)."""
+    try:
+        return folder.absolute()
+    except OSError:
+        return folder
 
 
 def make_trace_folder(folder: Path) -> None:
