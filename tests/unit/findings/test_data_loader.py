@@ -145,6 +145,31 @@ def test_what_recording_the_loaders_lines_took_is_not_the_loaders(findings_of, k
     assert found.saving_ns == 3 * (450 - 301) * US  # line 2 is entered once, line 9 300 times
 
 
+def off_cpu(builder: TraceBuilder, off_us: int, core_us: int = 0) -> TraceBuilder:
+    """Marks of the recorder, in the requests of `steps`: so long off the CPU, and so long of it without a core."""
+    for number in range(3):
+        name = f"@do:{off_us * US}:{core_us * US}"
+        builder.event("python_off_cpu", name, (number * 1000 + 449) * US, 1, off_cpu_ns=off_us * US)
+    return builder
+
+
+@pytest.mark.parametrize("kernel", [400, None])
+def test_workers_that_are_not_waited_for_are_not_asked_to_be_more(findings_of, kernel):
+    """The training thread takes the batch that is there, and waits for a core."""
+    assert findings_of(off_cpu(steps(450, kernel=kernel, iterator=MULTI), 440, 440), "DS003") == []
+
+
+@pytest.mark.parametrize("kernel", [400, None])
+def test_more_workers_save_what_workers_are_waited_for(findings_of, kernel):
+    (found,) = findings_of(off_cpu(steps(450, kernel=kernel, iterator=MULTI), 200), "DS003")
+    assert found.saving_ns == 3 * 200 * US
+
+
+def test_loading_that_waits_for_a_core_is_not_promised_to_go_beside_the_rest(findings_of):
+    (found,) = findings_of(off_cpu(steps(450, kernel=None), 300, 300), "DS003")
+    assert found.saving_ns == 3 * 150 * US
+
+
 def test_with_workers_their_number_and_their_slowest_line_are_named(findings_of):
     lines = [[0, 30, "Data.__getitem__", 500 * US, 10, 400 * US], [0, 40, "collate", 800 * US, 10, 90 * US]]
     workers = [{"pid": 7, "worker_id": 0, "num_workers": 3, "wall_ns": 1300 * US, "lines": lines}]

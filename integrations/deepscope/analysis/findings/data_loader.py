@@ -38,8 +38,10 @@ def _find(facts: Facts) -> Iterator[Finding]:
     loading = facts.loading
     if not len(loading.start) or loading.total_ns < WORTH * facts.wall_ns:
         return
-    alone = _alone(facts)
-    by_line = sum((facts.by_line_of_cpu(one) for one in alone), np.zeros(facts.lines + 1, np.int64))
+    most = _avoidable(facts)
+    by_line = sum(
+        (np.minimum(facts.by_line_of_cpu(one), most) for one in _alone(facts)), np.zeros(facts.lines + 1, np.int64)
+    )
     saving = int(by_line.sum()) // facts.devices
     saving = max(saving - waited_longer_ns(facts), 0)
     # Without a device as much of it could run beside the rest as the rest takes. Of what is left, twice as many
@@ -72,6 +74,19 @@ def _find(facts: Facts) -> Iterator[Finding]:
 def _alone(facts: Facts) -> list[Intervals]:
     """When data is loaded and the device has nothing to do, by device; on the CPU, when data is loaded."""
     return facts.gaps.loader if facts.has_device else [facts.loading]
+
+
+def _avoidable(facts: Facts) -> Int64:
+    """How much of the loading other processes could take over, by line, as far as the trace tells.
+
+    With workers that is the time in which they were waited for: the rest is the training thread's own part of a batch.
+    Without them it is what the thread did itself, not its waiting for a core that other programs had.
+    """
+    columns, loading = facts.analysis.columns, facts.by_line_of_cpu(facts.loading)
+    is_told = any(columns[name].any() for name in ("loader_wait_ns", "blocked_ns", "core_wait_ns"))
+    if is_told and _has_workers(facts):
+        return np.asarray(columns["loader_wait_ns"])
+    return np.asarray(np.maximum(loading - columns["core_wait_ns"], 0))
 
 
 def _remedy(facts: Facts, spent_ns: Int64) -> str:
