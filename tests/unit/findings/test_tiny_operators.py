@@ -112,6 +112,21 @@ def test_the_lines_of_a_function_that_is_called_again_and_again_are_one_finding_
     assert found.saving_ns == 6 * 299 * 5 * US
 
 
+def test_a_function_that_is_called_less_often_than_it_starts_operators_is_named_where_it_is_called(findings_of):
+    """One that is called 100 times: each of its lines starts three operators."""
+    builder = TraceBuilder().step(0, 0, 9000 * US).line(FILE, 4, "main", 0, 8000 * US)
+    for turn in range(100):
+        at = turn * 80 * US
+        builder.line(FILE, 5, "matched", at, 79 * US)
+        for row in range(6):
+            start = at + (2 + 12 * row) * US
+            builder.line(FILE, 11 + row, "box_iou", start, 11 * US)
+            for number in range(3):
+                builder.op("aten::max", start + (1 + 3 * number) * US, 2 * US)
+    (found,) = findings_of(builder, "DS007")
+    assert (found.line, found.evidence["calls"]) == (5, "box_iou 100 times a step")
+
+
 def test_the_lines_of_one_loop_are_one_finding_at_the_dearest(findings_of):
     builder = TraceBuilder().step(0, 0, 9000 * US)
     for turn in range(300):

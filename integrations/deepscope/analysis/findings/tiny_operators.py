@@ -144,8 +144,13 @@ def _savings(facts: Facts) -> dict[int, int]:
 
 
 def _home(facts: Facts, line: int) -> int:
-    """The line that repeats what a line does: the outermost of its callers that runs again and again itself."""
+    """The line that repeats what a line does: the outermost of its callers that runs again and again itself.
+
+    That is as often as the line, if not more often than a loop must: a line may start several operators in one run.
+    """
     runs, often = facts.attribution.runs, facts.analysis.columns["calls"]
+    steps = max(facts.steps, 1)
+    enough = max(min(MANY * steps, int(often[line])), AT_ONCE * steps)
     rows = np.flatnonzero(runs.location == line)
     if not len(rows):
         return line
@@ -153,9 +158,7 @@ def _home(facts: Facts, line: int) -> int:
     while runs.caller[row] >= 0:
         above = int(runs.caller[row])
         place = int(runs.location[above])
-        if place < 0 or not (
-            often[place] >= MANY * max(facts.steps, 1) or repeats_within(facts.trace, facts.locations[place])
-        ):
+        if place < 0 or not (often[place] >= enough or repeats_within(facts.trace, facts.locations[place])):
             break
         row = above
     return int(runs.location[row])
