@@ -30,11 +30,15 @@ LIBRARIES = (
     Library("oneccl", r"(?i:oneccl|(?<![a-z])ccl(?:::|_))", f"{_GITHUB}/uxlfoundation/oneCCL"),
     Library("mccl", r"(?<![A-Za-z])[mx]ccl", f"{_GITHUB}/MooreThreads/torch_musa"),
     Library("gloo", r"(?i:gloo:)", f"{_GITHUB}/pytorch/gloo"),
-    Library("deep_ep", r"deep_ep::(?!layout)|hybrid_ep::", f"{_GITHUB}/deepseek-ai/DeepEP/tree/main/csrc/kernels"),
+    Library(
+        "deep_ep",  # and what has its kernels from there: UCCL, Mooncake, NIXL; once with a name that is mangled
+        r"(?:deep_ep|hybrid_ep|uccl|mooncake|nixl_ep)::(?!layout)|7deep_ep(?!6layout)",
+        f"{_GITHUB}/deepseek-ai/DeepEP/tree/main/csrc/kernels",
+    ),
     Library("mori", r"mori::.*(?:Dispatch|Combine)|\bEp(?:Dispatch|Combine)\w*Kernel", f"{_GITHUB}/ROCm/mori"),
     Library("pplx", r"pplx::.*(?i:dispatch|combine)", f"{_GITHUB}/perplexityai/pplx-kernels"),
     Library("tensorrt_llm", r"moeA2A\w*Kernel|moe_?(?:comm|alltoall)::", f"{_GITHUB}/NVIDIA/TensorRT-LLM"),
-    Library("nvshmem", r"(?i:(?:nv|roc)shmem)", f"{_GITHUB}/NVIDIA/nvshmem"),
+    Library("nvshmem", r"(?i:(?:nv|roc)shmem)|_on_stream_kernel", f"{_GITHUB}/NVIDIA/nvshmem"),
     Library(
         "symmetric_memory",
         r"symmetric_memory::|symm_mem::|multimem_|(?:put|wait)_signal_kernel",
@@ -49,9 +53,9 @@ LIBRARIES = (
     Library("userbuffers", r"userbuffers_", f"{_GITHUB}/NVIDIA/TransformerEngine"),
     Library("c10d", r"c10d::", f"{_GITHUB}/pytorch/pytorch/tree/main/torch/csrc/distributed/c10d"),
     Library(
-        "",  # whoever wrote it: `one_shot_all_reduce_kernel`, `twoShotAllReduceKernel`, `moe_alltoall`
-        r"(?<![A-Za-z])(?<!block_)(?<!warp_)(?i:all_?(?:reduce|gather|to_?all)|reduce_?scatter)"
-        r"|(?<![A-Z])(?<!Block)(?<!Warp)(?:All_?(?:Reduce|Gather|To_?All)|Reduce_?Scatter)",
+        "",  # whoever wrote it: `one_shot_all_reduce_kernel`, `oneshotAllreduceFusionKernel`, `moe_alltoall`
+        r"(?<![A-Za-z])(?<!block_)(?<!warp_)(?:(?i:all_?(?:reduce|gather|(?:to|2)_?all)|reduce_?scatter)|a2a_)"
+        r"|(?<![A-Z])(?<![Bb]lock)(?<![Ww]arp)(?:All_?(?i:reduce|gather|(?:to|2)_?all)|Reduce_?[Ss]catter)",
         f"{_GITHUB}/flashinfer-ai/flashinfer/tree/main/include/flashinfer/comm",
     ),
 )
@@ -60,7 +64,8 @@ kernel of this name."""
 _PATTERNS = tuple((one.name, re.compile(one.pattern)) for one in LIBRARIES)
 _HINTS = re.compile(
     r"ccl|hcom_|gloo:|_ep::|mori::|EpDispatch|EpCombine|pplx|moe|shmem|symm|multimem|_signal_|cross_device|custom_ar|"
-    r"quick_?reduce|userbuffers|c10d|all_?reduce|all_?gather|all_?to_?all|reduce_?scatter",
+    r"quick_?reduce|userbuffers|c10d|all_?reduce|all_?gather|all_?(?:to|2)_?all|reduce_?scatter|mooncake|deep_ep|a2a_|"
+    r"_on_stream_kernel",
     re.IGNORECASE,
 )
 """Most names have none of these, and are not taken apart."""

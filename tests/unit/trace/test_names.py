@@ -115,6 +115,13 @@ def test_calls_that_hand_over_work():
         ("void nvshmemi_alltoall_kernel<long>(int)", "nvshmem"),
         ("_c10d_functional::reduce_scatter_tensor", ""),
         ("c10d::allreduce_", "c10d"),
+        ("void flashinfer::trtllm_mnnvl_allreduce::oneshotAllreduceFusionKernel<(unsigned char)8, __half>(x)", ""),
+        ("_ZN7deep_ep11internode_ll8dispatchILb1ELb0ELi7168EEEvPvS2_", "deep_ep"),
+        ("void uccl::internode_ll::combine<true, 7168, 9>(void*)", "deep_ep"),
+        ("void mooncake::dispatch<true, 7168>(void*)", "deep_ep"),
+        ("barrier_on_stream_kernel_threadgroup(int, int)", "nvshmem"),
+        ("void all2all_dispatch<8>(void*)", ""),
+        ("a2a_combine_recv_kernel", ""),
     ],
 )
 def test_what_moves_data_between_ranks_is_known_by_its_library(name, library):
@@ -136,6 +143,8 @@ def test_what_moves_data_between_ranks_is_known_by_its_library(name, library):
         "void (anonymous namespace)::groupnorm_kernel_dispatch_down<__hip_bfloat16, 1024u>(unsigned int)",
         "void smallReduceKernel<float>(float*)",
         "block_all_reduce_sum_f32_f32_kernel<256>",
+        "void warpAllReduceSum<float>(float*)",
+        "_ZN7deep_ep6layout19get_dispatch_layoutILi256EEEvPKl",
         "void rms_norm<flashinfer::trtllm_allreduce_fusion::Pattern>(int)",
         "triton_poi_fused_all_reduce_wait_tensor_0",
         "fsdp::all_gather_copy_in",
