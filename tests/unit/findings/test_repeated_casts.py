@@ -52,6 +52,23 @@ def test_one_cast_a_step_is_needed(findings_of):
     assert findings_of(trained(calls=1), "DS018") == []
 
 
+def test_gradients_that_are_accumulated_need_one_cast_for_each_backward_pass(findings_of):
+    """Autocast is left before `backward()`, as torch's documentation asks."""
+    builder = TraceBuilder()
+    for step in range(2):
+        begin = step * 2000 * US
+        builder.step(step, begin, 2000 * US)
+        for micro in range(2):
+            at, first = begin + micro * 600 * US, 100 * step + 10 * micro
+            linear(builder, at, 3, number=first)
+            builder.line(FILE, 6, "main", at + 250 * US, 300 * US)
+            for turn in range(2):
+                builder.backward("ToCopyBackward0", at + (260 + 50 * turn) * US, 10 * US, first + turn, tid=MAIN)
+                builder.op(GATHER, at + (280 + 50 * turn) * US, 10 * US)
+        builder.annotation("Optimizer.step#SGD.step", begin + 1300 * US, 20 * US)
+    assert findings_of(builder, "DS018") == []
+
+
 def frozen(*, casts: int, named: str = "aten::linear") -> TraceBuilder:
     """Two steps with one call each, and no backward pass to it."""
     builder = TraceBuilder()

@@ -13,6 +13,7 @@ from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_n
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import in_modules
 from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.numbers.phases import PHASES
 from deepscope.records import Finding
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind
@@ -84,8 +85,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
 def _casts(facts: Facts) -> _Casts:
     """The casts of parameters, with what of each is needless.
 
-    A parameter need be cast once a step if it is trained, and never if it is not. Casts at the same place of a module
-    (without modules: of a line) are of one parameter.
+    A parameter need be cast once a backward pass if it is trained, and never if it is not. Casts at the same place of
+    a module (without modules: of a line) are of one parameter.
     """
     events, calls = facts.trace.events, facts.attribution.calls
     found, index, count = _of_autocast(facts)
@@ -185,11 +186,12 @@ def _nodes(facts: Facts, casts: Int64) -> tuple[Int64, Mask]:
 
 
 def _turns(facts: Facts) -> int:
-    """How often parameters change, for all that the trace says."""
+    """How often parameters change, for all that the trace says, or a backward pass ends what autocast keeps."""
     trace, events = facts.trace, facts.trace.events
     steps = np.flatnonzero(named(trace, of_kind(trace, Kind.ANNOTATION), stepped_optimizer))
     inside = int(facts.analysis.extent.holds(events.start_ns[steps]).sum())
-    return inside or facts.steps or max(int(facts.analysis.phases.calls(facts.analysis.extent)[2]), 1)
+    backward = int(facts.analysis.phases.calls(facts.analysis.extent)[PHASES.index("backward")])
+    return max(inside or facts.steps, backward, 1)
 
 
 def _evaluates(node: str, name: str) -> bool:
