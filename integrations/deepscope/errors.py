@@ -27,6 +27,7 @@ __all__ = [
     "OptionError",
     "ProgramError",
     "RecorderError",
+    "TargetError",
     "TraceError",
     "TruncatedTraceError",
     "VariableError",
@@ -123,6 +124,12 @@ class ProgramError(DeepScopeError):
 
 class FactoryError(DeepScopeError):
     """The function that makes a model is missing, fails, or makes something else; or the model cannot be called."""
+
+
+class TargetError(FactoryError):
+    """What is to name such a function has another form."""
+
+    exit_code = 2
 
 
 class RecorderError(DeepScopeError, RuntimeError):

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from deepscope.errors import DeepScopeError, FactoryError
+from deepscope.errors import DeepScopeError, FactoryError, TargetError
 
 __all__ = ["Call", "load_factory", "made_by", "one_line"]
 
@@ -36,11 +36,12 @@ def load_factory(target: str) -> Factory:
     What the user's code prints while it is imported goes to standard error.
 
     Raises:
+        TargetError: `target` has another form.
         FactoryError: there is no such file, module or function, or importing it failed.
     """
     where, colon, name = target.rpartition(":")
     if not colon or not where or not name:
-        raise FactoryError(f"{target}: must be FILE:FACTORY or module:FACTORY, such as net.py:make_model")
+        raise TargetError(f"{target}: must be FILE:FACTORY or module:FACTORY, such as net.py:make_model")
     try:
         with redirect_stdout(sys.stderr):
             module = _from_file(where) if _is_file(where) else _from_module(where)
