@@ -58,15 +58,17 @@ def find_stragglers(summaries: Sequence[RankSummary], rows: Sequence[RankRow]) -
 def _by_lines(table: OwnTable, lines: LateLines, but: set[int]) -> dict[int, Lateness]:
     """Other ranks that are late by lines. Stages of a pipeline have lines of their own, and are not: most of the ranks
     have such lines, or the rank as a whole is earlier than they say, beyond noise. Lines that all ranks run and that
-    are longer on half of them tell of no single rank either."""
+    are longer on half of them tell of no single rank either. Lines of ranks that are late as a whole say nothing of
+    the others."""
     alone = {rank for key, of in zip(lines.keys, lines.late, strict=True) for rank in of if table.runs_alone(rank, key)}
-    chosen = {rank for of in lines.late for rank in of}
+    alone -= but
+    chosen = {rank for of in lines.late for rank in of} - but
     if 2 * len(alone) >= len(table.ranks) and len(alone) > 1:
         return {}
     if 2 * len(chosen) >= len(table.ranks):
         chosen = alone
     found = {}
-    for rank in chosen - but:
+    for rank in chosen:
         of_lines = lines.of_rank(rank).values()
         excess_ns = sum(one.excess_ns for one in of_lines)
         if agrees(table.own, table.weights, rank, excess_ns):

@@ -269,6 +269,25 @@ def test_a_line_that_one_of_two_ranks_runs_alone_is_named_though_the_other_rank_
     assert (0, 40) in [(one.rank, one.line) for one in found]
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("of_noisy", "of_late"), [(50, 40), (12, 11)], ids=["lines of their own", "lines of all ranks"]
+)
+def test_a_line_that_is_longer_in_each_step_is_named_though_another_rank_is_late_by_more(
+    report: Callable[..., RanksReport], of_noisy: int, of_late: int, seed: int
+) -> None:
+    chance = random.Random(seed)
+    factors = [[chance.uniform(0.5, 1.5) for _ in range(STEPS)] for _ in range(4)]
+    noisy = Rank(kernels=[*USUAL.kernels, Kernel("most_times", of_noisy, 6_000)], when=range(STEPS - 1))
+    late = Rank(kernels=[*USUAL.kernels, Kernel("always", of_late, 700)])
+
+    def noise(rank: int, step: int, kernel: int) -> float:  # none on the late rank, and none at line 11
+        return 1.0 if rank == 2 or kernel // 3 == 1 else factors[rank][step]
+
+    found = report(USUAL, noisy, late, USUAL, noise=noise)
+    assert [(one.rank, one.line) for one in found.stragglers] == [(1, of_noisy), (2, of_late)]
+
+
 def test_a_line_is_told_over_the_same_steps_as_its_rank(report: Callable[..., RanksReport]) -> None:
     (one,) = report(USUAL, Rank(kernels=[*USUAL.kernels, Kernel("extra", 20, 5_000)], when=[2]), USUAL).stragglers
     assert one.late_steps == 1
