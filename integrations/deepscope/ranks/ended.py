@@ -1,18 +1,22 @@
-"""Ranks that ended before the others, and what these waited for them."""
+"""Ranks that ended before the others or have no trace, and what the others waited for them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from deepscope.ranks.results import EndedRank, RankRow
+import msgspec
+
+from deepscope.ranks.results import EndedRank, MissingWait, RankRow, Waited
 from deepscope.ranks.summary import RankLine, RankSummary
 from deepscope.records.ranges import ranges
 
-__all__ = ["ended_ranks", "leave_out_waiting"]
+__all__ = ["ended_ranks", "leave_out_waiting", "missing_wait"]
 
 _WAITED = 0.5
 """Communication that is longer than usual by this part of a step was waiting for the rank that was gone."""
+_WAITED_FOR_MISSING = 1.0
+"""The same of a rank without a trace: nothing else tells that it is gone."""
 
 
 def ended_ranks(summaries: Sequence[RankSummary]) -> list[EndedRank]:
@@ -32,12 +36,26 @@ def ended_ranks(summaries: Sequence[RankSummary]) -> list[EndedRank]:
     return sorted(found, key=lambda one: (one.last_step, one.rank))
 
 
-def leave_out_waiting(rows: Iterable[RankRow], summaries: Sequence[RankSummary], ended: Sequence[EndedRank]) -> None:
-    """Takes what ranks waited for one that had ended out of their times a step: it tells of no step that they make."""
-    if not ended:
-        return
-    first = min(one.last_step for one in ended)
-    waited = {one.rank: sum(_waits(one, first).values()) for one in summaries}
+def missing_wait(summaries: Sequence[RankSummary]) -> MissingWait | None:
+    """What all of these ranks, of a run with others that have no trace, waited at the end for one of those; or None.
+
+    One that was killed leaves no trace, and one that was cut may not be read. If a rank that is here were late, it
+    would not wait itself.
+    """
+    steps = {max(one.step_ns, default=-1) for one in summaries}
+    if len(steps) > 1 or min(steps) < 0:
+        return None
+    (step,) = steps
+    for one in summaries:
+        before = [time_ns for number, time_ns in one.step_ns.items() if number < step]
+        if not before or sum(_waits(one, step - 1).values()) < _WAITED_FOR_MISSING * median(before):
+            return None
+    return MissingWait(step=step, **msgspec.structs.asdict(_waited(summaries, step - 1)))
+
+
+def leave_out_waiting(rows: Iterable[RankRow], summaries: Sequence[RankSummary], after: int) -> None:
+    """Takes what ranks waited after that step, for one that was gone, out of their times a step: no step has it."""
+    waited = {one.rank: sum(_waits(one, after).values()) for one in summaries}
     for row in rows:
         if (less_ns := waited.get(row.rank, 0) // max(row.steps, 1)) > 0:
             communication_ns = row.parts.get("communication", 0)
@@ -51,16 +69,23 @@ def leave_out_waiting(rows: Iterable[RankRow], summaries: Sequence[RankSummary],
 def _ended(one: RankSummary, others: Sequence[RankSummary]) -> EndedRank:
     """What is known of a rank that ended while `others` went on."""
     step = max(one.step_ns)
-    waits = {other.rank: sum(_waits(other, step).values()) for other in others}
-    waiting = [other for other in others if waits[other.rank]]
-    longest = max(waiting, key=lambda other: waits[other.rank], default=None)
-    line = _line_of_longest_call(longest, step) if longest is not None else None
     return EndedRank(
         rank=one.rank,
         last_step=step,
         last_of_others=max(max(other.step_ns) for other in others),
         is_cut=one.is_cut,
-        waiting=ranges(other.rank for other in waiting),
+        **msgspec.structs.asdict(_waited(others, step)),
+    )
+
+
+def _waited(ranks: Sequence[RankSummary], after: int) -> Waited:
+    """What ranks waited in the steps after that one, and where the one that waited longest did."""
+    waits = {one.rank: sum(_waits(one, after).values()) for one in ranks}
+    waiting = [one for one in ranks if waits[one.rank]]
+    longest = max(waiting, key=lambda one: waits[one.rank], default=None)
+    line = _line_of_longest_call(longest, after) if longest is not None else None
+    return Waited(
+        waiting=ranges(one.rank for one in waiting),
         waited_ns=sum(waits.values()),
         longest_ns=max(waits.values(), default=0),
         file=line.file if line is not None else "",

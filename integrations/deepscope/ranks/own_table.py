@@ -32,7 +32,7 @@ class OwnTable:
     weights: Floats
     """How many steps there are in each block that all ranks have; shape (b,)."""
     step_ns: float
-    """The typical step: the median of the ranks' means."""
+    """The typical step: the median over the ranks of the median over their blocks."""
     own: Floats
     """Shape (r, b)."""
     keys: list[LineKey]
@@ -130,7 +130,7 @@ def own_table(summaries: Sequence[RankSummary]) -> OwnTable | None:
     return OwnTable(
         ranks=[one.rank for one in chosen],
         weights=np.asarray(np.median(steps, axis=0)),
-        step_ns=float(np.median(wall.sum(axis=1) / steps.sum(axis=1))),
+        step_ns=float(np.median(np.median(wall / steps, axis=1))),
         own=own / steps,
         keys=keys,
         lines=lines,

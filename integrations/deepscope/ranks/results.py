@@ -21,6 +21,7 @@ __all__ = [
     "Failure",
     "GroupRow",
     "LinkRow",
+    "MissingWait",
     "PairRow",
     "RankRow",
     "RanksReport",
@@ -28,6 +29,7 @@ __all__ = [
     "Straggler",
     "VaryingLine",
     "VaryingRow",
+    "Waited",
 ]
 
 Role = Literal["data", "tensor", "pipeline", "expert", "context", "sequence", "world", ""]
@@ -71,17 +73,11 @@ class RankRow(msgspec.Struct, kw_only=True):
     """Matched collectives that it takes part in."""
 
 
-class EndedRank(msgspec.Struct, kw_only=True):
-    """A rank that lacks the last steps of the others."""
+class Waited(msgspec.Struct, kw_only=True):
+    """What ranks waited for one that was gone."""
 
-    rank: int
-    last_step: int
-    """The last one that it has."""
-    last_of_others: int
-    is_cut: bool = False
-    """Its trace ends in the middle of an event, so that the rank itself may have gone on."""
     waiting: str = ""
-    """Ranks whose communication after that step took longer by half a step and more: `0-2`."""
+    """Ranks whose communication took longer than usual: `0-2`."""
     waited_ns: int = 0
     """By how much, summed over them; left out of their times a step."""
     longest_ns: int = 0
@@ -90,6 +86,23 @@ class EndedRank(msgspec.Struct, kw_only=True):
     """The line on which that one waited; "" where it is not known."""
     line: int = 0
     function: str = ""
+
+
+class EndedRank(Waited, kw_only=True):
+    """A rank that lacks the last steps of the others, and what these waited for it in them."""
+
+    rank: int
+    last_step: int
+    """The last one that it has."""
+    last_of_others: int
+    is_cut: bool = False
+    """Its trace ends in the middle of an event, so that the rank itself may have gone on."""
+
+
+class MissingWait(Waited, kw_only=True):
+    """What all ranks here waited in their last step: none of them was late, so it was for one that is missing."""
+
+    step: int
 
 
 class Failure(msgspec.Struct, kw_only=True):
@@ -309,6 +322,8 @@ class RanksReport(msgspec.Struct, kw_only=True):
     failures: list[Failure] = []
     ended: list[EndedRank] = []
     """Ranks that ended before the others, the first first."""
+    missing_wait: MissingWait | None = None
+    """What the ranks waited at the end for one without a trace."""
     ranks: list[RankRow] = []
     """By rank."""
     part_names: list[str] = []

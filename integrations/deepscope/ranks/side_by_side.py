@@ -12,7 +12,7 @@ from deepscope.ranks.ascend import domain_rows, link_rows
 from deepscope.ranks.calls import gather
 from deepscope.ranks.clocks import align_clocks
 from deepscope.ranks.collectives import collective_rows, fill_waits
-from deepscope.ranks.ended import ended_ranks, leave_out_waiting
+from deepscope.ranks.ended import ended_ranks, leave_out_waiting, missing_wait
 from deepscope.ranks.finding import straggler_findings
 from deepscope.ranks.groups import group_rows, set_roles
 from deepscope.ranks.lines import varying_lines
@@ -41,21 +41,25 @@ def side_by_side(summaries: Sequence[RankSummary], failures: Sequence[Failure] =
     clocks = align_clocks(matches)
     arrivals = arrivals_of(matches, clocks.aligned_ns(matches.calls.rank, matches.calls.start_ns))
     fill_waits(rows, named, matches, arrivals)
-    ended = ended_ranks(named)
-    leave_out_waiting(rows, named, ended)
-    stragglers = find_stragglers(named, rows)
     there = {row.rank for row in rows}
     world = max(*(one.world_size for one in named), max(there) + 1)
+    missing = _missing(sorted(there), world)
+    ended = ended_ranks(named)
+    waited = missing_wait(named) if missing else None
+    if gone_after := [*(one.last_step for one in ended), *([waited.step - 1] if waited is not None else [])]:
+        leave_out_waiting(rows, named, min(gone_after))
+    stragglers = find_stragglers(named, rows)
     collectives = collective_rows(named, matches, arrivals)
     groups = group_rows(named, matches, arrivals, world)
     set_roles(collectives, groups)
     return RanksReport(
         path=path,
         world_size=world,
-        missing=_missing(sorted(there), world),
+        missing=missing,
         project_root=named[0].project_root,
         failures=[*failures, *doubled],
         ended=ended,
+        missing_wait=waited,
         ranks=rows,
         part_names=_part_names(named, rows),
         slowest=slowest_ranks(rows),

@@ -78,3 +78,41 @@ def test_a_rank_that_ends_without_anybody_waiting_is_named_alone(tmp_path: Path)
     (one,) = found.ended
     assert (one.rank, one.waiting, one.waited_ns, one.file) == (1, "", 0, "")
     assert answer(found).startswith("Rank 1 ended after step 2, the others after step 4. ")
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> list[RankSummary]:
+    """Rank 2 was killed in step 6 and left no trace."""
+    return [summary(tmp_path, rank, range(3, 7), gave_up=6) for rank in (0, 1, 3)]
+
+
+def test_a_rank_without_a_trace_is_named_with_what_all_others_waited_for_it(killed: list[RankSummary]) -> None:
+    found = side_by_side(killed)
+    assert answer(found).startswith(
+        "Rank 2 has no readable trace: ranks 0-1, 3 waited for it in step 6, the last one, up to 898ms, at train.py:30. "
+    )
+    assert [(row.step_ns, sum(row.parts.values()), row.communication_ns) for row in found.ranks] == (
+        [(OWN + SEND, OWN + SEND, SEND)] * 3
+    )
+
+
+def test_ranks_without_a_trace_are_named_together(killed: list[RankSummary]) -> None:
+    assert answer(side_by_side(killed[:2])).startswith(
+        "Ranks 2-3 have no readable trace: ranks 0-1 waited for one of them in step 6, the last one, up to 898ms, "
+    )
+
+
+def test_what_one_rank_that_is_here_did_not_wait_was_for_itself(tmp_path: Path, killed: list[RankSummary]) -> None:
+    late = summary(tmp_path, 3, range(3, 7))
+    assert side_by_side([*killed[:2], late]).missing_wait is None
+
+
+def test_a_run_with_all_its_ranks_waits_for_none_that_is_missing(tmp_path: Path, killed: list[RankSummary]) -> None:
+    whole = [*killed, summary(tmp_path, 2, range(3, 7), gave_up=6)]
+    assert side_by_side(whole).missing_wait is None
+    assert "no readable trace" not in answer(side_by_side(whole))
+
+
+def test_a_long_step_before_the_last_is_no_end(tmp_path: Path) -> None:
+    found = side_by_side([summary(tmp_path, rank, range(3, 7), gave_up=5) for rank in (0, 1, 3)])
+    assert found.missing_wait is None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import sqrt
 from statistics import median
 
-from deepscope.ranks.results import Cause, EndedRank, RankRow, RanksReport, Straggler
+from deepscope.ranks.results import Cause, EndedRank, RankRow, RanksReport, Straggler, Waited
 from deepscope.report.places import short_path
 from deepscope.report.wording import printable, share_text, time_text
 
@@ -36,7 +36,8 @@ def step_unit(report: RanksReport) -> str:
 
 def answer(report: RanksReport) -> str:
     """The sentences that say first what one came for: who ended, who holds the others up, by how much, and where."""
-    return " ".join([*(ended_words(one, report.project_root) for one in report.ended[:_NAMED]), _of_steps(report)])
+    ended = [ended_words(one, report.project_root) for one in report.ended[:_NAMED]]
+    return " ".join([*ended, *_missing_words(report), _of_steps(report)])
 
 
 def ended_words(one: EndedRank, root: str) -> str:
@@ -44,10 +45,28 @@ def ended_words(one: EndedRank, root: str) -> str:
     what = f"The trace of rank {one.rank} is cut" if one.is_cut else f"Rank {one.rank} ended"
     words = f"{what} after step {one.last_step}, the others after step {one.last_of_others}"
     if one.waiting:
-        who = f"ranks {one.waiting}" if {"-", ","} & set(one.waiting) else f"rank {one.waiting}"
-        where = f" at {short_path(one.file, root)}:{one.line}" if one.file else ""
-        words += f": {who} waited for it, up to {time_text(one.longest_ns)},{where}".rstrip(",")
+        words += f": {_ranks(one.waiting)} waited for it, {_longest(one, root)}"
     return printable(f"{words}.")
+
+
+def _missing_words(report: RanksReport) -> Iterator[str]:
+    """`Rank 2 has no readable trace: ranks 0-1, 3 waited for it in step 8, their last, up to 9.98s, at train.py:30.`"""
+    one = report.missing_wait
+    if one is not None:
+        whom, have = ("it", "has") if report.missing.isdigit() else ("one of them", "have")
+        yield printable(
+            f"{_ranks(report.missing).capitalize()} {have} no readable trace: {_ranks(one.waiting)} waited for {whom} in "
+            f"step {one.step}, the last one, {_longest(one, report.project_root)}."
+        )
+
+
+def _ranks(numbers: str) -> str:
+    return f"ranks {numbers}" if {"-", ","} & set(numbers) else f"rank {numbers}"
+
+
+def _longest(one: Waited, root: str) -> str:
+    where = f", at {short_path(one.file, root)}:{one.line}" if one.file else ""
+    return f"up to {time_text(one.longest_ns)}{where}"
 
 
 def _of_steps(report: RanksReport) -> str:
