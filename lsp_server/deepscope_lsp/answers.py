@@ -53,9 +53,9 @@ Natural = Annotated[int, msgspec.Meta(ge=0)]
 
 Metric = Literal["device", "cpu_self"]
 """What the main number is: the device's time, or the operators' own time on the CPU where no device did any work."""
-HotMetric = Literal["device", "cpu", "wait", "idle", "memory"]
+HotMetric = Literal["cost", "device", "cpu", "wait", "idle", "memory"]
 """By which of their numbers lines are sorted."""
-HOT_METRICS: tuple[HotMetric, ...] = ("device", "cpu", "wait", "idle", "memory")
+HOT_METRICS: tuple[HotMetric, ...] = ("cost", "device", "cpu", "wait", "idle", "memory")
 FlameMetric = Literal["device", "backward", "cpu"]
 FrameKind = Literal["line", "module", "library", "operator", "kernel", "other"]
 """A line of the user's, or what its work is made of; `other` is what is too small to be told apart."""
@@ -86,7 +86,7 @@ class HotAmount(Answer, frozen=True, kw_only=True):
     """One number of a line, a group of lines or a module."""
 
     share: float
-    """By `device` of the device's busy time; by another metric of the sum over all lines (or modules)."""
+    """By `cost` of the run's cost, by `device` of all work, else of the sum over all lines (or modules)."""
     words: str
     """Share and mean of a step: `38 % · 12.4 ms`."""
 
@@ -106,9 +106,9 @@ class HotLine(Place, frozen=True, kw_only=True):
     total_share: float
     """With what the line calls."""
     per_step_ns: float
-    """Own device time."""
+    """Its cost."""
     baseline_ns: float | None
-    """Own device time per step in the baseline; null where there is none."""
+    """The cost per step in the baseline; null where there is none."""
     baseline_words: str
     """The same with the change since; "" without a baseline."""
     change_words: str

@@ -141,5 +141,5 @@ def _total(row: Numbers | Operator | Kernel, number: Number) -> int:
     if isinstance(row, Kernel):
         return row.device_ns
     if number == "cost" and not isinstance(row, (Operator, Module)) and isinstance(row, (Line, Numbers)):
-        return row.cost_ns - row.outside_ns
+        return row.cost_ns - row.outside_ns - row.python_outside_ns
     return row.self_device_ns if isinstance(row, Operator) else row.self_in_steps_ns

@@ -6,14 +6,15 @@ with, so that the pages and this package cannot differ.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from deepscope.report.table_column import Unit
+
 __all__ = ["Answer", "CellKind", "Choice", "Column", "Fact", "Figure", "Question", "Table", "encoded"]
 
-CellKind = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth"]
-"""How a value is shown: times in nanoseconds, shares from 0 to 1, rates in FLOP/s, bandwidths in B/s."""
+CellKind = Unit
 
 
 class Question(msgspec.Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):

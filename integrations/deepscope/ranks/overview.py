@@ -29,7 +29,8 @@ def _row(one: RankSummary) -> RankRow:
     totals = one.totals
     steps = max(totals.steps, 1)
     parts = {row.name: row.time_ns // max(row.steps, 1) for row in one.overview if row.section == "step"}
-    whole = sum(parts.values()) or totals.wall_ns // steps
+    step_ns = totals.wall_ns // steps
+    working_ns = sum(parts.values()) or step_ns  # to the end of the last work that was launched in it
     communication, exposed = one.communication_ns // steps, one.exposed_ns // steps
     return RankRow(
         rank=one.rank,
@@ -37,8 +38,8 @@ def _row(one: RankSummary) -> RankRow:
         device=one.device,
         path=one.path,
         steps=totals.steps,
-        step_ns=whole,
-        own_ns=whole - parts.get("communication", 0),
+        step_ns=step_ns,
+        own_ns=working_ns - parts.get("communication", 0),
         parts=parts,
         compute_ns=(one.computing_ns if one.metric == "device" else totals.device_ns) // steps,
         communication_ns=communication,

@@ -5,6 +5,7 @@ A new field of a line is one line here (`numbers.py`), one place under `analysis
 
 from deepscope.records.below import Part, PartKind, Place
 from deepscope.records.collective_calls import CollectiveCall
+from deepscope.records.costs import Costs, KeyFigures, bytes_per_s, cost_ns, flops_per_s, key_figures, step_length_ns
 from deepscope.records.counters import CounterBlock, CounterSeries
 from deepscope.records.critical import CriticalLine, CriticalPath, CriticalTimes
 from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
@@ -32,6 +33,7 @@ __all__ = [
     "CallNode",
     "Collective",
     "CollectiveCall",
+    "Costs",
     "CounterBlock",
     "CounterSeries",
     "CriticalLine",
@@ -50,6 +52,7 @@ __all__ = [
     "HostThread",
     "Kernel",
     "KernelKind",
+    "KeyFigures",
     "Library",
     "Line",
     "LineSource",
@@ -87,4 +90,9 @@ __all__ = [
     "Verdict",
     "View",
     "Why",
+    "bytes_per_s",
+    "cost_ns",
+    "flops_per_s",
+    "key_figures",
+    "step_length_ns",
 ]

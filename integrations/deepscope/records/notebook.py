@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from deepscope.printable import printable
+from deepscope.records.costs import Costs
 
 if TYPE_CHECKING:
     from deepscope.records.numbers import Numbers
@@ -20,13 +21,13 @@ def notebook_table(profile: Profile) -> str:
     """The lines by cost, what no line has, and where the numbers come from; no markup of the trace's own."""
     device = "device" if profile.metric == "device" else "operators"
     titles = ("line", "function", "cost", f"{device}, ms", "idle, ms", "CPU, ms", "calls", "source")
-    lines = sorted(profile.lines, key=lambda one: -one.cost_ns)
-    whole = sum(one.cost_ns for one in lines) + profile.no_line.cost_ns
+    costs = Costs.of(profile)
+    lines = costs.ranked(profile.lines)
     rows = [
-        _row([f"{_short(one.file)}:{one.line}", one.function, *_figures(one, whole), (one.text or "").strip()])
+        _row([f"{_short(one.file)}:{one.line}", one.function, *_figures(one, costs), (one.text or "").strip()])
         for one in lines[:ROWS]
     ]
-    rows.append(_row(["(no user line)", "", *_figures(profile.no_line, whole), ""]))
+    rows.append(_row(["(no user line)", "", *_figures(profile.no_line, costs), ""]))
     if len(lines) > ROWS:
         rows.append(_row([f"({len(lines) - ROWS} more lines)", *[""] * 7]))
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)
@@ -41,8 +42,8 @@ def notebook_table(profile: Profile) -> str:
     )
 
 
-def _figures(numbers: Numbers, whole: int) -> list[str]:
-    share = f"{100 * numbers.cost_ns / whole:.1f} %" if whole else ""
+def _figures(numbers: Numbers, costs: Costs) -> list[str]:
+    share = f"{100 * costs.share(numbers):.1f} %" if costs.whole_ns else ""
     times = (numbers.self_device_ns, numbers.idle_ns, numbers.self_cpu_ns)
     return [share, *(f"{ns / 1e6:,.3f}" for ns in times), f"{numbers.calls:,}"]
 

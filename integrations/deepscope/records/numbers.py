@@ -35,6 +35,8 @@ class Numbers(msgspec.Struct, kw_only=True):
     """Asleep, or waiting for something else than a device: a file, a network, a lock, another thread."""
     core_wait_ns: Sum = 0
     """Able to run, without a core of the machine: others had them."""
+    python_outside_ns: Sum = 0
+    """Part of `python_ns`: outside the steps; 0 in a trace without steps, and where a device works."""
     wait_ns: Sum = 0
     idle_ns: Sum = 0
     cost_ns: Sum = 0

@@ -43,7 +43,7 @@ from deepscope.records.why import Peaks
 
 __all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals", "add_findings"]
 
-PROFILE_FORMAT = 23
+PROFILE_FORMAT = 24
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]

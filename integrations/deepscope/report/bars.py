@@ -15,7 +15,7 @@ _WIDTHS = ((140, 12), (100, 8), (0, 4))
 """From this width of the table on, so many cells."""
 
 
-def share(values: Sequence[int], whole: int, styles: Styles) -> Column:
+def share(values: Sequence[float], whole: float, styles: Styles) -> Column:
     """The parts of a whole in percent; the large ones stand out."""
     return Column("share", [share_text(value, whole) for value in values], styles=_heat(values, whole, styles))
 
@@ -36,7 +36,7 @@ def bar(value: int, largest: int, cells: int) -> str:
     return "█" * full + _EIGHTHS[rest].strip()
 
 
-def _heat(values: Sequence[int], whole: int, styles: Styles) -> list[Style | None]:
+def _heat(values: Sequence[float], whole: float, styles: Styles) -> list[Style | None]:
     return [
         styles.hot if whole and value >= whole / 5 else styles.warm if whole and value >= whole / 20 else None
         for value in values

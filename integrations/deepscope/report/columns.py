@@ -24,33 +24,28 @@ from deepscope.report.column_kinds import sizes as _sizes
 from deepscope.report.column_kinds import times as _times
 from deepscope.report.counters import counter_columns
 from deepscope.report.critical import KINDS as CRITICAL_KINDS
-from deepscope.report.framework import framework_amounts, framework_words, without_framework
+from deepscope.report.framework import NO_LINE, RestRow, framework_words, rest_rows, without_framework
 from deepscope.report.kernel_columns import kernel_columns
 from deepscope.report.layout import Column, cut_end, cut_start
+from deepscope.report.line_columns import line_columns
 from deepscope.report.memory import KINDS, kind_words
 from deepscope.report.module_columns import module_columns
 from deepscope.report.operator_columns import operator_columns
 from deepscope.report.places import Sources, short_path
 from deepscope.report.places_of_work import collective_columns, overview_columns, stream_columns, thread_columns
 from deepscope.report.style import Styles
+from deepscope.report.table_column import text_column, text_columns
 from deepscope.report.tables import table
-from deepscope.report.wording import bytes_text, printable, share_text, time_text
+from deepscope.report.wording import printable, share_text, time_text
 
 __all__ = ["columns"]
 
-NO_LINE = "(no user line)"
 SHOWN = ("self_device_ns", "wait_ns", "idle_ns", "self_cpu_ns", "launches")
 """The work without a line gets a row when it has one of these."""
 WHERE_SHARE = 0.2
 SOURCE_WIDTH = 20
 SOURCE_SHARE = 0.25
 """Share of the width; below it the place, or the source text, is worth more than another number."""
-
-
-class _Rest(Numbers):
-    """The rows that the limit left out, and what reached no line: a row with numbers and a name in place of a line."""
-
-    name: str
 
 
 def columns(
@@ -75,7 +70,6 @@ def columns(
         styles: how shares are coloured.
     """
     makers: dict[str, Callable[..., list[Column]]] = {
-        "operator": operator_columns,
         "kernel": kernel_columns,
         "module": module_columns,
         "phase": _phases,
@@ -85,6 +79,8 @@ def columns(
         "collective": collective_columns,
         "counter": counter_columns,
     }
+    if by == "operator":
+        return text_columns(operator_columns(profile, profile.details), rows, styles)
     if by in makers:
         return makers[by](rows, profile, styles)
     if by == "step":
@@ -151,15 +147,13 @@ def _lines(
     shown: list[Any] = [without_framework(row, profile) for row in rows]
     if rest:
         shown.append(_summed_up(f"({len(rest):,} more)", [without_framework(row, profile) for row in rest]))
-    shown += [_Rest(name=f"({name})", **amounts) for name, amounts in framework_amounts(profile).items()]
-    if any(getattr(profile.no_line, name) for name in SHOWN):
-        shown.append(_summed_up(NO_LINE, [profile.no_line]))
+    shown += [row for row in rest_rows(profile) if row.name != NO_LINE or any(getattr(row, field) for field in SHOWN)]
     sources = Sources(profile)
     root = profile.trace.project_root
     where = Column(
         "line" if rows and isinstance(rows[0], Line) else "defined at",
         [
-            row.name if isinstance(row, _Rest) else f"{printable(short_path(row.file, root))}:{row.line}"
+            row.name if isinstance(row, RestRow) else f"{printable(short_path(row.file, root))}:{row.line}"
             for row in shown
         ],
         right=False,
@@ -169,16 +163,16 @@ def _lines(
     amounts, whole = _amounts(shown, profile, table(by).field(sort))
     numbers = [
         *shares(amounts, whole, width, styles),
-        *_number_columns(shown, profile),
+        *(text_column(one, shown, styles) for one in line_columns(profile)),
         _ranks(shown),
         _why(shown),
     ]
-    functions = ["" if isinstance(row, _Rest) else printable(row.function) for row in shown]
+    functions = ["" if isinstance(row, RestRow) else printable(row.function) for row in shown]
     if not any(isinstance(row, Line) for row in rows):
         return [*numbers, where, Column("function", functions, right=False, min_width=12, cut=cut_end)]
     least = max(SOURCE_WIDTH, int(SOURCE_SHARE * width))
     words = framework_words(profile)
-    texts = [words.get(row.name, "") if isinstance(row, _Rest) else _source(row, sources) for row in shown]
+    texts = [words.get(row.name, "") if isinstance(row, RestRow) else _source(row, sources) for row in shown]
     source = Column("source", texts, right=False, min_width=least, cut=cut_end)
     marks = Column("", _marks(shown), right=False)
     if any(isinstance(row, Line) and (row.exact or row.fused) for row in rows):
@@ -187,11 +181,11 @@ def _lines(
     return [*numbers, where, marks, source]  # the function is the source here
 
 
-def _summed_up(name: str, rows: Sequence[Numbers]) -> _Rest:
+def _summed_up(name: str, rows: Sequence[Numbers]) -> RestRow:
     sums = {field: sum(getattr(row, field) for row in rows) for field in Numbers.__struct_fields__}
     if len(rows) > 1:
         sums["total_device_ns"] = sums["total_cpu_ns"] = 0  # totals overlap: their sum means nothing
-    return _Rest(name=name, **sums)
+    return RestRow(name=name, **sums)
 
 
 def _source(row: Any, sources: Sources) -> str:
@@ -231,31 +225,6 @@ def _amounts(rows: Sequence[Numbers], profile: Profile, field: str) -> tuple[lis
         amounts = [getattr(row, field) for row in rows]
     part_of = _PART_OF.get(field, field)
     return amounts, sum(getattr(row, part_of) for row in (*profile.lines, profile.no_line))
-
-
-def _number_columns(rows: Sequence[Numbers], profile: Profile) -> list[Column]:
-    """Numbers in their order on the screen; the ranks say which leave first on a narrow one."""
-    per_step = max(1, profile.totals.steps) * max(1, profile.totals.ranks)
-    device = profile.metric == "device"
-    has_backward = any(row.backward_device_ns for row in rows)
-    forward = [row.self_device_ns - row.backward_device_ns if has_backward else 0 for row in rows]
-    return [
-        _times("cost", [row.cost_ns for row in rows], rank=3),
-        _times("self", [row.self_device_ns for row in rows]),
-        _times("/step", [row.self_in_steps_ns / per_step if per_step > 1 else 0 for row in rows], rank=7),
-        _times("total", [row.total_device_ns for row in rows], rank=9),
-        _times("forward", forward, rank=4),
-        _times("backward", [row.backward_device_ns for row in rows], rank=1 if device else 2),
-        _times("wait", [row.wait_ns for row in rows], rank=3),
-        _times("idle", [row.idle_ns for row in rows], rank=2),
-        _times("python", [0 if device else row.python_ns for row in rows], rank=1),
-        _times("CPU", [row.self_cpu_ns for row in rows], rank=5 if device else 10),
-        _counts("calls", [row.calls for row in rows], rank=6),
-        _counts("launches", [row.launches for row in rows], rank=8),
-        _times("comms", [row.collective_exposed_ns for row in rows], rank=10),
-        Column("memory", [bytes_text(row.bytes_allocated) for row in rows], rank=11),
-        _counts("FLOPs", [row.flops for row in rows], rank=12),
-    ]
 
 
 def _ranks(rows: Sequence[Any]) -> Column:

@@ -7,6 +7,7 @@ import io
 from typing import Any
 
 from deepscope.records import Profile
+from deepscope.report.derived_columns import derived_columns
 from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.tables import Table, table
@@ -32,12 +33,12 @@ def csv_report(
     writer = csv.writer(stream, lineterminator="\n")
     rows = filters.rows(by, chosen.rows(profile, sort=sort), profile.trace.project_root)
     rows = chosen.limited(rows, sort, limit)
-    if by in _LABELLED:
-        writer.writerow((*chosen.scalars, "label"))
-        writer.writerows([*_cells(row, chosen), cell(readable(row.name))] for row in rows)
-        return stream.getvalue()
-    writer.writerow(chosen.scalars)
-    writer.writerows(_cells(row, chosen) for row in rows)
+    more = derived_columns(by, profile)
+    label = ["label"] if by in _LABELLED else []
+    writer.writerow((*chosen.scalars, *(one.key for one in more), *label))
+    for row in rows:
+        derived = [cell(one.value(row)) for one in more]
+        writer.writerow([*_cells(row, chosen), *derived, *(cell(readable(row.name)) for _ in label)])
     if by == "line" and not filters:
         blank: dict[str, str | int | None] = {
             "file": "",
@@ -49,7 +50,8 @@ def csv_report(
             "text": None,
             "verdict": "",
         }
-        writer.writerow([cell(getattr(profile.no_line, name, blank.get(name))) for name in chosen.scalars])
+        cells = [getattr(profile.no_line, name, blank.get(name)) for name in chosen.scalars]
+        writer.writerow([cell(one) for one in (*cells, *(one.value(profile.no_line) for one in more))])
     return stream.getvalue()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from deepscope.analysis.verdict import Reason
-from deepscope.records import Function, Library, Line, Profile, TraceInfo
+from deepscope.records import Costs, Function, Library, Line, Profile, TraceInfo, key_figures
 from deepscope.report.counters import counter_words
 from deepscope.report.machine_use import busy_words
 from deepscope.report.places import short_path
@@ -72,11 +72,11 @@ def footer(profile: Profile, by: str, rows: Sequence[Any], left_out: int) -> Ite
 
 def _why(profile: Profile, rows: Sequence[Any]) -> Iterator[str]:
     """The figures behind the verdicts of the dearest lines, and for dear ones without a verdict why they have none."""
-    dear = sorted((row for row in rows if isinstance(row, Line)), key=lambda line: -line.cost_ns)[:WHY_LINES]
-    least = WHY_WORTH * sum((line.cost_ns for line in profile.lines), profile.no_line.cost_ns)
+    costs = Costs.of(profile)
+    dear = costs.ranked(row for row in rows if isinstance(row, Line))[:WHY_LINES]
     reasons: dict[str, list[str]] = {}
     for line in dear:
-        if line.cost_ns and line.cost_ns >= least:
+        if costs.share(line) >= WHY_WORTH:
             place = f"{short_path(line.file, profile.trace.project_root)}:{line.line}"
             if words := why_words(line, profile.peaks, on_device=profile.metric == "device"):
                 yield printable(f"{place}: {words}")
@@ -238,8 +238,8 @@ def _notes(profile: Profile, rows: Sequence[Any]) -> Iterator[tuple[str, str]]:
     if info.truncated:
         yield "note", "the trace ends early; these numbers are of what is whole"
     if profile.totals.recording_ns:
-        own_ns = profile.totals.recording_ns
-        cost = f"{time_text(own_ns)} ({share_text(own_ns, profile.totals.wall_ns)})"
+        run = key_figures(profile)
+        cost = f"{time_text(run.recording_ns)} ({share_text(run.recording_share, 1)})"
         entries = info.recording.get("entries")
         of_entries = f" for {count_text(entries)} line entries" if isinstance(entries, int) else ""
         yield "note", f"recording itself took {cost}{of_entries}, {_taken_off(profile)}{_window_words(info)}"

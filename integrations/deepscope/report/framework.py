@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TypeVar
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from deepscope.records import Numbers, Profile
 from deepscope.report.wording import printable, time_text
 
-__all__ = ["framework_amounts", "framework_words", "without_framework"]
+__all__ = ["NO_LINE", "RestRow", "framework_words", "rest_rows", "without_framework"]
+
+NO_LINE = "(no user line)"
 
 Row = TypeVar("Row", bound=Numbers)
 PARTS = 4
@@ -31,12 +33,21 @@ def without_framework(row: Row, profile: Profile) -> Row:
     return replace(row, **less, framework_ns=0)
 
 
-def framework_amounts(profile: Profile) -> dict[str, dict[str, int]]:
-    """Framework → the numbers of its row."""
+class RestRow(Numbers):
+    """A row with numbers and a name in place of a line."""
+
+    name: str
+
+
+def rest_rows(profile: Profile) -> list[RestRow]:
+    """What no line has: each framework's own work, and the work of no user line."""
     sums: dict[str, int] = defaultdict(int)
     for part in profile.framework:
         sums[part.framework] += part.cost_ns
-    return {printable(name): {"cost_ns": ns, _field(profile): ns} for name, ns in sums.items()}
+    rows = [RestRow(name=f"({printable(name)})", **{"cost_ns": ns, _field(profile): ns}) for name, ns in sums.items()]
+    if any(getattr(profile.no_line, field) for field in Numbers.__struct_fields__):
+        rows.append(RestRow(name=NO_LINE, **asdict(profile.no_line)))
+    return rows
 
 
 def framework_words(profile: Profile) -> dict[str, str]:

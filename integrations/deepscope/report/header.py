@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deepscope.records import Profile
+from deepscope.records import Profile, key_figures
 from deepscope.records.ranges import ranges
 from deepscope.report.filters import part_words
 from deepscope.report.places import short_path
@@ -83,24 +83,26 @@ def _time(profile: Profile) -> str:
     ranks = max(1, totals.ranks)
     if profile.part_of is not None:
         return f"{time_text(totals.wall_ns / ranks) or '0'} of {time_text(profile.part_of.wall_ns / ranks) or '0'}"
+    run = key_figures(profile)
     parts = []
     if totals.steps:
         numbers = f" ({ranges([step.number for step in profile.steps])})" if profile.steps else ""
         parts.append(f"{totals.steps} {'step' if totals.steps == 1 else 'steps'}{numbers}")
-        parts.append(f"{time_text(totals.wall_ns / totals.steps / ranks) or '0'} a step{_range(profile, ranks)}")
+        parts.append(f"{time_text(run.step_ns or 0) or '0'} a step{_range(profile, ranks)}")
     else:
         parts.append(f"{time_text(totals.wall_ns / ranks) or '0'}, no steps marked")
-    if profile.metric == "device":
-        whole = totals.busy_ns + totals.idle_ns
-        busy = share_text(totals.busy_ns, whole) or "0%"
-        parts.append(f"device busy {busy}, idle {share_text(totals.idle_ns, whole) or '0%'}")
-    # Of the steps: waits outside them, or on several threads at once, are no part of their time.
-    waiting = sum(step.wait_ns for step in profile.steps) if profile.steps else totals.wait_ns
-    if 0 < waiting <= totals.wall_ns:
-        parts.append(f"CPU waiting {share_text(waiting, totals.wall_ns)}")
-    elif waiting:
-        parts.append(f"CPU threads waiting {time_text(waiting)}")
+    if run.busy_share is not None and run.idle_share is not None:
+        parts.append(f"device busy {_share(run.busy_share)}, idle {_share(run.idle_share)}")
+    # Waits outside the steps, or on several threads at once, may be longer than the time.
+    if 0 < run.waiting_share <= 1:
+        parts.append(f"CPU waiting {_share(run.waiting_share)}")
+    elif run.waiting_share:
+        parts.append(f"CPU threads waiting {time_text(run.waiting_per_step_ns)}{' a step' if totals.steps else ''}")
     return DOT.join(parts)
+
+
+def _share(part: float) -> str:
+    return share_text(part, 1) or "0%"
 
 
 def _range(profile: Profile, ranks: int) -> str:

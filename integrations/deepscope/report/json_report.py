@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -23,8 +24,10 @@ from deepscope.records import (
     Rate,
     Step,
     Top,
+    key_figures,
 )
 from deepscope.report.critical import without_lines
+from deepscope.report.derived_columns import derived_columns
 from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.module_tree import children_of, depths
@@ -50,15 +53,15 @@ def report_object(
 ) -> dict[str, Any]:
     """The report as dicts and lists.
 
-    `lines` is always there, by `self_device_ns`; `sort` and `limit` are for the table of `by`, which stands under its
+    `lines` is always there, by cost; `sort` and `limit` are for the table of `by`, which stands under its
     own key.
 
     Raises:
         OptionError: no such `by` or `sort`.
     """
     chosen = table(by, profile.details)
-    lines = table("line").rows(profile, sort="self")
-    rows = chosen.rows(profile, sort=sort or ("self" if by == "line" else None))
+    lines = table("line").rows(profile)
+    rows = chosen.rows(profile, sort=sort)
     kept = filters.rows(by, rows, profile.trace.project_root)
     report: dict[str, Any] = {
         "format": REPORT_FORMAT,
@@ -69,7 +72,8 @@ def report_object(
         "totals": plain(profile.totals),
         "peaks": None if profile.peaks is None else plain(profile.peaks),
         "resolved": {**plain(profile.resolved), "ratio": profile.resolved.ratio},
-        "lines": [plain(line) for line in lines],
+        "figures": plain(key_figures(profile)),
+        "lines": _with_derived("line", lines, profile),
         "no_line": plain(profile.no_line),
         "framework": [plain(part) for part in profile.framework],
         "memory": _memory(profile.memory),
@@ -77,7 +81,7 @@ def report_object(
         "findings": [plain(finding) for finding in profile.findings],
     }
     shown = chosen.limited(kept, sort, limit)
-    report[chosen.key] = [plain(row) for row in shown]
+    report[chosen.key] = _with_derived(by, shown, profile)
     if by == "module":
         children = children_of(kept)
         for row, depth in zip(report[chosen.key], depths(shown), strict=True):
@@ -86,6 +90,12 @@ def report_object(
         times = step_times(profile)
         report["step_times"] = None if times is None else plain(times)
     return report
+
+
+def _with_derived(by: str, rows: Sequence[Any], profile: Profile) -> list[dict[str, Any]]:
+    """Records with the numbers of their table that are no fields of them."""
+    more = derived_columns(by, profile)
+    return [plain(row) | {one.key: one.value(row) for one in more} for row in rows]
 
 
 def filters_object(profile: Profile, filters: Filters) -> dict[str, Any] | None:

@@ -1,78 +1,125 @@
-"""The columns of the table of operators, by name alone or in detail."""
+"""The columns of the tables of operators: by name, shapes or stacks, by kind, and of `deepscope top`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from deepscope.analysis.numbers.flop_formulas import lacks_formula
-from deepscope.records import Operator, OperatorInDetail, Profile
-from deepscope.report.bars import share
-from deepscope.report.column_kinds import counts, names, sizes, times
+from deepscope.records import Detail, Operator, Profile, bytes_per_s, flops_per_s
 from deepscope.report.event_names import readable
-from deepscope.report.layout import Column, cut_end
 from deepscope.report.shapes import shapes_text
-from deepscope.report.style import Styles
-from deepscope.report.wording import count_text, printable, rate_text, share_text
+from deepscope.report.table_column import ColumnOf
+from deepscope.report.wording import printable
+from deepscope.trace.operator_kinds import operator_kind
 
-__all__ = ["flops_missing", "operator_columns", "operator_rate", "tensor_cores_text"]
+__all__ = ["flops_missing", "kind_columns", "measured_columns", "operator_columns", "stack_words"]
 
-_DETAIL_WIDTH = 20
+_NAME_CELLS = 16
+_DETAIL_CELLS = 20
+_STACK = 12
+"""Lines of a stack in a table."""
+_FLOPS = (
+    "Two for each multiplication with its addition, where known. A causal mask takes off what it hides where the trace "
+    "tells of it (record_shapes, torch 2.1 or later); elsewhere attention counts in full."
+)
 
 
-def operator_columns(rows: Sequence[Operator], profile: Profile, styles: Styles) -> list[Column]:
-    """The columns for operators; those in detail have their shapes and stacks, too."""
-    device = profile.metric == "device"  # without one the CPU's times are the columns before
+def operator_columns(profile: Profile, details: Sequence[Detail] = ()) -> list[ColumnOf]:
+    """The columns of operators; those in detail have their shapes or stacks, too."""
+    device = profile.metric == "device"
+    whole_ns = profile.totals.device_ns
+    by_shapes = [
+        ColumnOf(
+            "in_shapes", "shapes", "text", lambda row: shapes_text(row.in_shapes, row.dtypes), least=_DETAIL_CELLS
+        ),
+        ColumnOf(
+            "out_shapes", "to", "text", lambda row: shapes_text(row.out_shapes), rank=10, least=_DETAIL_CELLS
+        ),
+    ]  # fmt: skip
+    by_stacks = [
+        ColumnOf("stack", "called from", "text", lambda row: stack_words(row.stack), least=_DETAIL_CELLS),
+    ]
     return [
-        share([row.self_device_ns for row in rows], profile.totals.device_ns, styles),
-        times("self", [row.self_device_ns for row in rows]),
-        times("total", [row.total_device_ns for row in rows], rank=1),
-        times("CPU", [row.self_cpu_ns if device else 0 for row in rows], rank=2),
-        times("total CPU", [row.total_cpu_ns if device else 0 for row in rows], rank=4),
-        counts("calls", [row.calls for row in rows], rank=3),
-        Column("FLOPs", [count_text(row.flops) or flops_missing(row) for row in rows], rank=5),
-        Column("FLOP/s", [operator_rate(row, "flops") for row in rows], rank=6),
-        sizes("moves", [row.moved_bytes for row in rows], rank=8),
-        Column("B/s", [operator_rate(row, "moved_bytes") for row in rows], rank=6),
-        sizes("memory", [row.allocated_bytes for row in rows], rank=9),
-        Column("cores", [tensor_cores_text(row) if device else "" for row in rows], rank=7),
-        Column("why", [row.verdict for row in rows], rank=1, right=False),
-        names("operator", [readable(row.name) for row in rows]),
-        *_details(rows),
+        ColumnOf("label", "operator", "text", lambda row: readable(row.name), least=_NAME_CELLS),
+        *(by_shapes if "shapes" in details else []),
+        *(by_stacks if "stacks" in details else []),
+        ColumnOf(
+            "share",
+            "share",
+            "share",
+            lambda row: row.self_device_ns / whole_ns if whole_ns else None,
+            "Its self time as a part of all work.",
+        ),
+        *measured_columns(device, _flops, flops_per_s, bytes_per_s),
+        ColumnOf(
+            "tensor_cores",
+            "tensor cores",
+            "share",
+            _tensor_cores if device else lambda _: None,
+            "How much of its device time is in kernels that use them; for what can use them.",
+            7,
+        ),
+        ColumnOf("verdict", "why", "text", lambda row: row.verdict, "What holds its work back.", 1),
+        ColumnOf("type", "kind", "text", lambda row: operator_kind(row.name), "What it is of, by its name.", 11),
     ]
 
 
-def _details(rows: Sequence[Operator]) -> list[Column]:
-    detailed = [row for row in rows if isinstance(row, OperatorInDetail)]
-    if len(detailed) < len(rows):
-        return []
-    listed = (
-        ("shapes", [shapes_text(row.in_shapes, row.dtypes) for row in detailed]),
-        ("to", [shapes_text(row.out_shapes) for row in detailed]),
-        ("called from", [_stack(row.stack) for row in detailed]),
-    )
-    ranks = {"to": 10}
+def kind_columns(profile: Profile) -> list[ColumnOf]:
+    """The columns of kinds of operators."""
     return [
-        Column(title, texts, rank=ranks.get(title, 0), right=False, min_width=_DETAIL_WIDTH, cut=cut_end)
-        for title, texts in listed
+        ColumnOf(
+            "name", "kind", "text", lambda row: row.name, "What operators are of, by their names.", least=_NAME_CELLS
+        ),
+        ColumnOf("share", "share", "share", lambda row: row.share, "Of all operators' self time."),
+        *measured_columns(profile.metric == "device"),
+        ColumnOf("operators", "operators", "count", lambda row: row.operators, "Different ones of this kind.", 7),
+    ]  # fmt: skip
+
+
+def measured_columns(
+    device: bool,
+    flops: Callable[[Any], int | str] = lambda row: row.flops,
+    flop_rate: Callable[[Any], float | None] = lambda row: row.flops_per_s or None,
+    byte_rate: Callable[[Any], float | None] = lambda row: row.bytes_per_s or None,
+) -> list[ColumnOf]:
+    """The numbers of an operator, or of several together."""
+    cpu = [
+        ColumnOf("self_cpu_ns", "CPU", "time", lambda row: row.self_cpu_ns, "CPU time less operators called.", 2),
+        ColumnOf(
+            "total_cpu_ns", "total CPU", "time", lambda row: row.total_cpu_ns, "CPU time with operators called.", 4
+        ),
+    ]
+    what = "Device work" if device else "CPU time"
+    return [
+        ColumnOf("self_device_ns", "self", "time", lambda row: row.self_device_ns, f"{what} of its own."),
+        ColumnOf(
+            "total_device_ns",
+            "total",
+            "time",
+            lambda row: row.total_device_ns,
+            f"{what} of it and of the operators that it calls.",
+            1,
+        ),
+        *(cpu if device else []),  # without a device the CPU's times are the columns before
+        ColumnOf("calls", "calls", "count", lambda row: row.calls, "How often it ran.", 3),
+        ColumnOf("flops", "FLOPs", "flops", flops, _FLOPS, 5),
+        ColumnOf("flops_per_s", "FLOP/s", "rate", flop_rate, "While work with known FLOPs ran.", 6),
+        ColumnOf("moved_bytes", "moves", "bytes", lambda row: row.moved_bytes, "The least that its work must move.", 8),
+        ColumnOf("bytes_per_s", "B/s", "bandwidth", byte_rate, "While work with known bytes ran.", 6),
+        ColumnOf(
+            "allocated_bytes",
+            "memory",
+            "bytes",
+            lambda row: row.allocated_bytes,
+            "Taken while it was the innermost operator.",
+            9,
+        ),
     ]
 
 
-def _file_name(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]
-
-
-def _stack(text: str) -> str:
-    from deepscope.trace.names import parse_call_stack  # imports NumPy, which no other table needs
-
-    frames = [f"{_file_name(one.path)}:{one.line}" for one in parse_call_stack(text)]
-    return printable(" < ".join(frames))
-
-
-def operator_rate(row: Operator, field: str) -> str:
-    """Operations or bytes a second, `632T`, over the work of which they are known."""
-    rates = [rate for rate in row.why.rates if getattr(rate, field)]
-    count = sum(getattr(rate, field) for rate in rates)
-    return rate_text(count, sum(rate.device_ns for rate in rates), "").replace(" ", "")
+def _flops(row: Operator) -> int | str:
+    return row.flops or flops_missing(row) or 0
 
 
 def flops_missing(row: Operator) -> str:
@@ -82,8 +129,21 @@ def flops_missing(row: Operator) -> str:
     return "no formula" if lacks_formula(row.name) else "unknown"
 
 
-def tensor_cores_text(row: Operator) -> str:
-    """How much of its device time is in kernels that use tensor cores; "" for what cannot use them."""
+def _tensor_cores(row: Operator) -> float | None:
+    """How much of its device time is in kernels that use tensor cores; None for what cannot use them."""
     if not row.tensor_core_eligible or not row.total_device_ns:
-        return ""
-    return share_text(row.tensor_core_total_ns, row.total_device_ns) or "0%"
+        return None
+    return row.tensor_core_total_ns / row.total_device_ns
+
+
+def stack_words(stack: str) -> str:
+    """`train.py:12 < loop.py:40`, the innermost line first."""
+    from deepscope.trace.names import parse_call_stack  # imports NumPy, which no other table needs
+
+    frames = parse_call_stack(stack)
+    names = [f"{_last(one.path)}:{one.line}" for one in frames[:_STACK]]
+    return printable(" < ".join([*names, *(["…"] if len(frames) > _STACK else [])]))
+
+
+def _last(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]

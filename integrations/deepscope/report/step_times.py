@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from deepscope.records import Profile
+from deepscope.records import Profile, step_length_ns
 from deepscope.report.places import short_path
 from deepscope.report.wording import printable, time_text
 
@@ -47,7 +47,7 @@ def step_times(profile: Profile) -> StepTimes | None:
     percentiles = {f"p{one}_ns": _percentile(times, one) for one in PERCENTILES}
     return StepTimes(
         count=len(times),
-        mean_ns=sum(times) // len(times),
+        mean_ns=round(step_length_ns(profile) or 0),
         min_ns=times[0],
         max_ns=times[-1],
         slowest=slowest.number,

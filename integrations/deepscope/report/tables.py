@@ -29,12 +29,13 @@ from deepscope.records import (
     Profile,
     Step,
     Stream,
+    cost_ns,
 )
 from deepscope.report.critical import critical_by_line
 from deepscope.report.memory import memory_by_line
 from deepscope.report.module_tree import largest_modules, tree_order
 
-__all__ = ["DERIVED", "TABLES", "Table", "own_cost_ns", "table"]
+__all__ = ["DERIVED", "TABLES", "Table", "table"]
 
 _SHORT = {
     "cost": "cost_ns",
@@ -178,14 +179,9 @@ def _saves(row: CriticalLine) -> int:
     return -1 if row.would_shorten_ns is None else row.would_shorten_ns
 
 
-def own_cost_ns(row: Numbers) -> int:
-    """What a line costs the run, without what the training framework does there on its own account."""
-    return row.cost_ns - row.framework_ns
-
-
 def _make() -> dict[str, Table]:
     location: dict[str, Callable[[Any], Any]] = {"location": lambda row: (row.file, row.line)}
-    place = {"forward": _forward, "cost_ns": own_cost_ns, **location}
+    place = {"forward": _forward, "cost_ns": cost_ns, **location}
     name: dict[str, Callable[[Any], Any]] = {"name": lambda row: row.name}
     path: dict[str, Callable[[Any], Any]] = {"forward": _forward, "name": lambda row: (row.path, row.class_name)}
     entries: list[tuple[str, str, str, type[msgspec.Struct], dict[str, Callable[[Any], Any]]]] = [

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from deepscope.errors import OptionError
-from deepscope.records import OperatorInDetail, Profile
+from deepscope.records import OperatorInDetail, Profile, bytes_per_s, flops_per_s
 from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.shapes import parsed
@@ -153,8 +153,8 @@ def _row(name: str, members: Sequence[OperatorInDetail], question: Question, who
         operators=len({one.name for one in members}),
         calls=calls,
         **_aggregated(members, sums, calls, question.aggregate),
-        flops_per_s=_per_second(members, "flops", sums),
-        bytes_per_s=_per_second(members, "moved_bytes", sums),
+        flops_per_s=flops_per_s(*members) or 0.0,
+        bytes_per_s=bytes_per_s(*members) or 0.0,
         share=sums["self_device_ns"] / whole if whole else 0.0,
         in_shapes=None if of_kind else parsed(largest.in_shapes),
         out_shapes=None if of_kind else parsed(largest.out_shapes),
@@ -171,16 +171,6 @@ def _aggregated(
     if aggregate == "mean":
         return {field: round(value / calls) if calls else 0 for field, value in sums.items()}
     return sums
-
-
-def _per_second(members: Sequence[OperatorInDetail], field: str, sums: dict[str, int]) -> float:
-    """Operations or bytes a second: over the work of which they are known, else over all of the operators' time."""
-    rates = [rate for one in members for rate in one.why.rates if getattr(rate, field)]
-    if rates:
-        count, time_ns = sum(getattr(rate, field) for rate in rates), sum(rate.device_ns for rate in rates)
-    else:
-        count, time_ns = sums[field], sums["total_device_ns"]
-    return count / time_ns * 1e9 if time_ns else 0.0
 
 
 def _is_wanted(row: TopRow, question: Question) -> bool:

@@ -11,18 +11,18 @@ from typing import Any
 import msgspec
 
 from deepscope.records import Profile
-from deepscope.report.bars import share
-from deepscope.report.column_kinds import counts, names, sizes, times
 from deepscope.report.csv_report import cell
 from deepscope.report.event_names import readable
 from deepscope.report.header import header
 from deepscope.report.json_report import filters_object, plain
-from deepscope.report.layout import Column, cut_end, render
+from deepscope.report.layout import Column, render
+from deepscope.report.operator_columns import kind_columns, measured_columns
 from deepscope.report.shapes import shapes_text
 from deepscope.report.style import Styles
+from deepscope.report.table_column import ColumnOf, text_columns
 from deepscope.report.text import MIN_WIDTH, entries_text
 from deepscope.report.top import Question, Ranking, TopRow
-from deepscope.report.wording import rate_text, share_text
+from deepscope.report.wording import share_text
 
 __all__ = ["top_csv", "top_json", "top_text"]
 
@@ -64,32 +64,29 @@ def _words(profile: Profile, found: Ranking, question: Question, shown: Sequence
 
 
 def _columns(rows: Sequence[TopRow], profile: Profile, question: Question, styles: Styles) -> list[Column]:
-    device = profile.metric == "device"  # without one the CPU's times are the columns before
-    parts = [round(row.share * 10**9) for row in rows]
     by_type = question.by == "type"
+    columns = kind_columns(profile) if by_type else _operator_columns(profile)
+    so_far = ColumnOf("so_far", "so far", "share", lambda row: row.cumulative_share, "With the rows before.", 8)
+    at = next(place for place, one in enumerate(columns) if one.key == "share") + 1
+    return text_columns([*columns[:at], so_far, *columns[at:]], rows, styles)
+
+
+def _operator_columns(profile: Profile) -> list[ColumnOf]:
     return [
-        share(parts, 10**9, styles),
-        Column("so far", [share_text(row.cumulative_share, 1) for row in rows], rank=8),
-        times("self", [row.self_device_ns for row in rows]),
-        times("total", [row.total_device_ns for row in rows], rank=1),
-        times("CPU", [row.self_cpu_ns if device else 0 for row in rows], rank=7),
-        times("total CPU", [row.total_cpu_ns if device else 0 for row in rows], rank=9),
-        counts("calls", [row.calls for row in rows], rank=2),
-        counts("FLOPs", [row.flops for row in rows], rank=3),
-        Column("FLOP/s", [_rate(row.flops_per_s) for row in rows], rank=4),
-        sizes("memory", [row.moved_bytes for row in rows], rank=3),
-        Column("B/s", [_rate(row.bytes_per_s) for row in rows], rank=4),
-        sizes("allocated", [row.allocated_bytes for row in rows], rank=10),
-        Column("type", [] if by_type else [row.type for row in rows], rank=11, right=False),
-        names("type" if by_type else "operator", [readable(row.name) for row in rows]),
-        _shapes("in", [_text(row.in_shapes, row.dtypes) + _others(row) for row in rows], rank=5),
-        _shapes("out", [_text(row.out_shapes) for row in rows], rank=6),
-        counts("operators", [row.operators if by_type else 0 for row in rows], rank=7),
+        ColumnOf("label", "operator", "text", lambda row: readable(row.name), least=16),
+        ColumnOf("share", "share", "share", lambda row: row.share, "Of all operators' self time."),
+        *measured_columns(profile.metric == "device"),
+        ColumnOf("type", "kind", "text", lambda row: row.type, "What it is of, by its name.", 11),
+        ColumnOf(
+            "in_shapes",
+            "shapes",
+            "text",
+            lambda row: _text(row.in_shapes, row.dtypes) + _others(row),
+            rank=5,
+            least=_SHAPES_WIDTH,
+        ),
+        ColumnOf("out_shapes", "to", "text", lambda row: _text(row.out_shapes), rank=6, least=_SHAPES_WIDTH),
     ]
-
-
-def _shapes(title: str, texts: Sequence[str], rank: int) -> Column:
-    return Column(title, texts, rank=rank, right=False, min_width=_SHAPES_WIDTH, cut=cut_end)
 
 
 def _text(shapes: Any, dtypes: Any = None) -> str:
@@ -98,10 +95,6 @@ def _text(shapes: Any, dtypes: Any = None) -> str:
 
 def _others(row: TopRow) -> str:
     return f" and {row.shapes - 1} more" if row.shapes > 1 else ""
-
-
-def _rate(per_second: float) -> str:
-    return rate_text(round(per_second * 1000), 10**12, "").replace(" ", "")
 
 
 def top_json(profile: Profile, found: Ranking, question: Question, *, limit: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deepscope.analysis.verdict import Judgement, Reason, judgement, limit_of
-from deepscope.records import Line, Operator, Peaks, Rate
+from deepscope.records import Line, Operator, Peaks, Rate, cost_ns
 from deepscope.report.wording import printable, rate_text, time_text
 
 __all__ = ["figures", "kernel_words", "no_word", "why_words"]
@@ -65,7 +65,7 @@ def figures(row: Line | Operator, peaks: Peaks | None, *, on_device: bool = True
 
 def sum_of(row: Line) -> int:
     """What a line costs without what other work hides."""
-    return row.cost_ns - row.framework_ns - row.why.hidden_ns
+    return cost_ns(row) - row.why.hidden_ns
 
 
 def kernel_words(row: Line | Operator) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from deepscope.records import cost_ns
 from deepscope_lsp.engine.files.mark import Mark
 from deepscope_lsp.engine.profile.outline import Definition, outline
 from deepscope_lsp.engine.wording import quantities
@@ -43,18 +44,17 @@ def _lenses(server: DeepScopeServer, document: Document, binding: Binding) -> It
     seen = set()
     for function in binding.file.functions.values():
         line = binding.map.line_of(function.line)
-        if line is None or scales.share(function.total_device_ns) < threshold:
+        if line is None or scales.weight(function) < threshold:
             continue
         seen.add(function.line)
         edited = mark or (" (edited)" if _is_edited(binding, function) else "")
         yield _lens(server, document, line, total_words(function, scales) + edited, function)
     for definition, functions in _classes(binding):
-        line, own_ns = binding.map.line_of(definition.line), sum(one.self_device_ns for one in functions)
-        if line is None or definition.line in seen or scales.share(own_ns) < threshold:
+        line, part = binding.map.line_of(definition.line), scales.costs.share(*functions)
+        if line is None or definition.line in seen or part < threshold:
             continue
-        prefix = "" if scales.is_device else "CPU "
-        time, share = quantities.duration(scales.own_per_step(*functions)), quantities.share(scales.share(own_ns))
-        yield _lens(server, document, line, f"{prefix}{time} · {share} in its methods{mark}", None)
+        time, share = quantities.duration(scales.costs.per_step_ns(*functions)), quantities.share(part)
+        yield _lens(server, document, line, f"{time} · {share} in its methods{mark}", None)
 
 
 def _lens(
@@ -79,6 +79,6 @@ def _classes(binding: Binding) -> Iterator[tuple[Definition, list[Function]]]:
     functions = binding.file.functions.values()
     for definition in outline(binding.recorded_lines):
         if definition.is_class:
-            found = [one for one in functions if one.function.startswith(f"{definition.name}.") and one.self_device_ns]
+            found = [one for one in functions if one.function.startswith(f"{definition.name}.") and cost_ns(one)]
             if found:
                 yield definition, found

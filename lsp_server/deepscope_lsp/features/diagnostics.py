@@ -79,7 +79,7 @@ def diagnose(server: DeepScopeServer, document: Document) -> list[types.Diagnost
 
 def _hot_lines(server: DeepScopeServer, document: Document, binding: Binding) -> Iterator[types.Diagnostic]:
     for record in binding.file.lines.values():
-        severity = _severity(server, binding.index.scales.share(record.self_device_ns))
+        severity = _severity(server, binding.index.scales.costs.share(record))
         line = binding.map.line_of(record.line) if severity is not None else None
         if line is None or binding.mark is not Mark.NONE or document.project is None:
             continue
@@ -98,7 +98,6 @@ def _hot_line(
     severity: types.DiagnosticSeverity | None,
 ) -> types.Diagnostic:
     scales, record = binding.index.scales, shown.record
-    whose = "device" if scales.is_device else "operators'"
     note = annotate(record, scales)
     return types.Diagnostic(
         range=whole_line(shown.line, document.buffer.line(shown.line), server.units),
@@ -107,8 +106,8 @@ def _hot_line(
         code_description=_description(HOT_LINE, ""),
         source=SOURCE,
         message=(
-            f"Hot line: {quantities.share(scales.share(record.self_device_ns))} of the {whose} time, "
-            f"{quantities.duration(scales.own_per_step(record))} {scales.step_words}: {note.parts}"
+            f"Hot line: {quantities.share(scales.costs.share(record))} of the run's cost, "
+            f"{quantities.duration(scales.costs.per_step_ns(record))} {scales.step_words}: {note.parts}"
         ),
         related_information=_callers(server, document, record.file, record.line),
         data={"code": HOT_LINE, "file": record.file, "line": record.line},

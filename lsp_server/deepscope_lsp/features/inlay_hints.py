@@ -58,8 +58,8 @@ def _change(server: DeepScopeServer, document: Document, shown: Shown) -> str:
         return ""
     if project.baseline.noise(shown.record.file, shown.record.line) == "within":
         return ""
-    new = binding.index.scales.own_per_step(shown.record)
-    old = project.baseline.own_ns(shown.record.file, shown.record.line)
+    new = binding.index.scales.costs.per_step_ns(shown.record)
+    old = project.baseline.cost_per_step_ns(shown.record.file, shown.record.line)
     return f" · {quantities.change(old, new)}" if round(old) != round(new) else ""
 
 

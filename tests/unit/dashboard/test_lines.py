@@ -53,7 +53,8 @@ def test_the_frameworks_own_cost_is_a_row_and_no_part_of_the_line_that_calls_it(
     found = lines(OneProfile(profile), Choice())
     assert next((one.name, one.values[0]) for one in found.rest) == ("(Lightning)", 4 * MS)
     listed = line_list(OneProfile(profile), Choice()).lines
-    costs = {str(row[0]): row[1] for row in listed.rows}
+    cost = [one.key for one in listed.columns].index("cost")
+    costs = {str(row[0]): row[cost] for row in listed.rows}
     assert (costs["train.py:5"], costs["(Lightning)"]) == (22 * MS, 4 * MS)
     assert sum(int(cost or 0) for cost in costs.values()) == found.wholes[0]
     shown = {one.place: (one.cost_ns, one.share) for one in overview(OneProfile(profile), Choice()).lines}

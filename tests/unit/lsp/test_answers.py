@@ -39,11 +39,13 @@ def profile_of(lines: list[Line], tree: list[CallNode] | None = None) -> Profile
     profile.lines, profile.call_tree, profile.functions = lines, tree or [], []
     profile.totals.steps = 3
     profile.totals.device_ns = 2 * sum(line.self_device_ns for line in lines)
+    profile.no_line.cost_ns = profile.totals.device_ns // 2
     return profile
 
 
 def measured(line: int, function: str, file: str = FILE, **numbers: int) -> Line:
-    return Line(file=file, line=line, function=function, exact=True, **numbers)
+    cost_ns = numbers.get("self_device_ns", 0)
+    return Line(file=file, line=line, function=function, exact=True, cost_ns=cost_ns, **numbers)
 
 
 @pytest.fixture
@@ -64,12 +66,12 @@ def test_each_number_of_a_line_is_said_with_its_share_for_one_step(index: Profil
     answer = hot_lines(index, nowhere, limit=9)
     words = {line.line: {name: amount.words for name, amount in line.amounts.items()} for line in answer.lines}
     assert words == {
-        2: {"device": "29 % · 20 µs", "wait": "10 % · 333 ns", "memory": "100 % · 1 MiB"},
-        1: {"device": "14 % · 10 µs", "wait": "90 % · 3 µs"},
-        3: {"device": "7.1 % · 5 µs"},
+        2: {"cost": "29 % · 20 µs", "device": "29 % · 20 µs", "wait": "10 % · 333 ns", "memory": "100 % · 1 MiB"},
+        1: {"cost": "14 % · 10 µs", "device": "14 % · 10 µs", "wait": "90 % · 3 µs"},
+        3: {"cost": "7.1 % · 5 µs", "device": "7.1 % · 5 µs"},
         9: {"cpu": "100 % · 1.67 ns"},
     }
-    assert answer.lines[0].whole_words == "device 60 µs, waiting 1 µs, allocated 3 MiB"
+    assert answer.lines[0].whole_words == "cost 60 µs, device 60 µs, waiting for the device 1 µs, allocated 3 MiB"
 
 
 def test_the_amounts_of_functions_and_files_are_the_sums_of_their_lines(index: ProfileIndex) -> None:
@@ -247,6 +249,7 @@ def test_the_recorded_steps_in_words(count: int, first: int | None, last: int | 
 def with_steps(*durations_ns: int) -> Profile:
     profile = make_profile(FILE, root="/job")
     rest = {"start_ns": 0, "device_ns": 0, "busy_ns": 0, "idle_ns": 0, "wait_ns": 0}
+    profile.totals.steps, profile.totals.wall_ns = len(durations_ns), sum(durations_ns)
     profile.steps = [Step(number=place, duration_ns=ns, **rest) for place, ns in enumerate(durations_ns)]
     return profile
 

@@ -47,7 +47,7 @@ def test_two_runs_of_the_same_code_show_no_change(run) -> None:
     assert [line.change_words for line in answer.lines] == [""] * 12
     assert all(line.baseline_words.endswith(", within noise") for line in answer.lines)
     assert answer.vanished == []
-    assert "| device | " in hover_of(baseline, now, 1)
+    assert "| cost | " in hover_of(baseline, now, 1)
     assert "| within noise |" in hover_of(baseline, now, 1)
     assert "%) |" not in hover_of(baseline, now, 1)
     assert "| within noise |" in function_hover(now.profile.functions[0], HoverContext(now, nowhere, baseline=baseline))
@@ -77,7 +77,7 @@ def test_a_line_is_compared_with_what_it_was_before_its_edit(run) -> None:
     assert changed.pop(4).startswith("-")
     assert set(changed.values()) == {""}
     assert baseline.vanished() == []
-    assert baseline.own_ns(FILE, 4) == pytest.approx(LINES[3], rel=0.2)
+    assert baseline.cost_per_step_ns(FILE, 4) == pytest.approx(LINES[3], rel=0.2)
 
 
 def test_what_is_gone_is_listed_unless_it_may_be_noise(run) -> None:

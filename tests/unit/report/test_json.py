@@ -18,8 +18,10 @@ TOP = [{"name": str, "label": str, "device_ns": int, "count": int}]
 SPREAD = ({"min_ns": int, "min_rank": int, "median_ns": int, "max_ns": int, "max_rank": int}, None)
 RATE = {"dtype": str, "intensity": int, "device_ns": int, "flops": int, "moved_bytes": int}
 WHY = {**{name: int for name in Why.__struct_fields__ if name != "rates"}, "rates": [RATE]}
+COST = {"share": float, "cost_per_step_ns": float}
 LINE = {
     **NUMBERS,
+    **COST,
     "file": str,
     "line": int,
     "function": str,
@@ -43,7 +45,7 @@ HELD = dict.fromkeys(HeldMemory.__struct_fields__, int)
 HELD_BY_LINE = {**HELD, "file": str, "line": int, "function": str, "exact": bool}
 CRITICAL = dict.fromkeys(CriticalTimes.__struct_fields__, int)
 TABLE_ROWS: dict[str, Any] = {
-    "functions": {**NUMBERS, "file": str, "line": int, "function": str, "exact": bool, "spread": SPREAD},
+    "functions": {**NUMBERS, **COST, "file": str, "line": int, "function": str, "exact": bool, "spread": SPREAD},
     "modules": {
         **NUMBERS, "path": str, "class_name": str, "parent": str, "children": [str], "depth": int,
         "total_backward_device_ns": int, "total_flops": int, "own_parameters": int, "parameters": int,
@@ -52,6 +54,7 @@ TABLE_ROWS: dict[str, Any] = {
         "name": str, "label": str, "calls": int, "self_device_ns": int, "total_device_ns": int, "self_cpu_ns": int,
         "total_cpu_ns": int, "flops": int, "calls_without_flops": int, "verdict": str, "why": WHY,
         "moved_bytes": int, "allocated_bytes": int,
+        "share": (float, None), "flops_per_s": (float, None), "bytes_per_s": (float, None),
         "tensor_core_self_ns": int, "tensor_core_total_ns": int, "tensor_core_eligible": bool,
     },
     "kernels": {
@@ -126,6 +129,11 @@ REPORT = {
     },
     "peaks": ({"name": str, "flops_per_s": {str: float}, "memory_bytes_per_s": float, "source": str}, None),
     "resolved": {"line_ns": int, "function_ns": int, "module_ns": int, "none_ns": int, "ratio": float},
+    "figures": {
+        "steps": int, "step_ns": (float, None), "busy_share": (float, None), "idle_share": (float, None),
+        "waiting_per_step_ns": float, "waiting_share": float, "recording_ns": int, "recording_share": float,
+        "cost_ns": int,
+    },
     "lines": [LINE],
     "no_line": NUMBERS,
     "framework": [{"framework": str, "part": str, "file": str, "line": int, "cost_ns": int}],
@@ -206,11 +214,11 @@ def test_every_key_stands_in_the_documentation(repository: Path) -> None:
     assert keys({**REPORT, **TABLE_ROWS, "step_times": STEP_TIMES}) - documented == set()
 
 
-def test_the_lines_are_all_there_by_their_device_time() -> None:
+def test_the_lines_are_all_there_by_their_cost() -> None:
     profile = built_profiles.training()
     report = json.loads(json_report(profile, by="operator", sort="calls", limit=1))
-    selves = [line["self_device_ns"] for line in report["lines"]]
-    assert selves == sorted(selves, reverse=True)
+    costs, selves = ([line[key] for line in report["lines"]] for key in ("cost_ns", "self_device_ns"))
+    assert costs == sorted(costs, reverse=True)
     assert sum(selves) + report["no_line"]["self_device_ns"] == report["totals"]["device_ns"]
     assert [row["name"] for row in report["operators"]] == ["aten::addmm"]
     assert len(json.loads(json_report(profile, limit=2))["lines"]) == 2

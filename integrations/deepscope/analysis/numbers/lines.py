@@ -7,6 +7,7 @@ import numpy as np
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.algebra.intervals import Intervals
 from deepscope.analysis.algebra.selection import Columns, Mask, by_line
+from deepscope.analysis.numbers.by_step import python_by_step
 from deepscope.analysis.numbers.call_paths import path_columns
 from deepscope.analysis.numbers.cpu_time import CpuTime
 from deepscope.analysis.numbers.framework_time import FrameworkTime
@@ -53,7 +54,24 @@ def line_columns(
     }
     beside_work = columns["idle_ns" if work.metric == "device" else "python_ns"]
     cost = columns["self_device_ns"] + beside_work
-    return columns | {"cost_ns": cost, "framework_ns": framework.by_line(lines)}
+    return columns | {
+        "cost_ns": cost,
+        "framework_ns": framework.by_line(lines),
+        "python_outside_ns": _python_outside(of, cpu, columns["python_ns"], extent),
+    }
+
+
+def _python_outside(of: Attribution, cpu: CpuTime, python_ns: Int64, extent: Extent) -> Int64:
+    """Python's time outside the steps, where it is a part of a line's cost."""
+    steps = of.training.steps
+    chosen = extent.holds(steps.spans.start)
+    if of.work.metric == "device" or not len(cpu.python_by_run) or not chosen.any():
+        return np.zeros_like(python_ns)
+    inside = python_by_step(of.trace.events, of.runs, cpu.python_by_run, steps)
+    counted = chosen[inside.step]
+    within_ns = by_line(inside.location[counted], len(python_ns) - 1, inside.duration_ns[counted])
+    outside: Int64 = np.maximum(python_ns - within_ns, 0)
+    return outside
 
 
 def _operator_columns(of: Attribution, flops: Int64, extent: Extent) -> Columns:

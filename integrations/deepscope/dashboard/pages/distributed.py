@@ -202,7 +202,7 @@ def _figures(report: RanksReport) -> list[Figure]:
         Figure(label="ranks", value=len(rows), kind="count", help="Of which there is a trace."),
         Figure(
             label=f"{step}, slowest rank", value=max((row.step_ns for row in rows), default=0), kind="time",
-            help="The longest mean length of a step, to the end of the last work that was launched in it."
+            help="The longest mean length of a step."
             if step == "step" else "The longest recording of a rank.",
         ),
         Figure(

@@ -10,13 +10,13 @@ from deepscope.dashboard.answer import Answer, Choice, Figure
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.callers import CallPath, call_paths
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
-from deepscope.dashboard.pages.line_numbers import line_numbers, values_of
-from deepscope.dashboard.pages.lines import notes_of
+from deepscope.dashboard.pages.lines import notes_of, values_of
 from deepscope.dashboard.pages.words import in_page_words, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
-from deepscope.records import Line, Numbers, Profile
+from deepscope.records import Costs, Line, Numbers, Profile
 from deepscope.report.below import Node, below, fold_alike, lines_of
+from deepscope.report.line_columns import used_columns
 from deepscope.report.places import Sources, place_name
 from deepscope.report.why_words import no_word, why_words
 
@@ -149,7 +149,7 @@ def _of_line(profile: Profile, place: int, here: list[Line], fold: bool) -> Line
         notes=notes_of(row),
         is_library=is_library,
         figures=[*_figures(profile, row), *_spread(row)],
-        cost_share=_cost_share(profile, row),
+        cost_share=Costs.of(profile).share(row),
         verdict=row.verdict,
         why=in_page_words(words.partition(": ")[2] if words else "" if reason == Reason.NO_COST else reason),
         causes=_causes(profile, row),
@@ -186,7 +186,7 @@ def _no_line(profile: Profile, question: LineQuestion) -> LineDetails:
         notes=["work that reached no line of the user's code"],
         is_library=False,
         figures=_figures(profile, row),
-        cost_share=_cost_share(profile, row),
+        cost_share=Costs.of(profile).share(row),
         verdict="",
         why="",
         causes=[],
@@ -203,7 +203,7 @@ def _no_line(profile: Profile, question: LineQuestion) -> LineDetails:
 
 
 def _figures(profile: Profile, row: Numbers) -> list[Figure]:
-    numbers = line_numbers(profile)
+    numbers = used_columns(profile)
     values = values_of(row, profile, numbers)
     found = [
         Figure(label=one.title, value=value, kind=one.kind, help=one.help)
@@ -241,11 +241,6 @@ def _spread(row: Line) -> list[Figure]:
             (row.spread.max_rank, row.spread.max_ns, "slowest"),
         )
     ]
-
-
-def _cost_share(profile: Profile, row: Numbers) -> float:
-    whole = sum(one.cost_ns for one in (*profile.lines, profile.no_line))
-    return (row.cost_ns - row.framework_ns) / whole if whole else 0.0
 
 
 _ON_DEVICE = {

@@ -7,13 +7,13 @@ from typing import Literal
 
 from deepscope.dashboard.answer import Answer, Choice, Column, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.line_numbers import LineNumber, columns_of, line_numbers, rest_of, sums_of, values_of
-from deepscope.dashboard.pages.tables import ColumnOf, table_of
+from deepscope.dashboard.pages.tables import ColumnOf, described, table_of
 from deepscope.dashboard.pages.words import file_name, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
-from deepscope.records import Line, Numbers, Profile
-from deepscope.report.framework import framework_words, without_framework
+from deepscope.records import Costs, Line, Numbers, Profile, cost_ns
+from deepscope.report.framework import RestRow, framework_words, rest_rows, without_framework
+from deepscope.report.line_columns import cost_share, used_columns
 from deepscope.report.places import Sources
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "line_list",
     "lines",
     "notes_of",
+    "values_of",
 ]
 
 FILES = 4000
@@ -129,20 +130,21 @@ class FileText(Answer):
 def lines(library: Library, question: Choice) -> Lines:
     """The files that lines stand in, with their sums."""
     profile = library.profile(question)
-    numbers = line_numbers(profile)
+    numbers = used_columns(profile)
     files = _files(profile, numbers)
-    rest = rest_of(profile)
+    rest = rest_rows(profile)
     about = framework_words(profile)
     return Lines(
-        columns=columns_of(numbers),
+        columns=described(numbers),
         wholes=[
-            sum(one.of(row) for row in (*profile.lines, profile.no_line)) if one.is_sum else None for one in numbers
+            sum(values) if one.is_sum else None
+            for one, values in zip(numbers, zip(*_partition(profile, rest, numbers), strict=True), strict=True)
         ],
         largest=_largest(profile, numbers),
         files=files[:FILES],
         rest=[
-            Rest(name=word(name), about=word(about.get(name, "")), values=[one.of(row) for one in numbers])
-            for name, row in rest.items()
+            Rest(name=word(row.name), about=word(about.get(row.name, "")), values=values_of(row, profile, numbers))
+            for row in rest
         ],
         lines=len(profile.lines),
         left_out=max(len(files) - FILES, 0),
@@ -152,10 +154,9 @@ def lines(library: Library, question: Choice) -> Lines:
 def line_list(library: Library, question: Choice) -> LineList:
     """All lines as tables."""
     profile = library.profile(question)
-    numbers = line_numbers(profile)
-    rest = [_Named(name, row) for name, row in rest_of(profile).items()]
-    mine: list[Line | _Named] = [without_framework(line, profile) for line in profile.lines]
-    mine = sorted([*mine, *rest], key=lambda row: -row.cost_ns)
+    numbers = used_columns(profile)
+    own = [without_framework(line, profile) for line in profile.lines]
+    mine: list[Line | RestRow] = Costs.ranked([*own, *rest_rows(profile)])
     of_library = sorted(profile.library_lines, key=lambda line: -line.total_device_ns)
     return LineList(
         lines=_table(profile, "lines", "Lines", numbers, mine),
@@ -163,39 +164,26 @@ def line_list(library: Library, question: Choice) -> LineList:
     )
 
 
-class _Named:
-    """What no line has, as a row of the list."""
-
-    def __init__(self, name: str, numbers: Numbers) -> None:
-        self.name = name
-        self.numbers = numbers
-
-    def __getattr__(self, field: str) -> int:
-        return int(getattr(self.numbers, field))
-
-
 def _table(
-    profile: Profile, name: str, title: str, numbers: Sequence[LineNumber], rows: Sequence[Line | _Named]
+    profile: Profile, name: str, title: str, numbers: Sequence[ColumnOf], rows: Sequence[Line | RestRow]
 ) -> Table:
     sources = Sources(profile)
     root = profile.trace.project_root
-    whole = sum(row.cost_ns for row in (*profile.lines, profile.no_line))
 
-    def where(row: Line | _Named) -> str:
+    def where(row: Line | RestRow) -> str:
         return whole_place(row.file, row.line, root) if isinstance(row, Line) else row.name
 
-    def text(row: Line | _Named) -> str:
+    def text(row: Line | RestRow) -> str:
         return sources.text(row) if isinstance(row, Line) and (row.exact or row.fused) else ""
 
     columns = [
         ColumnOf("place", "line", "place", where),
-        *(ColumnOf(one.key, one.title, one.kind, one.of, one.help, one.rank) for one in numbers),
+        *([cost_share(profile)] if name == "lines" else []),
+        *numbers,
         ColumnOf("verdict", "why", "text", lambda row: getattr(row, "verdict", "") if isinstance(row, Line) else ""),
         ColumnOf("function", "function", "text", lambda row: row.function if isinstance(row, Line) else "", rank=9),
         ColumnOf("source", "source", "text", text),
     ]
-    if name == "lines":
-        columns.insert(2, ColumnOf("share", "share", "share", lambda row: row.cost_ns / whole if whole else 0.0))
     return table_of(name, title, columns, rows)
 
 
@@ -211,7 +199,7 @@ def file(library: Library, question: FileQuestion) -> FileText:
     of_library = [line for line in profile.library_lines if line.file == path]
     if not (mine or of_library or path in profile.files):
         raise OptionError("file", printable(path)[:200], "this profile has no such file")
-    numbers = line_numbers(profile)
+    numbers = used_columns(profile)
     text, missing = _text(profile, path)
     by_number: dict[tuple[int, bool], list[Line]] = {}
     for row in mine:
@@ -221,7 +209,7 @@ def file(library: Library, question: FileQuestion) -> FileText:
     return FileText(
         file=path,
         name=_name(profile, path),
-        columns=columns_of(numbers),
+        columns=described(numbers),
         largest=_largest(profile, numbers),
         text=text,
         missing=missing,
@@ -248,10 +236,26 @@ def notes_of(line: Line) -> list[str]:
     return found
 
 
+def values_of(row: Numbers, profile: Profile, numbers: Iterable[ColumnOf]) -> list[int]:
+    """A row's values, without what is the training framework's own of them."""
+    own = without_framework(row, profile)
+    return [round(float(one.value(own) or 0)) for one in numbers]
+
+
+def _partition(profile: Profile, rest: Iterable[Numbers], numbers: Sequence[ColumnOf]) -> list[list[int]]:
+    return [values_of(row, profile, numbers) for row in (*profile.lines, *rest)]
+
+
+def _sums_of(rows: Sequence[Numbers], profile: Profile, numbers: Sequence[ColumnOf]) -> list[int | None]:
+    """The sums over rows; None for what does not add up."""
+    columns = zip(*(values_of(row, profile, numbers) for row in rows), strict=True)
+    return [sum(values) if one.is_sum else None for one, values in zip(numbers, columns, strict=True)]
+
+
 def _measured(
-    profile: Profile, number: int, rows: list[Line], numbers: Sequence[LineNumber], *, is_library: bool
+    profile: Profile, number: int, rows: list[Line], numbers: Sequence[ColumnOf], *, is_library: bool
 ) -> MeasuredLine:
-    rows = sorted(rows, key=lambda row: (-row.cost_ns, -row.total_device_ns))
+    rows = Costs.ranked(rows)
     values = [values_of(row, profile, numbers) for row in rows]
     return MeasuredLine(
         line=number,
@@ -266,7 +270,7 @@ def _measured(
     )
 
 
-def _files(profile: Profile, numbers: Sequence[LineNumber]) -> list[LineFile]:
+def _files(profile: Profile, numbers: Sequence[ColumnOf]) -> list[LineFile]:
     """The dearest first; those of libraries last."""
     groups: dict[tuple[str, FileGroup], list[Line]] = {}
     root = profile.trace.project_root
@@ -281,14 +285,14 @@ def _files(profile: Profile, numbers: Sequence[LineNumber]) -> list[LineFile]:
             name=_name(profile, path),
             group=group,
             lines=len(groups[path, group]),
-            values=sums_of(groups[path, group], profile, numbers),
+            values=_sums_of(groups[path, group], profile, numbers),
         )
         for path, group in order
     ]
 
 
 def _weight(rows: Iterable[Line], group: FileGroup) -> int:
-    return sum(row.total_device_ns if group == "library" else row.cost_ns for row in rows)
+    return sum(row.total_device_ns if group == "library" else cost_ns(row) for row in rows)
 
 
 def _is_below(path: str, root: str) -> bool:
@@ -302,9 +306,9 @@ def _name(profile: Profile, path: str) -> str:
     return name if path.startswith("/") else name.replace("\\", "/")
 
 
-def _largest(profile: Profile, numbers: Iterable[LineNumber]) -> list[int]:
+def _largest(profile: Profile, numbers: Iterable[ColumnOf]) -> list[int]:
     rows: list[Numbers] = [*profile.lines, *profile.library_lines]
-    return [max((one.of(row) for row in rows), default=0) for one in numbers]
+    return [max((round(float(one.value(row) or 0)) for row in rows), default=0) for one in numbers]
 
 
 def _text(profile: Profile, path: str) -> tuple[list[str], str]:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from deepscope.dashboard.answer import Answer, Choice, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.tables import ColumnOf, key_of, share_column, table_of
-from deepscope.dashboard.pages.words import word
+from deepscope.dashboard.pages.tables import key_of, table_of
 from deepscope.records import Detail, Operator, OperatorInDetail, Profile
-from deepscope.report.event_names import readable
-from deepscope.report.operator_columns import flops_missing
-from deepscope.report.shapes import shapes_text
+from deepscope.report.operator_columns import kind_columns, operator_columns
 from deepscope.report.top import Question as TopQuestion
 from deepscope.report.top import TopRow, ranking
-from deepscope.trace.operator_kinds import operator_kind
 
 __all__ = [
     "Grouping",
@@ -26,7 +22,6 @@ __all__ = [
     "operator_rows",
     "operator_table",
     "operators",
-    "stack_words",
 ]
 
 Grouping = Literal["name", "shapes", "stacks", "type"]
@@ -37,8 +32,6 @@ _DETAILS: dict[Grouping, tuple[Detail, ...]] = {
     "type": ("shapes",),
 }
 """What a profile needs for each; `type` takes the sums that count no call twice."""
-_STACK = 12
-"""Lines of a stack in a table."""
 
 
 class OperatorsAsked(Choice, kw_only=True, frozen=True):
@@ -87,124 +80,5 @@ def operator_key(row: Operator | TopRow) -> str:
 
 def operator_table(profile: Profile, by: Grouping, rows: Sequence[Operator | TopRow]) -> Table:
     """The rows as a table."""
-    columns = _kind_columns(profile) if by == "type" else _operator_columns(profile, by)
+    columns = kind_columns(profile) if by == "type" else operator_columns(profile, _DETAILS[by])
     return table_of(f"operators_{by}", "Operators", columns, rows, keys=operator_key)
-
-
-def _operator_columns(profile: Profile, by: Grouping) -> list[ColumnOf]:
-    device = profile.metric == "device"
-    by_shapes = (
-        [
-            ColumnOf("in_shapes", "shapes", "text", lambda row: shapes_text(row.in_shapes, row.dtypes)),
-            ColumnOf("out_shapes", "to", "text", lambda row: shapes_text(row.out_shapes), rank=10),
-        ]
-        if by == "shapes"
-        else []
-    )
-    by_stacks = [ColumnOf("stack", "called from", "text", lambda row: stack_words(row.stack))] if by == "stacks" else []
-    return [
-        ColumnOf("label", "operator", "text", lambda row: readable(row.name)),
-        *by_shapes,
-        *by_stacks,
-        share_column("self_device_ns", profile.totals.device_ns, "Its own part of all device work."),
-        *_sums(device, lambda row: row.flops or flops_missing(row) or 0),
-        ColumnOf(
-            "flops_per_s", "FLOP/s", "rate", lambda row: _rate(row, "flops"), "While work with known FLOPs ran.", 6
-        ),
-        ColumnOf("moved_bytes", "moves", "bytes", lambda row: row.moved_bytes, "The least that its work must move.", 8),
-        ColumnOf(
-            "bytes_per_s",
-            "B/s",
-            "bandwidth",
-            lambda row: _rate(row, "moved_bytes"),
-            "While work with known bytes ran.",
-            6,
-        ),
-        ColumnOf(
-            "allocated_bytes",
-            "memory",
-            "bytes",
-            lambda row: row.allocated_bytes,
-            "Taken while it was the innermost operator.",
-            9,
-        ),
-        ColumnOf(
-            "tensor_cores",
-            "tensor cores",
-            "share",
-            _tensor_cores if device else lambda _: None,
-            "How much of its device time is in kernels that use them; for what can use them.",
-            7,
-        ),
-        ColumnOf("verdict", "why", "text", lambda row: row.verdict, "What holds its work back.", 1),
-        ColumnOf("type", "kind", "text", lambda row: operator_kind(row.name), "What it is of, by its name.", 5),
-    ]
-
-
-_FLOPS = (
-    "Two for each multiplication with its addition, where known. A causal mask takes off what it hides where the trace "
-    "tells of it (record_shapes, torch 2.1 or later); elsewhere attention counts in full."
-)
-
-
-def _sums(device: bool, flops: Callable[[Any], int | str]) -> list[ColumnOf]:
-    cpu = [
-        ColumnOf("self_cpu_ns", "CPU", "time", lambda row: row.self_cpu_ns, "CPU time less operators called.", 2),
-        ColumnOf(
-            "total_cpu_ns", "total CPU", "time", lambda row: row.total_cpu_ns, "CPU time with operators called.", 4
-        ),
-    ]
-    what = "Device work" if device else "CPU time"
-    return [
-        ColumnOf("self_device_ns", "self", "time", lambda row: row.self_device_ns, f"{what} of its own."),
-        ColumnOf(
-            "total_device_ns",
-            "total",
-            "time",
-            lambda row: row.total_device_ns,
-            f"{what} of it and of the operators that it calls.",
-            1,
-        ),
-        *(cpu if device else []),
-        ColumnOf("calls", "calls", "count", lambda row: row.calls, "How often it ran.", 3),
-        ColumnOf("flops", "FLOPs", "flops", flops, _FLOPS, 5),
-    ]
-
-
-def _kind_columns(profile: Profile) -> list[ColumnOf]:
-    return [
-        ColumnOf("name", "kind", "text", lambda row: row.name, "What operators are of, by their names."),
-        ColumnOf("share", "share", "share", lambda row: row.share, "Of all operators' own time."),
-        *_sums(profile.metric == "device", lambda row: row.flops),
-        ColumnOf("operators", "operators", "count", lambda row: row.operators, "Different ones of this kind.", 2),
-        ColumnOf("flops_per_s", "FLOP/s", "rate", lambda row: row.flops_per_s or None, "While its work ran.", 6),
-        ColumnOf("moved_bytes", "moves", "bytes", lambda row: row.moved_bytes, "The least that its work must move.", 8),
-        ColumnOf("bytes_per_s", "B/s", "bandwidth", lambda row: row.bytes_per_s or None, "While its work ran.", 6),
-        ColumnOf("allocated_bytes", "memory", "bytes", lambda row: row.allocated_bytes, "Taken in its operators.", 9),
-    ]
-
-
-def _rate(row: Operator, field: str) -> float | None:
-    """Operations or bytes a second, over the work of which they are known."""
-    rates = [rate for rate in row.why.rates if getattr(rate, field)]
-    time_ns = sum(rate.device_ns for rate in rates)
-    return sum(getattr(rate, field) for rate in rates) / time_ns * 1e9 if time_ns else None
-
-
-def _tensor_cores(row: Any) -> float | None:
-    if not row.tensor_core_eligible or not row.total_device_ns:
-        return None
-    return row.tensor_core_total_ns / row.total_device_ns  # type: ignore[no-any-return]
-
-
-def stack_words(stack: str) -> str:
-    """`train.py:12 < loop.py:40`, the innermost line first."""
-    from deepscope.trace.names import parse_call_stack  # imports NumPy, which no other page needs
-
-    frames = parse_call_stack(stack)
-    names = [f"{_last(one.path)}:{one.line}" for one in frames[:_STACK]]
-    return word(" < ".join([*names, *(["…"] if len(frames) > _STACK else [])]))
-
-
-def _last(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]

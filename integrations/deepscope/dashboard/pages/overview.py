@@ -10,7 +10,7 @@ from deepscope.dashboard.pages.parts import Part
 from deepscope.dashboard.pages.training import Training, training_of
 from deepscope.dashboard.pages.words import place_words, share_words, time_words, word
 from deepscope.dashboard.pages.work import ONE_LINE, WorkList, work_of
-from deepscope.records import PHASES, Line, Profile
+from deepscope.records import PHASES, Costs, Line, Profile, cost_ns, key_figures
 from deepscope.records.overview import Section
 from deepscope.report.findings import without_findings
 from deepscope.report.framework import without_framework
@@ -58,7 +58,8 @@ class HotLine(Answer):
     function: str
     source: str
     cost_ns: int
-    """Self time and the device's idle time that it is blamed for."""
+    """Self time and the device's idle time that it is blamed for; without a device, self time and Python's."""
+    cost_per_step_ns: float
     share: float
     """Of what all lines cost, and what ran on none."""
     self_ns: int
@@ -126,40 +127,38 @@ def step_bars(profile: Profile) -> list[StepBar]:
 
 
 def _lines(profile: Profile) -> list[HotLine]:
-    whole = sum(line.cost_ns for line in profile.lines) + profile.no_line.cost_ns
-    sources = Sources(profile)
-    own = [without_framework(line, profile) for line in profile.lines]
-    dearest = sorted(own, key=lambda line: -line.cost_ns)[:LINES]
-    return [_hot_line(profile, line, whole, sources) for line in dearest if line.cost_ns > 0]
+    costs, sources = Costs.of(profile), Sources(profile)
+    dearest = costs.ranked(profile.lines)[:LINES]
+    return [_hot_line(profile, line, costs, sources) for line in dearest if cost_ns(line) > 0]
 
 
-def _hot_line(profile: Profile, line: Line, whole: int, sources: Sources) -> HotLine:
+def _hot_line(profile: Profile, line: Line, costs: Costs, sources: Sources) -> HotLine:
     return HotLine(
         file=line.file,
         line=line.line,
         place=place_words(line.file, line.line, profile.trace.project_root),
         function=word(line.function),
         source=word(sources.text(line)),
-        cost_ns=line.cost_ns,
-        share=line.cost_ns / whole if whole else 0.0,
+        cost_ns=cost_ns(line),
+        cost_per_step_ns=costs.per_step_ns(line),
+        share=costs.share(line),
         self_ns=line.self_device_ns,
         backward_ns=line.backward_device_ns,
-        idle_ns=line.idle_ns,
+        idle_ns=without_framework(line, profile).idle_ns,
         verdict=line.verdict,
     )
 
 
 def _sentence(profile: Profile, lines: list[HotLine], work: list[WorkList]) -> str:
-    totals = profile.totals
-    steps = max(totals.steps, 1) * max(totals.ranks, 1)
-    words = [
-        f"A step takes {time_words(totals.wall_ns / steps)}"
-        if totals.steps
-        else f"{time_words(totals.wall_ns / steps)} were recorded"
-    ]
-    if profile.metric == "device" and totals.busy_ns + totals.idle_ns:
-        busy = share_words(totals.busy_ns / (totals.busy_ns + totals.idle_ns))
-        words.append(f"the device works {busy} of it")
+    run, wall_ns = key_figures(profile), Costs.of(profile).per_step(profile.totals.wall_ns)
+    if profile.part_of is not None:
+        words = [f"It takes {time_words(wall_ns)}{' of a step' if run.steps else ''}"]
+    elif run.step_ns is not None:
+        words = [f"A step takes {time_words(run.step_ns)}"]
+    else:
+        words = [f"{time_words(wall_ns)} were recorded"]
+    if run.busy_share is not None:
+        words.append(f"the device works {share_words(run.busy_share)} of it")
     if lines:
         words.append(f"{lines[0].place} costs most, {share_words(lines[0].share)}")
     elif work:
@@ -170,23 +169,24 @@ def _sentence(profile: Profile, lines: list[HotLine], work: list[WorkList]) -> s
 
 def _figures(profile: Profile) -> list[Figure]:
     totals, recorded = profile.totals, profile.steps if profile.part_of is None else []
-    each = " a step" if totals.steps else ""
-    ranks = max(totals.ranks, 1)
-    steps = max(totals.steps, 1) * ranks
-    inside = " a step" if recorded else ""
-    wait_ns, launches, operators = (
-        sum(getattr(step, name) for step in recorded) / steps if recorded else getattr(totals, name) / ranks
-        for name in ("wait_ns", "launches", "operators")
+    run, costs = key_figures(profile), Costs.of(profile)
+    each, inside = " a step" if totals.steps else "", " a step" if recorded else ""
+    launches, operators = (
+        costs.per_step(sum(getattr(step, name) for step in recorded) if recorded else getattr(totals, name))
+        for name in ("launches", "operators")
     )
     is_device = profile.metric == "device"
-    whole = totals.busy_ns + totals.idle_ns if is_device else totals.wall_ns
+    operators_busy = totals.busy_ns / totals.wall_ns if totals.wall_ns else 0
     found = [
         Figure(
-            label=f"time{each}", value=totals.wall_ns / steps, kind="time", help="Wall time, by the recorded steps."
+            label=f"time{each}",
+            value=costs.per_step(totals.wall_ns),
+            kind="time",
+            help="Wall time, by the recorded steps.",
         ),
         Figure(
             label="device busy" if is_device else "operators busy",
-            value=totals.busy_ns / whole if whole else 0,
+            value=run.busy_share or 0 if is_device else operators_busy,
             kind="share",
             help="How much of the time at least one stream works."
             if is_device
@@ -194,13 +194,13 @@ def _figures(profile: Profile) -> list[Figure]:
         ),
         Figure(
             label=f"device idle{each}",
-            value=totals.idle_ns / steps,
+            value=costs.per_step(totals.idle_ns),
             kind="time",
             help="When no stream of a device works.",
         ),
         Figure(
             label=f"waiting{inside}",
-            value=wait_ns,
+            value=run.waiting_per_step_ns,
             kind="time",
             help="CPU time in calls that wait for the device.",
         ),

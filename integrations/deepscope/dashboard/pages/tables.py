@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from deepscope.dashboard.answer import CellKind, Column, Table
+from deepscope.dashboard.answer import Column, Table
 from deepscope.dashboard.pages.words import place_words, word
 from deepscope.records import Profile
+from deepscope.report.table_column import ColumnOf
 
-__all__ = ["LIMIT", "ColumnOf", "key_of", "share_column", "table_of", "where"]
+__all__ = ["LIMIT", "ColumnOf", "described", "key_of", "share_column", "table_of", "where"]
 
 LIMIT = 5000
 """Rows of a table, the first; the rest is counted."""
-
-
-class ColumnOf(NamedTuple):
-    """A column, and how a record fills it."""
-
-    key: str
-    title: str
-    kind: CellKind
-    value: Callable[[Any], str | int | float | None]
-    help: str = ""
-    rank: int = 0
-    """0 for what is always shown; where there is little room, those with the largest leave first."""
 
 
 def key_of(*names: object) -> str:
@@ -65,16 +54,7 @@ def table_of(
     return Table(
         id=name,
         title=title,
-        columns=[
-            Column(
-                key=columns[at].key,
-                title=columns[at].title,
-                kind=columns[at].kind,
-                help=columns[at].help,
-                rank=columns[at].rank,
-            )
-            for at in used
-        ],
+        columns=described(columns[at] for at in used),
         rows=[[word(one) if isinstance(one := row[at], str) else one for at in used] for row in cells],
         files=list(files),
         places=places,
@@ -82,6 +62,11 @@ def table_of(
         keys=[] if keys is None else [keys(row) for row in shown],
         left_out=len(rows) - len(shown),
     )
+
+
+def described(columns: Iterable[ColumnOf]) -> list[Column]:
+    """What columns are called."""
+    return [Column(key=one.key, title=one.title, kind=one.kind, help=one.help, rank=one.rank) for one in columns]
 
 
 def _own_place(row: Any) -> tuple[str, int]:

@@ -12,6 +12,7 @@ from deepscope_lsp.engine.wording import quantities
 __all__ = ["Amounts", "own_value", "value_with_calls"]
 
 _FIELDS: dict[HotMetric, str] = {
+    "cost": "cost_ns",
     "device": "self_device_ns",
     "cpu": "self_cpu_ns",
     "wait": "wait_ns",
@@ -19,13 +20,16 @@ _FIELDS: dict[HotMetric, str] = {
     "memory": "bytes_allocated",
 }
 
+_OF_STEPS = ("cost", "device")
+"""Metrics of which a part may lie outside the steps."""
+
 Value = Callable[[Numbers, HotMetric], int]
 
 
 def own_value(numbers: Numbers, metric: HotMetric) -> int:
     """The number of a metric."""
     value: int = getattr(numbers, _FIELDS[metric])
-    return value
+    return value - numbers.framework_ns if metric == "cost" else value
 
 
 def value_with_calls(numbers: Numbers, metric: HotMetric) -> int:
@@ -33,8 +37,10 @@ def value_with_calls(numbers: Numbers, metric: HotMetric) -> int:
     return numbers.total_device_ns if metric == "device" else own_value(numbers, metric)
 
 
-def _outside_ns(numbers: Numbers, value: Value) -> int:
-    """The part of the device time that lies outside the steps."""
+def _outside_ns(numbers: Numbers, metric: HotMetric, value: Value) -> int:
+    """The part of a cost or of device time that lies outside the steps."""
+    if metric == "cost":
+        return numbers.outside_ns + numbers.python_outside_ns
     return numbers.total_outside_ns if value is value_with_calls else numbers.outside_ns
 
 
@@ -59,9 +65,14 @@ class Amounts:
     def _amounts(self, records: Sequence[Numbers]) -> Iterable[tuple[str, HotAmount]]:
         for metric in HOT_METRICS:
             if value := sum(self._value(one, metric) for one in records):
-                # The whole of device time is the busy time: some of it may have reached no line.
-                share = self._scales.share(value) if metric == "device" else value / self._wholes[metric]
-                outside = sum(_outside_ns(one, self._value) for one in records) if metric == "device" else 0
+                outside = sum(_outside_ns(one, metric, self._value) for one in records) if metric in _OF_STEPS else 0
+                share = self._share(value, metric)
                 per_step = self._scales.per_step(value - outside)
                 words = quantities.size(per_step) if metric == "memory" else quantities.duration(per_step)
                 yield metric, HotAmount(share=share, words=f"{quantities.share(share)} · {words}")
+
+    def _share(self, value: int, metric: HotMetric) -> float:
+        """Of a cost or of work a part of the run's: some of it may have reached no line."""
+        if metric == "cost":
+            return self._scales.costs.share_of(value)
+        return self._scales.share(value) if metric == "device" else value / self._wholes[metric]

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec.structs import replace
 
-from deepscope.records import Line, Module, Numbers
+from deepscope.records import Line, Module, Numbers, cost_ns
 from deepscope.report.places import short_path
 from deepscope_lsp.answers import HotGroup, HotLine, HotLines, HotModule, HotModules, VanishedLine
 from deepscope_lsp.engine.answering.amounts import Amounts, value_with_calls
@@ -19,15 +19,15 @@ from deepscope_lsp.engine.files.file_here import FileHere, locate_in
 from deepscope_lsp.engine.places import Locate, place_fields
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.wording import quantities
-from deepscope_lsp.engine.wording.annotation import annotate, total_words
+from deepscope_lsp.engine.wording.annotation import annotate, beside_work_ns, total_words
 
 __all__ = ["hot_lines", "hot_modules", "numbers_of"]
 
 VANISHED_SHARE = 0.01
-"""Of the baseline's busy time."""
+"""Of the baseline's cost."""
 VANISHED_LIMIT = 50
 CHANGE_SHARE = 0.005
-"""Of the lines' device time: smaller changes since the baseline are not spoken of."""
+"""Of the lines' cost: smaller changes since the baseline are not spoken of."""
 
 
 _KNOWN: WeakKeyDictionary[ProfileIndex, HotLines] = WeakKeyDictionary()
@@ -42,7 +42,7 @@ def hot_lines(
     files: set[str] | None = None,
     baseline: Baseline | None = None,
 ) -> HotLines:
-    """The lines with the most own device time first, then those that make it wait; of `files` alone where given.
+    """The lines that cost most first; of `files` alone where given.
 
     Lines that have vanished since the baseline are told only where all files are asked for.
     """
@@ -88,7 +88,7 @@ def _at(line: HotLine, here: FileHere | None, compared: _Comparison | None) -> H
 
 
 class _Comparison:
-    """Lines beside those of a baseline; `whole_ns` is the device time of all lines, per step."""
+    """Lines beside those of a baseline; `whole_ns` is the cost of all lines, per step."""
 
     def __init__(self, baseline: Baseline, whole_ns: float) -> None:
         self._baseline = baseline
@@ -96,7 +96,7 @@ class _Comparison:
 
     def changes(self, line: HotLine) -> dict[str, Any]:
         """The fields of a line that say how it has changed."""
-        old_ns, new_ns = self._baseline.own_ns(line.file, line.line), line.per_step_ns
+        old_ns, new_ns = self._baseline.cost_per_step_ns(line.file, line.line), line.per_step_ns
         difference = quantities.difference(new_ns - old_ns)
         noise = self._baseline.noise(line.file, line.line)
         is_small = abs(new_ns - old_ns) < self._least_ns
@@ -113,9 +113,7 @@ class _Lines:
 
     def __init__(self, index: ProfileIndex, lines: list[Line]) -> None:
         self._index = index
-        self._lines = sorted(
-            lines, key=lambda line: (-line.self_device_ns, -(line.wait_ns + line.idle_ns), -line.self_cpu_ns)
-        )
+        self._lines = index.scales.costs.ranked(lines)
         self._amounts = Amounts(lines, index.scales)
 
     def answer(self) -> HotLines:
@@ -133,7 +131,7 @@ class _Lines:
     def line(self, line: Line) -> HotLine:
         """One line."""
         scales = self._index.scales
-        share = scales.share(line.self_device_ns)
+        share = scales.costs.share(line)
         return HotLine(
             **place_fields(line, _nowhere),
             short_file=self._short(line.file),
@@ -142,12 +140,12 @@ class _Lines:
             standing="same",
             share=share,
             share_words=quantities.share(share),
-            total_share=scales.share(line.total_device_ns),
-            per_step_ns=scales.own_per_step(line),
+            total_share=scales.costs.share_of(line.total_device_ns),
+            per_step_ns=scales.costs.per_step_ns(line),
             baseline_ns=None,
             baseline_words="",
             change_words="",
-            whole_words=_whole_words(line),
+            whole_words=_whole_words(line, on_device=scales.is_device),
             exact=line.exact or line.fused,
             amounts=self._amounts.of(line),
             numbers=numbers_of(line),
@@ -179,11 +177,11 @@ def _nowhere(_file: str, _line: int) -> None:
 
 
 def _vanished_lines(index: ProfileIndex, locate: Locate, baseline: Baseline) -> list[VanishedLine]:
-    """Lines of the baseline that had device time and are gone, or have none today; the largest first."""
+    """Lines of the baseline that had a cost and are gone, or have none today; the largest first."""
     scales = baseline.index.scales
     answers = []
     for line in baseline.vanished()[:VANISHED_LIMIT]:
-        share, per_step_ns = scales.share(line.self_device_ns), scales.own_per_step(line)
+        share, per_step_ns = scales.costs.share(line), scales.costs.per_step_ns(line)
         if share < VANISHED_SHARE:
             break
         file, number = baseline.place_now(line)
@@ -202,15 +200,16 @@ def _vanished_lines(index: ProfileIndex, locate: Locate, baseline: Baseline) -> 
     return answers
 
 
-def _whole_words(line: Line) -> str:
+def _whole_words(line: Line, *, on_device: bool) -> str:
     times = [
-        ("device", line.self_device_ns),
+        ("cost", cost_ns(line)),
+        ("device" if on_device else "operators", line.self_device_ns),
         ("of it backward", line.backward_device_ns),
+        ("device idle meanwhile" if on_device else "Python", beside_work_ns(line)),
         ("outside the steps", line.outside_ns),
         ("with what it calls", line.total_device_ns),
         ("CPU", line.self_cpu_ns),
-        ("waiting", line.wait_ns),
-        ("device idle meanwhile", line.idle_ns),
+        ("waiting for the device", line.wait_ns),
     ]
     words = [f"{name} {quantities.duration(duration_ns)}" for name, duration_ns in times if duration_ns]
     if line.bytes_allocated:
@@ -220,7 +219,7 @@ def _whole_words(line: Line) -> str:
 
 
 def _module(module: Module, index: ProfileIndex, amounts: Amounts) -> HotModule:
-    own_ns = index.scales.own_per_step(module)
+    own_ns = index.scales.per_step(module.self_in_steps_ns)
     return HotModule(
         path=module.path,
         class_name=module.class_name,

@@ -9,7 +9,7 @@ from typing import Literal
 from deepscope.comparison import Comparison, Difference, compare
 from deepscope.comparison.pairing import pair_files, pair_lines
 from deepscope.comparison.same_program import is_same_code
-from deepscope.records import Function, Line
+from deepscope.records import Function, Line, cost_ns
 from deepscope.remap import LineMap
 from deepscope_lsp.engine.profile.profile_index import FileIndex, ProfileIndex
 
@@ -30,16 +30,16 @@ class Baseline:
         self._partners = {
             (new[there].file, new[there].line): (old[here].file, old[here].line) for here, there in pairs.items()
         }
-        self._kept = {(old[here].file, old[here].line) for here, there in pairs.items() if new[there].self_device_ns}
+        self._kept = {(old[here].file, old[here].line) for here, there in pairs.items() if cost_ns(new[there])}
         self._files = {new: old for old, new in pair_files(index.profile, current.profile).items()}
         self._user_files = {line.file for line in new}
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """The lines of both by their own device time; None where only one of them has a device."""
+        """The lines of both by their cost; None where only one of them has a device."""
         if self.index.profile.metric != self._current.profile.metric:
             return None
-        return compare([self.index.profile], [self._current.profile], number="self")
+        return compare([self.index.profile], [self._current.profile], number="cost")
 
     @cached_property
     def is_same_code(self) -> bool | None:
@@ -61,10 +61,10 @@ class Baseline:
             return None
         return next((one for one in found.functions.values() if one.function == function.function), None)
 
-    def own_ns(self, file: str, line: int) -> float:
-        """Own device time per step and rank that the line had; 0 where it was not measured."""
+    def cost_per_step_ns(self, file: str, line: int) -> float:
+        """What the line cost in a step of a rank; 0 where it was not measured."""
         old = self.line(file, line)
-        return 0.0 if old is None else self.index.scales.own_per_step(old)
+        return 0.0 if old is None else self.index.scales.costs.per_step_ns(old)
 
     def noise(self, file: str, line: int) -> Noise:
         """What the difference of a line of the current profile is."""
@@ -78,7 +78,7 @@ class Baseline:
         )  # fmt: skip
 
     def vanished(self) -> list[Line]:
-        """Older lines with device time of their own that no line is today; the largest first. What may be noise is not
+        """Older lines with a cost that no line is today; the largest first. What may be noise is not
         among them."""
         rows = self.comparison.rows if self.comparison is not None else []
         noise = {
@@ -90,9 +90,9 @@ class Baseline:
             line
             for file in self.index.files.values()
             for line in file.lines.values()
-            if line.self_device_ns and not {(line.file, line.line)} & (self._kept | noise)
+            if cost_ns(line) and not {(line.file, line.line)} & (self._kept | noise)
         ]
-        return sorted(gone, key=lambda line: -line.self_device_ns)
+        return self.index.scales.costs.ranked(gone)
 
     def place_now(self, line: Line) -> tuple[str, int]:
         """Where an older line would stand in the current profile: file and line as recorded there."""

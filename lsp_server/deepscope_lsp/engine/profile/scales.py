@@ -1,10 +1,10 @@
-"""What a number is shown as: per step and rank, and as a share of all device work."""
+"""What a number is shown as: per step and rank, and as a share of the run's cost, of its work or of its time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deepscope.records import Numbers, Peaks, Profile
+from deepscope.records import Costs, Numbers, Peaks, Profile
 
 __all__ = ["Scales"]
 
@@ -22,9 +22,11 @@ class Scales:
     """0 where the trace has none."""
     ranks: int
     device_ns: int
-    """All work of the devices, over all ranks, streams side by side added up; shares are of this."""
+    """All work of the devices, over all ranks, streams side by side added up."""
     wall_ns: int
     idle_ns: int
+    costs: Costs
+    """What lines cost: shares are of what all of them cost."""
     peaks: Peaks | None = None
     """Of the device, where they are known."""
 
@@ -32,28 +34,20 @@ class Scales:
     def of(cls, profile: Profile) -> Scales:
         """The scales of a profile."""
         totals = profile.totals
-        steps = totals.steps if profile.step is None else 1
         return cls(
             is_device=profile.metric == "device",
-            steps=steps,
+            steps=totals.steps,
             ranks=max(1, totals.ranks),
             device_ns=totals.device_ns,
             wall_ns=totals.wall_ns,
             idle_ns=totals.idle_ns,
+            costs=Costs.of(profile),
             peaks=profile.peaks,
         )
 
     def per_step(self, value: float) -> float:
         """The mean of a sum over steps and ranks."""
-        return value / (max(1, self.steps) * self.ranks)
-
-    def own_per_step(self, *records: Numbers) -> float:
-        """Own device time of records together within the steps, as `per_step`."""
-        return self.per_step(sum(one.self_in_steps_ns for one in records))
-
-    def total_per_step(self, *records: Numbers) -> float:
-        """The same with what they call."""
-        return self.per_step(sum(one.total_in_steps_ns for one in records))
+        return self.costs.per_step(value)
 
     def per_step_of_rank(self, value: float) -> float:
         """The mean over steps of one rank's sum."""
@@ -62,6 +56,10 @@ class Scales:
     def share(self, duration_ns: float) -> float:
         """Of all device work (on a trace without device events, of the operators'), 0 to 1."""
         return duration_ns / self.device_ns if self.device_ns else 0.0
+
+    def weight(self, numbers: Numbers) -> float:
+        """The larger of the shares of the run's cost that a record has by itself and with what it calls."""
+        return max(self.costs.share(numbers), self.costs.share_of(numbers.total_device_ns))
 
     def wall_share(self, duration_ns: float) -> float:
         """Of the steps' wall time, 0 to 1."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepscope.records import Profile
+from deepscope.records import Profile, step_length_ns
 
 __all__ = ["mean_step_ns", "step_durations_ns"]
 
@@ -14,5 +14,5 @@ def step_durations_ns(profile: Profile) -> list[float]:
 
 def mean_step_ns(profile: Profile) -> int | None:
     """The mean duration of a step; None where the trace has none."""
-    durations = step_durations_ns(profile)
-    return round(sum(durations) / len(durations)) if durations else None
+    length_ns = step_length_ns(profile)
+    return None if length_ns is None else round(length_ns)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deepscope.records import Line, Numbers
+from deepscope.records import Line, Numbers, cost_ns
 from deepscope.report.why_words import why_words
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.fused import fused_words
 
-__all__ = ["Annotation", "annotate", "total_words"]
+__all__ = ["Annotation", "annotate", "beside_work_ns", "outside_words", "own_parts", "total_words"]
 
 SEPARATOR = " · "
 CALLS_SHARE = 0.01
-"""A line with work of its own says what it calls if that is at least this share of the busy time."""
+"""A line with a cost of its own says what it calls if that is at least this share of the run's cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,24 +24,21 @@ class Annotation:
     label: str
     tooltip: str
     parts: str
-    """What the time is made of: `forward 8.1 ms, backward 4.3 ms, …`."""
+    """What the cost is made of: `device, forward 8.1 ms, device, backward 4.3 ms, device idle meanwhile 2 ms, …`."""
     weight: float
     """The largest share among its numbers: what thresholds are compared with."""
 
 
 def annotate(line: Line, scales: Scales) -> Annotation:
-    """The label of a line: its own time and share, the time of what it calls where that is more, and what it waits for.
+    """The label of a line: its cost a step, its share of the run's, what it is made of, calls and waits for.
 
-    `12.4 ms · 38 %`, `0.2 ms · 0.6 % · calls 30.1 ms · 91 %`, `0.1 ms · 0.3 % · waits 12 ms`.
+    `12.4 ms · 38 %`, `12.4 ms · 38 % · Python`, `0.2 ms · 0.6 % · calls 30.1 ms · 91 %`, `waits 12 ms`.
     """
-    own, total = scales.share(line.self_device_ns), scales.share(line.total_device_ns)
-    waits, idles = scales.wall_share(line.wait_ns), scales.wall_share(line.idle_ns)
-    works = scales.wall_share(line.worker_ns)
+    own = scales.costs.share(line)
+    waits, works = scales.wall_share(line.wait_ns), scales.wall_share(line.worker_ns)
     parts = _main_parts(line, scales)
     if line.wait_ns and waits >= own:
         parts.append(f"waits {_time(line.wait_ns, scales)}")
-    if line.idle_ns and idles >= max(own, 0.01):
-        parts.append(f"device idle {_time(line.idle_ns, scales)}")
     if line.worker_ns and works >= own:
         parts.append(f"workers {_time(line.worker_ns, scales)}")
     label = SEPARATOR.join(parts)
@@ -50,54 +47,81 @@ def annotate(line: Line, scales: Scales) -> Annotation:
     if not (line.exact or line.fused):
         label += f"{SEPARATOR}whole {'loop' if line.of_loop else 'function'}"
     made_of = _parts(line, scales)
-    basis = "time on the device" if scales.is_device else "operators' time on the CPU (no device events in this trace)"
     why = quantities.spaced(why_words(line, scales.peaks, on_device=scales.is_device))
     return Annotation(
         label=label,
-        tooltip="; ".join(filter(None, (why, f"{basis}, {scales.step_words}: {made_of}"))),
+        tooltip="; ".join(filter(None, (why, f"{_basis(scales)}, {scales.step_words}: {made_of}"))),
         parts=made_of,
-        weight=max(own, total, waits, idles, works),
+        weight=max(scales.weight(line), waits, works),
     )
 
 
+def _basis(scales: Scales) -> str:
+    if scales.is_device:
+        return "cost, of the device's work and idle time"
+    return "cost, of operators and Python on the CPU (no device events in this trace)"
+
+
 def total_words(numbers: Numbers, scales: Scales) -> str:
-    """A function's totals: `30.1 ms · 91 %, own 12.4 ms`."""
-    whole = _time_and_share(numbers.total_in_steps_ns, numbers.total_device_ns, scales)
-    own = f", own {_time(numbers.self_in_steps_ns, scales)}" if numbers.self_in_steps_ns else ""
-    return _prefix(scales) + whole + own
+    """A function's or a module's work with what it calls, and its cost: `30.1 ms · 91 %, cost 12.4 ms`."""
+    words = []
+    if numbers.total_device_ns:
+        whole = _time_and_share(numbers.total_in_steps_ns, numbers.total_device_ns, scales)
+        words.append(("" if scales.is_device else "operators ") + whole)
+    if cost_ns(numbers):
+        cost = _cost(numbers, scales) if not words else _cost_time(numbers, scales)
+        words.append(f"cost {cost}")
+    return ", ".join(words)
 
 
 def _main_parts(line: Line, scales: Scales) -> list[str]:
-    prefix = _prefix(scales)
-    own = [prefix + _time_and_share(line.self_in_steps_ns, line.self_device_ns, scales)] if line.self_device_ns else []
+    own = [_cost(line, scales), *_made_of(line, scales)] if cost_ns(line) else []
     if _mostly_calls(line, scales):
-        calls = _time_and_share(line.total_in_steps_ns, line.total_device_ns, scales)
-        return [*own, f"calls {'' if own else prefix}{calls}"]
-    if not own and line.self_cpu_ns and not (line.wait_ns or line.idle_ns or line.worker_ns):
+        return [*own, f"calls {_time_and_share(line.total_in_steps_ns, line.total_device_ns, scales)}"]
+    if not own and line.self_cpu_ns and not (line.wait_ns or line.worker_ns):
         return [f"CPU {_time(line.self_cpu_ns, scales)}"]
     return own
 
 
+def _made_of(line: Line, scales: Scales) -> list[str]:
+    """What has at least half of the cost beside the line's own work: the device's idle time, or Python."""
+    name, beside_ns = "device idle" if scales.is_device else "Python", beside_work_ns(line)
+    if 2 * beside_ns < cost_ns(line):
+        return []
+    return [name if beside_ns == cost_ns(line) else f"{name} {_time(beside_ns, scales)}"]
+
+
+def beside_work_ns(numbers: Numbers) -> int:
+    """The part of a cost that is no work of its own: the device's idle time; without a device, Python."""
+    return cost_ns(numbers) - numbers.self_device_ns
+
+
 def _mostly_calls(line: Line, scales: Scales) -> bool:
-    """Whether most of a line's time is that of what it calls. Beside work of its own it must also be worth a word."""
-    if not line.self_device_ns:
+    """Whether most of a line's time is that of what it calls. Beside a cost of its own it must also be worth a word."""
+    if not cost_ns(line):
         return line.total_device_ns > 0
-    return line.total_device_ns >= 2 * line.self_device_ns and scales.share(line.total_device_ns) >= CALLS_SHARE
+    calls = scales.costs.share_of(line.total_device_ns) >= CALLS_SHARE
+    return line.total_device_ns >= 2 * cost_ns(line) and calls
+
+
+def _cost(numbers: Numbers, scales: Scales) -> str:
+    return f"{_cost_time(numbers, scales)}{SEPARATOR}{quantities.share(scales.costs.share(numbers))}"
+
+
+def _cost_time(numbers: Numbers, scales: Scales) -> str:
+    per_step_ns = scales.costs.per_step_ns(numbers)
+    return quantities.duration(per_step_ns) if per_step_ns else outside_words(cost_ns(numbers), scales)
 
 
 def _time_and_share(in_steps_ns: int, whole_ns: int, scales: Scales) -> str:
     """Of what runs outside the steps alone the whole time: `12.4 ms outside the steps · 38 %`."""
     time = outside_words(whole_ns, scales) if whole_ns and not in_steps_ns else _time(in_steps_ns, scales)
-    return f"{time}{SEPARATOR}{quantities.share(scales.share(whole_ns))}"
+    return f"{time}{SEPARATOR}{quantities.share(scales.costs.share_of(whole_ns))}"
 
 
 def outside_words(duration_ns: int, scales: Scales) -> str:
     """A time that no step has a part in: `12.4 ms outside the steps`."""
     return f"{quantities.duration(duration_ns / scales.ranks)} outside the steps"
-
-
-def _prefix(scales: Scales) -> str:
-    return "" if scales.is_device else "CPU "
 
 
 def _time(duration_ns: float, scales: Scales) -> str:
@@ -106,11 +130,13 @@ def _time(duration_ns: float, scales: Scales) -> str:
 
 def _parts(line: Line, scales: Scales) -> str:
     words = [
-        *own_parts(line),
-        ("with what it calls", line.total_in_steps_ns if line.total_in_steps_ns > line.self_in_steps_ns else 0),
+        *own_parts(line, scales),
+        (
+            f"{'device' if scales.is_device else 'operators'} with calls",
+            line.total_in_steps_ns if line.total_in_steps_ns > line.self_in_steps_ns else 0,
+        ),
         ("CPU", line.self_cpu_ns),
         ("waiting for the device", line.wait_ns),
-        ("device idle meanwhile", line.idle_ns),
         ("in data-loader workers", line.worker_ns),
     ]
     parts = [f"{word} {_time(value, scales)}" for word, value in words if value]
@@ -118,11 +144,13 @@ def _parts(line: Line, scales: Scales) -> str:
     return ", ".join(parts) or "nothing"
 
 
-def own_parts(numbers: Numbers) -> list[tuple[str, int]]:
-    """Own time within the steps by direction; of work outside the steps too, its direction is not known."""
-    if numbers.outside_ns:
-        return [("own", numbers.self_in_steps_ns)]
-    return [
-        ("forward", numbers.self_device_ns - numbers.backward_device_ns),
-        ("backward", numbers.backward_device_ns),
-    ]
+def own_parts(numbers: Numbers, scales: Scales) -> list[tuple[str, int]]:
+    """The parts of a cost within the steps: they sum to it. Of work outside the steps the direction is not known."""
+    work, beside = ("device", "device idle meanwhile") if scales.is_device else ("operators", "Python")
+    forward_ns = numbers.self_device_ns - numbers.backward_device_ns
+    parts = (
+        [(work, numbers.self_in_steps_ns)]
+        if numbers.outside_ns or not numbers.backward_device_ns
+        else [(f"{work}, forward", forward_ns), (f"{work}, backward", numbers.backward_device_ns)]
+    )
+    return [*parts, (beside, beside_work_ns(numbers) - numbers.python_outside_ns)]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from deepscope.analysis.verdict import Reason
-from deepscope.records import Finding, Function, Line, Numbers, Profile, Top
+from deepscope.records import Finding, Function, Line, Numbers, Profile, Top, cost_ns
 from deepscope.report import markdown
 from deepscope.report.event_names import readable
 from deepscope.report.memory import peak_kinds
@@ -61,7 +61,13 @@ def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> 
     """A measured line: its numbers, what they are made of, and who calls it; `now` is where it stands by now."""
     moved = "" if now in {None, line.line} else f"line {line.line} when recorded"
     sections = [
-        _title(f"{line.function}, line {now or line.line}", moved, context.mark.value) + _why(line, context.scales),
+        _head(
+            _title(f"{line.function}, line {now or line.line}", moved, context.mark.value),
+            line,
+            context,
+            _cause(line, context.scales),
+            _remedy(context.findings),
+        ),
         _branch(line, context),
         _table(line, context, *_before_line(line, context.baseline)),
         _critical(line, context),
@@ -85,7 +91,7 @@ def function_hover(function: Function, context: HoverContext) -> str:
     """A measured function: all its lines together."""
     kernels, operators = context.index.tops_of(function)
     sections = [
-        _title(function.function, context.mark.value),
+        _head(_title(function.function, context.mark.value), function, context),
         _table(function, context, *_before_function(function, context.baseline)),
         _held(function, context.scales),
         _ranks(function, context.scales),
@@ -128,15 +134,33 @@ def _branch(line: Line, context: HoverContext) -> str:
     return branch_words(index.below(line.file, line.line), index.text_of(line.file, line.line), context.place)
 
 
-def _why(line: Line, scales: Scales) -> str:
-    """What holds the line back, behind its title; without a word, what the user can do to get one."""
+def _head(title: str, numbers: Numbers, context: HoverContext, *lines: str) -> str:
+    """What the line costs, why, and what to do: a line each."""
+    costs = context.scales.costs
+    cost = ""
+    if cost_ns(numbers):
+        time = quantities.duration(costs.per_step_ns(numbers))
+        cost = f": {time} {context.scales.step_words}, {quantities.share(costs.share(numbers))} of the run's cost"
+    return "  \n".join([title + cost, *filter(None, lines)])
+
+
+def _cause(line: Line, scales: Scales) -> str:
+    """What holds the line back; without a word, what the user can do to get one."""
     words = quantities.spaced(why_words(line, scales.peaks, on_device=scales.is_device))
     word, _, figures = words.partition(": ")
     if word:
-        return f" · **{word}**" + (f": {markdown.plain(figures, SENTENCE_LENGTH)}" if figures else "")
+        return f"Cause: **{word}**" + (f": {markdown.plain(figures, SENTENCE_LENGTH)}" if figures else "")
     if no_word(line, scales.peaks) == Reason.NO_PEAKS:
-        return f" · no word for what holds it back: {Reason.NO_PEAKS} (setting `deepscope.peaks`)"
+        return f"Cause: no word for what holds it back: {Reason.NO_PEAKS} (setting `deepscope.peaks`)"
     return ""
+
+
+def _remedy(findings: Sequence[Finding]) -> str:
+    """What the finding that saves most says to do."""
+    if not findings:
+        return ""
+    first = max(findings, key=lambda one: one.saving_ns)
+    return f"Remedy: {markdown.plain(first.remedy.text, SENTENCE_LENGTH)}"
 
 
 def _before_line(line: Line, baseline: Baseline | None) -> tuple[Line | None, Noise]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from deepscope.records import Function, Line, Numbers, Totals
+from deepscope.records import Function, Line, Numbers, Totals, cost_ns
 from deepscope.report import markdown
 from deepscope.report.wording import rate_text
 from deepscope_lsp.engine.comparison.baseline import Noise
@@ -73,14 +73,11 @@ def _change(new: Row, old: Row, noise: Noise) -> str:
 
 
 def _rows(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
-    whole = "device time" if scales.is_device else "operators"
-    for name, duration_ns in _of_device(numbers, scales):
-        if duration_ns:
-            yield _time(name, duration_ns, f"{quantities.share(scales.share(duration_ns))} of {whole}", scales)
+    yield from _of_costs(numbers, scales)
     if numbers.outside_ns:
-        share = f"{quantities.share(scales.share(numbers.outside_ns))} of {whole}"
-        yield Row("outside the steps, in all", quantities.duration(numbers.outside_ns / scales.ranks), share)
-    for name, duration_ns in _of_wall(numbers, scales):
+        outside = quantities.duration(numbers.outside_ns / scales.ranks)
+        yield Row("outside the steps, in all", outside, _of_cost(numbers.outside_ns, scales))
+    for name, duration_ns in _of_wall(numbers):
         if duration_ns:
             yield _time(name, duration_ns, f"{quantities.share(scales.wall_share(duration_ns))} of wall", scales)
     yield from _memory(numbers, scales, totals)
@@ -113,27 +110,35 @@ def _of_kernels(line: Line) -> Iterator[Row]:
         yield Row("occupancy, estimated", quantities.share(why.occupied_ns / why.occupancy_known_ns))
 
 
-def _of_device(numbers: Numbers, scales: Scales) -> list[tuple[str, int]]:
-    own, whole = (
-        ("device", "device with calls") if scales.is_device else ("operators on the CPU", "operators with calls")
-    )
-    own_ns, whole_ns = numbers.self_in_steps_ns, numbers.total_in_steps_ns
-    return [
-        (own, own_ns),
-        *(own_parts(numbers) if numbers.backward_device_ns and not numbers.outside_ns else ()),
-        (whole, whole_ns if whole_ns > own_ns else 0),
+def _of_costs(numbers: Numbers, scales: Scales) -> Iterator[Row]:
+    """The cost with its parts, and work that is counted at the lines that it calls, too."""
+    costs = scales.costs
+    if cost_ns(numbers):
+        share = f"{quantities.share(costs.share(numbers))} of the run's cost"
+        yield _per_step("cost", costs.per_step_ns(numbers), share)
+        for name, duration_ns in own_parts(numbers, scales):
+            if duration_ns:
+                yield _time(f"of it {name}", duration_ns, _of_cost(duration_ns, scales), scales)
+    if numbers.total_in_steps_ns > numbers.self_in_steps_ns:
+        name = "device with calls" if scales.is_device else "operators with calls"
+        yield _time(name, numbers.total_in_steps_ns, _of_cost(numbers.total_device_ns, scales), scales)
+    for name, duration_ns in (
         ("collectives", numbers.collective_ns),
         ("collectives not overlapped", numbers.collective_exposed_ns),
-    ]
+    ):
+        if duration_ns:
+            yield _time(name, duration_ns, _of_cost(duration_ns, scales), scales)
 
 
-def _of_wall(numbers: Numbers, scales: Scales) -> list[tuple[str, int]]:
-    own, whole = ("CPU", "CPU with calls") if scales.is_device else ("whole line on the CPU", "whole line with calls")
+def _of_cost(duration_ns: int, scales: Scales) -> str:
+    return f"{quantities.share(scales.costs.share_of(duration_ns))} of the run's cost"
+
+
+def _of_wall(numbers: Numbers) -> list[tuple[str, int]]:
     return [
-        (own, numbers.self_cpu_ns),
-        (whole, numbers.total_cpu_ns if numbers.total_cpu_ns > numbers.self_cpu_ns else 0),
+        ("CPU", numbers.self_cpu_ns),
+        ("CPU with calls", numbers.total_cpu_ns if numbers.total_cpu_ns > numbers.self_cpu_ns else 0),
         ("waiting for the device", numbers.wait_ns),
-        ("device idle meanwhile", numbers.idle_ns),
         ("waiting for data-loader workers", numbers.loader_wait_ns),
         ("blocked", numbers.blocked_ns),
         ("waiting for a core", numbers.core_wait_ns),
@@ -161,8 +166,11 @@ def _memory(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
 
 
 def _time(name: str, duration_ns: int, share: str, scales: Scales) -> Row:
-    per_step = scales.per_step(duration_ns)
-    return Row(name, quantities.duration(per_step), share, per_step)
+    return _per_step(name, scales.per_step(duration_ns), share)
+
+
+def _per_step(name: str, duration_ns: float, share: str) -> Row:
+    return Row(name, quantities.duration(duration_ns), share, duration_ns)
 
 
 def _part(part: int, whole: int, words: str) -> str:
