@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { openPages, type Pages } from "./support/pages";
-import { dearestOf, PROGRAM, report, traces, type Report } from "./support/recorded";
+import { hottestOf, PROGRAM, report, traces, type Report } from "./support/recorded";
 import { OUTPUT } from "./support/surroundings";
 
 describe("the first page of the dashboard", () => {
@@ -18,7 +18,7 @@ describe("the first page of the dashboard", () => {
   it("has the lines, the advice and the steps that the report has", async () => {
     await pages.page.screenshot({ path: join(OUTPUT, "pages-overview.png"), fullPage: true });
     const places = pages.page.locator(".hotlines .place");
-    expect(await places.first().textContent()).toBe(`${PROGRAM}:${dearestOf(recorded).line}`);
+    expect(await places.first().textContent()).toBe(`${PROGRAM}:${hottestOf(recorded).line}`);
     expect(await pages.page.locator("article.finding").count()).toBe(Math.min(recorded.findings.length, 3));
     expect(await pages.page.locator(".steps .step").count()).toBe(recorded.totals.steps);
   });

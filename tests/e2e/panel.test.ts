@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { FrameLocator, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { listening } from "./support/listening";
-import { copyProject, dearestOf, PROGRAM, record, report, scratch, TRACES, traces, type Report } from "./support/recorded";
+import { copyProject, hottestOf, PROGRAM, record, report, scratch, TRACES, traces, type Report } from "./support/recorded";
 import { ATTEMPT_MS, attempts } from "./support/waits";
 import { Workbench } from "./support/workbench";
 
@@ -43,7 +43,7 @@ describe("the dashboard in a panel", () => {
   it("opens at once, with the run's hottest line, and starts no TensorBoard", async () => {
     await bench.run("DeepScope: Open Dashboard");
     await hottest().waitFor();
-    expect(await hottest().textContent()).toBe(`${PROGRAM}:${dearestOf(recorded).line}`);
+    expect(await hottest().textContent()).toBe(`${PROGRAM}:${hottestOf(recorded).line}`);
     expect(await pages().locator(".steps .step").count()).toBe(recorded.totals.steps);
     expect(await pages().locator("button.theme").count()).toBe(0);
     expect(bench.editor.processes("board.py")).toEqual([]);
@@ -88,7 +88,7 @@ describe("the dashboard in a panel", () => {
   });
 
   it("opens a line beside it where it is clicked, and where it stands after an edit", async () => {
-    const { line } = dearestOf(recorded);
+    const { line } = hottestOf(recorded);
     await bench.jump(hottest(), line);
     await bench.goToLine(1);
     await bench.page.keyboard.type("# one\n# two\n");
@@ -99,7 +99,7 @@ describe("the dashboard in a panel", () => {
   });
 
   it("is led to a line from the editor", async () => {
-    const { line } = dearestOf(recorded);
+    const { line } = hottestOf(recorded);
     await bench.showTab(PROGRAM);
     await bench.goToLine(line);
     await bench.run("DeepScope: Show in Dashboard");
@@ -111,7 +111,7 @@ describe("the dashboard in a panel", () => {
   });
 
   it("is led to a line from its hover, and from a box of the flame graph", async () => {
-    const { line } = dearestOf(recorded);
+    const { line } = hottestOf(recorded);
     const code = readFileSync(join(project, PROGRAM), "utf8").split("\n")[line - 1]!.trim();
     await pages().getByRole("link", { name: "Overview" }).click();
     await bench.showTab(PROGRAM);
@@ -167,7 +167,7 @@ describe("the dashboard in a panel", () => {
     };
     await record(project, 6);
     await expect.poll(chosen).toBe("1 of 2");
-    expect(await hottest().textContent()).toBe(`${PROGRAM}:${dearestOf(report(traces(project).at(-1)!)).line}`);
+    expect(await hottest().textContent()).toBe(`${PROGRAM}:${hottestOf(report(traces(project).at(-1)!)).line}`);
     await choice.click();
     await runs.nth(1).click();
     await expect.poll(hash).toContain("run=");

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { googleReached, googleSilent, isGooglesHere } from "./support/charts";
 import { listening } from "./support/listening";
-import { dearestOf, PROGRAM, report, traces } from "./support/recorded";
+import { hottestOf, PROGRAM, report, traces } from "./support/recorded";
 import { Workbench } from "./support/workbench";
 
 describe("TensorBoard in a panel", () => {
@@ -147,7 +147,7 @@ describe("TensorBoard in a panel", () => {
     await showBoard();
     // In a narrow panel a tab may be covered but for its left end.
     await bench.tensorboard().getByRole("tab", { name: /^deepscope$/i }).click({ position: { x: 8, y: 20 } });
-    const hottest = dearestOf(report(traces(inject("project")).at(-1)!));
+    const hottest = hottestOf(report(traces(inject("project")).at(-1)!));
     const place = bench.tab().locator(".hotlines .place").first();
     await place.waitFor();
     expect(await place.textContent()).toBe(`${PROGRAM}:${hottest.line}`);

@@ -26,7 +26,7 @@ export function hotLine(change: Partial<HotLine> = {}): HotLine {
     changeWords: "",
     wholeWords: "device 37.2 ms",
     exact: true,
-    amounts: { device: amount(0.38, "12.4 ms") },
+    amounts: { cost: amount(0.38, "12.4 ms"), device: amount(0.38, "12.4 ms") },
     numbers: { self_device_ns: 37_200_000 },
     ...change,
   };

@@ -62,13 +62,13 @@ describe("the notice of a new trace", () => {
   it("names the hottest line as it stands now", () => {
     const shown = status({ baseline: shownTrace(), comparison: { isChosen: false, stepsDiffer: true, isSameCode: false }, stepTimeWords: "step 2.95 → 2.79 s" });
     expect(noticeWords(shownTrace(), shown, hotLine({ currentLine: 44 }))).toBe(
-      "fit, steps 2–4: step 2.95 → 2.79 s; model.py:44 took 38 % of the device time",
+      "fit, steps 2–4: step 2.95 → 2.79 s; model.py:44 takes 38 % of the run's cost",
     );
   });
 
   it("says when there was no device", () => {
     expect(noticeWords(shownTrace({ metric: "cpu_self", stage: "" }), status(), hotLine())).toBe(
-      "steps 2–4: step 2.79 s; model.py:42 took 38 % of the operators' CPU time (no device in this trace)",
+      "steps 2–4: step 2.79 s; model.py:42 takes 38 % of the run's cost",
     );
   });
 

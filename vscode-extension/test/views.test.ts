@@ -7,23 +7,23 @@ import { copyText, describedRow, lineRows, moduleRows, pathTo, spokenRow, vanish
 import { chosenBy, parentOf, readingWords, runRows, tracesIn } from "../src/views/runRows";
 import { amount, hotGroup, hotLine, hotLines, linePath, listedTrace, partPath, run } from "./examples";
 
-const options: RowOptions = { by: "line", metric: "device", hidden: new Set() };
+const options: RowOptions = { by: "line", metric: "cost", hidden: new Set() };
 
 describe("hot lines", () => {
   const lines = [
-    hotLine({ line: 1, currentLine: 3, function: "f", amounts: { device: amount(0.2, "10 µs"), wait: amount(0.9, "3 µs") } }),
-    hotLine({ line: 2, currentLine: null, function: "g", amounts: { device: amount(0.5, "20 µs"), wait: amount(0.1, "333 ns"), memory: amount(1, "1 MiB") } }),
-    hotLine({ line: 3, function: "f", amounts: { device: amount(0.1, "5 µs") } }),
+    hotLine({ line: 1, currentLine: 3, function: "f", amounts: { cost: amount(0.2, "10 µs"), wait: amount(0.9, "3 µs") } }),
+    hotLine({ line: 2, currentLine: null, function: "g", amounts: { cost: amount(0.5, "20 µs"), wait: amount(0.1, "333 ns"), memory: amount(1, "1 MiB") } }),
+    hotLine({ line: 3, function: "f", amounts: { cost: amount(0.1, "5 µs") } }),
     hotLine({ line: 9, function: "h", file: "/q/data.py", shortFile: "lib/data.py", amounts: { cpu: amount(1, "2 ns") } }),
   ];
   const answer = hotLines({
     lines,
     functions: [
-      hotGroup("f", "/p/model.py", { device: amount(0.3, "15 µs") }),
-      hotGroup("g", "/p/model.py", { device: amount(0.5, "20 µs") }),
+      hotGroup("f", "/p/model.py", { cost: amount(0.3, "15 µs") }),
+      hotGroup("g", "/p/model.py", { cost: amount(0.5, "20 µs") }),
       hotGroup("h", "/q/data.py", { cpu: amount(1, "2 ns") }),
     ],
-    files: [hotGroup("", "/p/model.py", { device: amount(0.8, "35 µs") }), hotGroup("", "/q/data.py", { cpu: amount(1, "2 ns") })],
+    files: [hotGroup("", "/p/model.py", { cost: amount(0.8, "35 µs") }), hotGroup("", "/q/data.py", { cpu: amount(1, "2 ns") })],
   });
   const rowsOf = (...of: HotLine[]) => lineRows(hotLines({ lines: of }), options);
 

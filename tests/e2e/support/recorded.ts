@@ -22,6 +22,7 @@ export interface ReportLine {
   readonly total_device_ns: number;
   readonly self_cpu_ns: number;
   readonly cost_ns: number;
+  readonly cost_per_step_ns: number;
   /** The part of it that is Lightning's. */
   readonly framework_ns: number;
 }
@@ -30,6 +31,7 @@ export interface Report {
   readonly metric: string;
   readonly totals: { readonly busy_ns: number; readonly device_ns: number; readonly steps: number };
   readonly lines: readonly ReportLine[];
+  readonly no_line: { readonly cost_ns: number };
   readonly findings: readonly unknown[];
 }
 
@@ -43,23 +45,23 @@ export function report(path: string): Report {
   return JSON.parse(execFileSync(PYTHON, ["-m", "deepscope", "report", path, "--format", "json", "-n", "1000"], { encoding: "utf8" })) as Report;
 }
 
-/** The line with the most time of its own. */
+/** What a line costs the run, without what is the framework's own there. */
+export function costOf(line: ReportLine): number {
+  return line.cost_ns - line.framework_ns;
+}
+
+/** A line's part of what the run costs. */
+export function shareOf(report: Report, line: ReportLine): number {
+  return costOf(line) / (report.lines.reduce((sum, one) => sum + one.cost_ns, 0) + report.no_line.cost_ns);
+}
+
+/** The line that costs the run most, without what is the framework's own there. */
 export function hottestOf(report: Report): ReportLine {
   const [first, ...others] = report.lines;
   if (first === undefined) {
     throw new Error("the report has no line");
   }
-  return others.reduce((best, line) => (line.self_device_ns > best.self_device_ns ? line : best), first);
-}
-
-/** The line that costs most by its own time, and the idle time that it is blamed for. */
-export function dearestOf(report: Report): ReportLine {
-  const ownOf = (line: ReportLine): number => line.cost_ns - line.framework_ns;
-  const [first, ...others] = report.lines;
-  if (first === undefined) {
-    throw new Error("the report has no line");
-  }
-  return others.reduce((best, line) => (ownOf(line) > ownOf(best) ? line : best), first);
+  return others.reduce((best, line) => (costOf(line) > costOf(best) ? line : best), first);
 }
 
 /** The trace files of a project, the oldest first. */

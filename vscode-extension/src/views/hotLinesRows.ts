@@ -5,7 +5,7 @@ import { baseName, placeName } from "./placeNames";
 
 export const GROUPS = ["line", "function", "file", "module"] as const;
 export type GroupBy = (typeof GROUPS)[number];
-export const METRICS: readonly HotMetric[] = ["device", "cpu", "wait", "idle", "memory"];
+export const METRICS: readonly HotMetric[] = ["cost", "device", "cpu", "wait", "idle", "memory"];
 
 /** The parts of a row stand in this order, since a narrow side bar cuts off what stands last. */
 export interface Row {
@@ -67,8 +67,10 @@ export function vanishedRows({ vanished, vanishedWords }: HotLines, hidden: Read
 /** Rows of the model's modules. */
 export function moduleRows(modules: readonly HotModule[], options: RowOptions): Row[] {
   const rows = modules.flatMap((module): Row[] => {
-    const amount = module.amounts[options.metric];
-    const own = options.metric === "device" ? module.ownWords : "";
+    // What a module costs beside its work is not known.
+    const metric = options.metric === "cost" ? "device" : options.metric;
+    const amount = module.amounts[metric];
+    const own = metric === "device" ? module.ownWords : "";
     const row = {
       ...EMPTY,
       id: `module:${module.path}:${module.className}`,
@@ -134,7 +136,7 @@ function lineRow(line: HotLine, { metric }: RowOptions): Row[] {
   const row = {
     ...EMPTY,
     id: `line:${line.file}:${line.line}`,
-    change: metric === "device" ? line.changeWords : "",
+    change: metric === "cost" ? line.changeWords : "",
     name: placeName(line),
     rest: line.text,
     line,

@@ -27,6 +27,7 @@ const GROUP_WORDS: Readonly<Record<GroupBy, string>> = {
   module: "Modules of the model",
 };
 const METRIC_WORDS: Readonly<Record<HotMetric, string>> = {
+  cost: "Cost",
   device: "Device time",
   cpu: "CPU time",
   wait: "Waiting for the device",
@@ -173,7 +174,7 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
   }
 
   private get metric(): HotMetric {
-    return METRICS.find((metric) => metric === this.state.get(STATE_METRIC)) ?? "device";
+    return METRICS.find((metric) => metric === this.state.get(STATE_METRIC)) ?? "cost";
   }
 
   private get hidden(): string[] {
@@ -196,13 +197,14 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
       return [];
     }
     const rows = lineRows(this.lines, options);
-    const hasVanished = this.by === "line" && this.metric === "device";
+    const hasVanished = this.by === "line" && this.metric === "cost";
     return hasVanished ? [...rows, ...vanishedRows(this.lines, options.hidden)] : rows;
   }
 
   private draw(): void {
     const trace = this.session.status?.trace;
-    const metric = this.metric === "device" && trace?.metric === "cpu_self" ? "Operators' CPU time" : METRIC_WORDS[this.metric];
+    const shown = this.by === "module" && this.metric === "cost" ? "device" : this.metric;
+    const metric = shown === "device" && trace?.metric === "cpu_self" ? "Operators' CPU time" : METRIC_WORDS[shown];
     const { status } = this.session;
     const words = [status === undefined ? "" : stepTimeWords(status), `${metric} ${this.lines?.stepWords ?? ""}`];
     this.view.description = trace == null ? "" : words.filter((word) => word !== "").join(" · ");

@@ -7,7 +7,7 @@ export function lineTooltip(line: HotLine, stepWords: string): vscode.MarkdownSt
   const tooltip = begun(line);
   tooltip.appendText(`${line.label} (${stepWords})\n\n`);
   if (line.baselineWords !== "") {
-    tooltip.appendText(`Own time of the baseline: ${line.baselineWords}\n\n`);
+    tooltip.appendText(`Cost in the baseline: ${line.baselineWords}\n\n`);
   }
   tooltip.appendText(`Over the whole trace: ${line.wholeWords}`);
   if (!line.exact) {
@@ -23,7 +23,7 @@ export function lineTooltip(line: HotLine, stepWords: string): vscode.MarkdownSt
 }
 
 export function goneTooltip(line: VanishedLine): vscode.MarkdownString {
-  return begun(line).appendText(`${line.timeWords}; gone, or without time of its own now.`);
+  return begun(line).appendText(`${line.timeWords}; gone, or without a cost now.`);
 }
 
 /** The line's name and text. */
