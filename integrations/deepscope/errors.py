@@ -27,6 +27,7 @@ __all__ = [
     "OptionError",
     "ProgramError",
     "RecorderError",
+    "SettingsError",
     "TargetError",
     "TraceError",
     "TruncatedTraceError",
@@ -116,6 +117,10 @@ class OptionError(DeepScopeError, ValueError):
 
 class VariableError(DeepScopeError, ValueError):
     """An environment variable has a value that cannot be used."""
+
+
+class SettingsError(DeepScopeError):
+    """The table of a project's pyproject.toml cannot be used; the message names the file and the key."""
 
 
 class ProgramError(DeepScopeError):

@@ -7,7 +7,7 @@ import { hottestOf, PROGRAM, report, scratch, traces, type Report } from "./supp
 import { OUTPUT, PYTHON } from "./support/surroundings";
 import { WAIT_MS } from "./support/waits";
 
-/** `deepscope export --to html`, opened from disk. */
+/** `deepscope export --format html`, opened from disk. */
 describe("the dashboard as a file", () => {
   const own = scratch();
   const asked: string[] = [];
@@ -19,7 +19,7 @@ describe("the dashboard as a file", () => {
   beforeAll(async () => {
     const [trace] = traces(inject("project"));
     const file = join(own.path, "run.html");
-    execFileSync(PYTHON, ["-m", "deepscope", "export", "--to", "html", trace!, "-o", file]);
+    execFileSync(PYTHON, ["-m", "deepscope", "export", "--format", "html", trace!, "-o", file]);
     recorded = report(trace!);
     browser = await chromium.connect(inject("browser"), { timeout: WAIT_MS });
     page = await (await browser.newContext({ viewport: { width: 1300, height: 900 }, reducedMotion: "reduce" })).newPage();

@@ -49,7 +49,7 @@ describe("the pages of a hostile trace", () => {
       }
     });
     file = join(own.path, "hostile.html");
-    execFileSync(PYTHON, ["-m", "deepscope", "export", "--to", "html", trace, "-o", file]);
+    execFileSync(PYTHON, ["-m", "deepscope", "export", "--format", "html", trace, "-o", file]);
     pages = await openPages([trace]);
   });
   afterAll(async () => {

@@ -64,8 +64,8 @@ beforeAll(async () => {
     writeFileSync(join(folder, name), text);
     writeFileSync(join(folder, "pyproject.toml"), "");
   }
-  await python(runs, "-m", "deepscope", "run", "--memory", "--active", "5", "train.py");
-  await python(runs, "-m", "deepscope", "run", "--memory", "--active", "5", "train.py", "slow");
+  await python(runs, "-m", "deepscope", "run", "--topics", "default,memory", "--active", "5", "train.py");
+  await python(runs, "-m", "deepscope", "run", "--topics", "default,memory", "--active", "5", "train.py", "slow");
   await python(ranks, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "ranks.py");
 });
 afterAll(() => own.remove());

@@ -30,7 +30,7 @@ def test_a_job_is_recorded_as_often_as_somebody_asks_and_its_losses_are_the_same
     with running(tmp_path, *RUN, "100000", program=LOOP) as job:
         wait_for(tmp_path, job)
         by_pid = attach(tmp_path, str(job.pid), "--steps", "3", "-q")
-        by_name = attach(tmp_path, "train.py", "--steps", "2", "-q", "--memory")
+        by_name = attach(tmp_path, "train.py", "--steps", "2", "-q", "--topics", "default,memory")
         by_folder = attach(tmp_path, "deepscope_logs")
         out, err = job.end()
     assert (by_pid.returncode, by_name.returncode, by_folder.returncode) == (0, 0, 0), by_pid.stderr + by_name.stderr
@@ -123,7 +123,8 @@ def test_lightnings_own_steps_are_recorded(tmp_path):
 
 
 def test_requests_may_come_as_files(tmp_path):
-    with running(tmp_path, *RUN[:-1], "--door", "files", "train.py", "100000", program=LOOP) as job:
+    (tmp_path / "pyproject.toml").write_text('[tool.deepscope]\ncontrol = "files"')
+    with running(tmp_path, *RUN[:-1], "train.py", "100000", program=LOOP) as job:
         doors = tmp_path / "deepscope_logs" / ".deepscope-door"
         while job.process.poll() is None and not list(doors.glob("*.json")):
             pass

@@ -156,7 +156,7 @@ def test_what_is_not_there_is_told_with_what_is(written: Path) -> None:
     assert "there are: cost, self, total, backward" in fails("report", str(written), "--sort", "size")
     assert "--step 99: no such step; it has 0, 1, 2" in fails("report", str(written), "--step", "99")
     assert "--stage test" in fails("report", str(written), "--stage", "test")
-    assert "no such command" in run("reprot").stderr
+    assert "no such command: reprot; did you mean report?" in run("reprot").stderr
     assert run("report", "--by", "file").returncode == 2
 
 
@@ -188,15 +188,16 @@ def test_a_line_that_is_not_there_is_told_with_those_that_are(written: Path) -> 
 
 
 def test_the_slowest_operators_are_shown(written: Path) -> None:
-    report = json.loads(run("top", str(written), "-t", "5", "--by", "type", "--format", "json").stdout)
+    report = json.loads(run("report", str(written), "-n", "5", "--by", "type", "--format", "json").stdout)
     assert [(row["name"], row["calls"], row["self_device_ns"]) for row in report["rows"]] == [("matmul", 50, 500_000)]
-    assert "aten::mm" in run("top", str(written), "-t", "1", "--type", "mat*", "--min-time", "100us").stdout
-    assert "no operators match" in run("top", str(written), "--min-time", "1s").stdout
-    one = json.loads(run("top", str(written), "--step", "3", "--aggregate", "mean", "--format", "json").stdout)
+    summed = ("report", str(written), "--by", "operator", "--aggregate", "sum")
+    assert "aten::mm" in run(*summed, "-n", "1", "--include", "mat*", "--min-time", "100us").stdout
+    assert "no operators match" in run(*summed, "--min-time", "1s").stdout
+    one = json.loads(run(*summed[:-1], "mean", "--step", "3", "--format", "json").stdout)
     assert [(row["calls"], row["self_device_ns"]) for row in one["rows"]] == [(1, 10_000)]
-    assert "there are: device, total" in fails("top", str(written), "--order-by", "size")
-    assert "no such type; there are: attention" in fails("top", str(written), "--type", "size")
-    assert "no such phase; there are: data, forward" in fails("top", str(written), "--phase", "size")
+    assert "there are: self, total" in fails(*summed, "--sort", "size")
+    assert "no such phase; there are: data, forward" in fails(*summed, "--phase", "size")
+    assert "--aggregate sum: goes with --by operator or type" in fails("report", str(written), "--aggregate", "sum")
 
 
 def test_a_part_of_a_report_is_chosen_and_what_makes_no_sense_is_told(written: Path) -> None:
@@ -213,7 +214,6 @@ def test_a_part_of_a_report_is_chosen_and_what_makes_no_sense_is_told(written: P
     rows = json.loads(run("report", str(written), "--by", "operator", "--stacks", "--format", "json").stdout)
     assert rows["operators"][0]["stack"] == [{"file": "train.py", "line": 3, "function": "work"}]
     for arguments, message in (
-        (("--min-time", "5"), "no time; it takes a number"),
         (("--module", "encoder"), "no module has such a path"),
         (("--by", "step", "--phase", "forward"), "whose rows are of the whole"),
         (("--by", "step", "--include", "3"), "have no names"),
@@ -323,7 +323,7 @@ def test_help_and_version_import_neither_arrays_nor_tables() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines()[-1] == "[] 0"
     assert run("--version").stdout.startswith("deepscope ")
-    for name in ("report", "top", "export", "compare", "demo"):
+    for name in ("report", "export", "compare", "demo"):
         assert f"  {name}" in done.stdout
 
 
@@ -371,7 +371,7 @@ def test_every_recorded_trace_shows_its_operators_in_detail_and_its_slowest_ones
     for width in (80, 160):
         table = text_report(profile, by="operator", width=width).split("\n\n")[1]
         assert max(map(cell_len, table.splitlines())) <= width
-    for question in (Question(), Question(by="type"), Question(aggregate="max", order_by="total-cpu")):
+    for question in (Question(), Question(by="type"), Question(aggregate="max", sort="total-cpu")):
         found = ranking(profile, question)
         shown = json.loads(top_json(profile, found, question, limit=0))["rows"]
         assert len(shown) == found.of == len(list(csv.DictReader(io.StringIO(top_csv(found, limit=0)))))
@@ -419,7 +419,6 @@ def reads_as_its_snapshot(folder: Path, name: str, width: int) -> None:
         (("report", "{trace}", "--by", "kernel", "--fold"), 2),
         (("report", "{trace}", "--peaks", "nonsense"), 2),
         (("report", "{trace}", "--no-such-option"), 2),
-        (("top", "{trace}", "--type", "nonsense"), 2),
         (("report", "absent.json"), 1),
         (("report", "{broken}"), 1),
     ],

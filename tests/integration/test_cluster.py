@@ -140,16 +140,13 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
-def test_the_command_asks_the_cluster_named_by_option_or_variable(folder: Path, workers: Cluster) -> None:
+def test_the_command_asks_the_cluster_that_the_variable_names(folder: Path, workers: Cluster) -> None:
     here = command("report", str(folder), "--no-cache")
-    option = command("report", str(folder), "--no-cache", "--scheduler", workers.address)
-    variable = command("report", str(folder), "--no-cache", DASK_SCHEDULER_ADDRESS=workers.address)
-    for there in (option, variable):
-        assert (there.returncode, there.stdout, there.stderr) == (0, here.stdout, "")
-    wrong = command("report", str(folder), "--no-cache", "--scheduler", "no such thing")
+    there = command("report", str(folder), "--no-cache", DASK_SCHEDULER_ADDRESS=workers.address)
+    assert (there.returncode, there.stdout, there.stderr) == (0, here.stdout, "")
+    wrong = command("report", str(folder), "--no-cache", DASK_SCHEDULER_ADDRESS="no such thing")
     assert wrong.returncode != 0
-    assert "--scheduler" in wrong.stderr
-    assert "no Dask scheduler could be reached there" in wrong.stderr
+    assert "DASK_SCHEDULER_ADDRESS=no such thing: no Dask scheduler could be reached there" in wrong.stderr
     assert "Traceback" not in wrong.stderr
 
 

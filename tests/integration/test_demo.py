@@ -9,14 +9,21 @@ from typing import Any
 
 import pytest
 
+from deepscope.cli.demo import copy_program
+
 pytest.importorskip("lightning")
 
 ENVIRONMENT = os.environ | {"COLUMNS": "160"}
 
 
-def demo(folder: Path, *options: str) -> dict[str, Any]:
-    run = [sys.executable, "-m", "deepscope", "demo", "--steps", "8", "--folder", str(folder), *options]
-    done = subprocess.run(run, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+def demo(folder: Path) -> dict[str, Any]:
+    return reported(folder, "-m", "deepscope", "demo", "--steps", "8", "--folder", ".")
+
+
+def reported(folder: Path, *program: str) -> dict[str, Any]:
+    """What is reported of a run in this folder."""
+    run = [sys.executable, *program]
+    done = subprocess.run(run, cwd=folder, capture_output=True, text=True, check=False, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     report = [sys.executable, "-m", "deepscope", "report", str(folder), "--format", "json"]
     answer: dict[str, Any] = json.loads(subprocess.run(report, capture_output=True, text=True, check=True).stdout)
@@ -36,7 +43,7 @@ def test_both_planted_mistakes_are_named_with_a_remedy(tmp_path: Path) -> None:
 
 
 def test_with_worker_processes_the_slow_collate_stands_at_its_line_as_a_workers_time(tmp_path: Path) -> None:
-    answer = demo(tmp_path, "--workers", "2")
+    answer = reported(tmp_path, str(copy_program(tmp_path)), "--steps", "8", "--workers", "2")
     collate = planted(answer, "mistake 1")
     assert collate["worker_cpu_ns"] > 0
     assert collate["worker_ns"] == max(line["worker_ns"] for line in answer["lines"]) >= collate["worker_cpu_ns"]

@@ -30,7 +30,7 @@ def test_csv_and_parquet_are_the_same_tables(tmp_path: Path) -> None:
     import pyarrow.parquet
 
     for form in ("csv", "parquet"):
-        done = run("--to", form, str(DEVICE), "-o", str(tmp_path / form))
+        done = run("--format", form, str(DEVICE), "-o", str(tmp_path / form))
         assert done.returncode == 0, done.stderr
     names = sorted(path.stem for path in (tmp_path / "csv").iterdir())
     assert names == sorted(path.stem for path in (tmp_path / "parquet").iterdir())
@@ -52,18 +52,12 @@ def test_folded_and_speedscope_hold_the_metrics_time(trace: Path, metric: str, d
     profile = load_profile(trace)
     rows = [*profile.lines, profile.no_line]
     expected = sum(row.self_device_ns if metric == "device" else row.self_cpu_ns for row in rows)
-    folded = run("--to", "folded", "--metric", metric, "--depth", depth, str(trace)).stdout.decode()
+    folded = run("--format", "folded", "--metric", metric, "--depth", depth, str(trace)).stdout.decode()
     assert sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines()) == expected
     assert (";aten::" in folded) is (metric == "device" and depth == "kernel")
-    shown = json.loads(run("--to", "speedscope", "--metric", metric, "--depth", depth, str(trace)).stdout)
+    shown = json.loads(run("--format", "speedscope", "--metric", metric, "--depth", depth, str(trace)).stdout)
     assert shown["profiles"][0]["endValue"] == expected
     assert all(("CPU time of" in one["name"]) is (metric == "cpu") for one in shown["profiles"])
-
-
-def test_the_older_word_for_the_form_works() -> None:
-    old, new = (run(word, "folded", str(DEVICE)).stdout for word in ("--format", "--to"))
-    assert old == new
-    assert old
 
 
 def peaks_of_steps(trace: Path) -> dict[int, int]:
@@ -80,7 +74,7 @@ def peaks_of_steps(trace: Path) -> dict[int, int]:
 
 
 def test_scalars_are_read_back_by_tensorboard(tmp_path: Path) -> None:
-    done = run("--to", "tensorboard", str(CPU), "-o", str(tmp_path / "runs"))
+    done = run("--format", "tensorboard", str(CPU), "-o", str(tmp_path / "runs"))
     assert done.returncode == 0, done.stderr
     found = EventAccumulator(str(tmp_path / "runs"))
     found.Reload()
@@ -100,8 +94,8 @@ def test_scalars_are_read_back_by_tensorboard(tmp_path: Path) -> None:
 def test_what_is_one_file_goes_to_standard_output_or_to_the_file(tmp_path: Path) -> None:
     for form in ("json", "pprof", "perfetto", "html"):
         written = tmp_path / form
-        assert run("--to", form, str(DEVICE), "-o", str(written)).returncode == 0
-        assert run("--to", form, str(DEVICE)).stdout == written.read_bytes()
+        assert run("--format", form, str(DEVICE), "-o", str(written)).returncode == 0
+        assert run("--format", form, str(DEVICE)).stdout == written.read_bytes()
     assert json.loads((tmp_path / "json").read_text())["totals"]["device_ns"] == load_profile(DEVICE).totals.device_ns
     assert gzip.decompress((tmp_path / "pprof").read_bytes())
     assert json.loads((tmp_path / "perfetto").read_text())["traceEvents"]
@@ -110,22 +104,22 @@ def test_what_is_one_file_goes_to_standard_output_or_to_the_file(tmp_path: Path)
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "tensorboard"])
 def test_a_form_of_many_files_wants_a_folder(form: str, tmp_path: Path) -> None:
-    done = run("--to", form, str(DEVICE))
+    done = run("--format", form, str(DEVICE))
     assert done.returncode == 2
-    assert done.stderr.decode() == f"deepscope: --to {form}: a folder of files; name it with -o FOLDER\n"
+    assert done.stderr.decode() == f"deepscope: --format {form}: a folder of files; name it with -o FOLDER\n"
     (tmp_path / "taken").write_text("")
-    done = run("--to", form, str(DEVICE), "-o", str(tmp_path / "taken"))
+    done = run("--format", form, str(DEVICE), "-o", str(tmp_path / "taken"))
     assert done.returncode == 2
     assert done.stderr.decode().count("\n") == 1
 
 
 def test_a_step_is_exported_alone(tmp_path: Path) -> None:
     step = load_profile(DEVICE).steps[0].number
-    assert run("--to", "csv", str(DEVICE), "--step", str(step), "-o", str(tmp_path)).returncode == 0
+    assert run("--format", "csv", str(DEVICE), "--step", str(step), "-o", str(tmp_path)).returncode == 0
     expected = load_profile(DEVICE, step=step).totals.device_ns
     with (tmp_path / "kernel_details.csv").open(newline="") as stream:
         assert sum(int(row["duration_ns"]) for row in csv.DictReader(stream)) == expected
-    done = run("--to", "perfetto", str(DEVICE), "--step", "77")
+    done = run("--format", "perfetto", str(DEVICE), "--step", "77")
     assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
 
 
@@ -137,15 +131,15 @@ def test_several_ranks_stand_below_each_other(tmp_path: Path) -> None:
         document["deepscope"]["rank"], document["deepscope"]["world_size"] = rank, 2
         stamp = f"run.rank{rank}.1795337125791926736.pt.trace.json"
         (folder / stamp).write_text(json.dumps(document))
-    assert run("--to", "csv", str(folder), "-o", str(tmp_path / "csv")).returncode == 0
+    assert run("--format", "csv", str(folder), "-o", str(tmp_path / "csv")).returncode == 0
     with (tmp_path / "csv" / "kernel_details.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert [sum(row["rank"] == rank for row in rows) for rank in "01"] == [len(rows) // 2] * 2
     assert sum(int(row["duration_ns"]) for row in rows) == load_profile(folder).totals.device_ns
-    shown = json.loads(run("--to", "perfetto", str(folder)).stdout)
+    shown = json.loads(run("--format", "perfetto", str(folder)).stdout)
     processes = [one["args"]["name"] for one in shown["traceEvents"] if one["name"] == "process_name"]
     assert {"rank 0: Training", "rank 1: Training"} <= set(processes)
-    assert run("--to", "tensorboard", str(folder), "-o", str(tmp_path / "tb")).returncode == 0
+    assert run("--format", "tensorboard", str(folder), "-o", str(tmp_path / "tb")).returncode == 0
     assert sorted(path.name for path in (tmp_path / "tb").iterdir()) == ["rank0", "rank1"]
 
 
@@ -153,7 +147,7 @@ def test_counters_are_scalars_of_each_step(tmp_path: Path) -> None:
     builder = TraceBuilder().step(7, 0, 100_000).step(8, 100_000, 100_000).op("aten::mm", 10_000, 5_000)
     for at, value in ((0, 10.0), (150_000, 30.0), (200_000, 30.0)):
         builder.counter("DeepScope: GPU SM clock", at, **{"0": value}).counter("theirs", at, x=1)
-    done = run("--to", "tensorboard", str(builder.write(tmp_path / "a.json")), "-o", str(tmp_path / "runs"))
+    done = run("--format", "tensorboard", str(builder.write(tmp_path / "a.json")), "-o", str(tmp_path / "runs"))
     assert done.returncode == 0, done.stderr
     found = EventAccumulator(str(tmp_path / "runs"))
     found.Reload()
@@ -168,7 +162,7 @@ def test_counters_of_a_whole_run_have_one_scale(tmp_path: Path) -> None:
         builder.counter("DeepScope: GPU SM clock", number * second + number, **{"0": 1980.0 - number})
     for number in (0, 50, 60):  # what does not change is not written
         builder.counter("DeepScope: memory", number * second + 500, used=1e9 + number)
-    done = run("--to", "tensorboard", str(builder.write(tmp_path / "a.json")), "-o", str(tmp_path / "runs"))
+    done = run("--format", "tensorboard", str(builder.write(tmp_path / "a.json")), "-o", str(tmp_path / "runs"))
     assert done.returncode == 0, done.stderr
     found = EventAccumulator(str(tmp_path / "runs"))
     found.Reload()

@@ -42,7 +42,7 @@ def test_all_ranks_of_a_plain_program_are_recorded_and_one_table_shows_them_all(
 
 
 def test_ranks_that_do_not_record_pay_nothing_and_print_nothing(tmp_path: Path) -> None:
-    done = run(tmp_path, "--ranks", "1,3")
+    done = run(tmp_path, "--rank", "1,3")
     assert done.returncode == 0, done.stderr
     assert recorded_ranks(tmp_path / "traces") == [1, 3]
     told = dict(re.findall(r"^rank (\d) (.*)$", done.stdout, re.MULTILINE))
@@ -53,14 +53,14 @@ def test_ranks_that_do_not_record_pay_nothing_and_print_nothing(tmp_path: Path) 
 
 
 def test_one_rank_of_each_host(tmp_path: Path) -> None:
-    done = run(tmp_path, "--ranks", "hosts")
+    done = run(tmp_path, "--rank", "hosts")
     assert done.returncode == 0, done.stderr
     assert recorded_ranks(tmp_path / "traces") == [0]
     assert done.stdout.count("rank 0 of 4") == 1
 
 
 def test_ranks_that_are_not_there_are_told_once(tmp_path: Path) -> None:
-    done = run(tmp_path, "--ranks", "8")
+    done = run(tmp_path, "--rank", "8")
     assert done.returncode == 0, done.stderr
     assert recorded_ranks(tmp_path) == []
     assert done.stderr.count("nothing is recorded") == 1

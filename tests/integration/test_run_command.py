@@ -50,6 +50,11 @@ def write(folder: Path, end: str = "pass", program: str = PROGRAM) -> Path:
     return path
 
 
+def settings(folder: Path, *lines: str) -> None:
+    """What the project says of its recordings."""
+    (folder / "pyproject.toml").write_text("\n".join(["[tool.deepscope]", *lines]))
+
+
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "deepscope", "run", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -139,7 +144,7 @@ for step in range(9):
     optimizer.zero_grad()
 """
     write(folder, program=program)
-    done = run(folder, "--memory", "train.py")
+    done = run(folder, "--topics", "default,memory", "train.py")
     assert done.returncode == 1
     assert "RuntimeError: [enforce fail" in done.stderr
     assert "failed" in done.stdout
@@ -218,7 +223,8 @@ def test_a_window_by_time_of_a_whole_run_that_is_counted(folder):
         "import time, torch\nfrom helper import product\nuntil = time.monotonic() + 3\n"
         "while time.monotonic() < until:\n    product(torch.ones(64, 64))\n"
     )
-    options = ("--whole", "--time", "0.2", "--warmup", "0.5", "--counters", "run", "--counter-interval", "0.01", "-q")
+    settings(folder, "counter_interval = 0.01")
+    options = ("--whole", "--time", "0.2", "--after", "500ms", "--counters", "run", "-q")
     done = run(folder, *options, "infer.py")
     assert done.returncode == 0, done.stderr
     (path,) = (folder / "deepscope_logs").glob("*.counters")
@@ -231,9 +237,9 @@ def test_a_window_by_time_of_a_whole_run_that_is_counted(folder):
 @pytest.mark.thorough
 def test_a_process_alone_that_was_not_chosen_is_told(folder):
     write(folder)
-    done = run(folder, "--ranks", "9", "train.py")
+    done = run(folder, "--rank", "9", "train.py")
     assert done.returncode == 0
-    assert "nothing was recorded: --ranks does not name rank 0" in done.stderr
+    assert "nothing was recorded: --rank does not name rank 0" in done.stderr
     assert not traces(folder)
 
 
@@ -242,9 +248,10 @@ def test_a_process_alone_that_was_not_chosen_is_told(folder):
     [(["missing.py"], 1, "deepscope: missing.py: cannot be read (No such file or directory)\n"),
      (["."], 1, "deepscope: .: cannot be read (Is a directory)\n"),
      (["--actve", "3", "train.py"], 2, "No such option '--actve'"),
-     (["--warmup", "-1", "train.py"], 2, "'-1' must be a number of steps or, with --time, seconds such as 90s"),
-     (["--time", "0", "train.py"], 2, "'0' must be seconds above 0, or such a number with ms, s, m or h: 90s"),
-     (["--door", "files", "train.py"], 2, "--door is where requests come from; it goes with --on-demand"),
+     (["--warmup", "90s", "train.py"], 2, "'90s' is not a valid integer range"),
+     (["--time", "0", "train.py"], 2, "'0' is no time above 0"),
+     (["--after", "2m", "train.py"], 2, "--after goes with --time"),
+     (["--time", "3", "--active", "3", "train.py"], 2, "--active counts steps, and --time records by the clock"),
      (["--whole", "--active", "3", "train.py"], 2, "--active counts steps, and --whole has none"),
      (["--whole", "--warmup", "2", "train.py"], 2, "--warmup counts steps, and --whole has none"),
      (["bad.py"], 1, "SyntaxError")],
@@ -308,27 +315,32 @@ def test_workers_of_a_program_that_records_itself_report_to_its_own_recording(fo
 
 
 @pytest.mark.thorough
-def test_the_command_takes_the_options_of_a_recording(folder):
+def test_the_project_says_what_seldom_changes(folder):
     write(folder)
-    done = run(folder, "--source", "none", "--shapes", "--max-slowdown", "3", "-q", "train.py")
+    settings(folder, 'source = "none"', "record_shapes = true", "max_slowdown = 3")
+    done = run(folder, "-q", "train.py")
     assert done.returncode == 0, done.stderr
     profile = load_profile(traces(folder)[0], cache=False)
     assert all(file.text is None and not file.sha256 for file in profile.files.values())
     assert profile.totals.flops > 0
 
 
-def test_an_option_that_cannot_be_used_is_told_in_one_line_before_the_program_runs(folder):
+def test_a_setting_that_cannot_be_used_is_told_in_one_line_before_the_program_runs(folder):
     write(folder)
-    done = run(folder, "--max-slowdown", "0.5", "train.py")
-    assert done.returncode == 2
-    assert done.stderr.startswith("deepscope: --max-slowdown 0.5: must be a number above 1")
-    assert not done.stdout
+    settings(folder, "max_slowdown = 0.5")
+    done = run(folder, "train.py")
+    assert (done.returncode, done.stdout) == (1, "")
+    path = folder / "pyproject.toml"
+    assert done.stderr == (
+        f"deepscope: {path}: [tool.deepscope] max_slowdown = 0.5: must be a number above 1, such as 2\n"
+    )
 
 
 @pytest.mark.thorough
 def test_topics_and_a_template_of_names_and_nothing_breaks_into_the_optimizers_step(folder):
     path = write(folder)
-    done = run(folder, "-q", "--topics", "lines,memory", "--name", "{program}-{stage}-{rank:02}", str(path))
+    settings(folder, 'filename = "{program}-{stage}-{rank:02}"', "modules = true")
+    done = run(folder, "-q", "--topics", "lines,memory", str(path))
     assert done.returncode == 0, done.stderr  # memory is watched from within the optimizer's own hooks on
     assert [one.name.partition(".")[0] for one in traces(folder)] == ["train-00"]
     configuration = read_trace(traces(folder)[0]).header.configuration

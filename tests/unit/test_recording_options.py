@@ -8,8 +8,9 @@ from typing import get_type_hints
 import click
 import pytest
 
-from deepscope.capture.options import OPTION_NAMES, OptionKeywords, RecordingOptions
-from deepscope.cli.recording import BUILT_IN_CODE, given_options
+from deepscope.capture.options import BUILT_IN_CODE, OPTION_NAMES, OptionKeywords, RecordingOptions
+from deepscope.cli.project_settings import SETTINGS
+from deepscope.cli.recording import given_options
 from deepscope.cli.run import run
 from deepscope.errors import OptionError
 from deepscope.lightning.keywords import LightningKeywords
@@ -20,22 +21,20 @@ def test_the_keywords_are_the_fields_with_their_types() -> None:
     assert get_type_hints(OptionKeywords).items() <= get_type_hints(LightningKeywords).items()
 
 
-def test_the_command_has_every_option_that_can_be_written_as_a_word() -> None:
+def test_the_command_or_the_project_has_every_option_that_can_be_written_as_a_word() -> None:
     named = {parameter.name for parameter in run.params if isinstance(parameter, click.Option)}
     assert BUILT_IN_CODE < OPTION_NAMES
-    assert OPTION_NAMES - named == BUILT_IN_CODE
+    assert OPTION_NAMES - named - SETTINGS.keys() == BUILT_IN_CODE
 
 
 def test_what_the_command_was_not_given_is_left_to_the_recordings_own_defaults() -> None:
-    context = run.make_context(
-        "run", ["--source", "hash", "--include", "a", "--include", "b", "--no-lines", "train.py"]
-    )
+    context = run.make_context("run", ["--active", "2", "--rank", "3", "--rank", "8-9", "--after", "2m", "train.py"])
     options = {name: value for name, value in context.params.items() if name in OPTION_NAMES}
     given = given_options(options)
-    assert given == {"source": "hash", "include": ("a", "b"), "lines": False}
+    assert given == {"active": 2, "ranks": ("3", "8-9"), "after": 120}
     assert {field.name for field in fields(RecordingOptions)} > given.keys()
-    chosen = RecordingOptions(**given)
-    assert (chosen.source, chosen.include, chosen.lines, chosen.wait) == ("hash", ("a", "b"), False, 1)
+    chosen = RecordingOptions(active=2, ranks=("3", "8-9"))
+    assert (chosen.active, chosen.ranks, chosen.wait) == (2, {3, 8, 9}, 1)
 
 
 def test_a_value_that_cannot_be_used_is_worded_for_the_command() -> None:

@@ -15,6 +15,7 @@ from deepscope.errors import OptionError
 from deepscope.trace.format.header import Configuration
 
 __all__ = [
+    "BUILT_IN_CODE",
     "COUNTER_CHOICES",
     "LIBRARY_CHOICES",
     "OPTION_NAMES",
@@ -34,19 +35,25 @@ LIBRARY_CHOICES = ("hot", "off")
 COUNTER_CHOICES = ("window", "run", "off")
 """When the machine's counters are sampled: in windows, from start to stop, or never."""
 
-SCHEDULE_NAMES = ("wait", "warmup", "active", "repeat", "skip_first", "time", "schedule")
+SCHEDULE_NAMES = ("wait", "warmup", "active", "repeat", "skip_first", "time", "after", "schedule")
 """The options that choose steps."""
+
+BUILT_IN_CODE = frozenset(
+    {"schedule", "activities", "on_trace_ready", "experimental_config", "execution_trace_observer", "acc_events"}
+)
+"""Options that take a Python object; all others can be written as a word."""
 
 
 class OptionKeywords(TypedDict, total=False):
     """The fields of `RecordingOptions`, as keywords of whatever records; a test holds the two together."""
 
     wait: int
-    warmup: float
+    warmup: int
     active: int
     repeat: int
     skip_first: int
     time: float | None
+    after: float
     schedule: Callable[[int], Any] | None
     activities: Iterable[Any] | None
     lines: bool
@@ -87,6 +94,8 @@ class RecordingOptions(Configuration):
     Raises `OptionError`, which names the option and the values it takes.
     """
 
+    warmup: int = 1
+    """Steps of each cycle with torch's tracing switched on and nothing kept."""
     topics: Collection[str] | str | None = None
     """All that is recorded: names from `capture/topics.py`, or a set's; None for what the other options say."""
     schedule: Callable[[int], Any] | None = None
@@ -118,7 +127,7 @@ class RecordingOptions(Configuration):
     """An option of torch's profiler, without effect: each window writes its own file either way."""
 
     def __post_init__(self) -> None:
-        for name, least in (("wait", 0), ("active", 1), ("repeat", 0), ("skip_first", 0)):
+        for name, least in (("wait", 0), ("warmup", 0), ("active", 1), ("repeat", 0), ("skip_first", 0)):
             _check_count(name, getattr(self, name), least)
         self._check_time()
         _check_count("max_entries", self.max_entries, 1_000)
@@ -155,18 +164,15 @@ class RecordingOptions(Configuration):
             object.__setattr__(self, "activities", tuple(self.activities))
 
     def _check_time(self) -> None:
-        """With `time`, `warmup` is seconds too; without it a number of steps."""
-        warmup: Any = self.warmup
+        defaults = {field.name: field.default for field in fields(self)}
         if self.time is None:
-            if isinstance(warmup, float):
-                raise OptionError("warmup", warmup, "must be a number of steps; seconds go with a time to record")
-            _check_count("warmup", warmup, 0)
+            if self.after != defaults["after"]:
+                raise OptionError("after", self.after, "goes with a time to record")
             return
-        for name, least in (("time", 1e-3), ("warmup", 0)):
+        for name, least in (("time", 1e-3), ("after", 0)):
             value: Any = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e9:
                 raise OptionError(name, value, "must be seconds")
-        defaults = {field.name: field.default for field in fields(self)}
         for name in ("wait", "active", "repeat", "skip_first", "schedule"):
             if getattr(self, name) != defaults[name]:
                 raise OptionError(name, getattr(self, name), "counts steps, and does not go with a time to record")

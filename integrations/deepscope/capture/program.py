@@ -156,7 +156,7 @@ def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[Opt
 
 @contextmanager
 def record_whole(folder: Path, *, name: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[Recorded]:
-    """Records everything that runs inside, or with `time` so many seconds of it from `warmup` seconds on.
+    """Records everything that runs inside, or with `time` so many seconds of it from `after` seconds on.
 
     Yields what the trace comes into.
     """
@@ -170,7 +170,7 @@ def record_whole(folder: Path, *, name: str | None = None, **options: Unpack[Opt
     if seconds is not None:
         from deepscope.capture.span import Span
 
-        span = Span(folder, options.pop("warmup", 0), seconds, name=name, **options)
+        span = Span(folder, options.pop("after", 0), seconds, name=name, **options)
         try:
             with span:
                 yield recorded

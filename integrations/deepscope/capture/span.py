@@ -25,15 +25,15 @@ _ID = "0"
 
 
 class Span:
-    """A context manager that records `seconds` of the block, from `after` seconds behind its begin on."""
+    """A context manager that records `seconds` of the block, from `delay` seconds behind its begin on."""
 
     def __init__(
-        self, folder: Path, after: float, seconds: float, *, name: str | None = None, **options: Unpack[OptionKeywords]
+        self, folder: Path, delay: float, seconds: float, *, name: str | None = None, **options: Unpack[OptionKeywords]
     ) -> None:
         self.traces: list[Path] = []
         self._on_demand = OnDemand(folder, name=name, **options)
         self._dormant = self._on_demand.dormant
-        self._after = after
+        self._delay = delay
         self._seconds = seconds
         self._is_over = threading.Event()
         self._is_saved = threading.Event()
@@ -56,7 +56,7 @@ class Span:
         self._on_demand.end_run()
         answer = self._dormant.answer(Request("look"))
         if answer.state == "dormant":
-            warn(f"nothing was recorded: the program ended before the {self._after:g} s of --warmup were over")
+            warn(f"nothing was recorded: the program ended before the {self._delay:g} s of --after were over")
             return
         self._is_saved.wait()
         self.traces += [Path(one) for one in self._dormant.answer(Request("look")).traces]
@@ -66,7 +66,7 @@ class Span:
         self._is_open.set()
 
     def _run(self) -> None:
-        if self._is_over.wait(self._after):
+        if self._is_over.wait(self._delay):
             return
         self._dormant.answer(Request("now", id=_ID, warmup=0))
         self._is_open.wait()

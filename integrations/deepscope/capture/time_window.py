@@ -22,29 +22,31 @@ _made = 0
 
 
 class TimeWindow:
-    """Answers for one step after the other, as each begins; torch's own warm-up takes the step before the window.
+    """Answers for one step after the other, as each begins; torch's own warm-up takes the steps before the window.
 
     `agree(key, step)` is the step that the first rank to ask has named under a key.
     """
 
     def __init__(
         self,
-        warmup_seconds: float,
+        after_seconds: float,
         seconds: float,
+        warmup: int = 1,
         *,
         clock: Callable[[], float] = time.monotonic,
         agree: Callable[[str, int], int] | None = None,
     ) -> None:
         self.is_over = False
-        self._warmup_seconds = warmup_seconds
+        self._after_seconds = after_seconds
         self._seconds = seconds
+        self._warmup = warmup
         self._clock = clock
         self._agree = _agreed if agree is None else agree
         self._number: int | None = None
         self._began: float | None = None
         """When the first step ended."""
         self._prepare: int | None = None
-        """The step of torch's warm-up, once it is agreed on."""
+        """The first step of torch's warm-up, once it is agreed on."""
         self._opened: float | None = None
         self._end: int | None = None
         """The first step that is not recorded, once it is agreed on."""
@@ -56,11 +58,11 @@ class TimeWindow:
             return Action.PASS
         if self._began is None:
             self._began = now
-        if self._prepare is None and now - self._began >= self._warmup_seconds:
+        if self._prepare is None and now - self._began >= self._after_seconds:
             self._prepare = self._ahead("begin", step, now)
         if self._prepare is None or step < self._prepare:
             return Action.PASS
-        if self._opened is None and step == self._prepare:
+        if self._opened is None and step < self._prepare + self._warmup:
             return Action.WARM_UP
         if self._opened is None:
             self._opened = now

@@ -14,9 +14,10 @@ from deepscope.capture.on_demand.injection import inject
 from deepscope.capture.on_demand.inspection import inspect, ranks_around
 from deepscope.capture.on_demand.jobs import Job, find_jobs, jobs_of, live_entries, visitors_of
 from deepscope.capture.on_demand.places import door_folders
+from deepscope.capture.rank_choice import checked_ranks
 from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
-from deepscope.cli.durations import Duration
-from deepscope.cli.output import emit
+from deepscope.cli.output import emit, form_option, rows_option
+from deepscope.cli.recording import asked_options
 from deepscope.cli.report import rendered
 from deepscope.errors import DoorError, NoTraceError
 from deepscope.report.wording import printable
@@ -29,38 +30,28 @@ _STEPS = 5
 @click.command()
 @click.argument("target", required=False, metavar="[PID|NAME|FOLDER]")
 @click.option("--steps", type=click.IntRange(1), help=f"How many steps to record.  [default: {_STEPS}]")
-@click.option("--time", "seconds", type=Duration(), metavar="TIME", help="How long to record instead: 60, 90s, 2m.")
-@click.option("--warmup", type=click.IntRange(0), default=1, show_default=True, help="Steps of torch's warm-up.")
-@click.option("--rank", "ranks", type=click.IntRange(0), multiple=True, help="Only this rank; may be repeated.")
-@click.option("--topics", metavar="TOPICS", help="What is recorded, as in `deepscope run --help`.")
-@click.option("--lines/--no-lines", default=None, help="Record the lines of your code.")
-@click.option("--modules/--no-modules", default=None, help="Record the calls of modules.")
-@click.option("--shapes", "record_shapes", is_flag=True, default=None, help="Record shapes; FLOPs follow.")
-@click.option("--memory", "profile_memory", is_flag=True, default=None, help="Record allocations, too.")
-@click.option("--libraries", type=click.Choice(["hot", "off"]), help="hot: lines of installed packages, too.")
-@click.option("--source", type=click.Choice(["text", "hash", "none"]), help="What of your files a trace has.")
-@click.option("--max-slowdown", type=float, help="Times as slow as without lines, at most.")
+@asked_options
 @click.option(
     "--folder",
     default=DEFAULT_FOLDER,
     show_default=True,
-    help="Where the traces go, of a job that was started without a word (Python 3.14).",
+    help="Where the traces go, of a job that was started without DeepScope (Python 3.14).",
 )
-@click.option("-n", "limit", type=click.IntRange(0), default=10, show_default=True, help="Rows to show, 0 for all.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@rows_option
+@form_option("text", "json")
 @click.option("-q", "--quiet", is_flag=True, help="Show only the traces' paths.")
 def attach(
     target: str | None,
     *,
     steps: int | None,
-    seconds: float | None,
-    warmup: int,
-    ranks: tuple[int, ...],
+    time: float | None,
+    warmup: int | None,
+    ranks: tuple[str, ...],
+    topics: str | None,
     folder: str,
-    limit: int,
+    limit: int | None,
     form: str,
     quiet: bool,
-    **options: Any,
 ) -> None:
     """Record some steps of a job that is already running, and print the hot lines.
 
@@ -69,7 +60,8 @@ def attach(
     are listed. A process of Python 3.14 or later needs no preparation; it is named by its number. All ranks of the job
     on this machine record the same steps. Ctrl-C ends the window; the job goes on.
     """
-    if steps is not None and seconds is not None:
+    choice = checked_ranks(ranks) if ranks else None
+    if steps is not None and time is not None:
         raise click.UsageError("--steps and --time exclude each other")
     named = Path(target) if target is not None and Path(target).is_dir() else None
     jobs, problems = find_jobs(live_entries(traces=named))
@@ -80,12 +72,13 @@ def attach(
     for problem in problems:
         click.echo(f"deepscope: {printable(problem)}", err=True)
     wanted = Wanted(
-        steps=(steps or _STEPS) if seconds is None else None,
-        seconds=seconds,
-        warmup=warmup,
-        options={name: value for name, value in options.items() if value is not None},
+        steps=(steps or _STEPS) if time is None else None,
+        seconds=time,
+        warmup=1 if warmup is None else warmup,
+        options={} if topics is None else {"topics": topics},
     )
-    outcomes = _recorded(job, ranks, wanted, quiet=quiet)
+    chosen = (job.first.answer.rank,) if isinstance(choice, str) else tuple(choice or ())
+    outcomes = _recorded(job, chosen, wanted, quiet=quiet)
     traces = [path for one in outcomes for path in one.traces]
     for one in outcomes:
         for note in one.notes:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from deepscope.cli.options import load, load_all, output_option, reading_options
-from deepscope.cli.output import emit
+from deepscope.cli.options import load, load_all, reading_options
+from deepscope.cli.output import emit, form_option, output_option, rows_option, rows_shown, terminal
 from deepscope.cli.param_types import FloatType
 from deepscope.comparison import NUMBERS, TABLES
 from deepscope.store.repeats import REPEATS
 
 __all__ = ["SLOWER", "compare"]
 
-PIPED_WIDTH = 120
 SLOWER = 3
 """The exit code where `--fail-over` fails: apart from 1 (an error) and 2 (a wrong use)."""
 
@@ -52,16 +49,17 @@ class Percent(FloatType):
 )
 @click.option("--by", type=click.Choice(TABLES), default="line", show_default=True, help="What the rows are.")
 @click.option(
-    "--number",
+    "--metric",
+    "number",
     type=click.Choice(NUMBERS),
     default="cost",
     show_default=True,
     help="Of lines: what they cost the run (idle time, or Python's, included), or their own device time.",
 )
-@click.option("-n", "limit", type=click.IntRange(0), help="Rows to show, 0 for all.  [default: 20; json: all]")
+@rows_option
 @click.option("--fail-over", type=Percent(), metavar="PERCENT", help="Exit with 3 if more than so much slower.")
-@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
-@reading_options
+@form_option("text", "json", "markdown")
+@reading_options()
 @output_option
 def compare(
     *,
@@ -102,15 +100,12 @@ def compare(
 
 def _rendered(comparison: Any, form: str, *, limit: int | None, verdict: Any, output: str | None) -> str:
     from deepscope.report.compare import comparison_json, comparison_text
-    from deepscope.report.style import wants_color
 
+    rows = rows_shown(limit, form)
     if form == "json":
-        return comparison_json(comparison, limit=limit or 0, verdict=verdict)
-    shown = 20 if limit is None else limit
+        return comparison_json(comparison, limit=rows, verdict=verdict)
     if form == "markdown":
         from deepscope.report.compare_markdown import comparison_markdown
 
-        return comparison_markdown(comparison, limit=shown, verdict=verdict)
-    width = shutil.get_terminal_size((PIPED_WIDTH, 0)).columns
-    color = output is None and wants_color(sys.stdout)
-    return comparison_text(comparison, limit=shown, width=width, color=color, verdict=verdict)
+        return comparison_markdown(comparison, limit=rows, verdict=verdict)
+    return comparison_text(comparison, limit=rows, verdict=verdict, **terminal(output))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from deepscope.cli.output import rows_option, rows_shown, writing
 from deepscope.errors import DeepScopeError, MissingExtraError
 
 __all__ = ["demo"]
@@ -27,18 +28,8 @@ PROGRAM = "train_transformer.py"
     help="Where the program is copied to and its trace is written.",
 )
 @click.option("--steps", type=click.IntRange(1), default=20, show_default=True, help="Training steps.")
-@click.option("--batch-size", type=click.IntRange(1), default=32, show_default=True, help="Texts a step.")
-@click.option(
-    "--workers",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Data-loader worker processes; their lines are shown too.",
-)
-@click.option(
-    "-n", "--lines", "rows", type=click.IntRange(0), default=12, show_default=True, help="Rows to show, 0 for all."
-)
-def demo(folder: Path, steps: int, batch_size: int, workers: int, rows: int) -> None:
+@rows_option
+def demo(folder: Path, steps: int, limit: int | None) -> None:
     """Train a small transformer with Trainer(profiler="deep") and print the lines that cost the time.
 
     The program learns from the sources of Python's own standard library. Two mistakes are planted in it; the report
@@ -46,21 +37,21 @@ def demo(folder: Path, steps: int, batch_size: int, workers: int, rows: int) -> 
     """
     if importlib.util.find_spec("lightning") is None:  # which brings torch
         raise MissingExtraError("lightning", "lightning")
-    folder.mkdir(parents=True, exist_ok=True)
-    program = copy_program(folder)
+    with writing(str(folder)):
+        folder.mkdir(parents=True, exist_ok=True)
+        program = copy_program(folder)
     traces = folder / "deepscope_logs"
     before = set(traces.glob("*"))
-    arguments = ["--steps", str(steps), "--batch-size", str(batch_size), "--workers", str(workers)]
     click.echo(f"Training {program} ({steps} steps) with profiler='deep' …", err=True)
     # Its own process: the program is run just as a user runs it.
-    run = subprocess.run([sys.executable, program.name, *arguments], cwd=folder, check=False)  # noqa: S603
+    run = subprocess.run([sys.executable, program.name, "--steps", str(steps)], cwd=folder, check=False)  # noqa: S603
     if run.returncode:
         raise DeepScopeError(f"{program}: ended with exit code {run.returncode}; its own messages stand above")
     if not set(traces.glob("*")) - before:
         raise DeepScopeError(f"{program}: trained, but no trace was written to {traces}")
     click.echo()
     report = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "deepscope", "report", str(traces), "-n", str(rows)], check=False
+        [sys.executable, "-m", "deepscope", "report", str(traces), "-n", str(rows_shown(limit))], check=False
     )
     sys.exit(report.returncode)
 

@@ -12,7 +12,7 @@ from typing import NoReturn, TextIO
 import click
 
 from deepscope.cli.group import LazyGroup
-from deepscope.cli.library_logs import keep_apart
+from deepscope.cli.library_logs import SCHEDULER_VARIABLE, keep_apart
 from deepscope.errors import DeepScopeError
 
 __all__ = ["main"]
@@ -73,9 +73,15 @@ def _run(arguments: Sequence[str] | None) -> int:
     return code if isinstance(code, int) else 0
 
 
+_WORDS = {"ranks": "rank"}
+"""Options that have another name in Python."""
+
+
 def _as_option(name: str, value: object) -> str:
     """An option of the library as the command has it: `--rank 3`."""
-    words = f"--{name.replace('_', '-')}"
+    if name == "scheduler":
+        return f"{SCHEDULER_VARIABLE}={value}"
+    words = f"--{_WORDS.get(name, name).replace('_', '-')}"
     return words if value is True else f"{words} {value}"
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from deepscope.cli.options import FOLDERS, load, output_option, reading_options
-from deepscope.cli.output import emit, emit_bytes, emit_pieces, warn, writing
+from deepscope.cli.options import FOLDERS, load, reading_options
+from deepscope.cli.output import emit, emit_bytes, emit_pieces, output_option, warn, writing
 from deepscope.errors import OptionError
 from deepscope.report.paths import DEPTHS, METRICS, Depth, Metric
 from deepscope.report.wording import printable
@@ -56,7 +56,7 @@ class Job(NamedTuple):
             OptionError: none is named, or a file stands there.
         """
         if self.output is None or self.output == "-":
-            raise OptionError("to", self.form, "a folder of files; name it with -o FOLDER")
+            raise OptionError("format", self.form, "a folder of files; name it with -o FOLDER")
         if Path(self.output).exists() and not Path(self.output).is_dir():
             raise OptionError("output", self.output, f"{self.form} is a folder of files, and a file stands there")
         return Path(self.output)
@@ -159,7 +159,6 @@ FORMS: dict[str, Callable[[Job], None]] = {
 @click.command()
 @click.argument("path", required=False)
 @click.option(
-    "--to",
     "--format",
     "form",
     type=click.Choice(list(FORMS)),
@@ -175,7 +174,7 @@ FORMS: dict[str, Callable[[Job], None]] = {
     help="How far below your lines call paths go; line: not at all.",
 )
 @click.option("--metric", type=click.Choice(METRICS), help="Call paths by device time or by CPU time alone.")
-@reading_options
+@reading_options()
 @output_option
 def export(
     path: str | None, form: str, depth: Depth, metric: Metric | None, output: str | None, **reading: Any

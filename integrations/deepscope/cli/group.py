@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import importlib
-from typing import NamedTuple, cast
+from difflib import get_close_matches
+from typing import Literal, NamedTuple, cast, get_args
 
 import click
 
 __all__ = ["COMMANDS", "Entry", "LazyGroup"]
 
 
+Purpose = Literal["Record", "Look", "Compare", "Serve"]
+
+
 class Entry(NamedTuple):
     """Where a command is defined, and what the list of commands says of it."""
 
+    purpose: Purpose
     where: str
     """`module:attribute`."""
     summary: str
 
 
 COMMANDS = {
-    "run": Entry("deepscope.cli.run:run", "Run a program, record some of its steps and show its hot lines."),
-    "attach": Entry("deepscope.cli.attach:attach", "Record some steps of a job that is already running."),
-    "report": Entry("deepscope.cli.report:report", "Show the lines of code that cost the device time."),
-    "top": Entry("deepscope.cli.top:top", "Show the slowest operators, by name or by type."),
-    "ranks": Entry("deepscope.cli.ranks:ranks", "Show ranks side by side: which one is late, and by which line."),
-    "view": Entry("deepscope.cli.view:view", "Show runs in a browser: lines, timeline, flame graph, memory, findings."),
-    "export": Entry(
-        "deepscope.cli.export:export", "Write a profile for other tools: tables, call paths, a timeline, a page."
-    ),
-    "compare": Entry("deepscope.cli.compare:compare", "Show which lines became slower or faster between two traces."),
-    "model": Entry("deepscope.cli.model:model", "Count a model's parameters, FLOPs and activations without a trace."),
-    "lsp": Entry("deepscope.cli.lsp:lsp", "Run the language server, for editors."),
-    "demo": Entry("deepscope.cli.demo:demo", "Train a small model with profiler='deep' and show its hot lines."),
+    "run": Entry("Record", "deepscope.cli.run:run", "Run a program, record some of its steps and show its hot lines."),
+    "attach": Entry("Record", "deepscope.cli.attach:attach", "Record some steps of a job that is already running."),
+    "demo": Entry("Record", "deepscope.cli.demo:demo", "Train a small model with profiler='deep', show its hot lines."),
+    "report": Entry("Look", "deepscope.cli.report:report", "Show the lines of code that cost the device time."),
+    "export": Entry("Look", "deepscope.cli.export:export", "Write tables, call paths, a timeline or a page."),
+    "model": Entry("Look", "deepscope.cli.model:model", "Count a model's parameters, FLOPs and activations."),
+    "compare": Entry("Compare", "deepscope.cli.compare:compare", "Show which lines became slower or faster."),
+    "ranks": Entry("Compare", "deepscope.cli.ranks:ranks", "Show which rank is late, and by which line."),
+    "view": Entry("Serve", "deepscope.cli.view:view", "Show runs in a browser."),
+    "lsp": Entry("Serve", "deepscope.cli.lsp:lsp", "Run the language server, for editors."),
 }
 
 
@@ -51,13 +53,18 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for purpose in get_args(Purpose):
+            with formatter.section(purpose):
+                listed = [(name, entry.summary) for name, entry in COMMANDS.items() if entry.purpose == purpose]
+                formatter.write_dl([(name.ljust(width), summary) for name, summary in listed])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""
         if name and name not in COMMANDS and not name.startswith("-"):
-            ctx.fail(f"no such command: {name}; there are: {', '.join(COMMANDS)}")
+            nearest = get_close_matches(name, COMMANDS, 1)
+            others = f"did you mean {nearest[0]}?" if nearest else f"there are: {', '.join(COMMANDS)}"
+            ctx.fail(f"no such command: {name}; {others}")
         return super().resolve_command(ctx, args)

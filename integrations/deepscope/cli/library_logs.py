@@ -10,7 +10,7 @@ __all__ = ["SCHEDULER_VARIABLE", "keep_apart"]
 SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 """By which Dask's own programs find a scheduler."""
 
-_READING = frozenset({"compare", "export", "ranks", "report", "top", "view"})
+_READING = frozenset({"compare", "export", "ranks", "report", "view"})
 """The commands that run no program of the user's, whose logs are its own."""
 _STORES = ("adlfs", "aiobotocore", "aiohttp", "asyncio", "azure", "botocore", "fsspec", "gcsfs", "s3fs")
 _CLUSTER = ("distributed", "tornado")
@@ -20,7 +20,7 @@ def keep_apart(arguments: Sequence[str]) -> None:
     """Sends these logs to `libraries.log` in the cache folder where the arguments name a remote store or a cluster."""
     if not arguments or arguments[0] not in _READING:
         return
-    has_cluster = bool(os.environ.get(SCHEDULER_VARIABLE)) or any(one.startswith("--scheduler") for one in arguments)
+    has_cluster = bool(os.environ.get(SCHEDULER_VARIABLE))
     if not has_cluster and not any("://" in one for one in arguments):
         return
     import logging.config

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import sys
 from contextlib import redirect_stdout
 
 import click
 
-from deepscope.cli.options import output_option
-from deepscope.cli.output import emit
+from deepscope.cli.output import emit, form_option, output_option, rows_option, rows_shown, terminal
 from deepscope.errors import DeepScopeError, FactoryError, MissingExtraError
 
 __all__ = ["model"]
-
-PIPED_WIDTH = 120
-ROWS = 40
 
 
 @click.command()
@@ -28,10 +23,8 @@ ROWS = 40
 )
 @click.option("--backward", is_flag=True, help="Count the backward pass, too.")
 @click.option("--meta", is_flag=True, help="Make the model on torch's `meta` device: it takes no memory.")
-@click.option(
-    "-n", "limit", type=click.IntRange(0), help=f"Rows to show, 0 for all.  [default: {ROWS}; json, csv: all]"
-)
-@click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+@rows_option
+@form_option("text", "json", "csv")
 @output_option
 def model(
     *, factory: str, by: str | None, backward: bool, meta: bool, limit: int | None, form: str, output: str | None
@@ -47,7 +40,6 @@ def model(
     from deepscope.measure.factory import load_factory, made_by, one_line
     from deepscope.measure.model import flops_of, on_meta
     from deepscope.measure.model_report import model_csv, model_json, model_text
-    from deepscope.report.style import wants_color
 
     with on_meta(meta):
         call = made_by(load_factory(factory), factory)
@@ -58,17 +50,10 @@ def model(
             raise
         except Exception as error:
             raise FactoryError(f"{factory}: the model cannot be called: {one_line(error)}") from error
+    rows = rows_shown(limit, form)
     if form == "json":
-        emit(model_json(counts, by=by, limit=limit or 0) + "\n", output)
-        return
-    if form == "csv":
-        emit(model_csv(counts, by=by or "module", limit=limit or 0), output)
-        return
-    text = model_text(
-        counts,
-        by=by or "module",
-        limit=ROWS if limit is None else limit,
-        width=shutil.get_terminal_size((PIPED_WIDTH, 0)).columns,
-        color=output is None and wants_color(sys.stdout),
-    )
-    emit(text, output)
+        emit(model_json(counts, by=by, limit=rows) + "\n", output)
+    elif form == "csv":
+        emit(model_csv(counts, by=by or "module", limit=rows), output)
+    else:
+        emit(model_text(counts, by=by or "module", limit=rows, **terminal(output)), output)

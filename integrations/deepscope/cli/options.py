@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 import click
 
 from deepscope.analysis.peaks import given_peaks
+from deepscope.cli.durations import Duration
 from deepscope.cli.library_logs import SCHEDULER_VARIABLE
 from deepscope.cli.output import warn
 from deepscope.cli.progress import Bar
 from deepscope.processes import ONE_THREAD
 from deepscope.records import PHASES, Detail
-from deepscope.report.filters import Filters, duration_ns
+from deepscope.report.filters import Filters
 from deepscope.store import Profile, load_profile
 from deepscope.store.load import load_selection
 from deepscope.store.readable import SKIPPED
@@ -27,9 +28,8 @@ __all__ = [
     "filters_of",
     "load",
     "load_all",
-    "output_option",
     "reading_options",
-    "scheduler_option",
+    "scheduler_address",
 ]
 
 FOLDERS = ("deepscope_logs", "lightning_logs", "runs")
@@ -38,63 +38,63 @@ FOLDERS = ("deepscope_logs", "lightning_logs", "runs")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def reading_options(command: Command) -> Command:
-    """Adds `--rank --step --stage --peaks --partial --no-cache`, passed on to `load`."""
-    options = (
-        click.option("--rank", type=click.IntRange(0), help="Only this rank; all are summed up otherwise."),
-        click.option("--step", type=int, help="Only this step (the N of ProfilerStep#N)."),
-        click.option("--stage", help="Another stage of the run: validate, test, predict, sanity_check."),
-        click.option(
-            "--peaks",
-            default="",
-            metavar="PEAKS",
-            help="What the device can do at best, in TFLOP/s and TB/s: 'fp32=67,bf16=989,bandwidth=3.35'.",
-        ),
-        click.option("--partial", is_flag=True, help="Of a trace that ends early, read what is whole."),
-        click.option("--no-cache", is_flag=True, help="Read the trace itself and keep nothing."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+_READING = {
+    "rank": click.option("--rank", type=click.IntRange(0), help="Only this rank; all are summed up otherwise."),
+    "step": click.option("--step", type=int, help="Only this step (the N of ProfilerStep#N)."),
+    "stage": click.option("--stage", help="Another stage of the run: validate, test, predict, sanity_check."),
+    "peaks": click.option(
+        "--peaks",
+        default="",
+        metavar="PEAKS",
+        help="What the device can do at best, in TFLOP/s and TB/s: 'fp32=67,bf16=989,bandwidth=3.35'.",
+    ),
+    "partial": click.option("--partial", is_flag=True, help="Of a trace that ends early, read what is whole."),
+    "no_cache": click.option("--no-cache", is_flag=True, help="Read the trace itself and keep nothing."),
+}
+
+
+def reading_options(*names: str) -> Callable[[Command], Command]:
+    """Adds those that are named of `--rank --step --stage --peaks --partial --no-cache`; all of them without a name."""
+
+    def added(command: Command) -> Command:
+        for name in reversed(names or tuple(_READING)):
+            command = _READING[name](command)
+        return command
+
+    return added
 
 
 def filter_options(command: Command) -> Command:
     """Adds `--include --exclude --phase --module --min-time`; `filters_of` makes the row filters of them."""
     options = (
         click.option(
-            "--include", metavar="GLOB", multiple=True, help="Only rows with such a name or path; may be repeated."
+            "--include",
+            metavar="GLOB",
+            multiple=True,
+            help="Only rows with such a name, path or type; may come again.",
         ),
         click.option(
-            "--exclude", metavar="GLOB", multiple=True, help="No rows with such a name or path; may be repeated."
+            "--exclude", metavar="GLOB", multiple=True, help="No rows with such a name, path or type; may come again."
         ),
         click.option("--phase", default="", metavar="PHASE", help=f"Only this phase: {', '.join(PHASES)}."),
         click.option("--module", default="", metavar="GLOB", help="Only modules of such a path, and what is in them."),
-        click.option("--min-time", metavar="TIME", help="Only rows of at least this time: 100us, 1.5ms, 2s."),
+        click.option(
+            "--min-time", type=Duration(zero=True), metavar="TIME", help="Only rows of at least this: 100us, 1.5ms, 2s."
+        ),
     )
     for option in reversed(options):
         command = option(command)
     return command
 
 
-def scheduler_option(command: Command) -> Command:
-    """Adds `--scheduler ADDRESS`, passed on to `load`."""
-    return click.option(
-        "--scheduler",
-        metavar="ADDRESS",
-        default="",
-        envvar=SCHEDULER_VARIABLE,
-        help=f"Read ranks on this Dask cluster: tcp://host:8786.  [default: ${SCHEDULER_VARIABLE}, else here]",
-    )(command)
+def scheduler_address() -> str:
+    """The Dask cluster that reads ranks; "" for this machine."""
+    return os.environ.get(SCHEDULER_VARIABLE, "")
 
 
-def filters_of(include: Sequence[str], exclude: Sequence[str], min_time: str | None) -> Filters:
+def filters_of(include: Sequence[str], exclude: Sequence[str], min_time: float | None) -> Filters:
     """The filters of rows that the options ask for."""
-    return Filters(tuple(include), tuple(exclude), 0 if min_time is None else duration_ns(min_time))
-
-
-def output_option(command: Command) -> Command:
-    """Adds `-o FILE`."""
-    return click.option("-o", "--output", metavar="FILE", help="Write to FILE in place of standard output.")(command)
+    return Filters(tuple(include), tuple(exclude), round((min_time or 0) * 1e9))
 
 
 def load(

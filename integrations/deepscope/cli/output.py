@@ -1,19 +1,75 @@
-"""Where a command's result goes: standard output or a file."""
+"""What the commands that print a result have in common: their options, and where it goes."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from deepscope.errors import DeepScopeError
 from deepscope.printable import printable
 
-__all__ = ["emit", "emit_bytes", "emit_pieces", "warn", "writing"]
+__all__ = [
+    "PIPED_WIDTH",
+    "ROWS",
+    "emit",
+    "emit_bytes",
+    "emit_pieces",
+    "form_option",
+    "output_option",
+    "rows_option",
+    "rows_shown",
+    "terminal",
+    "warn",
+    "writing",
+]
+
+ROWS = 20
+"""Rows of a table as text, where `-n` says nothing else."""
+PIPED_WIDTH = 120
+"""Cells of a line where standard output is no terminal."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def rows_option(command: Command) -> Command:
+    """Adds `-n`, as `limit`; `rows_shown` makes a number of it."""
+    return click.option(
+        "-n",
+        "limit",
+        type=click.IntRange(0),
+        metavar="ROWS",
+        help=f"Rows to show, 0 for all.  [default: {ROWS}; json, csv: all]",
+    )(command)
+
+
+def form_option(*forms: str) -> Callable[[Command], Command]:
+    """Adds `--format`, as `form`; the first one is the default."""
+    return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True)
+
+
+def output_option(command: Command) -> Command:
+    """Adds `-o FILE`."""
+    return click.option("-o", "--output", metavar="FILE", help="Write to FILE in place of standard output.")(command)
+
+
+def rows_shown(limit: int | None, form: str = "text") -> int:
+    """The rows of a table, 0 for all."""
+    return (ROWS if form in {"text", "markdown"} else 0) if limit is None else limit
+
+
+def terminal(output: str | None) -> dict[str, Any]:
+    """`width` in cells and `color` of a text for standard output or a file."""
+    from deepscope.report.style import wants_color
+
+    width = shutil.get_terminal_size((PIPED_WIDTH, 0)).columns
+    return {"width": width, "color": output is None and wants_color(sys.stdout)}
 
 
 def warn(sentences: Iterable[str]) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 
 import click
 
-from deepscope.cli.options import FOLDERS, output_option, scheduler_option
-from deepscope.cli.output import emit, warn
+from deepscope.cli.options import FOLDERS, reading_options, scheduler_address
+from deepscope.cli.output import emit, form_option, output_option, rows_option, rows_shown, terminal, warn
 from deepscope.cli.progress import Bar
 from deepscope.printable import without_secrets
 from deepscope.processes import ONE_THREAD
@@ -17,7 +15,6 @@ from deepscope.store.runs import newest_folder
 
 __all__ = ["ranks"]
 
-PIPED_WIDTH = 120
 BY = ("rank", "collective", "group", "pair", "operator", "line", "straggler", "clock", "domain", "link")
 
 
@@ -29,19 +26,10 @@ def _named(paths: list[str]) -> str:
 @click.command()
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--by", type=click.Choice(BY), help="One table whole, in place of the overview; of CSV: rank by default.")
-@click.option(
-    "-n",
-    "limit",
-    type=click.IntRange(0),
-    help="Rows of each table, 0 for all.  [default: what fits a screen; json, csv, --by: all]",
-)
+@rows_option
 @click.option("--rank", type=click.IntRange(0), help="One rank in detail, beside the median of the others.")
-@click.option("--step", type=int, help="Only this step (the N of ProfilerStep#N).")
-@click.option("--stage", help="Another stage of the run: validate, test, predict, sanity_check.")
-@click.option("--partial", is_flag=True, help="Of traces that end early, read what is whole.")
-@click.option("--no-cache", is_flag=True, help="Read the traces themselves and keep nothing.")
-@scheduler_option
-@click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+@reading_options("step", "stage", "partial", "no_cache")
+@form_option("text", "json", "csv")
 @output_option
 def ranks(
     *,
@@ -53,7 +41,6 @@ def ranks(
     stage: str | None,
     partial: bool,
     no_cache: bool,
-    scheduler: str,
     form: str,
     output: str | None,
 ) -> None:
@@ -68,7 +55,6 @@ def ranks(
     from deepscope.ranks.detail import rank_detail
     from deepscope.ranks.side_by_side import side_by_side
     from deepscope.report import ranks as forms
-    from deepscope.report.style import wants_color
     from deepscope.store.ranks import read_ranks
 
     if rank is not None and by is not None:
@@ -80,13 +66,13 @@ def ranks(
             stage=stage,
             partial=partial,
             cache=not no_cache,
-            scheduler=scheduler,
+            scheduler=scheduler_address(),
             progress=progress,
         )
     warn(read.skipped)
     report = side_by_side(read.summaries, read.failures, _named(where))
     detail = None if rank is None else rank_detail(read.summaries, report, rank)
-    rows = limit or 0
+    rows = rows_shown(limit, form)
     if form == "json":
         told = forms.ranks_json(report, limit=rows) if detail is None else forms.rank_json(detail, limit=rows)
     elif form == "csv":
@@ -97,11 +83,10 @@ def ranks(
             else forms.rank_csv(detail, by=table, limit=rows)
         )
     else:
-        width = shutil.get_terminal_size((PIPED_WIDTH, 0)).columns
-        color = output is None and wants_color(sys.stdout)
+        shown = limit if by is None else rows  # without --by each section has a length of its own
         told = (
-            forms.ranks_text(report, by=by, limit=limit, width=width, color=color)
+            forms.ranks_text(report, by=by, limit=shown, **terminal(output))
             if detail is None
-            else forms.rank_text(detail, report, limit=limit, width=width, color=color)
+            else forms.rank_text(detail, report, limit=limit, **terminal(output))
         )
     emit(told, output)

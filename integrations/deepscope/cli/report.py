@@ -2,49 +2,49 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from typing import Any
 
 import click
 
-from deepscope.cli.options import filter_options, filters_of, load, output_option, reading_options, scheduler_option
-from deepscope.cli.output import emit
+from deepscope.cli.options import filter_options, filters_of, load, reading_options, scheduler_address
+from deepscope.cli.output import emit, form_option, output_option, rows_option, rows_shown, terminal
 from deepscope.errors import OptionError
 from deepscope.records import Detail
 from deepscope.report.filters import NO_FILTERS, Filters, check_view
 from deepscope.report.line_choice import check_line, find_line
 from deepscope.report.tables import TABLES, table
+from deepscope.report.top import AGGREGATES, Aggregate, Question
 from deepscope.store import Profile
 
 __all__ = ["rendered", "report"]
 
-PIPED_WIDTH = 120
-ROWS = 20
-PARTS = 40
-
 
 @click.command()
 @click.argument("path", required=False)
+@rows_option
 @click.option(
-    "-n", "limit", type=click.IntRange(0), help=f"Rows to show, 0 for all.  [default: {ROWS}; json, csv: all]"
+    "--by", type=click.Choice([*TABLES, "type"]), default="line", show_default=True, help="What the rows are."
 )
-@click.option("--by", type=click.Choice(list(TABLES)), default="line", show_default=True, help="What the rows are.")
+@click.option(
+    "--aggregate",
+    type=click.Choice(AGGREGATES),
+    help="With --by operator or type: with rates and shapes, the sum, mean or max over calls.  [default of type: sum]",
+)
 @click.option("--line", "where", metavar="FILE:LINE", help="Only this line, with all that its time is made of.")
 @click.option("--shapes", is_flag=True, help="With --by operator: a row for each of the arguments' shapes.")
 @click.option("--stacks", is_flag=True, help="With --by operator: a row for each path of your lines that led there.")
 @click.option("--fold", is_flag=True, help="With --line: modules that differ in a number alone become one.")
 @click.option("--sort", metavar="KEY", help="Key to sort by: self, total, forward, backward, cpu, wait, idle, …")
-@click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+@form_option("text", "json", "csv")
 @filter_options
-@reading_options
-@scheduler_option
+@reading_options()
 @output_option
 def report(
     *,
     path: str | None,
     limit: int | None,
     by: str,
+    aggregate: Aggregate | None,
     where: str | None,
     shapes: bool,
     stacks: bool,
@@ -54,7 +54,7 @@ def report(
     exclude: tuple[str, ...],
     phase: str,
     module: str,
-    min_time: str | None,
+    min_time: float | None,
     form: str,
     output: str | None,
     **reading: Any,
@@ -64,15 +64,24 @@ def report(
     PATH is a trace, a folder (its newest run) or a URL; by default the newest run in deepscope_logs, lightning_logs or
     runs.
     """
+    reading |= {"phase": phase, "module": module, "scheduler": scheduler_address()}
+    filters = filters_of(include, exclude, min_time)
+    if by == "type" or aggregate is not None:
+        if by not in {"operator", "type"} or where is not None or shapes or stacks or fold:
+            problem = "goes with --by operator or type, and without --line, --shapes, --stacks and --fold"
+            raise OptionError("aggregate", aggregate or "sum", problem)
+        question = Question("type" if by == "type" else "operator", aggregate or "sum", sort or "self", filters)
+        question.check()  # a wrong key is told before a long read
+        emit(ranked(load(path, details=("shapes",), **reading), question, form, limit=limit, output=output), output)
+        return
     wanted: dict[Detail, bool] = {"shapes": shapes, "stacks": stacks}
     details = [name for name, is_wanted in wanted.items() if is_wanted]
-    filters = filters_of(include, exclude, min_time)
     table(by, details).check(sort)  # a wrong key is told before a long read
     filters.check(by)
     check_view(by, phase=phase, module=module)
     if details and by != "operator":
         raise OptionError(details[0], True, "goes with --by operator alone")
-    reading |= {"phase": phase, "module": module, "details": details}
+    reading["details"] = details
     if where is not None:
         if by != "line" or sort is not None or filters:
             raise OptionError(
@@ -92,21 +101,26 @@ def line_rendered(
 ) -> str:
     """The report of the line that `where` means, as text for standard output or the file `output`."""
     from deepscope.report import line_report
-    from deepscope.report.style import wants_color
 
     line = find_line(profile, where)
     if form == "json":
         return line_report.line_json(profile, line, fold=fold) + "\n"
     if form == "csv":
         return line_report.line_csv(profile, line, fold=fold)
-    return line_report.line_text(
-        profile,
-        line,
-        fold=fold,
-        limit=PARTS if limit is None else limit,
-        width=shutil.get_terminal_size((PIPED_WIDTH, 0)).columns,
-        color=output is None and wants_color(sys.stdout),
-    )
+    return line_report.line_text(profile, line, fold=fold, limit=rows_shown(limit), **terminal(output))
+
+
+def ranked(profile: Profile, question: Question, form: str, *, limit: int | None, output: str | None = None) -> str:
+    """Operators in sums, means or maxima over their calls, as text for standard output or the file `output`."""
+    from deepscope.report import top_report
+    from deepscope.report.top import ranking
+
+    found, rows = ranking(profile, question), rows_shown(limit, form)
+    if form == "json":
+        return top_report.top_json(profile, found, question, limit=rows) + "\n"
+    if form == "csv":
+        return top_report.top_csv(found, limit=rows)
+    return top_report.top_text(profile, found, question, limit=rows, **terminal(output))
 
 
 def rendered(
@@ -123,20 +137,11 @@ def rendered(
     if form == "json":
         from deepscope.report.json_report import json_report
 
-        return json_report(profile, by=by, sort=sort, limit=limit or 0, filters=filters) + "\n"
+        return json_report(profile, by=by, sort=sort, limit=rows_shown(limit, form), filters=filters) + "\n"
     if form == "csv":
         from deepscope.report.csv_report import csv_report
 
-        return csv_report(profile, by=by, sort=sort, limit=limit or 0, filters=filters)
-    from deepscope.report.style import wants_color
+        return csv_report(profile, by=by, sort=sort, limit=rows_shown(limit, form), filters=filters)
     from deepscope.report.text import text_report
 
-    return text_report(
-        profile,
-        by=by,
-        sort=sort,
-        limit=ROWS if limit is None else limit,
-        filters=filters,
-        width=shutil.get_terminal_size((PIPED_WIDTH, 0)).columns,
-        color=output is None and wants_color(sys.stdout),
-    )
+    return text_report(profile, by=by, sort=sort, limit=rows_shown(limit), filters=filters, **terminal(output))

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deepscope.capture.topics import help_text
-from deepscope.cli.output import emit
-from deepscope.cli.recording import given_options, recording_options
+from deepscope.cli.output import emit, rows_option
+from deepscope.cli.recording import asked_options, given_options, run_options
 from deepscope.cli.report import rendered
 from deepscope.errors import DeepScopeError, MissingExtraError
 from deepscope.store import Profile, load_profile
@@ -55,18 +55,9 @@ class _WithTopics(click.Command):
 )
 @click.option("--whole", is_flag=True, help="Record from start to end instead: for programs without an optimizer.")
 @click.option("--on-demand", is_flag=True, help="Record nothing until `deepscope attach` asks for it.")
-@click.option(
-    "--door",
-    type=click.Choice(["auto", "socket", "files"]),
-    default="auto",
-    show_default=True,
-    help="With --on-demand: where requests come from. files: beside the traces, for containers and other hosts.",
-)
-@click.option(
-    "--name", metavar="TEMPLATE", help="Of the traces' names, such as '{program}-{stage}-{rank}'.  [default: host_pid]"
-)
-@recording_options
-@click.option("-n", "limit", type=click.IntRange(0), default=10, show_default=True, help="Rows to show, 0 for all.")
+@asked_options
+@run_options
+@rows_option
 @click.option("-q", "--quiet", is_flag=True, help="Show nothing; the trace is written.")
 def run(
     program: str,
@@ -76,9 +67,7 @@ def run(
     folder: Path,
     whole: bool,
     on_demand: bool,
-    door: str,
-    name: str | None,
-    limit: int,
+    limit: int | None,
     quiet: bool,
     **options: Any,
 ) -> None:
@@ -86,22 +75,30 @@ def run(
 
     A step ends with each step of the program's torch optimizer. A program that records itself
     (`Trainer(profiler="deep")`, `deepscope.profile`) is run as it is. Options of `deepscope run` stand before PROGRAM.
+    The other options of a recording stand in [tool.deepscope] of the project's pyproject.toml (docs/recording.md).
     """
     if importlib.util.find_spec("torch") is None:
         raise MissingExtraError("torch", "torch")
     from deepscope.capture.program import Program, record_on_demand, record_steps, record_whole
     from deepscope.capture.surroundings.open_recorders import fail
+    from deepscope.cli.project_settings import project_settings, with_settings
 
     given = given_options(options)
-    _check_door(door, on_demand=on_demand)
     if on_demand:
         _check_on_demand(given, whole=whole)
-        recording = record_on_demand(folder, name=name, door=door, **given)
-    elif whole:
-        _check_whole(given)
-        recording = record_whole(folder, name=name, **given)
     else:
-        recording = record_steps(folder, name=name, **given)
+        _check_steps(given, whole=whole)
+    settings = project_settings(program, is_module=is_module)
+    filename, control = settings.pop("filename", None), settings.pop("control", "auto")
+    if on_demand or whole or "time" in given:
+        settings.pop("skip_first", None)  # of steps that are counted
+    given = with_settings(given, settings)
+    if on_demand:
+        recording = record_on_demand(folder, name=filename, door=control, **given)
+    elif whole:
+        recording = record_whole(folder, name=filename, **given)
+    else:
+        recording = record_steps(folder, name=filename, **given)
     try:
         start = Program(program, arguments, is_module).prepared()
     except SyntaxError as error:
@@ -137,7 +134,7 @@ def _end_at_exit(end: ExitStack, show: Callable[[], None]) -> None:
         click.echo(f"deepscope: {error}", err=True)
 
 
-def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limit: int, quiet: bool) -> None:
+def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limit: int | None, quiet: bool) -> None:
     """Prints the hot lines, on the first rank that records."""
     if not recorded.is_first:
         _tell_of_ranks(ranks)
@@ -154,26 +151,27 @@ def _tell_of_ranks(ranks: Any) -> None:
     from deepscope.capture import process_facts as process
 
     if ranks is not None and process.find_world_size() == 1:
-        click.echo("deepscope: nothing was recorded: --ranks does not name rank 0, which a process alone is", err=True)
-
-
-def _check_door(door: str, *, on_demand: bool) -> None:
-    if door != "auto" and not on_demand:
-        raise click.UsageError("--door is where requests come from; it goes with --on-demand")
+        click.echo("deepscope: nothing was recorded: --rank does not name rank 0, which a process alone is", err=True)
 
 
 def _check_on_demand(given: dict[str, Any], *, whole: bool) -> None:
-    chosen = sorted({"wait", "warmup", "active", "repeat", "skip_first", "time"} & given.keys())
+    chosen = sorted({"wait", "warmup", "active", "repeat", "time", "after"} & given.keys())
     if whole or chosen:
-        option = "--whole" if whole else f"--{chosen[0].replace('_', '-')}"
+        option = "--whole" if whole else f"--{chosen[0]}"
         raise click.UsageError(f"{option} says what is recorded by itself; with --on-demand `deepscope attach` says it")
 
 
-def _check_whole(given: dict[str, Any]) -> None:
-    counted = {"wait", "active", "repeat", "skip_first"} | ({"warmup"} if "time" not in given else set())
+def _check_steps(given: dict[str, Any], *, whole: bool) -> None:
+    """Options that count steps go with neither --whole nor --time, and --after with --time alone."""
+    is_timed = "time" in given
+    counted = {"wait", "active", "repeat"} | ({"warmup"} if whole else set()) if whole or is_timed else set()
     if chosen := sorted(counted & given.keys()):
-        option = chosen[0].replace("_", "-")
-        raise click.UsageError(f"--{option} counts steps, and --whole has none; --time says for how long it records")
+        reason = (
+            "and --whole has none; --time says for how long it records" if whole else "and --time records by the clock"
+        )
+        raise click.UsageError(f"--{chosen[0]} counts steps, {reason}")
+    if "after" in given and not is_timed:
+        raise click.UsageError("--after goes with --time")
 
 
 def _profile(trace: Path, ranks: Any, *, timeout_s: float) -> Profile:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from deepscope.cli.options import FOLDERS
+from deepscope.cli.options import FOLDERS, reading_options
 from deepscope.errors import DeepScopeError
 from deepscope.printable import printable
 from deepscope.processes import end_all
@@ -30,8 +30,7 @@ ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  the address from here
     "--host", default="127.0.0.1", show_default=True, help="Another address lets other machines in; 0.0.0.0 for all."
 )
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
-@click.option("--partial", is_flag=True, help="Read what is whole of a trace that ends early.")
-@click.option("--peaks", default="", help="What the device can do at best: fp32=67,bf16=989,bandwidth=3.35.")
+@reading_options("partial", "peaks")
 @click.option("--follow-stdin", is_flag=True, help="For editors: shows what standard input says, and ends with it.")
 def view(
     paths: tuple[str, ...], *, port: int, host: str, no_browser: bool, partial: bool, peaks: str, follow_stdin: bool

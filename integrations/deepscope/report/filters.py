@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from deepscope.errors import OptionError
-from deepscope.records import Collective, Profile
+from deepscope.records import Collective, Operator, Profile
 from deepscope.report.event_names import readable
 from deepscope.report.places import short_path
 from deepscope.report.wording import printable, share_text, time_text
+from deepscope.trace.operator_kinds import operator_kind
 
-__all__ = ["NO_FILTERS", "Filters", "check_view", "duration_ns", "part_words", "row_words"]
+__all__ = ["NO_FILTERS", "Filters", "check_view", "part_words", "row_words"]
 
-_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
-_DURATION = re.compile(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*(ns|us|µs|μs|ms|s)\s*")
 _TIMES = {
     "line": "cost_ns",
     "function": "cost_ns",
@@ -97,18 +95,6 @@ class Filters:
 NO_FILTERS = Filters()
 
 
-def duration_ns(text: str) -> int:
-    """`100us`, `1.5ms` or `2s` as nanoseconds.
-
-    Raises:
-        OptionError: it is no time.
-    """
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise OptionError("min_time", text, "no time; it takes a number and ns, us, ms or s: 100us, 1.5ms, 2s")
-    return round(float(match[1]) * _UNITS[match[2]])
-
-
 def check_view(by: str, *, phase: str, module: str) -> None:
     """Raises OptionError where a table says how the whole is divided, so that a part of it makes no sense."""
     for option, value in (("phase", phase), ("module", module)):
@@ -155,7 +141,8 @@ def _names(row: Any, root: str) -> list[str]:
     if hasattr(row, "name"):
         label = readable(row.name)
         is_cpp = "(" in row.name or "<" in row.name  # a `::` may stand among its arguments
-        return [row.name, label, label if is_cpp else row.name.rpartition("::")[2]]
+        kind = [operator_kind(row.name)] if isinstance(row, Operator) else []
+        return [row.name, label, label if is_cpp else row.name.rpartition("::")[2], *kind]
     if hasattr(row, "path"):
         return [row.path, row.class_name]
     short = short_path(row.file, root)

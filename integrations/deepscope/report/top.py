@@ -1,10 +1,9 @@
-"""The slowest operators, by name or by kind: sums, means or maxima over their calls."""
+"""Operators by name or by kind: sums, means or maxima over their calls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from itertools import accumulate
 from typing import Any, Literal, get_args
 
@@ -15,29 +14,28 @@ from deepscope.records import OperatorInDetail, Profile, bytes_per_s, flops_per_
 from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.shapes import parsed
-from deepscope.trace.operator_kinds import OPERATOR_KINDS, operator_kind
+from deepscope.trace.operator_kinds import operator_kind
 
 __all__ = ["AGGREGATES", "ORDERS", "Aggregate", "By", "Question", "Ranking", "TopRow", "ranking"]
 
 By = Literal["operator", "type"]
-Aggregate = Literal["sum", "mean", "max", "count"]
+Aggregate = Literal["sum", "mean", "max"]
 AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)
 
 ORDERS = {
-    "device": "self_device_ns",
+    "self": "self_device_ns",
     "total": "total_device_ns",
-    "cumulative": "total_device_ns",
     "cpu": "self_cpu_ns",
     "total-cpu": "total_cpu_ns",
     "flops": "flops",
     "flops-rate": "flops_per_s",
-    "memory": "moved_bytes",
+    "moves": "moved_bytes",
     "bandwidth": "bytes_per_s",
     "allocated": "allocated_bytes",
-    "count": "calls",
+    "calls": "calls",
     "name": "name",
 }
-"""The words of `--order-by`, and the numbers that they stand for."""
+"""The words of `--sort`, and the numbers that they stand for."""
 _MEASURED = (
     "self_device_ns",
     "total_device_ns",
@@ -85,24 +83,15 @@ class Question:
 
     by: By = "operator"
     aggregate: Aggregate = "sum"
-    order_by: str | None = None
-    """A word of `ORDERS`; None for `device`, with aggregate `count` for `count`."""
-    types: tuple[str, ...] = ()
-    """Patterns of kinds; none for all."""
+    sort: str = "self"
+    """A word of `ORDERS`."""
     filters: Filters = NO_FILTERS
 
-    @property
-    def order(self) -> str:
-        """The word by which rows are ordered."""
-        return self.order_by or ("count" if self.aggregate == "count" else "device")
-
     def check(self) -> None:
-        """Raises OptionError for a word or a pattern that nothing can match."""
-        if self.order not in ORDERS:
-            raise OptionError("order_by", self.order, f"no such order; there are: {', '.join(ORDERS)}")
-        for pattern in self.types:
-            if not any(fnmatchcase(kind, pattern) for kind in OPERATOR_KINDS):
-                raise OptionError("type", pattern, f"no such type; there are: {', '.join(OPERATOR_KINDS)}")
+        """Raises OptionError where rows cannot be sorted by `sort`."""
+        if self.sort not in ORDERS:
+            problem = f"no such key for the table by {self.by} with --aggregate; there are: {', '.join(ORDERS)}"
+            raise OptionError("sort", self.sort, problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +115,7 @@ def ranking(profile: Profile, question: Question) -> Ranking:
     whole = sum(one.self_device_ns for one in profile.operators_in_detail)
     rows = [_row(name, members, question, whole) for name, members in groups.items()]
     kept = [row for row in rows if _is_wanted(row, question)]
-    field = ORDERS[question.order]
+    field = ORDERS[question.sort]
     kept.sort(key=_order(field), reverse=field != "name")
     for row, so_far in zip(kept, accumulate(row.share for row in kept), strict=True):
         row.cumulative_share = min(so_far, 1.0)
@@ -174,11 +163,9 @@ def _aggregated(
 
 
 def _is_wanted(row: TopRow, question: Question) -> bool:
-    if question.types and not any(fnmatchcase(row.type, pattern) for pattern in question.types):
-        return False
     filters = question.filters
-    by_cpu = question.order in {"cpu", "total-cpu"}
+    by_cpu = question.sort in {"cpu", "total-cpu"}
     if filters.min_ns and (row.self_cpu_ns if by_cpu else row.self_device_ns) < filters.min_ns:
         return False
-    names = [row.name, readable(row.name), row.name.rpartition("::")[2]]
+    names = [row.name, readable(row.name), row.name.rpartition("::")[2], row.type]
     return filters.keeps_named(names)

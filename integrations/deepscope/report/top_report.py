@@ -1,4 +1,4 @@
-"""The slowest operators as text, JSON and CSV."""
+"""Operators in sums, means or maxima over their calls, as text, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ _OF_CALLS = {
     "sum": "",
     "mean": "; numbers are means of single calls",
     "max": "; numbers are the largest of a single call",
-    "count": "",
 }
 
 
@@ -43,23 +42,22 @@ def top_text(
     styles, width = Styles(color), max(MIN_WIDTH, width)
     shown = found.rows[:limit] if limit else found.rows
     head = [entry for entry in header(profile) if entry[0] in {"trace", "run", "device", "time", "metric", "filter"}]
-    head.append(("top", _words(profile, found, question, shown)))
+    head.append(("rows", _words(profile, found, question, shown)))
     lines = list(entries_text(head, width, styles))
     table = render(_columns(shown, profile, question, styles), width, title_style=styles.title)
     lines += ["", *(table if len(table) > 1 else ["no operators match" if found.of else "no operators in this trace"])]
     if left := len(found.rows) - len(shown):
-        lines += ["", *entries_text([("more", f"{left:,} more rows (-t 0 shows all)")], width, styles)]
+        lines += ["", *entries_text([("more", f"{left:,} more rows (-n 0 shows all)")], width, styles)]
     return "\n".join(lines) + "\n"
 
 
 def _words(profile: Profile, found: Ranking, question: Question, shown: Sequence[TopRow]) -> str:
     noun = "types of operators" if question.by == "type" else "operators"
-    order = {"device": "self time"}.get(question.order, question.order.replace("-", " "))
+    order = {"self": "self time"}.get(question.sort, question.sort.replace("-", " "))
     what = "device time" if profile.metric == "device" else "operators' CPU time"
     share = share_text(sum(row.share for row in shown), 1) or "0%"
     text = f"{len(shown):,} of {found.of:,} {noun} by {order}, with {share} of the {what} of all"
-    chosen = [f"type {pattern}" for pattern in question.types]
-    chosen += question.filters.words()
+    chosen = question.filters.words()
     return text + (f"; {', '.join(chosen)}" if chosen else "") + _OF_CALLS[question.aggregate]
 
 
@@ -107,8 +105,7 @@ def top_json(profile: Profile, found: Ranking, question: Question, *, limit: int
             "step": profile.step,
             "by": question.by,
             "aggregate": question.aggregate,
-            "order_by": question.order,
-            "types": list(question.types),
+            "sort": question.sort,
             "filters": filters_object(profile, question.filters),
             "trace": plain(profile.trace),
             "totals": plain(profile.totals),

@@ -38,7 +38,9 @@ export interface Report {
 /** Trains the demo's model with `Trainer(profiler="deep")` in a folder. */
 export async function record(folder: string, steps: number): Promise<void> {
   mkdirSync(folder, { recursive: true });
-  await promisify(execFile)(PYTHON, ["-m", "deepscope", "demo", "--folder", folder, "--steps", String(steps), "--batch-size", "8"]);
+  const run = promisify(execFile);
+  await run(PYTHON, ["-c", "import sys, pathlib, deepscope.cli.demo as demo; demo.copy_program(pathlib.Path(sys.argv[1]))", folder]);
+  await run(PYTHON, ["train_transformer.py", "--steps", String(steps), "--batch-size", "8"], { cwd: folder });
 }
 
 export function report(path: string): Report {

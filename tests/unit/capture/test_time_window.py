@@ -3,27 +3,20 @@
 import pytest
 
 from deepscope.capture.actions import Action
-from deepscope.capture.durations import seconds_of
 from deepscope.capture.time_window import TimeWindow
-from deepscope.errors import OptionError
 
 
-def test_durations_are_read():
-    assert [seconds_of("time", word) for word in (60, "90s", "1.5m", "500ms", " 2 h ")] == [60, 90, 90, 0.5, 7200]
-    for word in ("", "0", "-1", "1 day", "nan", "1e3", None, True, "s"):
-        with pytest.raises(OptionError):
-            seconds_of("time", word)
-
-
-def test_a_window_by_time_follows_the_clock_and_ends_once():
+@pytest.mark.parametrize("warmup", [0, 1, 3])
+def test_a_window_by_time_follows_the_clock_and_ends_once(warmup: int):
     now = [0.0]
-    window = TimeWindow(10, 5, clock=lambda: now[0], agree=lambda _key, step: 0)
+    window = TimeWindow(10, 5, warmup, clock=lambda: now[0], agree=lambda _key, step: 0)
     actions = []
     for step in range(40):
         actions.append(window.action(step))
         now[0] += 1
-    assert [step for step, action in enumerate(actions) if action is Action.WARM_UP] == [11]
-    assert [step for step, action in enumerate(actions) if action is Action.RECORD] == [12, 13, 14, 15, 16]
+    assert [step for step, action in enumerate(actions) if action is Action.WARM_UP] == [11, 12, 13][:warmup]
+    first = 11 + warmup
+    assert [step for step, action in enumerate(actions) if action is Action.RECORD] == list(range(first, first + 5))
     assert window.is_over
 
 

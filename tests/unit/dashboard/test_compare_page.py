@@ -89,7 +89,7 @@ def test_it_is_what_the_command_says_of_two_runs(ask: Asking, runs: tuple[Path, 
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_it_is_so_for_either_number_of_lines(ask: Asking, runs: tuple[Path, Path], number: str) -> None:
-    agree(ask("compare", number=number), command(*runs, "--number", number))
+    agree(ask("compare", number=number), command(*runs, "--metric", number))
 
 
 def test_the_slower_line_and_the_new_one_are_beyond_noise(ask: Asking) -> None:

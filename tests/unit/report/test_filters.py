@@ -11,24 +11,11 @@ import pytest
 import built_profiles
 from deepscope.errors import OptionError
 from deepscope.report.csv_report import csv_report
-from deepscope.report.filters import Filters, check_view, duration_ns
+from deepscope.report.filters import Filters, check_view
 from deepscope.report.json_report import json_report
 from deepscope.report.text import text_report
 
 MS = 1_000_000
-
-
-@pytest.mark.parametrize(
-    ("text", "ns"), [("100us", 100_000), ("1.5ms", 1_500_000), ("2s", 2 * 10**9), ("7ns", 7), (" 3 µs ", 3000)]
-)
-def test_a_time_is_a_number_and_a_unit(text: str, ns: int) -> None:
-    assert duration_ns(text) == ns
-
-
-@pytest.mark.parametrize("text", ["3", "us", "-1ms", "1e3ms", "1 hour", "", "nan s", "9" * 30 + "s", "1ms\x1b"])
-def test_anything_else_is_no_time(text: str) -> None:
-    with pytest.raises(OptionError, match="no time; it takes a number"):
-        duration_ns(text)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`deepscope top`: operators and their kinds, in sums, means and maxima worked out by hand."""
+"""Operators and their kinds over their calls (`--aggregate`), in sums, means and maxima worked out by hand."""
 
 from __future__ import annotations
 
@@ -75,30 +75,30 @@ def test_a_type_has_each_nanosecond_of_its_total_once(profile: Profile) -> None:
     assert sum(row.share for row in found.values()) == pytest.approx(1)
 
 
-def test_a_count_stands_by_calls(profile: Profile) -> None:
-    assert next(iter(rows(profile, aggregate="count"))) == "aten::mm"
-    assert next(iter(rows(profile, by="type", aggregate="count"))) == "matmul"
+def test_calls_are_a_key_like_any_other(profile: Profile) -> None:
+    assert next(iter(rows(profile, sort="calls"))) == "aten::mm"
+    assert next(iter(rows(profile, by="type", sort="calls"))) == "matmul"
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_any_order_is_from_large_to_small(profile: Profile, order: str) -> None:
-    values = [getattr(row, ORDERS[order]) for row in rows(profile, order_by=order).values()]
+    values = [getattr(row, ORDERS[order]) for row in rows(profile, sort=order).values()]
     assert values == sorted(values, reverse=order != "name")
 
 
 def test_rows_are_chosen_by_type_name_and_time(profile: Profile) -> None:
-    assert set(rows(profile, types=("mat*",))) == {"aten::mm", "aten::linear"}
+    assert set(rows(profile, filters=Filters(include=("matmul",)))) == {"aten::mm", "aten::linear"}
     assert set(rows(profile, filters=Filters(min_ns=10_000))) == {"aten::mm", "aten::add"}
-    assert set(rows(profile, order_by="cpu", filters=Filters(min_ns=25_000))) == {"aten::mm", "aten::linear"}
+    assert set(rows(profile, sort="cpu", filters=Filters(min_ns=25_000))) == {"aten::mm", "aten::linear"}
     assert set(rows(profile, filters=Filters(include=("add", "copy_"), exclude=("aten::copy_",)))) == {"aten::add"}
     assert set(rows(profile, by="type", filters=Filters(exclude=("matmul",)))) == {"elementwise", "copy"}
 
 
 def test_a_wrong_word_names_those_there_are() -> None:
-    with pytest.raises(OptionError, match="no such order; there are: device, total"):
-        Question(order_by="size").check()
-    with pytest.raises(OptionError, match="no such type; there are: attention, convolution"):
-        Question(types=("blah*",)).check()
+    with pytest.raises(
+        OptionError, match="no such key for the table by operator with --aggregate; there are: self, to"
+    ):
+        Question(sort="size").check()
 
 
 @pytest.mark.parametrize("by", ["operator", "type"])
@@ -119,7 +119,7 @@ def test_text_json_and_csv_have_the_same_rows(profile: Profile, by: Any, aggrega
 
 
 def test_every_key_of_a_row_is_documented(repository: Path) -> None:
-    text = (repository / "docs" / "report.md").read_text(encoding="utf-8").partition("## `deepscope top`")[2]
+    text = (repository / "docs" / "report.md").read_text(encoding="utf-8").partition("## Operators over their calls")[2]
     assert [name for name in TopRow.__struct_fields__ if f"`{name}`" not in text] == []
 
 

@@ -77,9 +77,9 @@ def test_every_command_reads_what_is_whole_and_says_what_it_skips(tmp_path: Path
     whole(runs, 0, run="r1", rank=0, worker="ada.rank0")
     newer = broken(runs, kind, 50)
     for words in (
-        ["report", "-n", "1"], ["report", "--format", "csv"], ["report", "--format", "json"], ["top"],
-        ["compare", str(path_of(runs, 0, worker="ada.rank0"))], ["ranks"], ["export", "--to", "json"],
-        ["export", "--to", "perfetto"], ["export", "--to", "csv", "-o", str(tmp_path / "csv")],
+        ["report", "-n", "1"], ["report", "--format", "csv"], ["report", "--format", "json"],
+        ["compare", str(path_of(runs, 0, worker="ada.rank0"))], ["ranks"], ["export", "--format", "json"],
+        ["export", "--format", "perfetto"], ["export", "--format", "csv", "-o", str(tmp_path / "csv")],
     ):  # fmt: skip
         told = CliRunner().invoke(deepscope, [words[0], *words[1:], str(runs)])
         assert told.exit_code == 0, (words, told.output)

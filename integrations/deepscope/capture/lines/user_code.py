@@ -12,7 +12,7 @@ from pathlib import Path
 
 from deepscope.capture.saving.trace_folder import current_folder
 
-__all__ = ["UserCode", "find_root"]
+__all__ = ["UserCode", "find_root", "root_above"]
 
 ROOT_MARKERS = ("pyproject.toml", "setup.py", ".git")
 ENVIRONMENT_MARKERS = ("pyvenv.cfg", "conda-meta")
@@ -42,6 +42,11 @@ def find_root(script: str | Path | None = None, folder: str | Path | None = None
     script = script or getattr(sys.modules.get("__main__"), "__file__", None)
     if script is not None and Path(script).is_file() and not _is_installed_script(Path(script)):
         start = Path(script).resolve().parent
+    return root_above(start)
+
+
+def root_above(start: Path) -> Path:
+    """The nearest folder with a marker, from `start` upward; `start` itself without one."""
     for candidate in (start, *start.parents):
         if candidate.parent != candidate and any((candidate / marker).exists() for marker in ROOT_MARKERS):
             return candidate

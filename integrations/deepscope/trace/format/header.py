@@ -57,7 +57,7 @@ class Configuration:
     wait: int = 1
     """Steps of each cycle that pass unrecorded."""
     warmup: float = 1
-    """Steps of each cycle with torch's tracing switched on and nothing kept; with `time`, the seconds before it."""
+    """Steps of each cycle with torch's tracing switched on and nothing kept; in earlier traces with `time`, seconds."""
     active: int = 3
     """Steps of each cycle that are recorded; each cycle writes one file."""
     repeat: int = 1
@@ -65,7 +65,9 @@ class Configuration:
     skip_first: int = 0
     """Steps before the first cycle."""
     time: float | None = None
-    """Seconds to record, from `warmup` seconds after the first step on, in place of counted steps."""
+    """Seconds to record, in place of counted steps."""
+    after: float = 1.0
+    """With `time`, the seconds from the end of the first step to the window."""
     lines: bool = True
     """Record the executing lines of user code."""
     modules: bool = True

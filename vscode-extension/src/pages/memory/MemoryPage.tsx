@@ -71,7 +71,7 @@ function HowToRecord(): JSX.Element {
       <p>No allocations were recorded in this trace. Record them, and this page shows each device’s memory over time, its peak, and what was live at any moment, by line and by what held it:</p>
       <ul>
         <li>
-          <code>deepscope run --memory train.py</code>
+          <code>deepscope run --topics default,memory train.py</code>
         </li>
         <li>
           <code>deepscope.profile(profile_memory=True)</code> around the training loop

@@ -37,7 +37,7 @@ export function Perfetto({ close, trace }: Props & { readonly trace: string }): 
     <Dialog title="Open in Perfetto" close={close}>
       <p>Make a file for Perfetto, with a track for your lines, and open it there:</p>
       <pre>
-        <code>deepscope export {quoted(trace)} --to perfetto -o timeline.json</code>
+        <code>deepscope export {quoted(trace)} --format perfetto -o timeline.json</code>
       </pre>
       <p>
         <a href="https://ui.perfetto.dev" target="_blank" rel="noopener noreferrer">

@@ -1,0 +1,81 @@
+"""`[tool.deepscope]` in the pyproject.toml of a project: the options of `deepscope run` that seldom change."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+
+from deepscope.capture.lines.user_code import root_above
+from deepscope.capture.options import BUILT_IN_CODE, RecordingOptions, checked_options
+from deepscope.capture.topics import TOPICS
+from deepscope.errors import OptionError, SettingsError
+from deepscope.printable import printable
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["SETTINGS", "project_settings", "with_settings"]
+
+_OF_ONE_RUN = frozenset({"wait", "warmup", "active", "repeat", "time", "after"})
+"""They say which steps of a run are recorded: on the command line alone."""
+_NO_KEYS = BUILT_IN_CODE | _OF_ONE_RUN
+
+SETTINGS: dict[str, Any] = {
+    **{name: kind for name, kind in get_type_hints(RecordingOptions).items() if name not in _NO_KEYS},
+    "root": str,
+    "filename": str,
+    "control": str,
+}
+"""The keys of the table, and the type of each one's value."""
+
+
+def project_settings(program: str, *, is_module: bool) -> dict[str, Any]:
+    """The table of the project that the program, or with `is_module` the current folder, lies in; {} without one.
+
+    Raises:
+        SettingsError: the file is no TOML; the table has a key that does not exist, or a value that cannot be used.
+    """
+    folder = Path.cwd() if is_module else Path(program).resolve().parent
+    path = root_above(folder) / "pyproject.toml"
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("deepscope", {})
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError) as error:
+        raise SettingsError(f"{path}: cannot be read: {printable(str(error))}") from None
+    if not isinstance(table, dict):
+        raise SettingsError(f"{path}: [tool.deepscope] is {table!r}; it must be a table")
+    settings = {name: _checked(path, name, value) for name, value in table.items()}
+    if "root" in settings:
+        settings["root"] = str(path.parent / settings["root"])
+    try:
+        checked_options({name: value for name, value in settings.items() if name not in {"filename", "control"}})
+    except OptionError as error:
+        raise SettingsError(f"{path}: [tool.deepscope] {error.told(_as_toml)}") from None
+    return settings
+
+
+def with_settings(given: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """The options of the command line and, where these say nothing, those of the project."""
+    chosen = {topic.option for topic in TOPICS.values()} if "topics" in given else set()
+    return {name: value for name, value in settings.items() if name not in chosen} | given
+
+
+def _checked(path: Path, name: str, value: object) -> Any:
+    if name in _OF_ONE_RUN:
+        raise SettingsError(f"{path}: [tool.deepscope] {name}: belongs on the command line, as --{name}")
+    if name not in SETTINGS:
+        raise SettingsError(f"{path}: [tool.deepscope] {name}: no such key; there are: {', '.join(sorted(SETTINGS))}")
+    try:
+        return msgspec.convert(value, SETTINGS[name])
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{path}: [tool.deepscope] {_as_toml(name, value)}: {error}") from None
+
+
+def _as_toml(name: str, value: object) -> str:
+    return f"{name} = {value!r}"
