@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deepscope.capture.session import profile as profile
     from deepscope.lightning import DeepProfiler as DeepProfiler
     from deepscope.measure.benchmark import benchmark as benchmark
-    from deepscope.measure.model import flops as flops
+    from deepscope.measure.model import count_model as count_model
     from deepscope.records import Profile as Profile
     from deepscope.store import load_profile as load_profile
     from deepscope.trace.read import read_trace as read_trace
@@ -38,7 +38,7 @@ _HOMES = {
     "RecordingWarning": "deepscope.capture.notices",
     "benchmark": "deepscope.measure.benchmark",
     "callback": "deepscope.capture.session",
-    "flops": "deepscope.measure.model",
+    "count_model": "deepscope.measure.model",
     "load_profile": "deepscope.store",
     "on_demand": "deepscope.capture.on_demand.start",
     "profile": "deepscope.capture.session",
@@ -58,7 +58,7 @@ __all__ = [
     "__version__",
     "benchmark",
     "callback",
-    "flops",
+    "count_model",
     "load_profile",
     "on_demand",
     "profile",

@@ -23,8 +23,8 @@ class Checkpointed(nn.Module):
 
 
 def test_backward_on_autograds_thread_stands_at_its_module():
-    on_device = deepscope.flops(Checkpointed().cuda(), torch.randn(4, 64, device="cuda"), backward=True)
-    on_cpu = deepscope.flops(Checkpointed(), torch.randn(4, 64), backward=True)
+    on_device = deepscope.count_model(Checkpointed().cuda(), torch.randn(4, 64, device="cuda"), backward=True)
+    on_cpu = deepscope.count_model(Checkpointed(), torch.randn(4, 64), backward=True)
     assert [(row.path, row.flops, row.backward_flops) for row in on_device.by_module] == [
         (row.path, row.flops, row.backward_flops) for row in on_cpu.by_module
     ]

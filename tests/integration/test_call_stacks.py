@@ -39,7 +39,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Any:
     @lru_cache
     def record(name: str) -> Path:
         program = load_target(name)
-        with deepscope.profile(tmp_path_factory.mktemp("runs"), root=TARGETS, name=name) as recording:
+        with deepscope.profile(tmp_path_factory.mktemp("runs"), root=TARGETS, filename=name) as recording:
             program.main(lambda function: function)
         (path,) = recording.traces
         return path

@@ -113,7 +113,7 @@ def test_gradients_of_grouped_convolutions_take_what_the_forward_pass_takes(
     x = torch.randn(2, 12, 9, 9, requires_grad=True)
     forward = 2 * 2 * places * layer.weight.numel()
     assert flops_of(tmp_path, lambda: layer(x).sum().backward()) == 3 * forward
-    assert deepscope.flops(layer, x, backward=True).total.flops == 3 * forward
+    assert deepscope.count_model(layer, x, backward=True).total.flops == 3 * forward
 
 
 def test_causal_attention_counts_the_pairs_that_its_mask_leaves(tmp_path: Path):
@@ -125,7 +125,7 @@ def test_causal_attention_counts_the_pairs_that_its_mask_leaves(tmp_path: Path):
 
     pairs = 2 * 3 * sum(range(1, 10))
     assert flops_of(tmp_path, lambda: attend().sum().backward()) == (2 + 5) * 2 * pairs * 8
-    assert deepscope.flops(attend, backward=True).total.flops == (2 + 5) * 2 * pairs * 8
+    assert deepscope.count_model(attend, backward=True).total.flops == (2 + 5) * 2 * pairs * 8
 
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
@@ -133,7 +133,7 @@ def test_recurrent_layers_count_their_products(tmp_path: Path, kind: type[nn.Mod
     layer, x = kind(7, 11, num_layers=2, bidirectional=True), torch.randn(5, 3, 7)
     matrices = sum(one.numel() for one in layer.parameters() if one.dim() == 2)
     assert flops_of(tmp_path, lambda: layer(x)) == 2 * 5 * 3 * matrices
-    counts = deepscope.flops(layer, x)
+    counts = deepscope.count_model(layer, x)
     assert counts.total.flops == 2 * 5 * 3 * matrices
     assert not counts.without_formula
 

@@ -59,7 +59,7 @@ def check_sums(counts: ModelCounts) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_published_figures_are_found(name: str):
     _, parameters, multiply_adds = MODELS[name]
-    counts = deepscope.flops(made(name), image())
+    counts = deepscope.count_model(made(name), image())
     assert counts.total.parameters == parameters
     assert counts.total.flops / 2e9 == pytest.approx(multiply_adds, abs=0.0006)
     check_sums(counts)
@@ -71,7 +71,7 @@ def test_products_are_those_of_fvcore(name: str):
     fvcore = pytest.importorskip("fvcore.nn", reason="fvcore is not installed: pip install fvcore")
     model = MODELS[name][0]().eval()
     x = torch.zeros(1, 3, 224, 224)
-    counts = deepscope.flops(model, x)
+    counts = deepscope.count_model(model, x)
     theirs = fvcore.FlopCountAnalysis(model, x).unsupported_ops_warnings(False)
     products = {one: value for one, value in theirs.by_operator().items() if one in {"conv", "linear", "matmul"}}
     assert counts.total.flops == 2 * sum(products.values())
@@ -85,7 +85,7 @@ def test_products_are_those_of_fvcore(name: str):
 @pytest.mark.parametrize("name", MODELS)
 def test_flops_are_those_of_torchs_counter(name: str, backward: bool):
     model = made(name).train()
-    counts = deepscope.flops(model, image(2), backward=backward)
+    counts = deepscope.count_model(model, image(2), backward=backward)
     with FlopCounterMode(display=False) as counter:
         result = model(image(2))
         if backward:
@@ -141,7 +141,7 @@ LINEAR = 2 * 4 * 8 * 8
 @pytest.mark.parametrize("reentrant", [None, False, True])
 def test_backward_work_stands_at_the_module_of_its_forward_work(reentrant: bool | None):
     batch = {"x": torch.randn(4, 8, requires_grad=True)}
-    counts = deepscope.flops(Mixed(reentrant), batch, backward=True)
+    counts = deepscope.count_model(Mixed(reentrant), batch, backward=True)
     rows = {row.path: row for row in counts.by_module}
     assert "again" not in rows
     assert (rows["first.0"].calls, rows["first.0"].flops, rows["first.0"].backward_flops) == (2, 6 * LINEAR, 4 * LINEAR)
@@ -161,7 +161,7 @@ def test_the_model_is_left_as_it_was():
     torch.manual_seed(3)
     expected = torch.rand(2)
     torch.manual_seed(3)
-    deepscope.flops(model, batch, backward=True)
+    deepscope.count_model(model, batch, backward=True)
     assert torch.equal(torch.rand(2), expected)
     assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
     assert torch.equal(model.kept[0].weight.grad, torch.ones(8, 8))
@@ -173,11 +173,11 @@ def test_a_failing_model_leaves_no_hook_behind():
     model = nn.Sequential(nn.Linear(8, 8), nn.Linear(9, 9))
     for _ in range(2):
         with pytest.raises(RuntimeError, match="shapes"):
-            deepscope.flops(model, torch.randn(2, 8))
+            deepscope.count_model(model, torch.randn(2, 8))
     hooks = nn.modules.module
     assert not hooks._global_forward_hooks
     assert not hooks._global_forward_pre_hooks
-    assert deepscope.flops(model[0], torch.randn(2, 8)).total.flops == 2 * 2 * 8 * 8
+    assert deepscope.count_model(model[0], torch.randn(2, 8)).total.flops == 2 * 2 * 8 * 8
 
 
 def test_every_way_to_hold_tensors_gives_the_same_flops():
@@ -185,15 +185,15 @@ def test_every_way_to_hold_tensors_gives_the_same_flops():
         return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
 
     expected = 3 * 2 * 5 * (8 * 16 + 16 * 4) - 2 * 5 * 8 * 16  # the input wants no gradient
-    real = deepscope.flops(model(), torch.randn(5, 8), backward=True)
+    real = deepscope.count_model(model(), torch.randn(5, 8), backward=True)
     with torch.device("meta"):
-        meta = deepscope.flops(model(), torch.randn(5, 8), backward=True)
+        meta = deepscope.count_model(model(), torch.randn(5, 8), backward=True)
     with FakeTensorMode():
-        inside = deepscope.flops(model(), torch.randn(5, 8), backward=True)
+        inside = deepscope.count_model(model(), torch.randn(5, 8), backward=True)
         fake, x = model(), torch.randn(5, 8)
-    outside = deepscope.flops(fake, x, backward=True)
+    outside = deepscope.count_model(fake, x, backward=True)
     with torch.inference_mode():
-        inference = deepscope.flops(model(), torch.randn(5, 8))
+        inference = deepscope.count_model(model(), torch.randn(5, 8))
     assert {one.total.flops for one in (real, meta, inside, outside)} == {expected}
     assert inference.total.flops == 2 * 5 * (8 * 16 + 16 * 4)
     assert real.by_operator == meta.by_operator
@@ -205,7 +205,7 @@ def test_a_model_of_seventy_billion_parameters_takes_no_memory():
         width, layers = 8192, 80
         layer = nn.TransformerEncoderLayer(width, 64, 28672, batch_first=True, bias=False)
         model = nn.Sequential(*(layer for _ in range(2)), nn.Linear(width, layers * 128_256, bias=False))
-        counts = deepscope.flops(model, torch.zeros(1, 4096, width), backward=True)
+        counts = deepscope.count_model(model, torch.zeros(1, 4096, width), backward=True)
     assert counts.total.parameter_bytes > 300e9
     linear = sum(one.numel() for one in layer.parameters() if one.dim() > 1)
     head = model[-1].weight.numel()
@@ -216,9 +216,9 @@ def test_a_model_of_seventy_billion_parameters_takes_no_memory():
 
 def test_autocast_halves_activations_and_no_flops():
     model, x = nn.Linear(64, 64, bias=False), torch.randn(32, 64)
-    plain = deepscope.flops(model, x)
+    plain = deepscope.count_model(model, x)
     with torch.autocast("cpu", torch.bfloat16):
-        mixed = deepscope.flops(model, x)
+        mixed = deepscope.count_model(model, x)
     assert mixed.total.flops == plain.total.flops
     product = {row.operator: row.activation_bytes for row in mixed.by_operator}["aten::mm"]
     assert 2 * product == {row.operator: row.activation_bytes for row in plain.by_operator}["aten::mm"]
@@ -230,7 +230,7 @@ def test_activations_are_results_with_memory_of_their_own():
         y.mul_(2)
         return (y + 1).detach().expand(3, 4, 8)
 
-    counts = deepscope.flops(function, torch.randn(4, 8))
+    counts = deepscope.count_model(function, torch.randn(4, 8))
     assert counts.total.activation_bytes == 2 * 4 * 8 * 4
     assert counts.total.parameters == 0
     assert counts.model.endswith("function")
@@ -238,7 +238,7 @@ def test_activations_are_results_with_memory_of_their_own():
 
 def test_a_function_stands_above_the_modules_that_it_calls():
     encoder, decoder = nn.Linear(8, 4), nn.Linear(4, 8)
-    counts = deepscope.flops(lambda x: decoder(encoder(x)), torch.randn(2, 8))
+    counts = deepscope.count_model(lambda x: decoder(encoder(x)), torch.randn(2, 8))
     assert [(row.path, row.flops) for row in counts.by_module] == [("", 256), ("Linear", 128), ("Linear#2", 128)]
     assert counts.total.parameters == 8 * 4 + 4 + 4 * 8 + 8
     check_sums(counts)
@@ -253,14 +253,14 @@ def test_a_method_of_a_module_is_called_as_it_is():
         def encode(self, x: torch.Tensor) -> torch.Tensor:
             return self.inner(x)
 
-    counts = deepscope.flops(Two().encode, torch.randn(2, 8))
+    counts = deepscope.count_model(Two().encode, torch.randn(2, 8))
     assert [(row.path, row.flops) for row in counts.by_module] == [("", 128), ("inner", 128)]
 
 
 def test_a_compiled_model_counts_as_the_model_that_was_compiled():
     model = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
-    plain = deepscope.flops(model, torch.randn(2, 8))
-    compiled = deepscope.flops(torch.compile(model, backend="eager"), torch.randn(2, 8))
+    plain = deepscope.count_model(model, torch.randn(2, 8))
+    compiled = deepscope.count_model(torch.compile(model, backend="eager"), torch.randn(2, 8))
     assert compiled.by_operator == plain.by_operator
     assert [row.path for row in compiled.by_module] == [row.path for row in plain.by_module]
     assert compiled.model == plain.model
@@ -269,7 +269,7 @@ def test_a_compiled_model_counts_as_the_model_that_was_compiled():
 def test_shared_parameters_count_once():
     embedding, head = nn.Embedding(10, 4), nn.Linear(4, 10, bias=False)
     head.weight = embedding.weight
-    counts = deepscope.flops(nn.Sequential(embedding, head), torch.tensor([[1, 2]]))
+    counts = deepscope.count_model(nn.Sequential(embedding, head), torch.tensor([[1, 2]]))
     assert counts.total.parameters == 40
     assert [(row.path, row.parameters, row.self_parameters) for row in counts.by_module] == [
         ("", 40, 0),
@@ -280,13 +280,13 @@ def test_shared_parameters_count_once():
 
 @pytest.mark.filterwarnings("ignore:Lazy modules are a new feature:UserWarning")
 def test_lazy_modules_count_as_what_they_became():
-    counts = deepscope.flops(nn.LazyLinear(5), torch.randn(2, 8), backward=True)
+    counts = deepscope.count_model(nn.LazyLinear(5), torch.randn(2, 8), backward=True)
     assert counts.total.parameters == 45
     assert counts.total.flops == 2 * 2 * 2 * 8 * 5
 
 
 def test_what_has_no_formula_is_named():
-    counts = deepscope.flops(nn.LSTM(8, 16), torch.randn(5, 2, 8, device="cpu"))
+    counts = deepscope.count_model(nn.LSTM(8, 16), torch.randn(5, 2, 8, device="cpu"))
     if counts.total.flops == 0:
         assert counts.without_formula
         assert "not known" in str(counts)
@@ -296,22 +296,22 @@ def test_what_has_no_formula_is_named():
 
 def test_backward_of_what_needs_no_gradient_is_refused():
     with pytest.raises(OptionError, match="requires a gradient"):
-        deepscope.flops(nn.ReLU(), torch.randn(2, 3), backward=True)
+        deepscope.count_model(nn.ReLU(), torch.randn(2, 3), backward=True)
 
 
 def test_attention_counts_the_same_fused_and_plain():
     def attention(x: torch.Tensor) -> torch.Tensor:
         return functional.scaled_dot_product_attention(x, x, x)
 
-    fused = deepscope.flops(attention, torch.randn(2, 4, 16, 8))
-    plain = deepscope.flops(attention, torch.randn(2, 4, 16, 8, device="meta"))
+    fused = deepscope.count_model(attention, torch.randn(2, 4, 16, 8))
+    plain = deepscope.count_model(attention, torch.randn(2, 4, 16, 8, device="meta"))
     assert fused.total.flops == plain.total.flops == 2 * 2 * 2 * 4 * 16 * 16 * 8
 
 
 def test_a_trace_of_the_same_call_has_the_same_flops_and_operators(tmp_path: Path):
     model = nn.Sequential(nn.Conv2d(3, 4, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 49, 5))
     x = torch.randn(2, 3, 16, 16, requires_grad=True)
-    counts = deepscope.flops(model, x, backward=True)
+    counts = deepscope.count_model(model, x, backward=True)
     with deepscope.profile(tmp_path, root=TESTS, record_shapes=True) as recording:
         model(x).sum().backward()
     profile = build_profile(read_trace(recording.traces[0]))
@@ -325,7 +325,7 @@ def test_gpt2_of_transformers_counts_as_its_paper_says():
     with torch.device("meta"):
         model = transformers.GPT2LMHeadModel(transformers.GPT2Config())
         tokens = torch.zeros(1, 128, dtype=torch.long)
-        counts = deepscope.flops(model, input_ids=tokens, labels=tokens, backward=True)
+        counts = deepscope.count_model(model, input_ids=tokens, labels=tokens, backward=True)
     assert counts.total.parameters == 124_439_808
     matrices = 12 * (768 * 3 * 768 + 768 * 768 + 2 * 768 * 4 * 768) + 768 * 50257
     attention = 12 * 2 * 2 * 128 * 128 * 768

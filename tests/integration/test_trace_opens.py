@@ -21,7 +21,7 @@ def trace_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     net = Net()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    with deepscope.profile(folder, wait=1, warmup=1, active=3, name="train", root=TESTS) as recording:
+    with deepscope.profile(folder, wait=1, warmup=1, active=3, filename="train", root=TESTS) as recording:
         for batch in recording.iterate(loader()):
             train_step(net, optimizer, batch)
     (path,) = recording.traces

@@ -19,6 +19,14 @@ def test_what_pytorch_profiler_calls_differently_is_understood() -> None:
     assert (chosen.dirpath, chosen.filename) == ("a", "b")
 
 
+def test_a_template_names_traces_and_leaves_the_summary_on_the_terminal() -> None:
+    plain, template = choose(None, "run7", {}), choose(None, "{program}-{rank}", {})
+    assert (plain.name, plain.filename) == ("run7", "run7")
+    assert (template.name, template.filename) == ("{program}-{rank}", None)
+    with pytest.raises(OptionError, match="filename='{x}': must be letters and fields"):
+        choose(None, "{x}", {})
+
+
 @pytest.mark.parametrize(
     ("key", "sort"),
     [("cuda_time_total", "total"), ("self_cpu_time_total", "cpu"), ("count", "calls"), ("wait", "wait"), (None, None)],

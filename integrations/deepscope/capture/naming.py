@@ -94,7 +94,7 @@ def check_template(name: str | None) -> frozenset[str]:
         fields = ["?"]
     if not set(fields) <= set(NAME_FIELDS):
         known = ", ".join(f"{{{field}}}" for field in NAME_FIELDS)
-        raise OptionError("name", name, f"must be letters and fields; there are: {known}")
+        raise OptionError("filename", name, f"must be letters and fields; there are: {known}")
     return frozenset(fields)
 
 

@@ -101,7 +101,7 @@ class Recorded:
 
 
 @contextmanager
-def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[Recorded]:
+def record_steps(folder: Path, *, filename: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[Recorded]:
     """Records steps of whatever runs inside, and yields what the traces come into.
 
     A step ends with each step of the optimizer that steps first. Recording begins there. Data-loader workers may start
@@ -116,7 +116,7 @@ def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[Opt
 
     folder = seen_from_here(folder)  # the program may go to another one before its first step
     checked = checked_options(options)
-    check_template(name)
+    check_template(filename)
     recorded = _recorded_by(checked)
     if not recorded.is_chosen:
         yield recorded
@@ -134,7 +134,7 @@ def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[Opt
             if _RECORDER not in sys.modules:
                 from deepscope.capture.session import StepCallback
 
-                steps = StepCallback(folder, name=name, workers=workers, **options)
+                steps = StepCallback(folder, filename=filename, workers=workers, **options)
         if steps is not None and optimizer is leader:
             steps()
 
@@ -155,7 +155,7 @@ def record_steps(folder: Path, *, name: str | None = None, **options: Unpack[Opt
 
 
 @contextmanager
-def record_whole(folder: Path, *, name: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[Recorded]:
+def record_whole(folder: Path, *, filename: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[Recorded]:
     """Records everything that runs inside, or with `time` so many seconds of it from `after` seconds on.
 
     Yields what the trace comes into.
@@ -170,7 +170,7 @@ def record_whole(folder: Path, *, name: str | None = None, **options: Unpack[Opt
     if seconds is not None:
         from deepscope.capture.span import Span
 
-        span = Span(folder, options.pop("after", 0), seconds, name=name, **options)
+        span = Span(folder, options.pop("after", 0), seconds, filename=filename, **options)
         try:
             with span:
                 yield recorded
@@ -179,7 +179,7 @@ def record_whole(folder: Path, *, name: str | None = None, **options: Unpack[Opt
         return
     from deepscope.capture.session import Recording
 
-    recording = Recording(folder, name=name, **options)
+    recording = Recording(folder, filename=filename, **options)
     try:
         with recording:
             yield recorded
@@ -205,12 +205,12 @@ def _recorded_by(options: RecordingOptions) -> Recorded:
 
 @contextmanager
 def record_on_demand(
-    folder: Path, *, name: str | None = None, door: str = "auto", **options: Unpack[OptionKeywords]
+    folder: Path, *, filename: str | None = None, control: str = "auto", **options: Unpack[OptionKeywords]
 ) -> Iterator[Recorded]:
     """Records what `deepscope attach` asks for while something runs inside; those who asked are told of the traces."""
     from deepscope.capture.on_demand.start import on_demand
 
-    with on_demand(folder, name=name, door=door, **options):
+    with on_demand(folder, filename=filename, control=control, **options):
         yield Recorded()
 
 

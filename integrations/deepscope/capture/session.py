@@ -37,7 +37,7 @@ class RecordingKeywords(OptionKeywords, total=False):
     """What `Recording` takes besides its folder."""
 
     total_steps: int | None
-    name: str | None
+    filename: str | None
     workers: WorkerClocks | None
 
 
@@ -46,7 +46,7 @@ class Recording:
 
     With none of `wait`, `warmup`, `active`, `repeat`, `skip_first` and `schedule` the whole block is recorded. Any of
     them makes a schedule, in which the others have the defaults of `RecordingOptions`. `total_steps`: the number of
-    steps, where known, so that a short run is recorded, too (`iterate` finds it out from the loader). `name`: first
+    steps, where known, so that a short run is recorded, too (`iterate` finds it out from the loader). `filename`: first
     part of the files' names, or a template of all but the time behind it, such as "{program}-{stage}-{rank}"
     (docs/recording.md). `workers`: the clocks in data-loader workers, armed by the caller before these start. All else
     is an option of `RecordingOptions`.
@@ -60,7 +60,7 @@ class Recording:
         folder: str | Path = DEFAULT_FOLDER,
         *,
         total_steps: int | None = None,
-        name: str | None = None,
+        filename: str | None = None,
         workers: WorkerClocks | None = None,
         **options: Unpack[OptionKeywords],
     ) -> None:
@@ -70,7 +70,7 @@ class Recording:
         )
         self._folder = Path(folder)
         self._total_steps = total_steps
-        self._name = name
+        self._name = filename
         self._workers = workers
         self._recorder = self._new_recorder()
         self._is_open = False
@@ -287,8 +287,13 @@ class StepCallback:
         self.close(complete=error is None)
 
 
-profile = Recording
 callback = StepCallback
+
+
+def profile(folder: str | Path = DEFAULT_FOLDER, **options: Unpack[RecordingKeywords]) -> Recording:
+    """A recording into `folder`, to be entered, put before a function or iterated with; `Recording` has the options."""
+    return Recording(folder, **options)
+
 
 _END: Any = object()
 

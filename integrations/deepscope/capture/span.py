@@ -28,10 +28,16 @@ class Span:
     """A context manager that records `seconds` of the block, from `delay` seconds behind its begin on."""
 
     def __init__(
-        self, folder: Path, delay: float, seconds: float, *, name: str | None = None, **options: Unpack[OptionKeywords]
+        self,
+        folder: Path,
+        delay: float,
+        seconds: float,
+        *,
+        filename: str | None = None,
+        **options: Unpack[OptionKeywords],
     ) -> None:
         self.traces: list[Path] = []
-        self._on_demand = OnDemand(folder, name=name, **options)
+        self._on_demand = OnDemand(folder, filename=filename, **options)
         self._dormant = self._on_demand.dormant
         self._delay = delay
         self._seconds = seconds

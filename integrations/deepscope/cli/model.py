@@ -38,14 +38,14 @@ def model(
     if importlib.util.find_spec("torch") is None:
         raise MissingExtraError("torch", "torch")
     from deepscope.measure.factory import load_factory, made_by, one_line
-    from deepscope.measure.model import flops_of, on_meta
+    from deepscope.measure.model import count_call, on_meta
     from deepscope.measure.model_report import model_csv, model_json, model_text
 
     with on_meta(meta):
         call = made_by(load_factory(factory), factory)
         try:
             with redirect_stdout(sys.stderr):  # what the model itself prints
-                counts = flops_of(call.model, call.inputs, call.keywords, backward=backward)
+                counts = count_call(call.model, call.inputs, call.keywords, backward=backward)
         except DeepScopeError:
             raise
         except Exception as error:

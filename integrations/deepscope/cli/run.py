@@ -94,11 +94,11 @@ def run(
         settings.pop("skip_first", None)  # of steps that are counted
     given = with_settings(given, settings)
     if on_demand:
-        recording = record_on_demand(folder, name=filename, door=control, **given)
+        recording = record_on_demand(folder, filename=filename, control=control, **given)
     elif whole:
-        recording = record_whole(folder, name=filename, **given)
+        recording = record_whole(folder, filename=filename, **given)
     else:
-        recording = record_steps(folder, name=filename, **given)
+        recording = record_steps(folder, filename=filename, **given)
     try:
         start = Program(program, arguments, is_module).prepared()
     except SyntaxError as error:

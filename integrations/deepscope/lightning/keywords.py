@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepscope.capture.naming import check_template
+from deepscope.capture.naming import check_template, is_template
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, RecordingOptions, checked_options
 from deepscope.errors import OptionError
 from deepscope.report.tables import table
@@ -45,7 +45,6 @@ _TORCH_SORT_KEYS = {
 class LightningKeywords(OptionKeywords, total=False):
     """What a `DeepProfiler` takes: the options of a recording, and those of Lightning's `PyTorchProfiler`."""
 
-    name: str | None
     on_demand: bool
     row_limit: int
     sort_by_key: str | None
@@ -67,8 +66,9 @@ class Choices:
     recording: RecordingOptions
     dirpath: str | None
     filename: str | None
+    """First part of the traces' names, and of the file for the summary; None with a template."""
     name: str | None
-    """A template of the traces' names, in place of `filename`."""
+    """First part of the traces' names, or a template of them."""
     rows: int | None
     """Rows of the summary's table; 0 for all, None for what fits the screen."""
     on_demand: bool
@@ -82,8 +82,6 @@ class Choices:
 def choose(dirpath: str | Path | None, filename: str | None, keywords: Mapping[str, Any]) -> Choices:
     """Check everything at once; raises `OptionError` naming the option and what to pass in its place."""
     given = dict(keywords)
-    name = given.pop("name", None)
-    check_template(name)
     on_demand = bool(given.pop("on_demand", False))
     rows = given.pop("row_limit", None)
     sort = given.pop("sort_by_key", None)
@@ -101,6 +99,7 @@ def choose(dirpath: str | Path | None, filename: str | None, keywords: Mapping[s
         folder, filename = folder or handler[0], filename or handler[1]
     if folder is not None and "://" in folder:
         raise OptionError("dirpath", folder, "traces are recorded to a local folder; copy them from there")
+    check_template(filename)
     recording = checked_options(given)
     if on_demand and (chosen := next((one for one in SCHEDULE_NAMES if given.get(one) is not None), None)):
         raise OptionError(chosen, given[chosen], "with on_demand=True `deepscope attach` says what is recorded")
@@ -109,8 +108,8 @@ def choose(dirpath: str | Path | None, filename: str | None, keywords: Mapping[s
         on_demand=on_demand,
         given=given,
         dirpath=folder,
-        filename=filename,
-        name=name,
+        filename=None if is_template(filename) else filename,
+        name=filename,
         rows=_rows(rows),
         sort=_sort(sort),
     )

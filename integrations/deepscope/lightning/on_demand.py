@@ -21,7 +21,7 @@ def open_door(folder: Path, name: str | None, options: Mapping[str, Any], make: 
     """The door of this process, from now on to windows that `make` makes; steps are Lightning's batches."""
     door = current()
     if door is None:
-        door = OnDemand(folder, name=name, **options)
+        door = OnDemand(folder, filename=name, **options)
         door.dormant.counted_by = "Lightning"
         door.open(listen=lambda: None, counts_run=False)
     door.count_no_optimizers("Lightning")

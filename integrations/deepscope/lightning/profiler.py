@@ -65,8 +65,8 @@ class DeepProfiling(_LightningProfiler):
         dirpath: where the traces go; the logger's folder by default, else `deepscope_logs` in the Trainer's
             `default_root_dir` (the working directory unless set).
         filename: first part of the traces' names. As with Lightning's own profilers the summary then goes to
-            `<dirpath>/<stage>-<filename>.txt` rather than to the terminal.
-        name: a template of the traces' names, such as "{program}-{stage}-{rank}"; the summary stays on the terminal.
+            `<dirpath>/<stage>-<filename>.txt` rather than to the terminal. With a template of the names, such as
+            "{program}-{stage}-{rank}", the summary stays on the terminal.
         topics: what is recorded, all of it: names or a set's name from docs/recording.md, in place of the options
             `lines`, `profile_memory`, … .
         wait: batches of each cycle that pass unrecorded.
@@ -165,8 +165,7 @@ class DeepProfiling(_LightningProfiler):
     def _open_door(self) -> None:
         assert self._run is not None
         folder = Path(self.dirpath or self._run.folder)
-        name = self._choices.name or self.filename
-        self._door = open_door(folder, name, self._choices.given, self._recorder_on_demand)
+        self._door = open_door(folder, self._choices.name, self._choices.given, self._recorder_on_demand)
 
     @guarded
     def start(self, action_name: str) -> None:
@@ -363,7 +362,7 @@ class DeepProfiling(_LightningProfiler):
     ) -> Session:
         return Session(
             options,
-            name=self._choices.name or self.filename,
+            name=self._choices.name,
             stage=stage,
             rank=run.rank,
             local_rank=run.local_rank,

@@ -1,4 +1,4 @@
-"""`deepscope.flops`: what one call of a model takes, without a trace."""
+"""`deepscope.count_model`: what one call of a model takes, without a trace."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from deepscope.measure.counting import Counting
 from deepscope.measure.counts import ModelCounts
 from deepscope.measure.summing import model_counts
 
-__all__ = ["flops", "flops_of", "on_meta"]
+__all__ = ["count_call", "count_model", "on_meta"]
 
 _TWO_HOOKS = r"Using `torch.compile\(module\)` when there are global hooks"
 
 
-def flops(model: Callable[..., Any], /, *inputs: Any, backward: bool = False, **keywords: Any) -> ModelCounts:
+def count_model(model: Callable[..., Any], /, *inputs: Any, backward: bool = False, **keywords: Any) -> ModelCounts:
     """Count parameters, FLOPs and activation bytes of one call `model(*inputs, **keywords)`.
 
     The call is made, so inputs and model may lie on any device: on `meta`, or under torch's `FakeTensorMode`, it
@@ -39,10 +39,10 @@ def flops(model: Callable[..., Any], /, *inputs: Any, backward: bool = False, **
     Raises:
         OptionError: `backward=True`, and nothing in the result requires a gradient.
     """
-    return flops_of(model, inputs, keywords, backward=backward)
+    return count_call(model, inputs, keywords, backward=backward)
 
 
-def flops_of(
+def count_call(
     model: Callable[..., Any], inputs: tuple[Any, ...], keywords: Mapping[str, Any], *, backward: bool = False
 ) -> ModelCounts:
     """The same, for a model that takes a keyword `backward` itself."""

@@ -17,7 +17,9 @@ import subprocess, sys, deepscope
 from subprocess import PIPE
 child = subprocess.Popen([sys.executable, sys.argv[2], sys.argv[1]], stdin=PIPE, stdout=PIPE, text=True)
 assert child.stdout.readline() == "ready\\n"
-with deepscope.profile(sys.argv[1], root=sys.argv[3], name="parent", topics="minimal", align_time=True) as recording:
+with deepscope.profile(
+    sys.argv[1], root=sys.argv[3], filename="parent", topics="minimal", align_time=True
+) as recording:
     for number in range(5):
         with recording.annotate(f"parent.sends{number}"):
             print(number, file=child.stdin, flush=True)
@@ -30,7 +32,7 @@ sys.exit(child.wait())
 
 CHILD = """
 import sys, deepscope
-with deepscope.profile(sys.argv[1], name="child", topics="minimal") as recording:
+with deepscope.profile(sys.argv[1], filename="child", topics="minimal") as recording:
     print("ready", flush=True)
     for number in range(5):
         assert sys.stdin.readline() == f"{number}\\n"

@@ -106,7 +106,7 @@ def test_a_folder_that_takes_no_files_costs_a_warning_before_the_window(tmp_path
     assert len(caught) == 1
 
 
-@pytest.mark.parametrize("options", ["", ", counters='run', name='{program}'"])
+@pytest.mark.parametrize("options", ["", ", counters='run', filename='{program}'"])
 def test_a_working_folder_that_was_removed_is_no_error_of_the_programs(tmp_path: Path, options: str) -> None:
     program = tmp_path / "program.py"
     program.write_text(f"""

@@ -66,7 +66,7 @@ def test_two_ranks_write_a_file_each_and_share_the_run(tmp_path: Path) -> None:
         import sys, torch, torch.distributed as dist, deepscope
         def main(rank):
             dist.init_process_group("gloo", init_method="file://{tmp_path}/store", rank=rank, world_size=2)
-            with deepscope.profile("{tmp_path}/runs", name="job", root="{tmp_path}"):
+            with deepscope.profile("{tmp_path}/runs", filename="job", root="{tmp_path}"):
                 dist.all_reduce(torch.ones(3))
             dist.destroy_process_group()
         if __name__ == "__main__":
@@ -131,7 +131,7 @@ def test_a_callback_inside_a_recording_costs_a_warning_and_not_the_loop(tmp_path
     assert (len(block.traces), on_step.recording.traces) == (1, [])
 
 
-def interrupted_cell(recording: deepscope.profile) -> None:
+def interrupted_cell(recording: deepscope.Recording) -> None:
     def cell() -> None:
         recording.start()
         torch.ones(3).sum()

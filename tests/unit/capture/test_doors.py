@@ -92,14 +92,14 @@ def test_what_dead_processes_left_is_removed_and_other_machines_are_left_alone(r
 def test_a_program_and_a_folder_whose_names_are_no_utf8_have_a_door(runtime, tmp_path, monkeypatch, kind):
     folder = tmp_path / os.fsdecode(b"tr\xe4ces")
     monkeypatch.setattr(sys, "argv", [os.fsdecode(b"/me/tr\xe4in.py")])
-    with deepscope.on_demand(folder, door=kind):
+    with deepscope.on_demand(folder, control=kind):
         found = [one.entry for one in live_entries(traces=folder) if one.entry.pid == os.getpid()]
     assert [one.program for one in found] == ["/me/tr?in.py"]
 
 
 def test_a_request_that_another_visitor_took_away_is_written_again(runtime, tmp_path):
     folder = tmp_path / "traces"
-    with deepscope.on_demand(folder, door="files") as opened:
+    with deepscope.on_demand(folder, control="files") as opened:
         (found,) = [one for one in live_entries(traces=folder) if one.entry.pid == os.getpid()]
         asking, other = found.visit(), found.visit()
         answers: list[Answer] = []

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from deepscope.capture.plan import Plan
     from deepscope.capture.recorder import Recorder
 
-__all__ = ["DOORS", "OnDemand", "current", "on_demand", "tell_step"]
+__all__ = ["CONTROLS", "OnDemand", "current", "on_demand", "tell_step"]
 
-DOORS = ("auto", "socket", "files")
+CONTROLS = ("auto", "socket", "files")
 """Where requests come from: `auto` is a socket where there can be one, else files beside the traces."""
 
 _FOLLOWERS = 64
@@ -56,18 +56,18 @@ class OnDemand:
         self,
         folder: str | Path = DEFAULT_FOLDER,
         *,
-        name: str | None = None,
-        door: str = "auto",
+        filename: str | None = None,
+        control: str = "auto",
         **options: Unpack[OptionKeywords],
     ) -> None:
         checked_options(options)
-        check_template(name)
-        if door not in DOORS:
-            raise OptionError("door", door, f"must be one of {', '.join(map(repr, DOORS))}")
+        check_template(filename)
+        if control not in CONTROLS:
+            raise OptionError("control", control, f"must be one of {', '.join(map(repr, CONTROLS))}")
         self.problem = ""
         """Why there is no door."""
-        self._name = name
-        self._kind = door
+        self._name = filename
+        self._kind = control
         self.dormant = Dormant(
             self.make_recorder,
             folder=current_folder() / folder,
@@ -261,8 +261,8 @@ def tell_step() -> None:
 def on_demand(
     folder: str | Path = DEFAULT_FOLDER,
     *,
-    name: str | None = None,
-    door: str = "auto",
+    filename: str | None = None,
+    control: str = "auto",
     **options: Unpack[OptionKeywords],
 ) -> OnDemand:
     """Let `deepscope attach` record this process, whenever somebody asks; until then nothing is recorded.
@@ -272,15 +272,15 @@ def on_demand(
 
     Args:
         folder: where the traces go.
-        name: first part of the traces' names, or a template of them.
-        door: "socket", "files" (requests come as files beside the traces, for containers and other hosts that share the
-            folder), or "auto".
+        filename: first part of the traces' names, or a template of them.
+        control: where requests come from: "socket", "files" (beside the traces, for containers and other hosts that
+            share the folder), or "auto".
         **options: what is recorded, unless `deepscope attach` asks for something else.
 
     Raises:
         OptionError: an option that does not exist or has a value that cannot be used.
     """
-    made = OnDemand(folder, name=name, door=door, **options)
+    made = OnDemand(folder, filename=filename, control=control, **options)
     return current() or made.open()
 
 
