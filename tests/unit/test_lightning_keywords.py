@@ -23,7 +23,7 @@ def test_a_template_names_traces_and_leaves_the_summary_on_the_terminal() -> Non
     plain, template = choose(None, "run7", {}), choose(None, "{program}-{rank}", {})
     assert (plain.name, plain.filename) == ("run7", "run7")
     assert (template.name, template.filename) == ("{program}-{rank}", None)
-    with pytest.raises(OptionError, match="filename='{x}': must be letters and fields"):
+    with pytest.raises(OptionError, match=r"filename='\{x\}': must be letters and fields"):
         choose(None, "{x}", {})
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import get_type_hints
 
 import click
 import pytest
 
-from deepscope.capture.options import BUILT_IN_CODE, OPTION_NAMES, OptionKeywords, RecordingOptions
+from deepscope.capture.options import BUILT_IN_CODE, OPTION_NAMES, OPTIONS, OptionKeywords, RecordingOptions, markdown
 from deepscope.cli.project_settings import SETTINGS
 from deepscope.cli.recording import given_options
 from deepscope.cli.run import run
@@ -25,6 +26,24 @@ def test_the_command_or_the_project_has_every_option_that_can_be_written_as_a_wo
     named = {parameter.name for parameter in run.params if isinstance(parameter, click.Option)}
     assert BUILT_IN_CODE < OPTION_NAMES
     assert OPTION_NAMES - named - SETTINGS.keys() == BUILT_IN_CODE
+
+
+def test_the_commands_help_and_defaults_are_those_that_are_declared() -> None:
+    shared = [
+        parameter for parameter in run.params if isinstance(parameter, click.Option) and parameter.name in OPTIONS
+    ]
+    assert {parameter.name for parameter in shared} == {
+        "topics", "wait", "warmup", "active", "repeat", "time", "after", "ranks", "counters",
+    }  # fmt: skip
+    for parameter in shared:
+        declared = OPTIONS[parameter.name]
+        assert (parameter.help or "").startswith(declared.metadata["what"])
+        assert declared.default is None or f"[default: {declared.default}]" in (parameter.help or "")
+
+
+def test_the_page_has_the_table(repository: Path) -> None:
+    text = (repository / "docs" / "recording.md").read_text(encoding="utf-8")
+    assert "\n".join(markdown()) in text
 
 
 def test_what_the_command_was_not_given_is_left_to_the_recordings_own_defaults() -> None:

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from math import isinf
 from pathlib import Path
 from typing import Any, TypedDict
 
 from deepscope.capture.rank_choice import RankChoice, checked_ranks
-from deepscope.capture.topics import options_of, topic_names
+from deepscope.capture.topics import TOPICS, options_of, topic_names
 from deepscope.errors import OptionError
-from deepscope.trace.format.header import Configuration
+from deepscope.trace.format.header import Configuration, option
 
 __all__ = [
     "BUILT_IN_CODE",
     "COUNTER_CHOICES",
     "LIBRARY_CHOICES",
+    "OPTIONS",
     "OPTION_NAMES",
     "SCHEDULE_NAMES",
     "SOURCE_CHOICES",
     "OptionKeywords",
     "RecordingOptions",
     "checked_options",
+    "markdown",
 ]
 
 SOURCE_CHOICES = ("text", "hash", "none")
@@ -35,20 +37,12 @@ LIBRARY_CHOICES = ("hot", "off")
 COUNTER_CHOICES = ("window", "run", "off")
 """When the machine's counters are sampled: in windows, from start to stop, or never."""
 
-SCHEDULE_NAMES = ("wait", "warmup", "active", "repeat", "skip_first", "time", "after", "schedule")
-"""The options that choose steps."""
-
-BUILT_IN_CODE = frozenset(
-    {"schedule", "activities", "on_trace_ready", "experimental_config", "execution_trace_observer", "acc_events"}
-)
-"""Options that take a Python object; all others can be written as a word."""
-
 
 class OptionKeywords(TypedDict, total=False):
-    """The fields of `RecordingOptions`, as keywords of whatever records; a test holds the two together."""
+    """The fields of `RecordingOptions` for type checkers; a test holds the two together."""
 
     wait: int
-    warmup: int
+    warmup: float
     active: int
     repeat: int
     skip_first: int
@@ -94,37 +88,64 @@ class RecordingOptions(Configuration):
     Raises `OptionError`, which names the option and the values it takes.
     """
 
-    warmup: int = 1
-    """Steps of each cycle with torch's tracing switched on and nothing kept."""
-    topics: Collection[str] | str | None = None
-    """All that is recorded: names from `capture/topics.py`, or a set's; None for what the other options say."""
-    schedule: Callable[[int], Any] | None = None
-    """A function of the step number as `torch.profiler.schedule` makes it, in place of the five numbers."""
-    activities: Iterable[Any] | None = None
-    """`torch.profiler.ProfilerActivity`s; None for all that this build of torch supports."""
-    include: Collection[str] = ()
-    """Globs of files or names of packages that count as user code though they lie outside the project."""
-    exclude: Collection[str] = ()
-    """Globs of files that do not count as user code."""
-    root: str | Path | None = None
-    """The project's root; None to look for it upward from the running script."""
-    max_slowdown: float = 2.0
-    """How many times as long as without lines a window may take before detail is lowered; infinity for no limit."""
-    ranks: Collection[int | str] | int | str | None = None
-    """The ranks that record: numbers, ranges ("0,8-15"), or "hosts" for the first rank of each host; None for all."""
-    on_trace_ready: Callable[[Path], Any] | None = None
-    """Called with each file once it is complete, on the thread that wrote it."""
-    keep_last: int | None = None
-    """How many windows stay in the trace folder; older ones of DeepScope's own are removed. None for all."""
-    max_total_size: int | str | None = None
-    """What DeepScope's traces in the folder may take, in bytes or as "20 GB"; the oldest are removed."""
-    compress: bool = True
-    """Write `.json.gz` rather than `.json`."""
-    experimental_config: Any = None
-    """torch's `_ExperimentalConfig`; None for DeepScope's own."""
-    execution_trace_observer: Any = None
-    acc_events: bool = False
-    """An option of torch's profiler, without effect: each window writes its own file either way."""
+    topics: Collection[str] | str | None = option(
+        None,
+        "All that is recorded: names of topics or of a set; None for what the other options say.",
+    )
+    schedule: Callable[[int], Any] | None = option(
+        None,
+        "A function of the step number as `torch.profiler.schedule` makes it, in place of the five numbers.",
+        chooses_steps=True,
+        is_object=True,
+    )
+    activities: Iterable[Any] | None = option(
+        None,
+        "`torch.profiler.ProfilerActivity`s; None for all that this build of torch supports.",
+        is_object=True,
+    )
+    include: Collection[str] = option(
+        (),
+        "Globs of files or names of packages that count as user code though they lie outside the project.",
+    )
+    exclude: Collection[str] = option((), "Globs of files that do not count as user code.")
+    root: str | Path | None = option(None, "The project's root; None to look for it upward from the running script.")
+    max_slowdown: float = option(
+        2.0,
+        "How many times as long as without lines a window may take before detail is lowered; infinity for no limit.",
+    )
+    ranks: Collection[int | str] | int | str | None = option(
+        None,
+        'The ranks that record: numbers, ranges ("0,8-15"), or "hosts" for the first rank of each host; None for all.',
+    )
+    on_trace_ready: Callable[[Path], Any] | None = option(
+        None,
+        "Called with each file once it is complete, on the thread that wrote it.",
+        is_object=True,
+    )
+    keep_last: int | None = option(
+        None,
+        "How many windows stay in the trace folder; older ones of DeepScope's own are removed. None for all.",
+    )
+    max_total_size: int | str | None = option(
+        None,
+        'What DeepScope\'s traces in the folder may take, in bytes or as "20 GB"; the oldest are removed.',
+    )
+    compress: bool = option(True, "Write `.json.gz` rather than `.json`.")
+    experimental_config: Any = option(
+        None,
+        "torch's `_ExperimentalConfig`; None for DeepScope's own.",
+        is_object=True,
+    )
+    execution_trace_observer: Any = option(
+        None,
+        "torch's observer of execution traces, as its profiler takes it.",
+        is_object=True,
+    )
+    acc_events: bool = option(
+        False,
+        "An option of torch's profiler, without effect: each window writes its own file either way.",
+        is_object=True,
+    )
 
     def __post_init__(self) -> None:
         for name, least in (("wait", 0), ("warmup", 0), ("active", 1), ("repeat", 0), ("skip_first", 0)):
@@ -241,7 +262,23 @@ def _freeze_words(options: RecordingOptions, name: str) -> None:
     object.__setattr__(options, name, words)
 
 
-OPTION_NAMES = frozenset(field.name for field in fields(RecordingOptions))
+OPTIONS = {field.name: field for field in fields(RecordingOptions)}
+"""The declarations, by name; `metadata` says what each one means."""
+OPTION_NAMES = frozenset(OPTIONS)
+SCHEDULE_NAMES = tuple(name for name, field in OPTIONS.items() if field.metadata["chooses_steps"])
+"""The options that choose steps."""
+BUILT_IN_CODE = frozenset(name for name, field in OPTIONS.items() if field.metadata["is_object"])
+"""Options that take a Python object; all others can be written as a word."""
+
+
+def markdown() -> Iterator[str]:
+    """The lines of the table in docs/recording.md, where topics have a table of their own."""
+    topics = {topic.option for topic in TOPICS.values()}
+    yield "| option | meaning |"
+    yield "|---|---|"
+    for name in (name for name in OPTIONS if name not in topics):
+        field = OPTIONS[name]
+        yield f"| `{name}={field.default!r}` | {field.metadata['what']} |"
 
 
 def checked_options(given: Mapping[str, Any]) -> RecordingOptions:

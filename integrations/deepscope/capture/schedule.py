@@ -49,7 +49,7 @@ class Schedule:
         way, until one step is recorded.
         """
         if options.time is not None:
-            window = TimeWindow(options.after, options.time, options.warmup)
+            window = TimeWindow(options.after, options.time, int(options.warmup))
             return cls(window.action, is_sure=False, has_ended=lambda: window.is_over)
         is_sure = total_steps is not None
         if options.schedule is None:

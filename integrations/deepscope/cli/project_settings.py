@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from deepscope.capture.lines.user_code import root_above
-from deepscope.capture.options import BUILT_IN_CODE, RecordingOptions, checked_options
+from deepscope.capture.options import BUILT_IN_CODE, SCHEDULE_NAMES, RecordingOptions, checked_options
 from deepscope.capture.topics import TOPICS
 from deepscope.errors import OptionError, SettingsError
 from deepscope.printable import printable
@@ -21,7 +21,7 @@ else:
 
 __all__ = ["SETTINGS", "project_settings", "with_settings"]
 
-_OF_ONE_RUN = frozenset({"wait", "warmup", "active", "repeat", "time", "after"})
+_OF_ONE_RUN = frozenset(SCHEDULE_NAMES) - BUILT_IN_CODE - {"skip_first"}
 """They say which steps of a run are recorded: on the command line alone."""
 _NO_KEYS = BUILT_IN_CODE | _OF_ONE_RUN
 
