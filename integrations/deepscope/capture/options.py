@@ -272,11 +272,11 @@ BUILT_IN_CODE = frozenset(name for name, field in OPTIONS.items() if field.metad
 
 
 def markdown() -> Iterator[str]:
-    """The lines of the table in docs/recording.md, where topics have a table of their own."""
-    topics = {topic.option for topic in TOPICS.values()}
+    """The lines of the table in docs/recording.md, which tells of steps, topics and Python objects elsewhere."""
+    elsewhere = {*SCHEDULE_NAMES, *BUILT_IN_CODE, *(topic.option for topic in TOPICS.values())}
     yield "| option | meaning |"
     yield "|---|---|"
-    for name in (name for name in OPTIONS if name not in topics):
+    for name in (name for name in OPTIONS if name not in elsewhere):
         field = OPTIONS[name]
         yield f"| `{name}={field.default!r}` | {field.metadata['what']} |"
 
