@@ -40,7 +40,7 @@ def test_an_editor_that_refuses_everything_still_has_its_numbers(root: Path, tmp
         refuse(editor)
         env = {**os.environ, "DEEPSCOPE_CACHE_DIR": str(tmp_path / "cache")}
         await editor.start_io(*SERVER, env=env)
-        await begin(editor, root, options={"inlayHints": {"threshold": 0.5}})
+        await begin(editor, root, options={"threshold": 0.5})
         uri = editor.open(root / "train.py")
         await editor.until_ready()
         assert set(await editor.hints(uri)) == {6, 11}  # the options hold where nothing else is told

@@ -44,7 +44,7 @@ def test_inlay_hints_for_the_requested_range_in_each_detail(root: Path, tmp_path
             assert await editor.hints(uri) == HINTS
             assert await editor.hints(uri, 6, 6) == {7: HINTS[7]}
             for detail, lines in (("off", set()), ("hot", {6, 11, 12}), ("all", set(HINTS))):
-                editor.settings = {"inlayHints": {"detail": detail, "threshold": 0.3}}
+                editor.settings = {"inlayHints": {"detail": detail}, "threshold": 0.3}
                 before = editor.refreshes
                 editor.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
                 await editor.until(lambda before=before: editor.refreshes > before, "settings are taken")

@@ -129,8 +129,7 @@ def test_a_trace_recorded_by_torch_on_this_machine(tmp_path: Path) -> None:
         subprocess.run([sys.executable, str(program)], cwd=root, check=True, capture_output=True)
         # What is far from every threshold: the times of a busy machine must not decide.
         settings = {
-            "inlayHints": {"threshold": 0.3},
-            "codeLens": {"threshold": 0.3},
+            "threshold": 0.3,
             "diagnostics": {"findings": False, "hintShare": 0, "informationShare": 0, "warningShare": 0.3},
         }
         async with editing(root, cache=tmp_path / "cache", settings=settings) as editor:

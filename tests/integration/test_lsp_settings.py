@@ -47,11 +47,11 @@ IDLE = [(12, "DS005", "Warning")]
     ("settings", "ask", "before", "after"),
     [
         ({"inlayHints": {"detail": "off"}}, hinted, [*LINES], []),
-        ({"inlayHints": {"threshold": 0.9}}, hinted, [*LINES], [11]),
-        ({"inlayHints": {"threshold": 0.9, "detail": "all"}}, hinted, [*LINES], [*LINES]),
+        ({"threshold": 0.9}, hinted, [*LINES], [11]),
+        ({"threshold": 0.9, "inlayHints": {"detail": "all"}}, hinted, [*LINES], [*LINES]),
         ({"hover": {"enabled": False}}, hovered, True, False),
         ({"codeLens": {"enabled": False}}, lensed, [5, 10, 4], []),
-        ({"codeLens": {"threshold": 1}}, lensed, [5, 10, 4], [5, 10, 4]),
+        ({"threshold": 1}, lensed, [5, 10, 4], [5, 10, 4]),
         ({"diagnostics": {"hotLines": False}}, pulled, HOT + IDLE, IDLE),
         ({"diagnostics": {"findings": False}}, pulled, HOT + IDLE, HOT),
         ({"diagnostics": {"warningShare": 0.5}}, pulled, HOT + IDLE, [(6, "hot-line", "Warning"), HOT[1], *IDLE]),
@@ -192,7 +192,8 @@ def test_bad_values_are_named_once_each_and_the_defaults_used(root: Path, tmp_pa
     async def scenario() -> None:
         record(root)
         bad = {
-            "inlayHints": {"detail": "loud", "threshold": 7},
+            "inlayHints": {"detail": "loud"},
+            "threshold": 7,
             "traces": "runs",
             "watch": "never",
             "diagnostics": {"warningShare": "much"},
@@ -206,7 +207,7 @@ def test_bad_values_are_named_once_each_and_the_defaults_used(root: Path, tmp_pa
             for _ in range(3):
                 editor.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
                 await editor.command("status")
-            names = ["inlayHints.detail", "inlayHints.threshold", "traces", "watch", "diagnostics.warningShare",
+            names = ["inlayHints.detail", "threshold", "traces", "watch", "diagnostics.warningShare",
                      "pathMappings"]  # fmt: skip
             assert sorted(one.partition("deepscope.")[2].partition(":")[0] for one in editor.messages) == sorted(names)
 

@@ -31,12 +31,11 @@ class Settings(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
     watch_enabled: bool = True
     watch_poll_seconds: Seconds = 2.0
     watch_quiet_seconds: Seconds = 0.5
+    threshold: Ratio = 0.01
     inlay_hints_detail: Literal["off", "hot", "all"] = "hot"
-    inlay_hints_threshold: Ratio = 0.01
     inlay_hints_baseline: bool = True
     changed_lines: Literal["mark", "hide"] = "mark"
     code_lens_enabled: bool = True
-    code_lens_threshold: Ratio = 0.01
     hover_enabled: bool = True
     diagnostics_hot_lines: bool = True
     diagnostics_findings: bool = True

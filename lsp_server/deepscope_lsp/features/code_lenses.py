@@ -37,7 +37,7 @@ def register(server: DeepScopeServer) -> None:
 
 def _lenses(server: DeepScopeServer, document: Document, binding: Binding) -> Iterator[types.CodeLens]:
     scales = binding.index.scales
-    threshold = server.session.settings.code_lens_threshold
+    threshold = server.session.settings.threshold
     if binding.mark is Mark.OTHER_TEXT and server.session.settings.changed_lines == "hide":
         return
     mark = "" if binding.mark is Mark.NONE else f" ({binding.mark.value})"

@@ -36,7 +36,7 @@ def _hints(server: DeepScopeServer, document: Document, first: int, last: int) -
     settings = server.session.settings
     binding = document.binding
     assert binding is not None
-    threshold = settings.inlay_hints_threshold if settings.inlay_hints_detail == "hot" else 0.0
+    threshold = settings.threshold if settings.inlay_hints_detail == "hot" else 0.0
     for shown in binding.shown_between(first, last, with_changed=settings.changed_lines == "mark"):
         note = annotate(shown.record, binding.index.scales)
         if not note.label or note.weight < threshold:

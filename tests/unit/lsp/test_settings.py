@@ -13,21 +13,21 @@ from deepscope_lsp.engine.settings import Settings, read_settings
 @pytest.mark.parametrize(
     "given",
     [
-        {"inlayHints": {"detail": "all", "threshold": 0.2}},
-        {"deepscope": {"inlayHints": {"detail": "all", "threshold": 0.2}}},
-        {"inlayHints.detail": "all", "inlayHints.threshold": 0.2},
-        {"deepscope.inlayHints.detail": "all", "deepscope.inlayHints.threshold": 0.2},
+        {"inlayHints": {"detail": "all"}, "threshold": 0.2},
+        {"deepscope": {"inlayHints": {"detail": "all"}, "threshold": 0.2}},
+        {"inlayHints.detail": "all", "threshold": 0.2},
+        {"deepscope.inlayHints.detail": "all", "deepscope.threshold": 0.2},
     ],
 )
 def test_nested_and_dotted_names_mean_the_same(given: object) -> None:
     settings, problems = read_settings(given)
-    assert (settings.inlay_hints_detail, settings.inlay_hints_threshold) == ("all", 0.2)
+    assert (settings.inlay_hints_detail, settings.threshold) == ("all", 0.2)
     assert not problems
 
 
 def test_a_bad_value_is_named_and_the_default_used_for_it_alone() -> None:
-    settings, problems = read_settings({"inlayHints": {"detail": "loud", "threshold": 0.5}, "traces": "runs"})
-    assert settings == Settings(inlay_hints_threshold=0.5)
+    settings, problems = read_settings({"inlayHints": {"detail": "loud"}, "threshold": 0.5, "traces": "runs"})
+    assert settings == Settings(threshold=0.5)
     assert len(problems) == 2
     assert "deepscope.inlayHints.detail" in problems[0]
     assert "'loud'" in problems[0]

@@ -64,7 +64,7 @@ export class Heat implements vscode.Disposable {
 
   private async draw(editor: vscode.TextEditor): Promise<void> {
     const { document } = editor;
-    const settings = vscode.workspace.getConfiguration("deepscope.heat", document);
+    const settings = vscode.workspace.getConfiguration("deepscope", document);
     const version = document.version;
     let lines: readonly AnnotatedLine[] = [];
     if (this.isOn) {
@@ -82,12 +82,12 @@ export class Heat implements vscode.Disposable {
       this.editedEmitter.fire(lines.some((line) => line.mark !== ""));
     }
     const threshold = settings.get("threshold", 0.01);
-    const hot = settings.get<boolean>("enabled", true) ? lines.filter((line) => line.share >= threshold && line.share > 0) : [];
+    const hot = settings.get<boolean>("heat.enabled", true) ? lines.filter((line) => line.share >= threshold && line.share > 0) : [];
     for (const [level, type] of this.marks) {
       const warm = hot.filter((line) => levelOf(line.share) === level);
       editor.setDecorations(type, warm.flatMap(({ line }) => lineRange(document, line) ?? []));
     }
-    const withBars = settings.get<boolean>("bars", true) ? hot : [];
+    const withBars = settings.get<boolean>("heat.bars", true) ? hot : [];
     editor.setDecorations(this.bars, withBars.flatMap((line) => bar(document, line)));
   }
 }
