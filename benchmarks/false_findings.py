@@ -22,7 +22,7 @@ def recorded(program: Path, options: list[str]) -> Profile:
     """The profile of one run of a program."""
     whole = ["--whole"] if "--whole" in program.read_text(encoding="utf-8") else []
     with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-") as folder:
-        command = [sys.executable, "-m", "deepscope", "run", "--folder", folder, "--source", "text", *whole, *options]
+        command = [sys.executable, "-m", "deepscope", "run", "--folder", folder, *whole, *options]
         ran = subprocess.run([*command, str(program)], check=False, cwd=folder, capture_output=True, text=True)
         if ran.returncode:
             sys.exit(f"{program.name}: {ran.stderr}")
