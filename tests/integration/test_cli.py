@@ -198,6 +198,7 @@ def test_the_slowest_operators_are_shown(written: Path) -> None:
     assert "there are: self, total" in fails(*summed, "--sort", "size")
     assert "no such phase; there are: data, forward" in fails(*summed, "--phase", "size")
     assert "--aggregate sum: goes with --by operator or type" in fails("report", str(written), "--aggregate", "sum")
+    assert "--shapes: does not go with --aggregate" in fails(*summed, "--shapes")
 
 
 def test_a_part_of_a_report_is_chosen_and_what_makes_no_sense_is_told(written: Path) -> None:

@@ -67,9 +67,11 @@ def report(
     reading |= {"phase": phase, "module": module, "scheduler": scheduler_address()}
     filters = filters_of(include, exclude, min_time)
     if by == "type" or aggregate is not None:
-        if by not in {"operator", "type"} or where is not None or shapes or stacks or fold:
-            problem = "goes with --by operator or type, and without --line, --shapes, --stacks and --fold"
-            raise OptionError("aggregate", aggregate or "sum", problem)
+        if by not in {"operator", "type"}:
+            raise OptionError("aggregate", aggregate, "goes with --by operator or type alone")
+        for name, value in (("line", where), ("shapes", shapes), ("stacks", stacks), ("fold", fold)):
+            if value:
+                raise OptionError(name, value, "does not go with --aggregate or --by type")
         question = Question("type" if by == "type" else "operator", aggregate or "sum", sort or "self", filters)
         question.check()  # a wrong key is told before a long read
         emit(ranked(load(path, details=("shapes",), **reading), question, form, limit=limit, output=output), output)
