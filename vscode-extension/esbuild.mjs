@@ -1,14 +1,8 @@
 // Bundles the extension (Node) and the scripts of its webviews (browser).
-import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { build, context } from "esbuild";
 import { buildPages } from "./pages.mjs";
 import { notices } from "./notices.mjs";
-
-// The contract is checked in, so that a build needs no Python; where one with the server's packages is at hand it is made anew.
-if (process.env.DEEPSCOPE_PYTHON) {
-  execFileSync(process.env.DEEPSCOPE_PYTHON, ["contract.py"], { stdio: "inherit" });
-}
 
 const production = process.argv.includes("--production");
 const shared = {
