@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 GIB = 1 << 30
@@ -12,12 +13,15 @@ cpu1 100 10 40 3000 10 5 5 10 0 0
 intr 123 1 2 3
 ctxt 9
 """
-PROCESS = (
-    "77 (a (name) with) spaces) S 1 77 77 0 -1 4194560 1500 0 12 0 250 50 0 0 20 0 8 0 100 123 456 18446744073709551615"
-)
+PROCESS = f"77 (name) S 1 77 77 0 -1 4194560 1500 0 12 0 250 50 0 0 20 0 8 0 100 123 456 {' 0' * 30}"
 MEMINFO = """MemTotal:       16777216 kB
 MemFree:         1000000 kB
 MemAvailable:    8388608 kB
+Buffers:               0 kB
+Cached:                0 kB
+Shmem:                 0 kB
+Active:                0 kB
+Inactive:              0 kB
 SwapTotal:       2097152 kB
 SwapFree:        1048576 kB
 """
@@ -47,14 +51,15 @@ def machine(root: Path, **changed: str) -> Path:
     ports = "sys/class/infiniband/mlx5_0/ports/1/counters"
     files = {
         "proc/stat": STAT,
-        "proc/self/stat": PROCESS,
+        f"proc/{os.getpid()}/stat": PROCESS,
         "proc/meminfo": MEMINFO,
-        "proc/self/statm": "5000 1024 300 1 0 900 0",
+        "proc/vmstat": "pswpin 0\npswpout 0\n",
+        **{f"proc/{process}/statm": "5000 1024 300 1 0 900 0" for process in ("self", os.getpid())},
         "proc/diskstats": DISKSTATS,
         "sys/block/nvme0n1/stat": "",
         "sys/block/sda/stat": "",
         "sys/block/loop0/stat": "",
-        "proc/self/net/dev": NETWORK,
+        "proc/net/dev": NETWORK,
         "proc/self/cgroup": "0::/user.slice/job\n",
         f"{ports}/port_rcv_data": "1000\n",
         f"{ports}/port_xmit_data": "2000\n",

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter_ns, process_time_ns
-from typing import TypeVar
+from typing import NamedTuple
 
 from deepscope.capture.counters.container import Container
-from deepscope.capture.counters.cpu import Cores, ticks_per_second
-from deepscope.capture.counters.source import NoSensorError, Source
+from deepscope.capture.counters.source import NoSensorError
 from deepscope.trace.format.header import MachineUse
 
 __all__ = ["MachineWatch"]
@@ -19,7 +17,13 @@ __all__ = ["MachineWatch"]
 _ROOT = Path("/")
 
 
-_Found = TypeVar("_Found", bound=Source)
+class _Cores(NamedTuple):
+    """What all cores have done since the machine started."""
+
+    cores: int
+    used_ns: int
+    """By this machine and, stolen, by others on its host."""
+    stolen_ns: int
 
 
 class MachineWatch:
@@ -33,9 +37,8 @@ class MachineWatch:
         self._started_ns = perf_counter_ns()
         self._process_ns = process_time_ns()
         self._threads = _scheduled(root)
-        self._cores = _opened(lambda: Cores(root))
-        self._container = _opened(lambda: Container(root))
-        self._in_use = self._cores.read() if self._cores is not None else ()
+        self._container = _opened(root)
+        self._cores = _cores(root)
         self._periods = self._read_periods()
 
     def end(self) -> MachineUse:
@@ -45,17 +48,14 @@ class MachineWatch:
         periods, throttled = (now - before for now, before in zip(self._read_periods(), self._periods, strict=True))
         others = stolen = None
         cores = 0
-        if self._cores is not None:
-            per_core = 1e9 / ticks_per_second() / wall_ns
-            used, _, taken = (
-                (now - before) * per_core for now, before in zip(self._cores.read()[:3], self._in_use[:3], strict=True)
-            )
-            cores = self._cores.count
-            others = round(max(used - taken - own, 0.0), 2)
+        now = _cores(self._root)
+        if self._cores is not None and now is not None:
+            cores = now.cores
+            taken = (now.stolen_ns - self._cores.stolen_ns) / wall_ns
+            others = round(max((now.used_ns - self._cores.used_ns) / wall_ns - taken - own, 0.0), 2)
             stolen = _ratio(taken, cores)
-        for source in (self._cores, self._container):
-            if source is not None:
-                source.close()
+        if self._container is not None:
+            self._container.close()
         return MachineUse(
             cores=cores,
             quota_cores=self._container.limits.cpus if self._container is not None else 0.0,
@@ -75,9 +75,19 @@ class MachineWatch:
         return periods.get("all", 0.0), periods.get("throttled", 0.0)
 
 
-def _opened(make: Callable[[], _Found]) -> _Found | None:
+def _opened(root: Path) -> Container | None:
     with suppress(OSError, ValueError, NoSensorError):
-        return make()
+        return Container(root)
+    return None
+
+
+def _cores(root: Path) -> _Cores | None:
+    """From /proc/stat (proc(5)), for this is on the training thread, with psutil or without."""
+    with suppress(OSError, ValueError, AttributeError):
+        lines = [line.split() for line in (root / "proc/stat").read_bytes().splitlines() if line.startswith(b"cpu")]
+        user, nice, system, _, _, interrupts, soft, stolen = map(int, lines[0][1:9])  # guests are in user's already
+        tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+        return _Cores(len(lines) - 1, (user + nice + system + interrupts + soft + stolen) * tick_ns, stolen * tick_ns)
     return None
 
 

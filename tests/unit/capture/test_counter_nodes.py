@@ -11,7 +11,6 @@ import pytest
 from deepscope.capture.counters.bandwidth import MemoryBandwidth
 from deepscope.capture.counters.machine import Machine
 from deepscope.capture.counters.numa import MemoryNodes, memory_nodes, node_of_device
-from deepscope.capture.counters.portable import PsutilCounters
 from deepscope.capture.counters.source import NoSensorError
 from deepscope.trace.format.counters import CounterAccount, MemoryNode
 from machine_folders import GIB, machine, two_nodes, write
@@ -63,7 +62,9 @@ def test_bandwidth_by_cache(tmp_path: Path):
     assert math.isnan(source.read()[0])
 
 
-def test_the_account_of_a_window_has_the_nodes(tmp_path: Path):
+def test_the_account_of_a_window_has_the_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    psutil = pytest.importorskip("psutil", reason="psutil is not installed")
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "proc"))
     found = Machine(two_nodes(machine(tmp_path)), lambda: ("", ()))
     account = CounterAccount()
     found.finish(account)
@@ -73,21 +74,25 @@ def test_the_account_of_a_window_has_the_nodes(tmp_path: Path):
     found.close()
 
 
-def test_psutil_where_there_is_no_proc(tmp_path: Path):
+def test_the_machine_as_psutil_has_it(tmp_path: Path):
     psutil = pytest.importorskip("psutil", reason="psutil is not installed")
-    opened = Machine(tmp_path, lambda: ("", ())).open()
-    (source,) = opened.sources
-    assert isinstance(source, PsutilCounters)
+    opened = Machine(tmp_path, lambda: ("", ())).open()  # nothing of Linux's alone
     assert opened.account.cores == psutil.cpu_count()
-    named = [(series.track, series.name) for series in source.series]
-    told = dict(zip(named, source.read(), strict=True))
+    named = [(series.track, series.name) for source in opened.sources for series in source.series]
+    told = dict(zip(named, (value for source in opened.sources for value in source.read()), strict=True))
+    assert {track for track, _ in named} <= {
+        *("CPU", "CPU cores", "process CPU", "page faults", "memory", "network received", "network sent"),
+        *("disk busy", "disk queue", "disk requests", "disk read", "disk written"),
+    }
     assert told[("memory", "process")] == pytest.approx(psutil.Process().memory_info().rss, rel=0.5)
     times = psutil.cpu_times()
     assert told[("CPU", "all")] == pytest.approx(sum(times) - times.idle - getattr(times, "iowait", 0), rel=0.05)
 
 
-def test_without_psutil_either_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_psutil_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "psutil", None)
+    monkeypatch.delitem(sys.modules, "deepscope.capture.counters.system", raising=False)
+    monkeypatch.delattr("deepscope.capture.counters.system", raising=False)
     opened = Machine(tmp_path, lambda: ("", ())).open()
     assert opened.sources == []
     assert "pip install 'deepscope[counters]'" in opened.account.missing[0].reason
@@ -101,5 +106,5 @@ def test_a_psutil_that_fails_oddly_is_listed(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(psutil, "net_io_counters", denied)
     opened = Machine(tmp_path, lambda: ("", ())).open()
-    assert opened.sources == []
-    assert "not here" in opened.account.missing[0].reason
+    assert "CPU" in {series.track for source in opened.sources for series in source.series}
+    assert "not here" in {one.sensor: one.reason for one in opened.account.missing}["network"]

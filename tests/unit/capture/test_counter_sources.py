@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from deepscope.capture.counters.container import Container
-from deepscope.capture.counters.cpu import Cores
-from deepscope.capture.counters.disk import Disks
+from deepscope.capture.counters.infiniband import Adapters
 from deepscope.capture.counters.machine import Machine
-from deepscope.capture.counters.memory import MainMemory
-from deepscope.capture.counters.network import Adapters, Interfaces
-from deepscope.capture.counters.process import ThisProcess
 from deepscope.capture.counters.samples import Samples, Track
 from deepscope.capture.counters.source import NoSensorError, Series, Source
 from machine_folders import GIB, first_version, machine, second_version, write
 
+psutil = pytest.importorskip("psutil", reason="psutil is not installed")
+from deepscope.capture.counters.system import (  # noqa: E402 - it needs psutil
+    Cores,
+    Disks,
+    Interfaces,
+    MainMemory,
+    ThisProcess,
+)
+
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine that psutil reads from files."""
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "proc"))
+    return machine(tmp_path)
 
 
 def levels(source: Source, change: dict[str, str], root: Path, seconds: float = 2.0) -> dict[tuple[str, str], float]:
@@ -37,11 +50,11 @@ def levels(source: Source, change: dict[str, str], root: Path, seconds: float = 
     }
 
 
-def test_cores_are_in_use_by_what_their_ticks_grow(tmp_path: Path):
-    root = machine(tmp_path)
-    grown = f"cpu  {400 + TICKS} 20 80 5000 {60 + TICKS} 10 10 20 5 0\ncpu0 {300 + TICKS} 10 40 0 0 5 5 10 5 0\n"
+def test_cores_are_in_use_by_what_their_ticks_grow(made: Path):
+    grown = f"cpu  {400 + TICKS} 20 80 5000 {60 + TICKS} 10 10 20 5 0\n"
+    grown += f"cpu0 {300 + TICKS} 10 40 2000 {50 + TICKS} 5 5 10 5 0\n"
     grown += "cpu1 100 10 40 3000 10 5 5 10 0 0\nintr 1\n"
-    found = levels(Cores(root), {"proc/stat": grown}, root)
+    found = levels(Cores(), {"proc/stat": grown}, made)
     # One core's second in two seconds of two cores.
     assert found[("CPU", "all")] == 25
     assert found[("CPU", "waiting for I/O")] == 25
@@ -50,34 +63,50 @@ def test_cores_are_in_use_by_what_their_ticks_grow(tmp_path: Path):
     assert ("CPU cores", "1") not in found
 
 
-def test_a_core_that_is_switched_off_leaves_a_gap(tmp_path: Path):
-    root = machine(tmp_path)
-    source = Cores(root)
-    write(root, {"proc/stat": f"cpu  400 20 80 5000 60 10 10 20\ncpu1 {100 + TICKS} 10 40 0 0 5 5 10\nintr 1\n"})
-    first, second = source.read()[3:5]
-    assert first != first
-    assert second == 100 + TICKS + 10 + 40 + 5 + 5 + 10
+def test_a_core_that_is_switched_off_leaves_a_gap(made: Path):
+    source = Cores()
+    write(made, {"proc/stat": "cpu  400 20 80 5000 60 10 10 20 0 0\ncpu1 100 10 40 0 0 5 5 10 0 0\nintr 1\n"})
+    found = dict(zip([(series.track, series.name) for series in source.series], source.read(), strict=True))
+    for which in (("CPU", "all"), ("CPU cores", "0"), ("CPU cores", "1")):
+        assert found[which] != found[which]
     source.close()
 
 
-def test_a_process_whose_name_has_spaces_and_brackets(tmp_path: Path):
-    root = machine(tmp_path)
-    grown = f"77 (a) b) S 1 77 77 0 -1 4194560 2500 0 14 0 {250 + 3 * TICKS} 50 0 0 20"
-    found = levels(ThisProcess(root), {"proc/self/stat": grown}, root)
-    assert found == {("process CPU", "process"): 150, ("page faults", "minor"): 500, ("page faults", "major"): 1}
+def test_a_process_has_its_own_time_and_faults():
+    source = ThisProcess()
+    before = source.read()
+    mapped = bytearray(64 << 20)
+    until = time.process_time() + 0.05
+    while time.process_time() < until:
+        pass
+    cpu_ns, minor, major = (now - then for now, then in zip(source.read(), before, strict=True))
+    assert cpu_ns >= 50_000_000
+    assert minor > 0
+    assert major >= 0
+    assert [series.name for series in source.series] == ["process", "minor", "major"]
+    del mapped
 
 
-def test_memory_is_what_cannot_be_had(tmp_path: Path):
-    root = machine(tmp_path)
-    found = levels(MainMemory(root), {}, root)
+def test_memory_is_what_cannot_be_had(made: Path):
+    found = levels(MainMemory(), {}, made)
     page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
     assert found == {("memory", "used"): 8 * GIB, ("memory", "swap"): GIB, ("memory", "process"): 1024 * page}
 
 
-def test_disks_are_whole_ones_that_were_used(tmp_path: Path):
-    root = machine(tmp_path)
-    row = "259 0 nvme0n1 1200 5 {} 300 540 6 {} 200 3 {} {} 0 0 0 0 0 0\n"
-    found = levels(Disks(root), {"proc/diskstats": row.format(20000 + 4096, 8000, 450 + 1500, 9000 + 8000)}, root)
+def test_swap_is_read_now_and_then(made: Path):
+    source = MainMemory()
+    write(made, {"proc/meminfo": (made / "proc/meminfo").read_text().replace("1048576", "524288")})
+    read = [source.read()[2] for _ in range(11)]
+    assert read[0] == GIB * 3 // 2
+    write(made, {"proc/meminfo": (made / "proc/meminfo").read_text().replace("524288", "1048576")})
+    assert [source.read()[2] for _ in range(11)].count(GIB) >= 1
+    source.close()
+
+
+def test_disks_are_whole_ones_that_were_used(made: Path):
+    row = "259 0 nvme0n1 1200 5 {} {} 540 6 {} {} 3 {} 0 0 0 0 0 0 0\n"
+    grown = row.format(20000 + 4096, 300 + 2000, 8000, 200 + 6000, 450 + 1500)
+    found = levels(Disks(made / "sys/block"), {"proc/diskstats": grown}, made)
     # 1.5 of 2 s with a request, 4 at a time, 240 done, 2 MiB read in 2 s.
     assert found == {
         ("disk busy", "nvme0n1"): 75,
@@ -87,17 +116,17 @@ def test_disks_are_whole_ones_that_were_used(tmp_path: Path):
     }
 
 
-def test_no_disk_is_said(tmp_path: Path):
+def test_no_disk_is_said(made: Path):
+    write(made, {"proc/diskstats": " 8 0 sda 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"})
     with pytest.raises(NoSensorError, match="no disk"):
-        Disks(machine(tmp_path, proc__diskstats=" 8 0 sda 0 0 0 0 0 0 0 0 0 0 0 0\n"))
+        Disks(made / "sys/block")
 
 
-def test_bytes_of_interfaces_and_words_of_adapters(tmp_path: Path):
-    root = machine(tmp_path)
-    table = (root / "proc/self/net/dev").read_text().replace("1000000", "3000000")
-    assert levels(Interfaces(root), {"proc/self/net/dev": table}, root) == {("network received", "eth0"): 1e6}
+def test_bytes_of_interfaces_and_words_of_adapters(made: Path):
+    table = (made / "proc/net/dev").read_text().replace("1000000", "3000000")
+    assert levels(Interfaces(), {"proc/net/dev": table}, made) == {("network received", "eth0"): 1e6}
     sent = {"sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data": "502000"}
-    assert levels(Adapters(root), sent, root) == {("InfiniBand sent", "mlx5_0 port 1"): 1e6}
+    assert levels(Adapters(made), sent, made) == {("InfiniBand sent", "mlx5_0 port 1"): 1e6}
 
 
 def test_an_adapter_that_does_not_count_is_left_out(tmp_path: Path):
@@ -146,12 +175,14 @@ def test_a_group_without_limits_is_said(tmp_path: Path):
         Container(second_version(machine(tmp_path), quota="max 100000"))
 
 
-def test_what_is_not_there_is_listed_with_its_reason(tmp_path: Path):
-    root = write(tmp_path, {"proc/stat": "", "proc/meminfo": "MemTotal: 1 kB\n"})
+def test_what_is_not_there_is_listed_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "proc"))
+    root = write(tmp_path, {"proc/stat": "", "proc/self/stat": "", "proc/diskstats": ""})
     opened = Machine(root, lambda: ("", ())).open()
-    assert opened.sources == []
+    assert [type(source) for source in opened.sources] == [ThisProcess]
     told = {one.sensor: one.reason for one in opened.account.missing}
-    assert "No such file" in told["process"]
+    assert told["CPU"] == "the system tells of no cores"
+    assert {"memory", "disks", "network"} <= set(told)
     assert told["InfiniBand"] == "no adapter in /sys/class/infiniband"
 
 
@@ -212,11 +243,11 @@ def test_a_short_stretch_at_the_end_is_no_peak(last_ms: int, rates: list[float])
     assert growth(track) == pytest.approx(4, rel=1e-3)
 
 
-def test_in_a_window_of_milliseconds_a_tick_is_no_more_than_all_cores(tmp_path: Path):
-    root = machine(tmp_path)
-    grown = f"77 (a) S 1 77 77 0 -1 4194560 1500 0 12 0 {250 + 2 * TICKS} 50 0 0 20"
-    found = levels(ThisProcess(root), {"proc/self/stat": grown}, root, seconds=0.001)
-    assert found[("process CPU", "process")] == 100 * (os.cpu_count() or 1)
+def test_in_a_window_of_milliseconds_a_tick_is_no_more_than_all_cores(made: Path):
+    grown = f"cpu  {400 + TICKS} 20 80 5000 60 10 10 20 5 0\ncpu0 {300 + TICKS} 10 40 2000 50 5 5 10 5 0\n"
+    grown += "cpu1 100 10 40 3000 10 5 5 10 0 0\nintr 1\n"
+    found = levels(Cores(), {"proc/stat": grown}, made, seconds=0.001)
+    assert found[("CPU", "all")] == found[("CPU cores", "0")] == 100
 
 
 def test_a_reading_that_is_no_number_leaves_nothing_behind():

@@ -13,14 +13,9 @@ from deepscope.capture import torch_compat
 from deepscope.capture.counters.amd import AmdDevices
 from deepscope.capture.counters.bandwidth import MemoryBandwidth
 from deepscope.capture.counters.container import Container
-from deepscope.capture.counters.cpu import Cores
-from deepscope.capture.counters.disk import Disks
-from deepscope.capture.counters.memory import MainMemory, resident_bytes
-from deepscope.capture.counters.network import Adapters, Interfaces
-from deepscope.capture.counters.numa import MemoryNodes, allowed_cpus, memory_nodes
+from deepscope.capture.counters.infiniband import Adapters
+from deepscope.capture.counters.numa import MemoryNodes, allowed_cpus, memory_nodes, resident_bytes
 from deepscope.capture.counters.nvidia import NvidiaDevices
-from deepscope.capture.counters.portable import PsutilCounters
-from deepscope.capture.counters.process import ThisProcess
 from deepscope.capture.counters.sampler import Opened, Sampler
 from deepscope.capture.counters.source import Source
 from deepscope.capture.options import RecordingOptions
@@ -41,8 +36,8 @@ Devices = tuple[torch_compat.DeviceInUse, ...]
 class Machine:
     """What can be counted, opened when it is first asked for; GPUs anew once torch uses more.
 
-    `root`: where /proc and /sys are looked for. `devices`: gives the vendor, `nvidia` or `amd`, and the GPUs that this
-    process uses.
+    `root`: where the files of /proc and /sys are looked for that psutil does not read. `devices`: gives the vendor,
+    `nvidia` or `amd`, and the GPUs that this process uses.
     """
 
     def __init__(
@@ -86,19 +81,23 @@ class Machine:
             return source
 
         root = self._root
-        if not (root / "proc/stat").exists():
-            found = tried("CPU, memory, disks and network", PsutilCounters)
-            account.cores = 0 if found is None else found.count
+        try:
+            from deepscope.capture.counters import system
+        except ImportError:
+            reason = "psutil is not installed: pip install 'deepscope[counters]'"
+            account.missing.append(MissingSensor("CPU, memory, disks and network", reason))
+        else:
+            cores = tried("CPU", system.Cores)
+            account.cores = 0 if cores is None else cores.count
+            tried("process", system.ThisProcess)
+            tried("memory", system.MainMemory)
+            tried("disks", lambda: system.Disks(root / "sys/block"))
+            tried("network", system.Interfaces)
+        if not (root / "proc/self").exists():  # the rest is Linux's
             return Opened(sources, account)
-        cores = tried("CPU", lambda: Cores(root))
-        account.cores = 0 if cores is None else cores.count
-        tried("process", lambda: ThisProcess(root))
-        tried("memory", lambda: MainMemory(root))
         container = tried("container", lambda: Container(root))
         if container is not None:
             account.container = container.limits
-        tried("disks", lambda: Disks(root))
-        tried("network", lambda: Interfaces(root))
         tried("InfiniBand", lambda: Adapters(root))
         tried("NUMA", lambda: MemoryNodes(root))
         tried("memory bandwidth", lambda: MemoryBandwidth(root))

@@ -13,7 +13,7 @@ from pathlib import Path
 from deepscope.capture.counters.source import KernelFile, NoSensorError, Series, number_in, text_of
 from deepscope.trace.format.counters import MemoryNode
 
-__all__ = ["MemoryNodes", "allowed_cpus", "memory_nodes", "node_of_device"]
+__all__ = ["MemoryNodes", "allowed_cpus", "memory_nodes", "node_of_device", "resident_bytes"]
 
 _MOST_WALKED_BYTES = 4 << 30
 """numa_maps walks the page tables of the whole process; of a larger one its control group is asked."""
@@ -59,6 +59,12 @@ def allowed_cpus() -> Collection[int]:
     """The cores that this thread may run on; empty where the system does not tell."""
     ask = getattr(os, "sched_getaffinity", None)
     return ask(0) if ask is not None else ()
+
+
+def resident_bytes(root: Path) -> int:
+    """Memory of this process; 0 where it is not told."""
+    fields = text_of(root / "proc/self/statm").split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 and fields[1].isdigit() else 0
 
 
 def memory_nodes(root: Path, allowed: Collection[int], resident_bytes: int) -> list[MemoryNode]:

@@ -1,4 +1,4 @@
-"""Bytes over network interfaces, from /proc/net/dev, and over InfiniBand, from the adapters' own counters in /sys.
+"""Bytes over InfiniBand, from the adapters' own counters in /sys.
 
 RDMA passes the kernel by: an interface counts nothing of it, the adapter does. Its data counters are in units of four
 bytes (Documentation/infiniband/sysfs.rst; InfiniBand specification 16.1.3.5).
@@ -12,45 +12,10 @@ from pathlib import Path
 
 from deepscope.capture.counters.source import KernelFile, NoSensorError, Series
 
-__all__ = ["Adapters", "Interfaces"]
+__all__ = ["Adapters"]
 
-MOST_INTERFACES = 16
+MOST_PORTS = 16
 _LANE_BYTES = 4
-
-
-class Interfaces:
-    """The interfaces that have carried anything, those with most traffic first."""
-
-    def __init__(self, root: Path) -> None:
-        self._file = KernelFile(root / "proc/self/net/dev")
-        found = {name: received + sent for name, (received, sent) in self._bytes().items()}
-        used = [name for name, moved in found.items() if moved]
-        self._names = sorted(used, key=lambda name: -found[name])[:MOST_INTERFACES]
-        if not self._names:
-            self._file.close()
-            raise NoSensorError("no network interface has carried anything")
-        self.series = [
-            Series(track, name, is_total=True) for name in self._names for track in ("network received", "network sent")
-        ]
-
-    def _bytes(self) -> dict[str, tuple[float, float]]:
-        found: dict[str, tuple[float, float]] = {}
-        for line in self._file.read().splitlines()[2:]:
-            name, _, numbers = line.partition(b":")
-            fields = numbers.split()
-            if len(fields) >= 9:
-                found[name.strip().decode(errors="replace")] = int(fields[0]), int(fields[8])
-        return found
-
-    def read(self) -> Sequence[float]:
-        """Bytes since each came up."""
-        moved = self._bytes()
-        nothing = (float("nan"), float("nan"))  # an interface that went
-        return [number for name in self._names for number in moved.get(name, nothing)]
-
-    def close(self) -> None:
-        """Lets go of the file."""
-        self._file.close()
 
 
 class Adapters:
@@ -60,7 +25,7 @@ class Adapters:
         ports = sorted((root / "sys/class/infiniband").glob("*/ports/*/counters"))
         self.series: list[Series] = []
         self._files: list[KernelFile] = []
-        for counters in ports[:MOST_INTERFACES]:
+        for counters in ports[:MOST_PORTS]:
             name = f"{counters.parents[2].name} port {counters.parent.name}"
             try:
                 files = [KernelFile(counters / "port_rcv_data"), KernelFile(counters / "port_xmit_data")]
