@@ -68,7 +68,8 @@ def read_ranks(
     paths = expanded([os.fspath(path)] if isinstance(path, (str, os.PathLike)) else path)
     where, wanted = paths[0], Wanted("summary", View(step=step), partial, cache, scheduler)
     if len(paths) > 1:
-        return _read(select_together(paths, stage=stage), Cluster(), wanted, progress)
+        together = _read(select_together(paths, stage=stage), Cluster(), wanted, progress)
+        return replace(together, skipped=[*_left_out(paths, together)])
 
     def read(selection: Selection) -> ReadRanks:
         return _read(selection, tables_beside(selection, step), wanted, progress)
@@ -80,29 +81,34 @@ def read_ranks(
         if not cluster.ranks:
             raise
         return _read(Selection(files=(), stage=stage or ""), cluster, wanted, progress)
-    return replace(newest.answer, skipped=[*newest.skipped, *_left_out(where, newest.answer)])
+    return replace(newest.answer, skipped=[*newest.skipped, *_left_out(paths, newest.answer)])
 
 
-def _left_out(path: str, read: ReadRanks) -> Iterator[str]:
+def _left_out(paths: Sequence[str], read: ReadRanks) -> Iterator[str]:
     """A sentence about traces beside those that were read, if they name ranks that are missing."""
     world = max((one.world_size for one in read.summaries), default=1)
     here = {one.rank for one in read.summaries} | {one.rank for one in read.failures}
     if world <= len(here):
         return
-    with suppress(NoTraceError):
-        folder = path if is_url(path) or Path(path).is_dir() else str(Path(path).resolve().parent)
-        others = [
-            one.file.name
-            for one in find_traces(folder)
-            if one.identity.world_size == world and one.identity.rank is not None and one.identity.rank not in here
-        ]
-        if others:
-            files = f"{len(others):,} more files here name" if len(others) > 1 else "1 more file here names"
-            more = ", …" if len(others) > _NAMED else ""
-            yield (
-                f"{files} other ranks of this world size ({', '.join(others[:_NAMED])}{more}); give all paths, or a "
-                f"pattern, if they are of one run"
-            )
+    others: dict[str, str] = {}
+    for folder in dict.fromkeys(path if is_url(path) or Path(path).is_dir() else _folder_of(path) for path in paths):
+        with suppress(NoTraceError):
+            others |= {
+                one.file.path: one.file.name
+                for one in find_traces(folder)
+                if one.identity.world_size == world and one.identity.rank is not None and one.identity.rank not in here
+            }
+    if others:
+        files = f"{len(others):,} more files here name" if len(others) > 1 else "1 more file here names"
+        names, more = ", ".join(sorted(others.values())[:_NAMED]), ", …" if len(others) > _NAMED else ""
+        yield (
+            f"{files} other ranks of this world size ({names}{more}); give all paths, or a pattern, if they are of "
+            f"one run"
+        )
+
+
+def _folder_of(path: str) -> str:
+    return str(Path(path).resolve().parent)
 
 
 def read_selected(

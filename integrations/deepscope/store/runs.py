@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
+from math import inf
 
 from deepscope.errors import NoTraceError, OptionError
 from deepscope.store.ascend.folders import rank_folders, tables_of
@@ -156,15 +157,28 @@ def expanded(paths: Iterable[str]) -> list[str]:
 
 
 def select_together(paths: Iterable[str], *, stage: str | None = None) -> Selection:
-    """The traces at several paths as those of one run: of each path what `select` picks there.
+    """The traces at several paths as those of one run: of each path what `select` picks there, by rank.
 
     Raises:
         NoTraceError: at one of the paths there is no trace.
         OptionError: as `select`.
     """
-    chosen = [select(path, stage=stage) for path in paths]
-    ranks = {file: one.rank_of(place) for one in chosen for place, file in enumerate(one.files)}
-    return Selection(files=tuple(ranks), stage=chosen[0].stage, ranks=tuple(ranks.values()))
+    found = {path: find_traces(path) for path in paths}
+    chosen = [select_below(path, there, stage=stage) for path, there in found.items()]
+    files = {file for one in chosen for file in one.files}
+    traces = list({one.file: one for there in found.values() for one in there if one.file in files}.values())
+    traces.sort(key=_by_rank)
+    return Selection(
+        files=tuple(one.file for one in traces),
+        stage=chosen[0].stage,
+        ranks=tuple(one.identity.rank for one in traces),
+    )
+
+
+def _by_rank(one: FoundTrace) -> tuple[float, int]:
+    """The order of traces given one by one: of those of one rank the newest first, the first of which counts."""
+    rank = one.identity.rank
+    return (inf, 0) if rank is None else (rank, -one.time_ns)
 
 
 def select_from(found: Sequence[FoundTrace], *, rank: int | None = None, stage: str | None = None) -> Selection:

@@ -89,7 +89,8 @@ def killed(tmp_path: Path) -> list[RankSummary]:
 def test_a_rank_without_a_trace_is_named_with_what_all_others_waited_for_it(killed: list[RankSummary]) -> None:
     found = side_by_side(killed)
     assert answer(found).startswith(
-        "Rank 2 has no readable trace: ranks 0-1, 3 waited for it in step 6, the last one, up to 898ms, at train.py:30. "
+        "Rank 2 has no readable trace: ranks 0-1, 3 waited for it in step 6, the last one, up to 898ms, at "
+        "train.py:30. "
     )
     assert [(row.step_ns, sum(row.parts.values()), row.communication_ns) for row in found.ranks] == (
         [(OWN + SEND, OWN + SEND, SEND)] * 3

@@ -85,8 +85,21 @@ def test_several_paths_or_a_pattern_are_one_run(tmp_path: Path) -> None:
         )
     both = read_ranks([str(tmp_path / "one.json"), str(tmp_path / "three.json")])
     assert [one.rank for one in both.summaries] == [0, 2]
+    assert [words.partition(" name")[0] for words in both.skipped] == ["1 more file here"]
     assert sorted(one.rank for one in read_ranks(str(tmp_path / "t*.json")).summaries) == [1, 2]
+    assert read_ranks(str(tmp_path / "*.json")).skipped == []
     (words,) = read_ranks(tmp_path / "one.json").skipped
     assert words.startswith("2 more files here name other ranks of this world size (")
     with pytest.raises(NoTraceError, match="no file matches"):
         read_ranks(str(tmp_path / "no*.json"))
+
+
+def test_of_several_traces_of_a_rank_the_newest_counts_and_the_others_are_told(tmp_path: Path) -> None:
+    for name, at, world in (("a_old", 1_000, 2), ("b_new", 9_000, 2)):
+        for rank in range(world):
+            builder = TraceBuilder(distributedInfo={"rank": rank, "world_size": world}, deepscope={"run_id": name})
+            builder.op("aten::mm", 0, 10).write(tmp_path / f"{name}.rank{rank}.{at}000000000000.json")
+    found = read_ranks(str(tmp_path / "*.json"))
+    report = side_by_side(found.summaries, found.failures)
+    assert [Path(row.path).name[:5] for row in report.ranks] == ["b_new", "b_new"]
+    assert [(Path(one.path).name[:5], one.rank) for one in report.failures] == [("a_old", 0), ("a_old", 1)]

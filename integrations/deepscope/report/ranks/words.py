@@ -55,8 +55,8 @@ def _missing_words(report: RanksReport) -> Iterator[str]:
     if one is not None:
         whom, have = ("it", "has") if report.missing.isdigit() else ("one of them", "have")
         yield printable(
-            f"{_ranks(report.missing).capitalize()} {have} no readable trace: {_ranks(one.waiting)} waited for {whom} in "
-            f"step {one.step}, the last one, {_longest(one, report.project_root)}."
+            f"{_ranks(report.missing).capitalize()} {have} no readable trace: {_ranks(one.waiting)} waited for {whom} "
+            f"in step {one.step}, the last one, {_longest(one, report.project_root)}."
         )
 
 
