@@ -110,10 +110,10 @@ def test_eglot_shows_the_diagnostics_takes_settings_and_shows_the_hover(tmp_path
     configuration = configuration.replace('(:detail "hot")', '(:detail "hot") :diagnostics (:warningShare 0.5)')
     diagnostics, hover = shown_by(tmp_path, "(require 'eglot)\n" + configuration, EGLOT)
     assert diagnostics[8][0] == "eglot-warning"
-    assert "Hot line: 75 % of the device time" in diagnostics[8][1]
+    assert "Hot line: 19 % of the run's cost" in diagnostics[8][1]
     assert diagnostics[9][0] == "eglot-note"  # 25 %: a hint by default
     assert "**Net.forward, line 8** (line 6 when recorded)" in hover
-    assert "| device | 30 µs | 75 % of device time |" in hover
+    assert "| cost | 38 µs | 19 % of the run's cost |" in hover
 
 
 @pytest.mark.skipif(lacks("lsp-mode"), reason="lsp-mode is not installed (Debian: apt-get install elpa-lsp-mode)")
@@ -123,5 +123,5 @@ def test_lsp_mode_shows_the_diagnostics_and_the_hover(tmp_path: Path) -> None:
     assert {line: code for line, (code, *_) in diagnostics.items()} == {6: "hot-line", 7: "hot-line", 12: "DS005"}
     # Hot lines are hints (4): lsp-mode's list of errors leaves them out.
     assert {line: severity for line, (*_, severity) in diagnostics.items()} == {6: 4, 7: 4, 12: 2}
-    assert "Hot line: 75 % of the device time" in diagnostics[6][1]
-    assert "| device | 30 µs | 75 % of device time |" in hover
+    assert "Hot line: 19 % of the run's cost" in diagnostics[6][1]
+    assert "| cost | 38 µs | 19 % of the run's cost |" in hover

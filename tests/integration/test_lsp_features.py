@@ -24,10 +24,10 @@ def item(uri: str) -> types.TextDocumentIdentifier:
 
 
 HINTS = {
-    6: "30 µs · 75 %",
-    7: "10 µs · 25 %",
-    11: "calls 40 µs · 100 % · device idle 17 µs",
-    12: "calls 10 µs · 25 % · waits 40 µs · device idle 90 µs",
+    6: "38 µs · 19 %",
+    7: "15 µs · 7.5 %",
+    11: "17 µs · 8.5 % · device idle · calls 40 µs · 20 %",
+    12: "90 µs · 45 % · device idle",
 }
 
 
@@ -44,7 +44,7 @@ def test_inlay_hints_for_the_requested_range_in_each_detail(root: Path, tmp_path
             assert await editor.hints(uri) == HINTS
             assert await editor.hints(uri, 6, 6) == {7: HINTS[7]}
             for detail, lines in (("off", set()), ("hot", {6, 11, 12}), ("all", set(HINTS))):
-                editor.settings = {"inlayHints": {"detail": detail}, "threshold": 0.3}
+                editor.settings = {"inlayHints": {"detail": detail}, "threshold": 0.15}
                 before = editor.refreshes
                 editor.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
                 await editor.until(lambda before=before: editor.refreshes > before, "settings are taken")
@@ -58,21 +58,22 @@ def test_hovers_on_lines_definitions_and_calls(root: Path, tmp_path: Path) -> No
         async with editing(root, cache=tmp_path / "cache") as editor:
             uri = await started(editor, root)
             line = await editor.hover(uri, 6, 10)
-            assert line.startswith("**Net.forward, line 6**\n\n")
+            assert line.startswith("**Net.forward, line 6**: 38 µs per step, 19 % of the run's cost\n\n")
             assert ("\n\n`aten::mm` → `sgemm`: 67 % of it\n\n|  | per step | share |\n| :-- | --: | --: |\n"
-                    "| device | 30 µs | 75 % of device time |\n| forward | 20 µs | 50 % of device time |\n"
-                    "| backward | 10 µs | 25 % of device time |\n") in line  # fmt: skip
+                    "| cost | 38 µs | 19 % of the run's cost |\n"
+                    "| of it device, forward | 20 µs | 10 % of the run's cost |\n"
+                    "| of it device, backward | 10 µs | 5.0 % of the run's cost |\n") in line  # fmt: skip
             assert f"- [train.py:11]({(root / 'train.py').as_uri()}#L11) train 30 µs" in line
             assert line.endswith(
                 "Trace: w.fit.rank0.1760000000000000000.pt.trace.json, recorded 2026-01-02 03:04:05, stage fit, "
                 "commit 0123456789 with changes; the text is what ran"
             )
             definition = await editor.hover(uri, 5, 9)
-            assert definition.startswith("**Net.forward**\n")
-            assert "| device | 40 µs | 100 % of device time |" in definition
+            assert definition.startswith("**Net.forward**: 53 µs per step")
+            assert "| cost | 53 µs | 26 % of the run's cost |" in definition
             call = await editor.hover(uri, 11, 18)
-            assert call.startswith("**Net.forward**\n")
-            assert "---\n\n**train, line 11**" in call
+            assert call.startswith("**Net.forward**: 53 µs per step")
+            assert "---\n\n**train, line 11**: 17 µs per step" in call
             assert await editor.hover(uri, 1, 3) == ""
 
     run(scenario())
@@ -84,9 +85,9 @@ def test_code_lenses_over_functions_and_classes(root: Path, tmp_path: Path) -> N
             uri = await started(editor, root)
             lenses = await editor.text_document_code_lens_async(types.CodeLensParams(item(uri)))
             titles = {lens.range.start.line + 1: lens.command.title for lens in lenses or () if lens.command}
-            assert titles[4] == "40 µs · 100 % in its methods"
-            assert titles[5] == "40 µs · 100 %, own 40 µs"
-            assert titles[10].startswith("40 µs · 100 %")
+            assert titles[4] == "53 µs · 26 % in its methods"
+            assert titles[5] == "40 µs · 20 %, cost 53 µs"
+            assert titles[10] == "40 µs · 20 %, cost 107 µs"
             editor.settings = {"codeLens": {"enabled": False}}
             before = editor.refreshes
             editor.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
@@ -101,17 +102,19 @@ def test_diagnostics_are_pulled(root: Path, tmp_path: Path) -> None:
         async with editing(root, cache=tmp_path / "cache") as editor:
             uri = await started(editor, root)
             found = {one.range.start.line + 1: one for one in await editor.pull(uri)}
-            assert set(found) == {6, 7, 12}
+            assert set(found) == {6, 7, 11, 12}
             assert (found[6].code, found[6].severity, found[6].source) == (
                 "hot-line", types.DiagnosticSeverity.Hint, "DeepScope",
             )  # fmt: skip
-            assert found[6].message.startswith("Hot line: 75 % of the device time, 30 µs per step: forward 20 µs")
+            assert found[6].message.startswith(
+                "Hot line: 19 % of the run's cost, 38 µs per step: device, forward 20 µs"
+            )
             assert found[7].severity is types.DiagnosticSeverity.Hint
             assert found[6].range == types.Range(types.Position(5, 8), types.Position(5, 24))
             (caller,) = found[6].related_information or ()
             assert caller.location.range.start.line == 10
             assert caller.message == "called from train, 30 µs"
-            idle = found[12]
+            idle = next(one for one in await editor.pull(uri) if one.code == "DS005")
             assert (idle.code, idle.severity) == ("DS005", types.DiagnosticSeverity.Warning)
             assert idle.message.startswith("Idle device: ")
             assert "Could save up to" in idle.message
@@ -128,10 +131,10 @@ def test_diagnostics_are_pushed_to_an_editor_that_does_not_pull(root: Path, tmp_
         async with editing(root, cache=tmp_path / "cache", client=capabilities(pull=False, refresh=False)) as editor:
             uri = await started(editor, root)
             await editor.until(
-                lambda: len(editor.diagnostics.get(uri, ())) == 3, "two hot lines and a finding are pushed"
+                lambda: len(editor.diagnostics.get(uri, ())) == 5, "four hot lines and a finding are pushed"
             )
             editor.edit(uri, (5, 24), (5, 24), "  # changed")
-            await editor.until(lambda: len(editor.diagnostics[uri]) == 2, "the edited line loses its diagnostic")
+            await editor.until(lambda: len(editor.diagnostics[uri]) == 4, "the edited line loses its diagnostic")
             editor.text_document_did_close(types.DidCloseTextDocumentParams(item(uri)))
             await editor.until(lambda: not editor.diagnostics[uri], "a closed text has none")
 
@@ -160,7 +163,9 @@ def test_code_actions_hide_a_diagnostic_and_show_callers(root: Path, tmp_path: P
             await editor.workspace_execute_command_async(types.ExecuteCommandParams(here.command, here.arguments))
             assert [(one.range.start.line + 1, one.code) for one in await editor.pull(uri)] == [
                 (7, "hot-line"),
+                (11, "hot-line"),
                 (12, "DS005"),
+                (12, "hot-line"),
             ]
             hide = by_title["Hide hot-line in this file (DeepScope)"].command
             assert hide is not None
@@ -173,7 +178,7 @@ def test_code_actions_hide_a_diagnostic_and_show_callers(root: Path, tmp_path: P
                 f"hot-line:{root.name}/train.py:y = self.proj(x)",
                 f"hot-line:{root.name}/train.py",
             ]
-            assert len(await editor.pull(uri)) == 3
+            assert len(await editor.pull(uri)) == 5
 
     run(scenario())
 
@@ -200,10 +205,10 @@ def test_commands_answer_with_data(root: Path, tmp_path: Path) -> None:
             hot = await editor.command("hotLines", limit=2)
             assert hot["metric"] == "device"
             lines = [(one["line"], one["label"], one["uri"]) for one in hot["lines"]]
-            assert lines == [(6, HINTS[6], uri), (7, HINTS[7], uri)]
+            assert lines == [(12, HINTS[12], uri), (6, HINTS[6], uri)]
             editor.edit(uri, (0, 0), (0, 0), "# moved\n")
             of_file = await editor.command("hotLines", uri=uri)
-            assert [one["currentLine"] for one in of_file["lines"]][:2] == [7, 8]
+            assert [one["currentLine"] for one in of_file["lines"]][:2] == [13, 7]
             paths = await editor.command("callPaths")
             assert paths["roots"][0]["line"] == 11
             graph = await editor.command("flamegraph")

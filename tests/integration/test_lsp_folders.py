@@ -29,7 +29,7 @@ def test_each_workspace_folder_shows_its_own_traces(tmp_path: Path) -> None:
             await editor.until(
                 lambda: len({one["root"] for one in editor.statuses if one["state"] == "ready"}) == 2, "both"
             )
-            assert [(await editor.hints(uri))[6] for uri in uris] == ["30 µs · 75 %", "90 µs · 75 %"]
+            assert [(await editor.hints(uri))[6] for uri in uris] == ["38 µs · 19 %", "114 µs · 19 %"]
             hot = await editor.command("hotLines", root=other.as_uri(), limit=1)
             assert hot["lines"][0]["uri"] == uris[1]
             removed = types.WorkspaceFoldersChangeEvent(
@@ -37,7 +37,7 @@ def test_each_workspace_folder_shows_its_own_traces(tmp_path: Path) -> None:
             )
             editor.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(removed))
             # Its trace is no longer looked at; the same text ran in the folder that stays.
-            assert (await editor.hints(uris[1]))[6] == "30 µs · 75 %"
+            assert (await editor.hints(uris[1]))[6] == "38 µs · 19 %"
 
     run(scenario())
 
@@ -53,7 +53,7 @@ def test_a_copy_in_another_folder_shows_the_numbers_only_while_its_text_is_the_s
         async with editing(root, copy.parent, cache=tmp_path / "cache") as editor:
             await editor.until_ready()
             uri = editor.open(copy)
-            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert (await editor.hints(uri))[6] == "38 µs · 19 %"
             assert (await editor.command("hotLines", limit=1))["lines"][0]["uri"] == original
             assert f"({original}#L11)" in await editor.hover(uri, 6, 10)
             editor.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri)))
@@ -106,7 +106,7 @@ def test_links_name_the_file_that_is_edited_though_a_builds_copy_of_it_was_opene
         async with editing(root, cache=tmp_path / "cache") as editor:
             await editor.until_ready()
             uri = editor.open(copy)
-            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert (await editor.hints(uri))[6] == "38 µs · 19 %"
             hover = await editor.hover(uri, 6, 10)
             assert f"({(root / 'train.py').as_uri()}#L11)" in hover
             assert "build" not in hover
@@ -127,7 +127,7 @@ def test_a_folder_that_is_added_later_is_looked_through(tmp_path: Path) -> None:
                 lambda: any(one["root"] == other.as_uri() and one["state"] == "ready" for one in editor.statuses),
                 "the trace of the new folder is shown",
             )
-            assert (await editor.hints(editor.open(other / "train.py")))[6] == "90 µs · 75 %"
+            assert (await editor.hints(editor.open(other / "train.py")))[6] == "114 µs · 19 %"
 
     run(scenario())
 
@@ -141,7 +141,7 @@ def test_a_file_in_a_folder_within_a_folder_shows_the_inner_ones_trace(tmp_path:
                 lambda: len({one["root"] for one in editor.statuses if one["state"] == "ready"}) == 2, "both"
             )
             uris = [editor.open(folder / "train.py") for folder in (outer, inner)]
-            assert [(await editor.hints(uri))[6] for uri in uris] == ["30 µs · 75 %", "60 µs · 75 %"]
+            assert [(await editor.hints(uri))[6] for uri in uris] == ["38 µs · 19 %", "76 µs · 19 %"]
 
     run(scenario())
 
@@ -157,7 +157,7 @@ def test_a_folder_is_known_however_the_editor_quotes_its_uri(tmp_path: Path) -> 
             for uri in (quoted, quoted + "/", lower, more):
                 assert (await editor.command("status", root=uri))["state"] == "ready"
             uri = editor.open(more + "/train.py", SOURCE)
-            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert (await editor.hints(uri))[6] == "38 µs · 19 %"
 
     run(scenario())
 
@@ -168,7 +168,7 @@ def test_without_a_workspace_folder_absolute_places_are_looked_in(tmp_path: Path
         async with editing(cache=tmp_path / "cache", settings={"traces": [str(root / "deepscope_logs")]}) as editor:
             uri = editor.open(root / "train.py")
             await editor.until_ready()
-            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert (await editor.hints(uri))[6] == "38 µs · 19 %"
             assert [one["path"] for one in await editor.command("listTraces")] == [editor.statuses[-1]["trace"]["path"]]
             await editor.command("setBaseline")
             assert (await editor.command("status"))["baseline"] is not None
@@ -192,7 +192,7 @@ def test_a_linked_folder_is_the_folder(tmp_path: Path) -> None:
                 uri = editor.open((opened / "train.py").as_uri(), text)
                 await editor.until_ready()
                 shift = text.count("\n") - SOURCE.count("\n")
-                assert (await editor.hints(uri))[6 + shift] == "30 µs · 75 %"
+                assert (await editor.hints(uri))[6 + shift] == "38 µs · 19 %"
                 hot = await editor.command("hotLines", limit=1)
                 assert hot["lines"][0]["uri"] == uri
                 assert f"({uri}#L{11 + shift})" in await editor.hover(uri, 6 + shift, 10)
@@ -212,7 +212,7 @@ def test_a_folder_that_was_recorded_through_a_link_is_the_folder(tmp_path: Path)
         async with editing(real, cache=tmp_path / "cache") as editor:
             uri = editor.open((real / "train.py").as_uri(), "# edited\n" + SOURCE)
             await editor.until_ready()
-            assert (await editor.hints(uri))[7] == "30 µs · 75 %"
+            assert (await editor.hints(uri))[7] == "38 µs · 19 %"
             assert editor.questions == []
 
     run(scenario())
@@ -227,7 +227,7 @@ def test_paths_of_windows_and_of_another_machine_are_mapped(tmp_path: Path) -> N
         async with editing(root, cache=tmp_path / "cache") as editor:
             uri = editor.open(root / "train.py", SOURCE + "# edited\n")
             await editor.until_ready()
-            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert (await editor.hints(uri))[6] == "38 µs · 19 %"
             assert f"[train.py:11]({uri}#L11)" in await editor.hover(uri, 6, 10)
         mappings = {"pathMappings": {"C:\\jobs\\42": str(root / "src")}}
         (root / "src").mkdir()
@@ -266,7 +266,7 @@ def test_a_trace_that_is_written_anew_in_its_place_is_read_anew(tmp_path: Path) 
             await editor.until_ready()
             for scale in (2, 3):
                 record(root, scale=scale)
-                label = f"{30 * scale} µs · 75 %"
+                label = f"{38 * scale} µs · 19 %"
                 before = editor.refreshes
                 await editor.until(lambda before=before: editor.refreshes > before, "it is shown")
                 assert (await editor.hints(uri))[6] == label

@@ -50,7 +50,7 @@ def test_a_corrupt_trace_is_one_message_and_the_older_one_is_shown(root: Path, t
             assert len(editor.messages) == 1
             assert bad.name in editor.messages[0]
             assert "Traceback" not in editor.messages[0]
-            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert (await editor.hints(uri))[6] == "38 µs · 19 %"
 
     run(scenario())
 
@@ -133,7 +133,7 @@ def test_messages_that_make_no_sense_are_answered_or_ignored(root: Path, tmp_pat
             editor.text_document_did_change(types.DidChangeTextDocumentParams(unknown, [change]))
             assert await editor.hints("file:///never/opened.py") == {}
             assert await editor.hover(uri, 5000) == ""
-            assert (await editor.hints(uri, 5, 99_999_999))[6] == "30 µs · 75 %"
+            assert (await editor.hints(uri, 5, 99_999_999))[6] == "38 µs · 19 %"
             editor.protocol.notify("no/such/notification", {"a": 1})
             for odd in (
                 "untitled:Untitled-1",
@@ -192,7 +192,7 @@ def test_requests_with_impossible_parameters_are_answered_and_the_server_lives_o
                 ):
                     with contextlib.suppress(JsonRpcException):
                         await editor.send_raw(method, params)
-                assert (await editor.hints(uri))[6] == "30 µs · 75 %", position
+                assert (await editor.hints(uri))[6] == "38 µs · 19 %", position
         assert "Traceback" not in log.read_text()
 
     run(scenario())
@@ -243,7 +243,7 @@ def test_a_command_with_impossible_arguments_is_answered(root: Path, tmp_path: P
             for name, argument in ARGUMENTS:
                 with contextlib.suppress(JsonRpcException):
                     await asyncio.wait_for(editor.command(name, **argument), PATIENCE)
-            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert (await editor.hints(uri))[6] == "38 µs · 19 %"
             assert not [one for one in editor.logs if "Error:" in one]
 
     run(scenario())

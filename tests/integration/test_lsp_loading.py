@@ -98,7 +98,7 @@ def test_a_choice_that_is_cancelled_leaves_what_was_shown(root: Path, tmp_path: 
             cancel_at_once(editor)
             with pytest.raises(JsonRpcException, match="loading was cancelled"):
                 await editor.command("selectTrace", path=str(old))
-            assert (await editor.hints(uri))[6] == "60 µs · 75 %"
+            assert (await editor.hints(uri))[6] == "76 µs · 19 %"
         async with editing(root, cache=tmp_path / "cache") as editor:
             assert (await editor.until_ready())["trace"]["path"] == str(new)
 
@@ -183,6 +183,6 @@ def test_what_is_typed_while_a_trace_loads_is_in_the_answer(root: Path, tmp_path
                 assert await editor.hints(uri) == {}
             hold.path.unlink()
             await editor.until_ready()
-            assert (await editor.hints(uri))[206] == "30 µs · 75 %"
+            assert (await editor.hints(uri))[206] == "38 µs · 19 %"
 
     run(scenario())

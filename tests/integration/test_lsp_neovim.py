@@ -58,10 +58,10 @@ def test_neovim_shows_the_diagnostics_and_the_hover(tmp_path: Path) -> None:
     shown = json.loads(editor.run("nvim", "--headless", "-u", str(configuration), "-c", f"luafile {check}"))
     hot = {one["lnum"]: one for one in shown["diagnostics"] if one["code"] == "hot-line"}
     assert set(hot) == {7, 8}
-    assert hot[7]["message"].startswith("Hot line: 75 % of the device time")
+    assert hot[7]["message"].startswith("Hot line: 19 % of the run's cost")
     assert hot[7]["source"] == "DeepScope"
     # Hot lines are hints (4), what Neovim counts last; findings are the problems.
     assert {line: one["severity"] for line, one in hot.items()} == {7: 4, 8: 4}
     assert [one["severity"] for one in shown["diagnostics"] if one["code"] == "DS005"] == [2]
     assert "**Net.forward, line 8** (line 6 when recorded)" in shown["hover"]["contents"]["value"]
-    assert "| device | 30 µs | 75 % of device time |" in shown["hover"]["contents"]["value"]
+    assert "| cost | 38 µs | 19 % of the run's cost |" in shown["hover"]["contents"]["value"]

@@ -38,7 +38,7 @@ def test_a_new_trace_is_found_by_polling(root: Path, tmp_path: Path) -> None:
             await editor.until(lambda: shows(editor, name(1)), "the new trace is shown")
             record(root, name=name(2), scale=2)
             await editor.until(lambda: shows(editor, name(2)), "the newer trace is shown")
-            assert (await editor.hints(uri))[6] == "60 µs · 75 %"
+            assert (await editor.hints(uri))[6] == "76 µs · 19 %"
 
     run(scenario())
 
@@ -122,7 +122,7 @@ def test_a_run_of_code_that_is_not_here_does_not_hide_the_users_own(root: Path, 
             status = await editor.until_ready()
             assert status["trace"]["path"] == str(own)
             assert (status["newer"]["path"], status["newer"]["program"]) == (str(foreign), "theirs.py")
-            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert (await editor.hints(uri))[6] == "38 µs · 19 %"
             status = await editor.command("selectTrace", path=str(foreign))
             assert (status["trace"]["path"], status["newer"]) == (str(foreign), None)
             await editor.command("selectTrace")
@@ -185,7 +185,7 @@ def test_traces_are_listed_chosen_remembered_and_let_go(root: Path, tmp_path: Pa
             assert [one["stepNs"] for one in listed] == [400_000, None]
             status = await editor.command("selectTrace", path=f"deepscope_logs/{name(1)}")
             assert status["trace"]["path"] == str(old)
-            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert (await editor.hints(uri))[6] == "38 µs · 19 %"
         async with editing(root, cache=tmp_path / "cache") as editor:
             assert (await editor.until_ready())["trace"]["path"] == str(old)
             status = await editor.command("selectTrace")
@@ -203,12 +203,12 @@ def test_a_baseline_stands_beside_the_numbers(root: Path, tmp_path: Path) -> Non
             await editor.until_ready()
             status = await editor.command("setBaseline", path=str(old))
             assert status["baseline"]["path"] == str(old)
-            assert (await editor.hints(uri))[6] == "60 µs · 75 % · +30 µs (+100 %)"
+            assert (await editor.hints(uri))[6] == "76 µs · 19 % · +38 µs (+100 %)"
             hover = await editor.hover(uri, 6, 10)
-            assert "| device | 60 µs | 75 % of device time | 30 µs | +30 µs (+100 %) |" in hover
+            assert "| cost | 76 µs | 19 % of the run's cost | 38 µs | +38 µs (+100 %) |" in hover
             assert f"Baseline: {name(1)}, recorded 2026-01-02 03:04:05" in hover
             await editor.command("clearBaseline")
-            assert (await editor.hints(uri))[6] == "60 µs · 75 %"
+            assert (await editor.hints(uri))[6] == "76 µs · 19 %"
 
     run(scenario())
 
@@ -235,14 +235,14 @@ def test_an_older_run_of_two_ranks_is_compared_with_and_shown_as_a_whole(root: P
             status = await editor.command("setBaseline", path=chosen, run=True)
             assert status["baseline"]["ranks"] == ranks
             # The mean of a rank: 30 and 60 µs before, three times that now.
-            assert (await editor.hints(uri))[6].startswith("135 µs · 75 % · +90 µs (+200 %)")
+            assert (await editor.hints(uri))[6].startswith("171 µs · 19 % · +114 µs (+200 %)")
             alone = await editor.command("setBaseline", path=chosen)
             assert alone["baseline"]["ranks"] == [0]
             await editor.command("clearBaseline")
             status = await editor.command("selectTrace", path=chosen, run=True)
             assert status["trace"]["ranks"] == ranks
             assert status["trace"]["stepNs"] == 300_000  # the mean of a rank: steps of 200 and 400 µs
-            assert (await editor.hints(uri))[6] == "45 µs · 75 %"
+            assert (await editor.hints(uri))[6] == "57 µs · 19 %"
             listed = await editor.command("listTraces")
             assert {one["name"] for one in listed if one["selected"]} == {name(1, 0), name(1, 1)}
         async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:  # a second start remembers it
@@ -260,7 +260,7 @@ def test_a_vanished_trace_leaves_its_numbers(root: Path, tmp_path: Path) -> None
             await editor.until_ready()
             path.unlink()
             await editor.until(lambda: "gone" in editor.statuses[-1]["message"], "it is noticed")
-            assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+            assert (await editor.hints(uri))[6] == "38 µs · 19 %"
 
     run(scenario())
 

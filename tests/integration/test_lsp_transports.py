@@ -44,7 +44,7 @@ def test_the_server_answers_over_the_network(root: Path, tmp_path: Path, transpo
         await begin(editor, root)
         uri = editor.open(root / "train.py")
         await editor.until_ready()
-        assert (await editor.hints(uri))[6] == "30 µs · 75 %"
+        assert (await editor.hints(uri))[6] == "38 µs · 19 %"
         await editor.shutdown_async(None)
         editor.exit(None)
         await asyncio.wait_for(process.wait(), PATIENCE)
