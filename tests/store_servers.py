@@ -141,7 +141,7 @@ def report_alone(url: str, place: Path, **environment: str) -> set[str]:
     )
     assert (run.returncode, run.stderr) == (0, ""), run.stderr
     assert f"ranks 0-{RANKS - 1}" in run.stdout
-    assert len(list((place / "cache" / "profiles").iterdir())) == 2 * RANKS
+    assert len(list((place / "cache" / "kept").iterdir())) == 2 * RANKS
     return {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()} - {
         str(path.relative_to(place)) for path in (place / "cache").rglob("*.msgpack")
     }

@@ -15,9 +15,11 @@ from typing import TypeVar
 
 import msgspec
 
+from deepscope.analysis.ownership.attribution import attribute
 from deepscope.dashboard.timeline.build import build_timeline
+from deepscope.dashboard.timeline.columns import Columns
 from deepscope.dashboard.timeline.index import TimelineIndex
-from deepscope.dashboard.timeline.kept import load, save
+from deepscope.store.cache import load_columns, save_columns
 from deepscope.store.files import single_file
 from deepscope.trace.read import read_trace
 
@@ -83,10 +85,10 @@ def main() -> None:
     if options.anew:
         trace, measured["read_s"] = timed(lambda: read_trace(options.trace))
         begun = time.process_time()
-        columns, measured["build_s"] = timed(lambda: build_timeline(trace))
+        columns, measured["build_s"] = timed(lambda: build_timeline(attribute(trace)))
         measured["build_cpu_s"] = time.process_time() - begun
-        _, measured["keep_s"] = timed(lambda: save(file, columns, partial=False))
-    kept, measured["open_s"] = timed(lambda: load(file, partial=False))
+        _, measured["keep_s"] = timed(lambda: save_columns("timeline", file, columns, partial=False))
+    kept, measured["open_s"] = timed(lambda: load_columns("timeline", file, Columns, partial=False))
     if kept is None:
         raise RuntimeError("it was not kept")
     print(json.dumps(measured | asked(TimelineIndex(kept), options.windows)))

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias
 
 from deepscope.errors import DeepScopeError, remake
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ONE_THREAD",
+    "Answered",
     "HelperProcess",
     "MessageError",
     "ProcessEndedError",
@@ -36,7 +37,16 @@ __all__ = [
 
 Told: TypeAlias = Callable[[int, int], None]
 """Called with bytes done and bytes in all."""
-Work: TypeAlias = Callable[[bytes, Told], bytes]
+
+
+class Answered(NamedTuple):
+    """An answer, and what is still to be done once it is given."""
+
+    body: bytes
+    afterwards: Callable[[], None]
+
+
+Work: TypeAlias = Callable[[bytes, Told], "bytes | Answered"]
 """From a request, and a callback for progress, to the answer."""
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
@@ -121,6 +131,11 @@ class HelperProcess:
             return message[1]
         raise _made_again(message[1])
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
     def _next(self) -> tuple[bytes, bytes]:
         message = None
         try:
@@ -158,11 +173,16 @@ def serve(work: Work) -> None:
     teller = _Teller(answers)
     try:
         while (message := _read(requests)) is not None:
+            afterwards = None
             try:
                 kind, body = _DONE, work(message[1], teller.told)
             except (DeepScopeError, MemoryError) as error:
                 kind, body = _FAILED, _described(error)
+            if isinstance(body, Answered):
+                body, afterwards = body
             _write(answers, kind, body)
+            if afterwards is not None:
+                afterwards()
     except (BrokenPipeError, KeyboardInterrupt):
         os._exit(1)  # nobody waits for the answer any more
 

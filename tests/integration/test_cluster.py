@@ -122,7 +122,7 @@ def test_the_cache_of_a_worker_has_its_limit_too(folder: Path, monkeypatch: pyte
     monkeypatch.setattr(cache, "LIMIT_BYTES", 0)
     monkeypatch.setattr(cluster, "_KEPT", count())
     asked = [Request(file, "profile", WHOLE, partial=False, cache=True) for file in select(str(folder)).files]
-    profiles = cache.cache_folder() / "profiles"
+    profiles = cache.cache_folder() / "kept"
     left = []
     for request in asked[:2]:
         cluster.answer_there(msgspec.msgpack.encode(Asked(request, RemoteSettings())), cluster._version())

@@ -17,7 +17,7 @@ HELD = """
 import os, sys, time
 
 hold = os.environ["DEEPSCOPE_TEST_HOLD"]
-while "deepscope.store.loader_process" in sys.orig_argv and os.path.exists(hold):
+while "deepscope.worker" in sys.orig_argv and os.path.exists(hold):
     time.sleep(0.005)
 """
 

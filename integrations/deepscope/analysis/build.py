@@ -8,7 +8,7 @@ from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.findings import find_all
 from deepscope.analysis.numbers.collective_calls import collective_calls
 from deepscope.analysis.numbers.recording_cost import recording_cost
-from deepscope.analysis.ownership.attribution import attribute
+from deepscope.analysis.ownership.attribution import Attribution, attribute
 from deepscope.analysis.tables.call_tree import call_tree
 from deepscope.analysis.tables.collective_calls import collective_call_table
 from deepscope.analysis.tables.collectives import collective_table
@@ -33,24 +33,28 @@ from deepscope.analysis.tables.threads import thread_table
 from deepscope.analysis.tables.totals import resolved, totals
 from deepscope.analysis.tables.trace_info import trace_info
 from deepscope.analysis.tables.why import why_of_lines, work_causes
-from deepscope.records import CriticalPath, Detail, PartOf, Profile, SourceFile, View
+from deepscope.records import WHOLE, CriticalPath, Detail, PartOf, Profile, SourceFile, View
 from deepscope.trace.model import Trace
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["build_profile"]
+__all__ = ["build_profile", "profile_of"]
 
 
 def build_profile(
     trace: Trace, *, step: int | None = None, phase: str = "", module: str = "", details: Sequence[Detail] = ()
 ) -> Profile:
-    """The Profile of a trace, or of the part of it that a `View` with these fields is of.
+    """The same of a trace of which nothing is joined yet, for a `View` with these fields."""
+    return profile_of(attribute(trace), View(step=step, phase=phase, module=module, details=tuple(details)))
+
+
+def profile_of(attribution: Attribution, view: View = WHOLE) -> Profile:
+    """The Profile of a trace, or of the part of it that is asked for.
 
     Raises:
         OptionError: the trace has no step of this number; the message lists those that it has.
     """
-    attribution = attribute(trace)
-    view = View(step=step, phase=phase, module=module, details=tuple(details))
-    whole = analyse(attribution, View(step=step))
+    trace, details = attribution.trace, view.details
+    whole = analyse(attribution, View(step=view.step))
     analysis = analyse(attribution, view) if view.is_filtered else whole
     files = _files(trace)
     texts = {path: source_lines(file.text) for path, file in files.items() if file.text is not None}
@@ -106,7 +110,7 @@ def build_profile(
         places=places,
         findings=[] if view.is_filtered else find_all(analysis),  # advice looks at all of a step
         files=files,
-        step=step,
+        step=view.step,
         details=view.details,
         part_of=_whole_of(whole, view) if view.is_filtered else None,
     )

@@ -15,8 +15,7 @@ import msgspec
 
 from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.background import Background
-from deepscope.dashboard.memory.moments import Moments
-from deepscope.dashboard.memory.reading import ReadingRequest, read_moments
+from deepscope.dashboard.memory.moments import Moments, read_moments
 from deepscope.errors import DeepScopeError, NoTraceError, OptionError, TraceError, in_words
 from deepscope.printable import without_secrets
 from deepscope.processes import Told
@@ -134,7 +133,7 @@ class Library:
         self._loaders: set[Loader] = set()
         self._is_closed = False
         self._ranks: Background[Request, RanksOfRun] = Background(RUNS)
-        self._moments: Background[tuple[ReadingRequest, TraceFile], Moments] = Background(MOMENTS)
+        self._moments: Background[TraceFile, Moments] = Background(MOMENTS)
         self._timelines: Background[TraceFile, TimelineIndex] = Background(TIMELINES)
         self._recognizers: dict[str, Recognizer] = {}
         self._broken: dict[TraceFile, TraceError] = {}
@@ -254,8 +253,7 @@ class Library:
         """
 
         def read(file: TraceFile) -> Moments:
-            request = ReadingRequest(file.path, self.partial)
-            return self._moments.get((request, file), lambda told: read_moments(request, told), file.size_bytes)
+            return self._moments.get(file, lambda told: read_moments(file, told, partial=self.partial), file.size_bytes)
 
         return self._readable_file(choice, read)
 

@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterator
 
 from deepscope.analysis.analysis import Analysis, analyse
-from deepscope.analysis.ownership.attribution import attribute
 from deepscope.errors import TraceError, in_words
 from deepscope.records import View
 from deepscope.store.files import TraceFile
+from deepscope.store.opening import open_attribution
 from deepscope.store.readable import read_newest
 from deepscope.store.runs import Selection, select
-from deepscope.trace.read import read_trace
 
 __all__ = ["Traces", "rank_of"]
 
@@ -76,7 +75,7 @@ class Traces:
         raise errors[0]
 
     def _analysis(self, file: TraceFile) -> Analysis:
-        return analyse(attribute(read_trace(file.path, partial=self._partial)), View(step=self._step))
+        return analyse(open_attribution(file, partial=self._partial), View(step=self._step))
 
 
 def _left_out(error: TraceError) -> str:

@@ -1,16 +1,21 @@
-"""Profiles kept in the user's cache folder, so that a trace is read once; beside them what is kept of a rank."""
+"""What was made of traces, kept in the user's cache folder, so that each is parsed once.
+
+One folder, one limit, one cleaner: profiles and what is kept of a rank as compressed msgpack, columns as files that are
+mapped (`mapped.py`).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache as remembered
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -22,22 +27,35 @@ __all__ = [
     "LIMIT_BYTES",
     "Kind",
     "cache_folder",
+    "can_keep",
     "code_fingerprint",
     "digest",
+    "has_columns",
     "load",
     "load_body",
+    "load_columns",
     "prune",
-    "prune_profiles",
     "save",
     "save_body",
+    "save_columns",
     "write_whole",
 ]
 
-Kind: TypeAlias = Literal["profile", "summary"]
-"""What is made of a trace: its `Profile`, or the `RankSummary` of that."""
+Kind: TypeAlias = Literal["profile", "summary", "attribution", "timeline"]
+"""What is made of a trace: its `Profile`, the `RankSummary` of that, its events with everything joined, or the columns
+that the dashboard's timeline is drawn from."""
 
-LIMIT_BYTES = 512 << 20
-"""Profiles beyond this are removed, those unused for longest first."""
+LIMIT_BYTES = 2 << 30
+"""Files beyond this are removed, those unused for longest first."""
+
+T = TypeVar("T")
+
+_PARTS = ("trace", "records", "analysis", "ranks", "store")
+"""The folders whose code makes profiles."""
+_PARTS_OF_TIMELINES = ("report", "dashboard/timeline")
+
+_KINDS = frozenset(get_args(Kind))
+_EARLIER = re.compile(r"[0-9a-f]{32}\.")
 
 _MAGIC = b"deepscope profile\n"
 _DIGEST_BYTES = 16
@@ -90,7 +108,52 @@ def load_body(kind: Kind, file: TraceFile, view: View = WHOLE, *, partial: bool)
 def save(file: TraceFile, profile: Profile, view: View = WHOLE, *, partial: bool) -> None:
     """Keeps a profile; a cache that cannot be written is no error, since it only saves time."""
     save_body("profile", file, msgspec.msgpack.encode(profile), view, partial=partial)
-    prune_profiles()
+    prune()
+
+
+def load_columns(kind: Kind, file: TraceFile, of: type[T], *, partial: bool) -> T | None:
+    """Columns that this very code made of this very file, mapped; None where none are whole."""
+    if not file.has_version:
+        return None
+    from deepscope.store.mapped import mapped  # a cached profile needs no NumPy
+
+    try:
+        path = _path(kind, file, WHOLE, partial=partial)
+        found = mapped(path, of)
+    except (OSError, ValueError, RuntimeError, msgspec.MsgspecError):
+        return None
+    with suppress(OSError):
+        os.utime(path)
+    return found
+
+
+def has_columns(kind: Kind, file: TraceFile, *, partial: bool) -> bool:
+    """Whether there is such a file, whole or not: asked without NumPy."""
+    with suppress(OSError, RuntimeError):
+        return file.has_version and _path(kind, file, WHOLE, partial=partial).is_file()
+    return False
+
+
+def save_columns(kind: Kind, file: TraceFile, columns: Any, *, partial: bool) -> None:
+    """Keeps columns, as `save` does a profile."""
+    if not file.has_version:
+        return
+    from deepscope.store.mapped import encoded
+
+    with suppress(OSError, RuntimeError, UnicodeEncodeError):  # text that is no Unicode cannot be kept
+        path = _path(kind, file, WHOLE, partial=partial)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(path, encoded(columns))
+    prune()
+
+
+def can_keep() -> bool:
+    """Whether the cache folder can be written to."""
+    with suppress(OSError, RuntimeError):
+        folder = _folder()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.access(folder, os.W_OK | os.X_OK)
+    return False
 
 
 def save_body(kind: Kind, file: TraceFile, body: bytes, view: View = WHOLE, *, partial: bool) -> None:
@@ -104,53 +167,56 @@ def save_body(kind: Kind, file: TraceFile, body: bytes, view: View = WHOLE, *, p
         write_whole(path, [_MAGIC + digest(packed) + packed])
 
 
-def prune_profiles() -> None:
-    """Removes the profiles unused for longest until the rest fits into `LIMIT_BYTES`."""
+def prune() -> None:
+    """Removes the files unused for longest until the rest fits into `LIMIT_BYTES`, and what earlier versions kept."""
     with suppress(OSError, RuntimeError):
-        prune(cache_folder() / "profiles", LIMIT_BYTES)
-
-
-def _remove_unfinished(folder: Path) -> None:
-    """Removes what processes that were ended in the middle have left."""
-    for path in folder.glob("*.tmp"):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _UNFINISHED_S:
+        _remove_earlier(cache_folder())
+        kept = []
+        for path in _folder().iterdir():
+            with suppress(OSError):
+                status = path.stat()
+                if path.suffix[1:] in _KINDS:
+                    kept.append((status.st_mtime_ns, status.st_size, path))
+                elif path.suffix == ".tmp" and time.time() - status.st_mtime > _UNFINISHED_S:
+                    path.unlink()  # of a process that was ended in the middle
+        size = sum(size for _, size, _ in kept)
+        for _, size_bytes, path in sorted(kept):
+            if size <= LIMIT_BYTES:
+                return
+            with suppress(OSError):
                 path.unlink()
+            size -= size_bytes
 
 
-def prune(folder: Path, limit_bytes: int = LIMIT_BYTES, pattern: str = "*.msgpack") -> None:
-    """Removes the files of a cache unused for longest until the rest fits into `limit_bytes`."""
-    _remove_unfinished(folder)
-    kept = []
-    for path in folder.glob(pattern):
+def _remove_earlier(folder: Path) -> None:
+    """Removes what earlier versions kept, and nothing else: the folder may be anybody's."""
+    for name, pattern in (("profiles", "*.msgpack"), ("timelines", "*.timeline")):
         with suppress(OSError):
-            status = path.stat()
-            kept.append((status.st_mtime_ns, status.st_size, path))
-    size = sum(size for _, size, _ in kept)
-    for _, size_bytes, path in sorted(kept):
-        if size <= limit_bytes:
-            return
-        with suppress(OSError):
-            path.unlink()
-        size -= size_bytes
+            for path in (folder / name).glob(pattern):
+                if _EARLIER.match(path.name):
+                    path.unlink()
+            (folder / name).rmdir()
+
+
+def _folder() -> Path:
+    return cache_folder() / "kept"
 
 
 def _path(kind: Kind, file: TraceFile, view: View, *, partial: bool) -> Path:
     """The cache file's name holds all that its content depends on: the trace, the options and the code that made it."""
-    words = (file.path, file.size_bytes, file.mtime_ns, file.token, view, partial, PROFILE_FORMAT, _own_fingerprint())
+    own = _own_fingerprint(kind == "timeline")
+    words = (file.path, file.size_bytes, file.mtime_ns, file.token, view, partial, PROFILE_FORMAT, own)
     name = digest("\0".join(map(str, words)).encode("utf-8", "surrogateescape")).hex()
-    return cache_folder() / "profiles" / (name + (".msgpack" if kind == "profile" else f".{kind}.msgpack"))
+    return _folder() / f"{name}.{kind}"
 
 
 @remembered
-def _own_fingerprint() -> str:
+def _own_fingerprint(of_timelines: bool) -> str:
     """Of the code that runs here: it is what was imported, so it is found once."""
-    return code_fingerprint()
+    return code_fingerprint(parts=_PARTS + _PARTS_OF_TIMELINES if of_timelines else _PARTS)
 
 
-def code_fingerprint(
-    package: Path | None = None, parts: Sequence[str] = ("trace", "records", "analysis", "ranks", "store")
-) -> str:
+def code_fingerprint(package: Path | None = None, parts: Sequence[str] = _PARTS) -> str:
     """Names the code that makes profiles: after an update, or an edit in a checkout, older profiles are unused.
 
     Sizes and times of the modules are compared, which costs a tenth of reading the installed version from its metadata.

@@ -18,7 +18,7 @@ import msgspec
 
 from deepscope.errors import DeepScopeError, MissingExtraError, NoTraceError, OptionError, TraceError, remake
 from deepscope.records import PROFILE_FORMAT
-from deepscope.store.cache import digest, prune_profiles
+from deepscope.store.cache import digest, prune
 from deepscope.store.files import TraceFile, is_url
 from deepscope.store.pool import Answer, Got
 from deepscope.store.remote_settings import is_reached_by_others, own_settings, using
@@ -98,7 +98,7 @@ def answer_there(request: bytes, version_here: str) -> bytes:
             if body is None:
                 body = answer(asked.request)
                 if asked.request.cache and next(_KEPT) % _PRUNED_EVERY == 0:
-                    prune_profiles()
+                    prune()
         there = _There(body=body, host=platform.node())
     except (DeepScopeError, MemoryError) as error:
         told = error if isinstance(error, DeepScopeError) else trace_error(asked.request.file, error)

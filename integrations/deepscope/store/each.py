@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from deepscope.errors import DeepScopeError, OptionError, TraceError, in_words
 from deepscope.records import View
-from deepscope.store.cache import Kind, prune_profiles, save_body
+from deepscope.store.cache import Kind, prune, save_body
 from deepscope.store.files import TraceFile
 from deepscope.store.pool import Answer, Got, Told, answers_of_processes, workers_for
 from deepscope.store.read import FilesProgress, Progress
@@ -66,7 +66,7 @@ def read_each(
                 account.answered(index, files[index].size_bytes)
     finally:
         if missing and wanted.cache:
-            prune_profiles()
+            prune()
     has_some = any(isinstance(answered, bytes) for answered in found)
     return [_one(answered, file, has_some=has_some) for answered, file in zip(found, files, strict=True)]
 

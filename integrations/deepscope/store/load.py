@@ -178,7 +178,14 @@ def _left_out(failed: Sequence[tuple[int, TraceError]], selection: Selection) ->
 
 def _alone(file: TraceFile, view: View, *, partial: bool, cache: bool, progress: Progress | None) -> Profile:
     kept = cached_profile(file, view, partial=partial, cache=cache)
-    return kept or read_profile(file, view, partial=partial, cache=cache, progress=progress)
+    if kept is not None:
+        return kept
+    profile = read_profile(file, view, partial=partial, cache=cache, progress=progress)
+    if cache:
+        from deepscope.store.cache import save
+
+        save(file, profile, view, partial=partial)
+    return profile
 
 
 def _check(profiles: Sequence[Profile], view: View, *, rank: int | None, stage: str | None) -> None:

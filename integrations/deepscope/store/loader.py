@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Lock
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -18,6 +18,7 @@ from deepscope.records import Detail, Profile, View
 from deepscope.store.load import kept_profile
 from deepscope.store.ranks import ReadRanks, kept_ranks
 from deepscope.store.runs import Selection, select
+from deepscope.store.workers import worker
 
 T = TypeVar("T")
 
@@ -27,9 +28,11 @@ MERGED_AT_ONCE = 32
 """Ranks; merging a thousand takes seconds."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class Request(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     """What to load: the arguments of `load_profile`, or of `load_selection` where the traces are selected."""
 
+    answer: Literal["profile", "ranks"] = "profile"
+    """What is wanted: a `Profile`, or the `ReadRanks` of `read_selected`."""
     path: str
     selection: Selection | None = None
     step: int | None = None
@@ -92,7 +95,7 @@ class Loader:
             TraceError, OptionError: as `load_profile`.
         """
         profile = cached_profile(self.request)
-        return profile or self._answer("deepscope.store.loader_process", Profile, progress)
+        return profile or self._answer(self.request, Profile, progress)
 
     def ranks(self, progress: Told | None = None) -> ReadRanks:
         """The request's ranks one by one, from the cache or in a process of its own; called from a thread of its own.
@@ -104,32 +107,32 @@ class Loader:
         request = self.request
         selection = request.selection or select(request.path, stage=request.stage)
         kept = kept_ranks(selection, request.view, partial=request.partial)
-        return kept or self._answer("deepscope.store.ranks_process", ReadRanks, progress)
+        return kept or self._answer(msgspec.structs.replace(request, answer="ranks"), ReadRanks, progress)
 
-    def _answer(self, module: str, kind: type[T], progress: Told | None) -> T:
+    def _answer(self, request: Request, kind: type[T], progress: Told | None) -> T:
         try:
-            request = msgspec.msgpack.encode(self.request)
+            body = msgspec.msgpack.encode(request)
         except UnicodeEncodeError:
             raise TraceError(f"{self.request.path}: its path has bytes that are no text; rename it") from None
-        process = self._start(module)
         try:
-            return msgspec.msgpack.decode(process.ask(request, progress), type=kind)
+            with worker() as process:
+                if process is None:
+                    raise TraceError(f"{self.request.path}: no process could be started to read it")
+                self._asks(process)
+                answer = msgspec.msgpack.decode(process.ask(body, progress), type=kind)
+                self._asks(None)
         except (ProcessEndedError, MessageError, MemoryError, msgspec.MsgspecError) as error:
             if self._is_cancelled:
                 raise self._cancelled() from None
             raise TraceError(f"{self.request.path}: {_why(error)}") from error
-        finally:
-            process.end()
+        return answer
 
-    def _start(self, module: str) -> HelperProcess:
+    def _asks(self, process: HelperProcess | None) -> None:
+        """What `cancel` has to end from now on."""
         with self._lock:
+            self._process = process
             if self._is_cancelled:
                 raise self._cancelled()
-            process = HelperProcess.start(module, is_quiet=True)
-            if process is None:
-                raise TraceError(f"{self.request.path}: no process could be started to read it")
-            self._process = process
-            return process
 
     def _cancelled(self) -> CancelledLoadError:
         return CancelledLoadError(f"{self.request.path}: loading was cancelled")

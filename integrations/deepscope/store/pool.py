@@ -16,6 +16,7 @@ from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, 
 from deepscope.store.files import TraceFile, is_url
 from deepscope.store.remote_settings import is_reached_by_others, own_settings
 from deepscope.store.requests import Asked, Request, trace_error
+from deepscope.store.workers import WORKER
 from deepscope.trace.kineto.source import likely_json_bytes
 
 __all__ = ["WORTH_BYTES", "Answer", "Got", "Told", "answers_of_processes", "workers_for"]
@@ -27,8 +28,6 @@ REMOTE_WORTH_FILES = 4
 _REMOTE_PER_CORE = 2
 _TRIES = 2
 """Processes that read a trace, the second one when the first was killed."""
-
-_WORKER = "deepscope.store.reading_process"
 
 Answer: TypeAlias = bytes | DeepScopeError
 """A record, encoded, or why there is none."""
@@ -115,7 +114,7 @@ class _Pool:
 
     def _start(self) -> HelperProcess | None:
         with self._lock:
-            process = None if self._is_over else HelperProcess.start(_WORKER)
+            process = None if self._is_over else HelperProcess.start(WORKER)
             if process is not None:
                 self._started.append(process)
             return process

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Protocol, runtime_checkable
-
-import msgspec
 
 from deepscope.records import Profile, View
 from deepscope.store.ascend.folders import rank_of_trace
@@ -44,25 +41,20 @@ def read_profile(
     cache: bool,
     progress: Progress | None = None,
     workers: int | None = None,
+    is_alone: bool = True,
 ) -> Profile:
-    """Reads and analyses a trace, keeps the profile in the cache if wanted; `workers` as in `read_trace`."""
-    # If the cache has the answer, NumPy and the reader are not needed. Helping processes start during these imports.
-    from deepscope.trace.kineto.decoders import Decoders, workers_for
+    """Analyses a trace and keeps nothing; `cache`, `workers` and `is_alone` as in `open_attribution`."""
+    # If the cache has the answer, NumPy and the reader are not needed.
+    from deepscope.store.opening import open_attribution
 
-    count = workers_for(file.path, file.size_bytes) if workers is None else workers
-    with Decoders(count) if count else nullcontext() as decoders:
-        from deepscope.trace.read import no_collection, read_trace
+    attribution = open_attribution(
+        file, partial=partial, cache=cache, is_alone=is_alone, progress=progress, workers=workers
+    )
+    from deepscope.analysis.build import profile_of
+    from deepscope.trace.read import no_collection
 
-        with no_collection():
-            from deepscope.analysis.build import build_profile
-
-            trace = read_trace(file.path, partial=partial, progress=progress, workers=0, decoders=decoders)
     with no_collection():
-        profile = build_profile(trace, **msgspec.structs.asdict(view))
+        profile = profile_of(attribution, view)
     if not profile.trace.ranks and (rank := rank_of_trace(file.path)) is not None:
         profile.trace.ranks = [rank]
-    if cache:
-        from deepscope.store.cache import save
-
-        save(file, profile, view, partial=partial)
     return profile

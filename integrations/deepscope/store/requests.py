@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
@@ -14,7 +15,7 @@ from deepscope.store.files import TraceFile
 from deepscope.store.read import Progress, read_profile
 from deepscope.store.remote_settings import RemoteSettings
 
-__all__ = ["Asked", "Request", "answer", "kept_answer", "kept_answers", "trace_error"]
+__all__ = ["Asked", "ColumnsRequest", "Request", "answer", "kept_answer", "kept_answers", "trace_error"]
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -27,11 +28,19 @@ class Request(msgspec.Struct, frozen=True):
     cache: bool
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Asked(msgspec.Struct, frozen=True, tag="rank"):
     """A request to another process, and how its asker reaches remote stores."""
 
     request: Request
     settings: RemoteSettings
+
+
+class ColumnsRequest(msgspec.Struct, frozen=True, tag="columns"):
+    """What is drawn from one trace's events: its memory at any moment, or its timeline, which is kept and not sent."""
+
+    file: TraceFile
+    answer: Literal["moments", "timeline"]
+    partial: bool = False
 
 
 def kept_answer(request: Request) -> bytes | None:
@@ -77,7 +86,13 @@ def answer(request: Request, progress: Progress | None = None, *, workers: int |
     """
     try:
         profile = read_profile(
-            request.file, request.view, partial=request.partial, cache=False, progress=progress, workers=workers
+            request.file,
+            request.view,
+            partial=request.partial,
+            cache=request.cache,
+            progress=progress,
+            workers=workers,
+            is_alone=False,
         )
         whole, summary = msgspec.msgpack.encode(profile), _summary(profile)
     except DeepScopeError:

@@ -6,7 +6,6 @@ from collections import defaultdict
 from functools import lru_cache
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -15,9 +14,10 @@ from deepscope.analysis.numbers.memory_blocks import device_codes
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.memory import memory_table
 from deepscope.dashboard.memory import build
-from deepscope.dashboard.memory.moments import DeviceMoments, Moments, Packed
+from deepscope.dashboard.memory.moments import DeviceMoments, Moments
 from deepscope.errors import OptionError
 from deepscope.records import Memory
+from deepscope.store.mapped import decoded, encoded
 from deepscope.trace.read import read_trace
 from recorded_traces import each_trace
 
@@ -31,12 +31,9 @@ def path(request: pytest.FixtureRequest) -> Path:
 
 @lru_cache(maxsize=1)
 def analysed(path: Path) -> tuple[Analysis, Memory, Moments]:
-    trace = read_trace(path)
-    attribution = attribute(trace)
+    attribution = attribute(read_trace(path))
     analysis = analyse(attribution)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "attribute", lambda _: attribution)
-        return analysis, memory_table(analysis), build.moments_of(trace)
+    return analysis, memory_table(analysis), build.moments_of(attribution)
 
 
 def some_rows(device: DeviceMoments) -> list[int]:
@@ -135,7 +132,7 @@ def test_a_window_of_the_curve_has_its_extremes_and_what_is_around_it(path: Path
 
 def test_it_is_the_same_on_the_other_side_of_a_pipe(path: Path) -> None:
     _, _, moments = analysed(path)
-    again = Moments.unpacked(msgspec.msgpack.decode(msgspec.msgpack.encode(moments.packed()), type=Packed))
+    again = decoded(b"".join(encoded(moments)), Moments)
     assert again.lines == moments.lines
     assert again.modules == moments.modules
     for device in moments.devices:

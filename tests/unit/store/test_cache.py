@@ -14,7 +14,7 @@ FILE = TraceFile(path="/a/trace.json", size_bytes=10, mtime_ns=20)
 
 
 def kept() -> list[Path]:
-    return list((cache.cache_folder() / "profiles").glob("*.msgpack"))
+    return list((cache.cache_folder() / "kept").glob("*.profile"))
 
 
 def test_a_kept_profile_comes_back_as_it_was() -> None:
@@ -44,7 +44,7 @@ def test_other_code_or_another_format_does_not_use_it(monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         patch.setattr(cache, "PROFILE_FORMAT", -1)
         assert cache.load(FILE, partial=False) is None
-    monkeypatch.setattr(cache, "_own_fingerprint", lambda: "edited")
+    monkeypatch.setattr(cache, "_own_fingerprint", lambda _: "edited")
     assert cache.load(FILE, partial=False) is None
 
 
@@ -86,9 +86,23 @@ def test_profiles_unused_for_longest_go_first(monkeypatch: pytest.MonkeyPatch) -
         os.utime(path, (1000 + place, 1000 + place))
     size = kept()[0].stat().st_size
     assert cache.load(files[0], partial=False) is not None  # used just now
-    cache.prune(cache.cache_folder() / "profiles", limit_bytes=2 * size)
+    monkeypatch.setattr(cache, "LIMIT_BYTES", 2 * size)
+    cache.prune()
     assert [cache.load(file, partial=False) is not None for file in files] == [True, False, True]
-    assert not list((cache.cache_folder() / "profiles").glob("*.tmp"))
+    assert not list((cache.cache_folder() / "kept").glob("*.tmp"))
+
+
+def test_what_earlier_versions_kept_goes_and_nothing_else() -> None:
+    mine = cache.cache_folder() / "profiles" / "notes.msgpack"
+    earlier = [mine.with_name(f"{'0a' * 16}{end}") for end in (".msgpack", ".summary.msgpack")]
+    earlier.append(cache.cache_folder() / "timelines" / f"{'1b' * 16}.timeline")
+    other = cache.cache_folder() / "kept" / "a.pt.trace.json"
+    for path in (mine, *earlier, other):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    cache.save(FILE, built_profiles.training(), partial=False)
+    assert [path.exists() for path in (mine, other, *earlier)] == [True, True, False, False, False]
+    assert not (cache.cache_folder() / "timelines").exists()
 
 
 @pytest.mark.parametrize("module", ["trace/read.py", "records/numbers.py", "analysis/tables/lines.py"])

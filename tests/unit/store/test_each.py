@@ -221,7 +221,7 @@ def test_a_summary_is_that_of_the_profile(folder: Path, place: str) -> None:
 
 def test_the_summary_of_a_kept_profile_needs_no_trace(folder: Path, reads: list[str]) -> None:
     load_profile(folder)
-    for path in (cache_folder() / "profiles").glob("*.summary.msgpack"):
+    for path in (cache_folder() / "kept").glob("*.summary"):
         path.unlink()
     reads.clear()
     assert len(read_ranks(folder).summaries) == RANKS
@@ -233,12 +233,12 @@ WORKER = """#!/bin/sh
 exec {python} -c '
 import os, signal, sys
 from deepscope import processes
-from deepscope.store import reading_process as worker
+from deepscope import worker
 def read(body, told):
     if b".rank2." in body and {condition}:
         open({mark!r}, "a").write("x")
         os.kill(os.getpid(), signal.SIGKILL)
-    return worker._read(body, told)
+    return worker.work(body, told)
 processes.serve(read)
 '
 """

@@ -11,6 +11,7 @@ import pytest
 
 import built_profiles
 from deepscope.errors import OptionError
+from deepscope.records import View
 from deepscope.store import Profile, load_profile
 from trace_builder import TraceBuilder
 
@@ -28,20 +29,23 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             progress(1, 2)
         return path
 
-    def build_profile(path: str, *, step: int | None = None, **_: object) -> Profile:
+    def profile_of(path: str, view: View) -> Profile:
         profile = built_profiles.training()
         profile.trace.path = path
         profile.trace.ranks = [int(path.split(".rank")[1][0])]
         profile.trace.also_recorded = []
-        profile.step = step if step in {2, 3} else None
+        profile.step = view.step if view.step in {2, 3} else None
         return profile
 
     reader, builder = ModuleType("deepscope.trace.read"), ModuleType("deepscope.analysis.build")
+    owners = ModuleType("deepscope.analysis.ownership.attribution")
+    owners.Attribution, owners.attribute = str, lambda path: path  # type: ignore[attr-defined]
     reader.read_trace = read_trace  # type: ignore[attr-defined]
     reader.no_collection = nullcontext  # type: ignore[attr-defined]
-    builder.build_profile = build_profile  # type: ignore[attr-defined]
+    builder.profile_of = profile_of  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, reader.__name__, reader)
     monkeypatch.setitem(sys.modules, builder.__name__, builder)
+    monkeypatch.setitem(sys.modules, owners.__name__, owners)
     return seen
 
 
@@ -143,12 +147,12 @@ def test_no_garbage_is_collected_while_a_trace_is_analysed(tmp_path: Path, monke
 
     collects: list[bool] = []
 
-    def build_profile(*given: Any, _build: Any = build.build_profile, **options: Any) -> Profile:
+    def profile_of(*given: Any, _build: Any = build.profile_of, **options: Any) -> Profile:
         collects.append(gc.isenabled())
         profile: Profile = _build(*given, **options)
         return profile
 
-    monkeypatch.setattr(build, "build_profile", build_profile)
+    monkeypatch.setattr(build, "profile_of", profile_of)
     load_profile(TraceBuilder().op("aten::add", 1_000, 100).write(tmp_path / "1.pt.trace.json"), cache=False)
     assert collects == [False]
     assert gc.isenabled()

@@ -5,19 +5,18 @@ from __future__ import annotations
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.numbers.memory import find_memory, reserved_bytes
 from deepscope.analysis.numbers.memory_blocks import device_of
-from deepscope.analysis.ownership.attribution import attribute
+from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.modules import find_modules
 from deepscope.analysis.tables.memory import device_name
 from deepscope.dashboard.memory.moments import DeviceMoments, Moments, Place
 from deepscope.trace.arrays import distinct_values, pick
-from deepscope.trace.model import Trace
 
 __all__ = ["moments_of"]
 
 
-def moments_of(trace: Trace) -> Moments:
-    """The memory of the trace's devices, or of its CPU where that is the device: what its Profile has the curves of."""
-    found = attribute(trace)
+def moments_of(found: Attribution) -> Moments:
+    """The memory of a trace's devices, or of its CPU where that is the device: what its Profile has the curves of."""
+    trace = found.trace
     locations = found.scopes.locations
     use = find_memory(
         trace,

@@ -11,11 +11,16 @@ import numpy as np
 
 from deepscope.analysis.numbers.memory_blocks import Blocks, held_by_owner
 from deepscope.analysis.tables.memory import curve_rows
-from deepscope.errors import OptionError
+from deepscope.errors import OptionError, TraceError
+from deepscope.processes import MessageError, ProcessEndedError, Told
 from deepscope.records import CurvePoint
+from deepscope.store.files import TraceFile
+from deepscope.store.mapped import decoded
+from deepscope.store.requests import ColumnsRequest
+from deepscope.store.workers import worker
 from deepscope.trace.model import Int64
 
-__all__ = ["DeviceMoments", "Held", "Moments", "Owner", "Packed"]
+__all__ = ["DeviceMoments", "Held", "Moments", "Owner", "read_moments"]
 
 Owner = Literal["line", "module"]
 """By what live bytes are divided, besides by kind."""
@@ -27,29 +32,6 @@ class Place(msgspec.Struct, array_like=True):
     file: str
     line: int
     function: str
-
-
-class PackedDevice(msgspec.Struct, array_like=True):
-    """A device, its columns as bytes of little-endian 64-bit integers."""
-
-    name: str
-    code: int
-    ts: bytes
-    place: bytes
-    allocated: bytes
-    reserved: bytes
-
-
-class Packed(msgspec.Struct, array_like=True):
-    """`Moments` as it goes from process to process."""
-
-    devices: list[PackedDevice]
-    lines: list[Place]
-    modules: list[str]
-    blocks: list[bytes]
-    """Device, size, begin, end and kind of each block; `Blocks` says what they are."""
-    line: bytes
-    module: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,51 +118,19 @@ class Moments:
             by_owner=held_by_owner(self.blocks, owner, owners, place=place, device=device.code, level=level),
         )
 
-    def packed(self) -> Packed:
-        """All of it to be handed to another process."""
-        blocks = self.blocks
-        columns = (blocks.device, blocks.size_bytes, blocks.begin, blocks.end, blocks.kind)
-        return Packed(
-            devices=[
-                PackedDevice(
-                    one.name,
-                    one.code,
-                    _bytes(one.ts_ns),
-                    _bytes(one.place),
-                    _bytes(one.allocated_bytes),
-                    _bytes(one.reserved_bytes),
-                )
-                for one in self.devices
-            ],
-            lines=self.lines,
-            modules=self.modules,
-            blocks=[_bytes(column) for column in columns],
-            line=_bytes(self.line),
-            module=_bytes(self.module),
-        )
 
-    @classmethod
-    def unpacked(cls, packed: Packed) -> Moments:
-        """What another process handed over."""
-        device, size, begin, end, kind = map(_array, packed.blocks)
-        return cls(
-            devices=[
-                DeviceMoments(
-                    one.name, one.code, _array(one.ts), _array(one.place), _array(one.allocated), _array(one.reserved)
-                )
-                for one in packed.devices
-            ],
-            lines=packed.lines,
-            modules=packed.modules,
-            blocks=Blocks(device, size, begin, end, kind, np.zeros(len(size), np.bool_)),
-            line=_array(packed.line),
-            module=_array(packed.module),
-        )
+def read_moments(file: TraceFile, told: Told, *, partial: bool = False) -> Moments:
+    """A trace's moments, made in a process of its own: that one has the whole trace, this one what is asked about.
 
-
-def _bytes(column: Int64) -> bytes:
-    return np.ascontiguousarray(column, "<i8").tobytes()
-
-
-def _array(data: bytes) -> Int64:
-    return np.frombuffer(data, "<i8").astype(np.int64, copy=False)
+    Raises:
+        TraceError: the trace cannot be read.
+    """
+    try:
+        with worker() as process:
+            if process is None:
+                raise TraceError(f"{file.path}: no process could be started to read it")
+            body = process.ask(msgspec.msgpack.encode(ColumnsRequest(file, "moments", partial)), told)
+            return decoded(body, Moments)
+    except (ProcessEndedError, MessageError, MemoryError, ValueError) as error:
+        why = "not enough memory to read it" if isinstance(error, MemoryError) else "reading its memory ended early"
+        raise TraceError(f"{file.path}: {why}") from error

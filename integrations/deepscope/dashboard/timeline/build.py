@@ -9,7 +9,7 @@ import numpy as np
 from deepscope.analysis.algebra.extent import Extent
 from deepscope.analysis.numbers.memory import MemoryUse, find_memory
 from deepscope.analysis.numbers.phases import PhaseTimeline, find_phases
-from deepscope.analysis.ownership.attribution import Attribution, attribute
+from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.calls import step_events
 from deepscope.analysis.ownership.modules import ModuleScopes, find_modules
 from deepscope.dashboard.timeline.answers import Place
@@ -32,9 +32,9 @@ from deepscope.trace.model import Int64, Trace
 __all__ = ["build_timeline"]
 
 
-def build_timeline(trace: Trace) -> Columns:
+def build_timeline(of: Attribution) -> Columns:
     """The timeline of a trace. Each of its events is one slice; the phases of training are slices besides."""
-    of = attribute(trace)
+    trace = of.trace
     modules = find_modules(trace, of.calls)
     phases = _phases(of, find_phases(trace, of.calls, of.operators, modules, of.training))
     steps = step_events(trace) & (trace.events.thread == of.training.thread)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from deepscope.analysis.build import build_profile
+from deepscope.analysis.ownership.attribution import attribute
 from deepscope.dashboard.timeline.answers import Window
 from deepscope.dashboard.timeline.build import build_timeline
 from deepscope.dashboard.timeline.columns import KINDS
@@ -107,7 +108,7 @@ def check_lines(trace: Trace, index: TimelineIndex) -> None:
 @pytest.mark.parametrize("path", each_trace())
 def test_each_recorded_trace_is_shown_as_a_whole(path: Path) -> None:
     trace = read_trace(str(path))
-    index = TimelineIndex(build_timeline(trace))
+    index = TimelineIndex(build_timeline(attribute(trace)))
     check_slices(trace, index)
     check_windows(index)
     check_lines(trace, index)

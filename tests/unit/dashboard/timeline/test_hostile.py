@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from deepscope.analysis.ownership.attribution import attribute
 from deepscope.dashboard.timeline.build import build_timeline
 from deepscope.dashboard.timeline.columns import MOST_ROWS
 from deepscope.dashboard.timeline.index import TimelineIndex
@@ -23,7 +24,7 @@ Open = Callable[[TraceBuilder], TimelineIndex]
 def opened(tmp_path: Path, events: list[dict[str, object]]) -> TimelineIndex:
     path = tmp_path / "hostile.json"
     path.write_text(json.dumps({"traceEvents": events}))
-    return TimelineIndex(build_timeline(read_trace(str(path))))
+    return TimelineIndex(build_timeline(attribute(read_trace(str(path)))))
 
 
 def everything(index: TimelineIndex) -> bytes:

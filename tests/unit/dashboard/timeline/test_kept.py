@@ -9,12 +9,14 @@ import fsspec
 import msgspec
 import pytest
 
-from deepscope.dashboard.timeline import kept, opening
+from deepscope import processes
+from deepscope.dashboard.timeline import opening
+from deepscope.dashboard.timeline.columns import Columns
 from deepscope.dashboard.timeline.index import TimelineIndex
 from deepscope.dashboard.timeline.opening import open_timeline
 from deepscope.errors import NotATraceError, NoTraceError
-from deepscope.store import load_profile
-from deepscope.store.cache import cache_folder
+from deepscope.store import cache, load_profile
+from deepscope.store.cache import cache_folder, load_columns
 from deepscope.store.files import TraceFile, single_file
 from random_traces import random_trace
 from recorded_traces import each_trace
@@ -31,13 +33,13 @@ def answers(index: TimelineIndex) -> list[bytes]:
 
 
 def files() -> list[Path]:
-    return list((cache_folder() / "timelines").glob("*.timeline"))
+    return list((cache_folder() / "kept").glob("*.timeline"))
 
 
 @pytest.mark.parametrize("path", each_trace())
 def test_a_kept_timeline_answers_as_the_one_that_was_made(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = open_timeline(path)
-    monkeypatch.setattr(opening, "save", None)  # nothing is made again
+    monkeypatch.setattr(opening, "make_timeline", None)  # nothing is made again
     again = open_timeline(path)
     assert again.columns is not made.columns
     assert answers(again) == answers(made)
@@ -52,12 +54,12 @@ def test_another_trace_does_not_use_it(trace: Path) -> None:
     open_timeline(trace)
     file = single_file(str(trace))
     assert file is not None
-    assert kept.load(file, partial=False) is not None
-    assert kept.load(file, partial=True) is None
+    assert load_columns("timeline", file, Columns, partial=False) is not None
+    assert load_columns("timeline", file, Columns, partial=True) is None
     os.utime(trace, ns=(1, 1))
     changed = single_file(str(trace))
     assert changed is not None
-    assert kept.load(changed, partial=False) is None
+    assert load_columns("timeline", changed, Columns, partial=False) is None
 
 
 @pytest.mark.parametrize("apart_bytes", [0, 1 << 40])
@@ -80,8 +82,8 @@ def test_other_code_does_not_use_it(trace: Path, monkeypatch: pytest.MonkeyPatch
     open_timeline(trace)
     file = single_file(str(trace))
     assert file is not None
-    monkeypatch.setattr(kept, "code_fingerprint", lambda parts: "edited")
-    assert kept.load(file, partial=False) is None
+    monkeypatch.setattr(cache, "_own_fingerprint", lambda _: "edited")
+    assert load_columns("timeline", file, Columns, partial=False) is None
 
 
 def test_damage_is_noticed_and_the_trace_read_again(trace: Path) -> None:
@@ -106,21 +108,22 @@ def test_what_was_used_longest_ago_goes_first(tmp_path: Path, monkeypatch: pytes
     before = set(files())
     open_timeline(traces[2])
     (last,) = set(files()) - before
-    monkeypatch.setattr(kept, "LIMIT_BYTES", sum(path.stat().st_size for path in files()) - 1)
+    kept = (cache_folder() / "kept").iterdir()
+    monkeypatch.setattr(cache, "LIMIT_BYTES", sum(path.stat().st_size for path in kept) - 1)
     last.unlink()
     open_timeline(traces[2])
     assert set(files()) == {*before, last} - {first}
 
 
-@pytest.mark.parametrize("kind", ["timelines", "profiles"])
+@pytest.mark.parametrize("kind", ["timeline", "profile"])
 def test_what_was_left_unfinished_is_removed(trace: Path, kind: str) -> None:
-    folder = cache_folder() / kind
+    folder = cache_folder() / "kept"
     folder.mkdir(parents=True)
     for name, age in (("old.tmp", 1), ("new.tmp", None)):
         (folder / name).write_bytes(b"half")
         if age:
             os.utime(folder / name, (age, age))
-    if kind == "timelines":
+    if kind == "timeline":
         open_timeline(trace)
     else:
         load_profile(trace)
@@ -170,7 +173,7 @@ def test_without_a_cache_or_a_process_it_is_made_here(trace: Path, monkeypatch: 
     expected = answers(open_timeline(trace, cache=False))
     monkeypatch.setattr(opening, "APART_BYTES", 0)
     with monkeypatch.context() as patch:
-        patch.setattr(opening.HelperProcess, "start", lambda *_, **__: None)
+        patch.setattr(processes.HelperProcess, "start", lambda *_, **__: None)
         assert answers(open_timeline(trace)) == expected
     monkeypatch.setenv("DEEPSCOPE_CACHE_DIR", str(trace / "below a file"))
     assert answers(open_timeline(trace)) == expected

@@ -1,0 +1,89 @@
+"""The process that reads traces for another one: `python -m deepscope.worker`. Requests in, records out."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+
+from deepscope.errors import DeepScopeError, TraceError
+from deepscope.processes import Answered, Told, serve
+from deepscope.store.loader import Request
+from deepscope.store.opening import Parsed, keep, parsed_within
+from deepscope.store.remote_settings import using
+from deepscope.store.requests import Asked, ColumnsRequest, answer
+
+__all__: list[str] = []
+
+
+def work(body: bytes, told: Told) -> Answered:
+    """The answer to one request; what was parsed for it is kept once it is given."""
+    request = msgspec.msgpack.decode(body, type=Asked | ColumnsRequest | Request)
+    with parsed_within() as parsed:
+        if isinstance(request, Asked):
+            with using(request.settings):
+                found = answer(request.request, told)
+        else:
+            found = _answered(request, told)
+    return Answered(found, partial(_keep, parsed))
+
+
+def _keep(parsed: list[Parsed]) -> None:
+    while parsed:
+        keep(parsed.pop())
+
+
+def _answered(request: ColumnsRequest | Request, told: Told) -> bytes:
+    path = request.path if isinstance(request, Request) else request.file.path
+    try:
+        if isinstance(request, ColumnsRequest):
+            return _columns(request, told)
+        return _ranks(request, told) if request.answer == "ranks" else _profile(request, told)
+    except (DeepScopeError, MemoryError):
+        raise
+    except Exception as error:  # a trace is input from outside: whatever it breaks is told in one line
+        raise TraceError(f"{path}: {type(error).__name__}: {error}") from error
+
+
+def _profile(request: Request, told: Told) -> bytes:
+    from deepscope.store.load import load_profile, load_selection
+
+    selected = request.selection
+    load = partial(load_profile, request.path) if selected is None else partial(load_selection, selected)
+    profile = load(
+        step=request.step,
+        phase=request.phase,
+        module=request.module,
+        details=request.details,
+        rank=request.rank,
+        stage=request.stage,
+        partial=request.partial,
+        peaks=request.peaks,
+        progress=told,
+    )
+    return msgspec.msgpack.encode(profile)
+
+
+def _ranks(request: Request, told: Told) -> bytes:
+    from deepscope.store.ranks import read_selected
+    from deepscope.store.runs import select
+
+    selection = request.selection or select(request.path, stage=request.stage)
+    return msgspec.msgpack.encode(read_selected(selection, request.view, partial=request.partial, progress=told))
+
+
+def _columns(request: ColumnsRequest, told: Told) -> bytes:
+    if request.answer == "timeline":
+        from deepscope.dashboard.timeline.opening import make_timeline
+
+        make_timeline(request.file, partial=request.partial, progress=told)
+        return b""
+    from deepscope.dashboard.memory.build import moments_of
+    from deepscope.store.mapped import encoded
+    from deepscope.store.opening import open_attribution
+
+    return b"".join(encoded(moments_of(open_attribution(request.file, partial=request.partial, progress=told))))
+
+
+if __name__ == "__main__":
+    serve(work)
