@@ -17,8 +17,8 @@ import pytest
 import deepscope
 from deepscope.errors import NoTraceError
 from deepscope.records import Profile
-from deepscope.store.files import is_url
 from deepscope.store.ranks import read_ranks
+from deepscope.trace.kineto.remote import is_url
 from random_traces import random_trace
 
 __all__ = [

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from deepscope_lsp.answers import Depth, FlameMetric
+from deepscope.report.paths import Depth
+from deepscope_lsp.answers import FlameMetric
 
 __all__ = [
     "CallPathsArgument",

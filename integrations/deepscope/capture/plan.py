@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import NamedTuple
 
-from deepscope.capture.schedule import Action, Schedule
+from deepscope.capture.actions import Action
+from deepscope.capture.schedule import Schedule
 
 __all__ = ["Move", "Plan"]
 

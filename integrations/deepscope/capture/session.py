@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from deepscope.capture.actions import Action
 from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.start import tell_step
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
@@ -17,7 +18,7 @@ from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving.header import Session
 from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
-from deepscope.capture.schedule import Action, Schedule
+from deepscope.capture.schedule import Schedule
 from deepscope.capture.surroundings.call_site import CallSite, is_loop_left
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import NestedProfileError, RecorderError

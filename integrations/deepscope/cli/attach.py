@@ -20,7 +20,7 @@ from deepscope.cli.output import emit, form_option, rows_option
 from deepscope.cli.recording import asked_options
 from deepscope.cli.report import rendered
 from deepscope.errors import DoorError, NoTraceError
-from deepscope.report.wording import printable
+from deepscope.printable import printable
 
 __all__ = ["attach"]
 

@@ -86,7 +86,7 @@ def _as_option(name: str, value: object) -> str:
 
 
 def _told(message: str, code: int) -> int:
-    from deepscope.report.wording import printable
+    from deepscope.printable import printable
 
     click.echo(f"deepscope: {printable(message)}", err=True)
     return code

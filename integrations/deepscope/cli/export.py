@@ -11,8 +11,8 @@ import click
 from deepscope.cli.options import FOLDERS, load, reading_options
 from deepscope.cli.output import emit, emit_bytes, emit_pieces, output_option, warn, writing
 from deepscope.errors import OptionError
+from deepscope.printable import printable
 from deepscope.report.paths import DEPTHS, METRICS, Depth, Metric
-from deepscope.report.wording import printable
 
 if TYPE_CHECKING:
     from deepscope.records import Profile

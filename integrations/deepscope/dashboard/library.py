@@ -24,11 +24,12 @@ from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import RankSummary
 from deepscope.records import Detail, Profile
 from deepscope.store.ascend.folders import cluster_folder, tables_of
-from deepscope.store.files import TraceFile, is_url
+from deepscope.store.files import TraceFile
 from deepscope.store.loader import Loader, Request
 from deepscope.store.readable import skipped_words, without
 from deepscope.store.recognition import FoundTrace, Recognizer
 from deepscope.store.runs import STAGES, Selection, find_traces, select_from
+from deepscope.trace.kineto.remote import is_url
 
 if TYPE_CHECKING:
     from deepscope.dashboard.timeline.index import TimelineIndex

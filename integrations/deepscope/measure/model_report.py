@@ -13,10 +13,11 @@ import msgspec
 
 from deepscope.errors import OptionError
 from deepscope.measure.counts import ModelCounts, ModuleNumbers, ModuleOperatorNumbers, OperatorNumbers
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, count_text, share_text
 from deepscope.report.csv_report import cell
 from deepscope.report.layout import Column, cut_end, cut_start, render
 from deepscope.report.style import Styles
-from deepscope.report.wording import bytes_text, count_text, printable, share_text
 
 __all__ = ["CHOICES", "model_csv", "model_html", "model_json", "model_text"]
 

@@ -6,7 +6,8 @@ import html
 from collections.abc import Iterator
 
 from deepscope.measure.timing import Timing
-from deepscope.report.wording import bytes_text, count_text, printable, time_text
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, count_text, time_text
 
 __all__ = ["timing_html", "timing_text"]
 

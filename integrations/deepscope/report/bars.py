@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deepscope.quantities import share_text
 from deepscope.report.layout import Column, Style
 from deepscope.report.style import Styles
-from deepscope.report.wording import share_text
 
 __all__ = ["bar", "share", "shares"]
 

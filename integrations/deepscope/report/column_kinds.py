@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, count_text, time_text
 from deepscope.report.layout import Column, cut_end
-from deepscope.report.wording import bytes_text, count_text, printable, time_text
 
 __all__ = ["WHERE_WIDTH", "counts", "names", "sizes", "times"]
 

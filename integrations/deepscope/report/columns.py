@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from deepscope.printable import printable
+from deepscope.quantities import share_text, time_text
 from deepscope.records import (
     CriticalLine,
     Function,
@@ -36,7 +38,6 @@ from deepscope.report.places_of_work import collective_columns, overview_columns
 from deepscope.report.style import Styles
 from deepscope.report.table_column import text_column, text_columns
 from deepscope.report.tables import table
-from deepscope.report.wording import printable, share_text, time_text
 
 __all__ = ["columns"]
 

@@ -9,6 +9,8 @@ from typing import Any
 from deepscope.comparison import Comparison, Difference, compare
 from deepscope.comparison.fail_over import Verdict
 from deepscope.comparison.noise import CONFIDENCE
+from deepscope.printable import printable
+from deepscope.quantities import share_text, time_text
 from deepscope.records import Profile
 from deepscope.report.event_names import readable
 from deepscope.report.header import header
@@ -17,7 +19,6 @@ from deepscope.report.machine_use import busy_words
 from deepscope.report.places import short_path
 from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
-from deepscope.report.wording import printable, share_text, time_text
 
 __all__ = [
     "comparison_json",

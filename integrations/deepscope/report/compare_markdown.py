@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from deepscope.comparison import Comparison, Difference
 from deepscope.comparison.fail_over import Verdict
+from deepscope.quantities import time_text
 from deepscope.report import markdown
 from deepscope.report.compare import interval_words, noise_words, row_name, signed, step_words, verdict_word
-from deepscope.report.wording import time_text
 
 __all__ = ["comparison_markdown"]
 

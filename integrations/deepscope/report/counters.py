@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, time_text
 from deepscope.records import CounterSeries, Profile
 from deepscope.report.layout import Column, cut_end
 from deepscope.report.style import Styles
-from deepscope.report.wording import bytes_text, printable, time_text
 
 __all__ = ["counter_columns", "counter_words", "level_text"]
 

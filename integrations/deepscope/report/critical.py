@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from deepscope.quantities import share_text, time_text
 from deepscope.records import CriticalLine, CriticalTimes, Profile
-from deepscope.report.wording import share_text, time_text
 
 __all__ = ["KINDS", "critical_by_line", "critical_entries", "longest_kinds", "without_lines"]
 

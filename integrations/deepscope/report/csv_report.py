@@ -6,12 +6,12 @@ import csv
 import io
 from typing import Any
 
+from deepscope.printable import printable
 from deepscope.records import Profile
 from deepscope.report.derived_columns import derived_columns
 from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.tables import Table, table
-from deepscope.report.wording import printable
 
 __all__ = ["cell", "csv_report"]
 

@@ -8,10 +8,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from deepscope.errors import OptionError
+from deepscope.printable import printable
+from deepscope.quantities import share_text, time_text
 from deepscope.records import Collective, Operator, Profile
 from deepscope.report.event_names import readable
 from deepscope.report.places import short_path
-from deepscope.report.wording import printable, share_text, time_text
 from deepscope.trace.operator_kinds import operator_kind
 
 __all__ = ["NO_FILTERS", "Filters", "check_view", "part_words", "row_words"]

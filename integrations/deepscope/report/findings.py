@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, count_text, share_text, time_text
 from deepscope.records import Finding, Profile
 from deepscope.report.places import short_path
-from deepscope.report.wording import bytes_text, count_text, printable, share_text, time_text
 
 __all__ = ["finding_words", "findings_entries", "without_findings"]
 

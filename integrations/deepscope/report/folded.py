@@ -5,10 +5,10 @@ https://github.com/brendangregg/FlameGraph#2-fold-stacks
 
 from __future__ import annotations
 
+from deepscope.printable import printable
 from deepscope.records import Place, Profile
 from deepscope.report.paths import Depth, Metric, stacks
 from deepscope.report.places import place_name, short_path
-from deepscope.report.wording import printable
 
 __all__ = ["folded_report"]
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from deepscope.analysis.verdict import Reason
+from deepscope.printable import printable
+from deepscope.quantities import count_text, share_text, time_text
 from deepscope.records import Costs, Function, Library, Line, Profile, TraceInfo, key_figures
 from deepscope.report.counters import counter_words
 from deepscope.report.machine_use import busy_words
 from deepscope.report.places import short_path
 from deepscope.report.step_times import step_times_words
 from deepscope.report.why_words import no_word, why_words
-from deepscope.report.wording import count_text, printable, share_text, time_text
 
 __all__ = ["footer"]
 

@@ -7,8 +7,9 @@ from typing import TypeVar
 
 from msgspec.structs import asdict, replace
 
+from deepscope.printable import printable
+from deepscope.quantities import time_text
 from deepscope.records import Numbers, Profile
-from deepscope.report.wording import printable, time_text
 
 __all__ = ["NO_LINE", "RestRow", "framework_words", "rest_rows", "without_framework"]
 

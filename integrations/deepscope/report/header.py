@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deepscope.printable import printable
+from deepscope.quantities import share_text, time_text
 from deepscope.records import Profile, key_figures
 from deepscope.records.ranges import ranges
 from deepscope.report.filters import part_words
 from deepscope.report.places import short_path
 from deepscope.report.tables import table
-from deepscope.report.wording import printable, share_text, time_text
 
 __all__ = ["header"]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text
 from deepscope.records import Kernel, Profile
 from deepscope.report.bars import share
 from deepscope.report.column_kinds import counts, names, times
@@ -12,7 +14,6 @@ from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.places import short_path
 from deepscope.report.shapes import parsed, sizes_text
 from deepscope.report.style import Styles
-from deepscope.report.wording import bytes_text, printable
 
 __all__ = ["kernel_columns", "launch_sizes", "range_words", "shared_words"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from deepscope.errors import OptionError
+from deepscope.printable import printable
 from deepscope.records import Line, Profile
 from deepscope.report.below import lines_of
 from deepscope.report.places import short_path
-from deepscope.report.wording import printable
 
 __all__ = ["check_line", "find_line"]
 

@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from deepscope.analysis.verdict import Reason
+from deepscope.printable import printable
+from deepscope.quantities import count_text, share_text, time_text
 from deepscope.records import Line, Profile
 from deepscope.report.below import Node, below, fold_alike, lines_of
 from deepscope.report.csv_report import cell
@@ -20,7 +22,6 @@ from deepscope.report.places import Sources, place_name, short_path
 from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
 from deepscope.report.why_words import no_word, why_words
-from deepscope.report.wording import count_text, printable, share_text, time_text
 
 __all__ = ["line_csv", "line_json", "line_object", "line_text"]
 

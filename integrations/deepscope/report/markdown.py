@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from deepscope.report.wording import printable
+from deepscope.printable import printable
 
 __all__ = ["code", "link", "plain", "table"]
 

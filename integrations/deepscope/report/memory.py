@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, share_text
 from deepscope.records import DeviceMemory, HeldByLine, HeldMemory, Line, Numbers, Profile
 from deepscope.report.places import short_path
-from deepscope.report.wording import bytes_text, printable, share_text
 
 __all__ = ["KINDS", "held_words", "kind_words", "memory_by_line", "memory_entries", "peak_kinds"]
 

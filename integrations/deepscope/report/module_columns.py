@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deepscope.printable import printable
 from deepscope.records import Module, Profile
 from deepscope.report.bars import share
 from deepscope.report.column_kinds import counts, names, times
 from deepscope.report.layout import Column, cut_end
 from deepscope.report.module_tree import branch_name, depths, tree_order
 from deepscope.report.style import Styles
-from deepscope.report.wording import printable
 
 __all__ = ["module_columns"]
 

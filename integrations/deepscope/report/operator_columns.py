@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from deepscope.analysis.numbers.flop_formulas import lacks_formula
+from deepscope.printable import printable
 from deepscope.records import Detail, Operator, Profile, bytes_per_s, flops_per_s
 from deepscope.report.event_names import readable
 from deepscope.report.shapes import shapes_text
 from deepscope.report.table_column import ColumnOf
-from deepscope.report.wording import printable
 from deepscope.trace.operator_kinds import operator_kind
 
 __all__ = ["flops_missing", "kind_columns", "measured_columns", "operator_columns", "stack_words"]

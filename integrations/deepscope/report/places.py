@@ -9,9 +9,9 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from deepscope.printable import printable
 from deepscope.records import Line, PartKind, Profile
 from deepscope.report.event_names import readable
-from deepscope.report.wording import printable
 from deepscope.trace.source_lines import source_lines
 
 __all__ = ["Sources", "place_name", "short_path"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, count_text, rate_text, share_text, time_text
 from deepscope.records import Collective, HostThread, OverviewRow, Profile, Stream
 from deepscope.report.layout import Column, cut_end
 from deepscope.report.style import Styles
-from deepscope.report.wording import bytes_text, count_text, printable, rate_text, share_text, time_text
 
 __all__ = ["collective_columns", "overview_columns", "stream_columns", "thread_columns"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from deepscope.report.wording import printable
+from deepscope.printable import printable
 
 __all__ = ["dtype_name", "parsed", "shapes_text", "sizes_text"]
 

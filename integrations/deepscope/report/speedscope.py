@@ -9,10 +9,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from deepscope.printable import printable
 from deepscope.records import Place, Profile
 from deepscope.report.paths import Depth, Metric, Stack, stacks
 from deepscope.report.places import place_name, short_path
-from deepscope.report.wording import printable
 
 __all__ = ["speedscope_report"]
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from deepscope.printable import printable
+from deepscope.quantities import time_text
 from deepscope.records import Profile, step_length_ns
 from deepscope.report.places import short_path
-from deepscope.report.wording import printable, time_text
 
 __all__ = ["StepTimes", "step_times", "step_times_words"]
 

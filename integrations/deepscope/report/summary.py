@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from deepscope.printable import printable
 from deepscope.records import Profile
 from deepscope.report.columns import columns
 from deepscope.report.findings import finding_words, without_findings
@@ -14,7 +15,6 @@ from deepscope.report.places import short_path
 from deepscope.report.style import Styles
 from deepscope.report.tables import table
 from deepscope.report.text import MIN_WIDTH, entries_text
-from deepscope.report.wording import printable
 
 __all__ = ["summary"]
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, count_text, share_text, time_text
 from deepscope.report.bars import share
 from deepscope.report.layout import Column, cut_end
 from deepscope.report.style import Styles
-from deepscope.report.wording import bytes_text, count_text, per_second_text, printable, share_text, time_text
+from deepscope.report.wording import per_second_text
 
 __all__ = ["ColumnOf", "Unit", "text_column", "text_columns"]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from deepscope.quantities import share_text
 from deepscope.records import Profile
 from deepscope.report.csv_report import cell
 from deepscope.report.event_names import readable
@@ -22,7 +23,6 @@ from deepscope.report.style import Styles
 from deepscope.report.table_column import ColumnOf, text_columns
 from deepscope.report.text import MIN_WIDTH, entries_text
 from deepscope.report.top import Question, Ranking, TopRow
-from deepscope.report.wording import share_text
 
 __all__ = ["top_csv", "top_json", "top_text"]
 

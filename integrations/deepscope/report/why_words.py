@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deepscope.analysis.verdict import Judgement, Reason, judgement, limit_of
+from deepscope.printable import printable
+from deepscope.quantities import rate_text, time_text
 from deepscope.records import Line, Operator, Peaks, Rate, cost_ns
-from deepscope.report.wording import printable, rate_text, time_text
 
 __all__ = ["figures", "kernel_words", "no_word", "why_words"]
 

@@ -19,10 +19,11 @@ import msgspec
 from deepscope.errors import DeepScopeError, MissingExtraError, NoTraceError, OptionError, TraceError, remake
 from deepscope.records import PROFILE_FORMAT
 from deepscope.store.cache import digest, prune
-from deepscope.store.files import TraceFile, is_url
+from deepscope.store.files import TraceFile
 from deepscope.store.pool import Answer, Got
 from deepscope.store.remote_settings import is_reached_by_others, own_settings, using
 from deepscope.store.requests import Asked, Request, answer, kept_answer, trace_error
+from deepscope.trace.kineto.remote import is_url
 
 __all__ = ["answer_there", "answers_of_cluster"]
 

@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from deepscope.store.ascend.folders import rank_of_trace
-from deepscope.store.files import REMOTE_AT_ONCE, TraceFile, is_url
+from deepscope.store.files import REMOTE_AT_ONCE, TraceFile
 from deepscope.store.head import is_trace, read_head, recorded_ns
 from deepscope.trace.format.header import glance
+from deepscope.trace.kineto.remote import is_url
 
 __all__ = ["Identity", "identify", "identify_all"]
 

@@ -13,10 +13,11 @@ import msgspec
 
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, cores
-from deepscope.store.files import TraceFile, is_url
+from deepscope.store.files import TraceFile
 from deepscope.store.remote_settings import is_reached_by_others, own_settings
 from deepscope.store.requests import Asked, Request, trace_error
 from deepscope.store.workers import WORKER
+from deepscope.trace.kineto.remote import is_url
 from deepscope.trace.kineto.source import likely_json_bytes
 
 __all__ = ["WORTH_BYTES", "Answer", "Got", "Told", "answers_of_processes", "workers_for"]

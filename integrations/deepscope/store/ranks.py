@@ -17,11 +17,11 @@ from deepscope.records.decoding import decoded
 from deepscope.store.ascend.cluster import Cluster
 from deepscope.store.ascend.ranks import tables_alone, tables_beside, with_tables
 from deepscope.store.each import Wanted, read_each
-from deepscope.store.files import is_url
 from deepscope.store.read import Progress
 from deepscope.store.readable import read_newest
 from deepscope.store.requests import kept_answers
 from deepscope.store.runs import Selection, expanded, find_traces, select_together
+from deepscope.trace.kineto.remote import is_url
 
 __all__ = ["ReadRanks", "kept_ranks", "read_ranks", "read_selected"]
 

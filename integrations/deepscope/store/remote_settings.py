@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 
 import msgspec
 
-from deepscope.store.files import TraceFile, is_url
-from deepscope.trace.kineto.remote import reached_by
+from deepscope.store.files import TraceFile
+from deepscope.trace.kineto.remote import is_url, reached_by
 
 __all__ = ["RemoteSettings", "is_reached_by_others", "own_settings", "using"]
 

@@ -11,8 +11,9 @@ from math import inf
 
 from deepscope.errors import NoTraceError, OptionError
 from deepscope.store.ascend.folders import rank_folders, tables_of
-from deepscope.store.files import TraceFile, is_url, list_files, single_file
+from deepscope.store.files import TraceFile, list_files, single_file
 from deepscope.store.recognition import ASCEND, SAME_RUN_NS, FoundTrace, Recognizer
+from deepscope.trace.kineto.remote import is_url
 
 __all__ = [
     "STAGES",

@@ -12,10 +12,10 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from deepscope.errors import DeepScopeError, NoTraceError
 from deepscope.printable import without_secrets
-from deepscope.store.files import is_url
 from deepscope.store.loader import Loader
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import Selection
+from deepscope.trace.kineto.remote import is_url
 from deepscope_lsp.answers import (
     AnnotatedLine,
     Caller,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from deepscope.printable import printable
 from deepscope.report.places import short_path
-from deepscope.report.wording import printable
 from deepscope_lsp.engine.wording.annotation import total_words
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deepscope.analysis.numbers.phases import PHASES, phase_of_name
+from deepscope.analysis.numbers.phases import phase_of_name
+from deepscope.records import PHASES
 from trace_builder import BACKWARD, TraceBuilder
 
 

@@ -13,10 +13,10 @@ import pytest
 
 import built_profiles
 from deepscope.analysis.findings import RULES, exposed_collectives
-from deepscope.analysis.findings.rule import severity_of
 from deepscope.cli.group import LazyGroup
 from deepscope.ranks.finding import straggler_findings
 from deepscope.records import PartOf, Profile, Remedy, View
+from deepscope.records.findings import severity_of
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.findings import SHOWN, findings_entries, without_findings
 from deepscope.report.text import text_report

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from deepscope.quantities import share_text, time_text
 from deepscope.records import Finding, Profile
-from deepscope.report.wording import share_text, time_text
 from golden import matches_golden
 from recorded_traces import needs_shared_traces, own_paths, profile_of, shared_paths
 

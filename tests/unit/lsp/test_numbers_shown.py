@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from deepscope.comparison.samples import samples_of_rows
+from deepscope.quantities import time_text
 from deepscope.records import (
     CallNode,
     Costs,
@@ -20,7 +21,6 @@ from deepscope.records import (
 )
 from deepscope.report.columns import columns
 from deepscope.report.style import Styles
-from deepscope.report.wording import time_text
 from deepscope_lsp.engine.answering.call_paths import call_paths
 from deepscope_lsp.engine.answering.flame_graph import flame_graph
 from deepscope_lsp.engine.answering.hot_lines import hot_lines

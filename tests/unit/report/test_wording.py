@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepscope.printable import without_secrets
-from deepscope.report.wording import bytes_text, count_text, printable, share_text, time_text
+from deepscope.printable import printable, without_secrets
+from deepscope.quantities import bytes_text, count_text, share_text, time_text
 
 
 @pytest.mark.parametrize(

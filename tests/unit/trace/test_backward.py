@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepscope.trace.joins.correlation import backward_partners
+from deepscope.trace.joins.backward import backward_partners
 from deepscope.trace.read import read_trace
 from trace_builder import BACKWARD, MAIN, TraceBuilder
 

@@ -8,7 +8,8 @@ from decimal import ROUND_HALF_EVEN, Decimal
 import numpy as np
 import pytest
 
-from deepscope.trace.joins.correlation import backward_partners, launches
+from deepscope.trace.joins.backward import backward_partners
+from deepscope.trace.joins.correlation import launches
 from deepscope.trace.kinds import Kind
 from deepscope.trace.read import read_trace
 from recorded_traces import SHARED_TRACES, each, needs_shared_traces, shared_paths

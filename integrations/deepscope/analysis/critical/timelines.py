@@ -9,8 +9,9 @@ import numpy as np
 
 from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import Mask
-from deepscope.analysis.numbers.phases import PHASES, PhaseTimeline
+from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Int64

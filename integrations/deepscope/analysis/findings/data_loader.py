@@ -15,9 +15,9 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.worker_restarts import begun_anew, waited_longer_ns
-from deepscope.analysis.numbers.phases import PHASES, phase_of_name
+from deepscope.analysis.numbers.phases import phase_of_name
 from deepscope.analysis.ownership.workers import HAS_NO_WORKERS, HAS_WORKERS, worker_count
-from deepscope.records import Evidence, Finding
+from deepscope.records import PHASES, Evidence, Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64

@@ -19,8 +19,8 @@ from deepscope.analysis.findings.gaps import Gaps, find_gaps
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause, caused_waits
 from deepscope.analysis.numbers.counter_levels import Level, levels
 from deepscope.analysis.numbers.idle import Timeline, timeline
-from deepscope.analysis.numbers.phases import PHASES
 from deepscope.analysis.numbers.recording_cost import RecordingCost, recording_cost
+from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64

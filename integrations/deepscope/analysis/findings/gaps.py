@@ -9,10 +9,11 @@ import numpy as np
 from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import Mask, by_line
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause
-from deepscope.analysis.numbers.phases import PHASES, PhaseTimeline
+from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.numbers.recording_cost import RecordingCost
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.work import Work
+from deepscope.records import PHASES
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 

@@ -13,8 +13,7 @@ from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_n
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import in_modules
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.numbers.phases import PHASES
-from deepscope.records import Finding
+from deepscope.records import PHASES, Finding
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64

@@ -10,8 +10,7 @@ from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.findings.already_set import is_fused
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.numbers.phases import PHASES
-from deepscope.records import Finding
+from deepscope.records import PHASES, Finding
 from deepscope.trace.kinds import Kind
 
 __all__ = ["RULE"]

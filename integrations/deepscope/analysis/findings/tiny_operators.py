@@ -13,9 +13,8 @@ from deepscope.analysis.findings import logging_lines
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import loops_around, repeats_within
-from deepscope.analysis.numbers.phases import PHASES
 from deepscope.analysis.ownership.locations import Location
-from deepscope.records import Finding
+from deepscope.records import PHASES, Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64

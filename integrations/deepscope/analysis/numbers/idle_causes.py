@@ -9,10 +9,11 @@ from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import Columns, Mask, by_line, distinct, of_kind
 from deepscope.analysis.numbers.framework_time import FrameworkTime, idle_of_framework
 from deepscope.analysis.numbers.idle import Timeline, idle
-from deepscope.analysis.numbers.phases import PHASES, PhaseTimeline
+from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.numbers.work import copy_direction
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.framework import FrameworkSpans
+from deepscope.records import PHASES
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64

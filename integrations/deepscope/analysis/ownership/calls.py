@@ -12,7 +12,7 @@ from deepscope.analysis.algebra.selection import Mask, named, of_kind
 from deepscope.analysis.ownership.library_lines import put_in_between
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.format.span_names import STEP_PREFIX
-from deepscope.trace.joins.correlation import backward_partners
+from deepscope.trace.joins.backward import backward_partners
 from deepscope.trace.joins.nesting import Nesting
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int32, Int64, Trace

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.numbers.phases import PHASES, phase_of_work
-from deepscope.records import Phase
+from deepscope.analysis.numbers.phases import phase_of_work
+from deepscope.records import PHASES, Phase
 
 __all__ = ["phase_table"]
 

@@ -13,11 +13,10 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.collective_calls import CollectiveCalls
 from deepscope.analysis.numbers.idle import idle
 from deepscope.analysis.numbers.lines import started_by_lines
-from deepscope.analysis.numbers.phases import PHASES
 from deepscope.analysis.numbers.step_excess import step_excess
 from deepscope.analysis.numbers.waits import wait_by_line
 from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.records import Step
+from deepscope.records import PHASES, Step
 from deepscope.trace.kinds import Kind
 
 __all__ = ["step_table"]

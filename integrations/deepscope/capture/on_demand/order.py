@@ -56,8 +56,9 @@ class Order:
         """The steps of its recorder; None for all of them. `end` may come to hold while it is followed."""
         if self.is_at_once:
             return None
+        from deepscope.capture.actions import Action
         from deepscope.capture.plan import Plan
-        from deepscope.capture.schedule import Action, Schedule
+        from deepscope.capture.schedule import Schedule
 
         def action(step: int) -> Action:
             if step < self.warmup:

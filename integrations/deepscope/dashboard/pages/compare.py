@@ -16,11 +16,12 @@ from deepscope.comparison.same_program import is_same_program
 from deepscope.dashboard.answer import Answer, Choice, Table
 from deepscope.dashboard.background import NotYetError
 from deepscope.dashboard.library import WINDOW_MARK, Library
-from deepscope.dashboard.pages.tables import ColumnOf, table_of
+from deepscope.dashboard.pages.tables import table_of
 from deepscope.dashboard.pages.words import in_page_words, title_of, word
 from deepscope.errors import TraceError
 from deepscope.records import Profile
 from deepscope.report.compare import noise_words, row_name, step_words, verdict_word
+from deepscope.report.table_column import ColumnOf
 
 __all__ = [
     "CompareQuestion",

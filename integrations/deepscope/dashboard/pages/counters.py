@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from deepscope.dashboard.answer import Answer, Table
-from deepscope.dashboard.pages.tables import ColumnOf, table_of
+from deepscope.dashboard.pages.tables import table_of
 from deepscope.dashboard.pages.words import in_page_words, word
 from deepscope.dashboard.units import Unit, unit_named
 from deepscope.records import CounterSeries, Profile
 from deepscope.report.counters import level_text
+from deepscope.report.table_column import ColumnOf
 from deepscope.trace.format.counters import TRACKS
 
 __all__ = ["CounterChart", "CounterLine", "counter_charts", "counter_rows"]

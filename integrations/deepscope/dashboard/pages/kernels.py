@@ -5,13 +5,14 @@ from __future__ import annotations
 from deepscope.dashboard.answer import Answer, Choice, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.below import NamedTime, OwnerLine, lines_with
-from deepscope.dashboard.pages.tables import ColumnOf, key_of, share_column, table_of, where
+from deepscope.dashboard.pages.tables import key_of, share_column, table_of, where
 from deepscope.dashboard.pages.words import in_page_words, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Kernel, KernelKind, Profile
 from deepscope.report.event_names import readable
 from deepscope.report.kernel_columns import launch_sizes, range_words, shared_words
+from deepscope.report.table_column import ColumnOf
 
 __all__ = ["KernelAsked", "KernelDetails", "Kernels", "kernel", "kernel_key", "kernels"]
 

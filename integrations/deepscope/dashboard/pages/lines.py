@@ -7,7 +7,7 @@ from typing import Literal
 
 from deepscope.dashboard.answer import Answer, Choice, Column, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.tables import ColumnOf, described, table_of
+from deepscope.dashboard.pages.tables import described, table_of
 from deepscope.dashboard.pages.words import file_name, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
@@ -15,6 +15,7 @@ from deepscope.records import Costs, Line, Numbers, Profile, cost_ns
 from deepscope.report.framework import RestRow, framework_words, rest_rows, without_framework
 from deepscope.report.line_columns import cost_share, used_columns
 from deepscope.report.places import Sources
+from deepscope.report.table_column import ColumnOf
 
 __all__ = [
     "FileGroup",

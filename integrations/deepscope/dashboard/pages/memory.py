@@ -13,12 +13,13 @@ from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.dashboard.answer import Answer, Choice, Figure, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.memory.moments import Held, Moments, Owner
-from deepscope.dashboard.pages.tables import ColumnOf, table_of, where
+from deepscope.dashboard.pages.tables import table_of, where
 from deepscope.dashboard.pages.words import whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Profile
 from deepscope.report.memory import kind_words, memory_by_line
+from deepscope.report.table_column import ColumnOf
 
 __all__ = [
     "DeviceCurve",

@@ -6,9 +6,10 @@ from typing import Any
 
 from deepscope.dashboard.answer import Answer, Choice, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.tables import ColumnOf, key_of, table_of
+from deepscope.dashboard.pages.tables import key_of, table_of
 from deepscope.records import Profile
 from deepscope.report.module_folding import Branch, folded_modules, plain_modules
+from deepscope.report.table_column import ColumnOf
 
 __all__ = ["Modules", "ModulesAsked", "modules"]
 

@@ -6,11 +6,12 @@ from deepscope.dashboard.answer import Answer, CellKind, Choice, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.distributed import LateRank, late_rank
 from deepscope.dashboard.pages.rank_tables import collectives_table, pairs_table
-from deepscope.dashboard.pages.tables import ColumnOf, table_of
+from deepscope.dashboard.pages.tables import table_of
 from deepscope.dashboard.pages.words import in_page_words, place_words, word
 from deepscope.ranks.detail import CollectiveBeside, LineBeside, RankDetail, WorkBeside, rank_detail
 from deepscope.report.event_names import readable
 from deepscope.report.ranks.detail import NUMBERS, rank_sentence
+from deepscope.report.table_column import ColumnOf
 
 __all__ = ["BesideNumber", "RankChoice", "RankPage", "rank"]
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from deepscope.dashboard.answer import Table
-from deepscope.dashboard.pages.tables import ColumnOf, table_of
+from deepscope.dashboard.pages.tables import table_of
 from deepscope.dashboard.pages.words import place_words
 from deepscope.ranks.results import Clock, CollectiveRow, DomainRow, GroupRow, LinkRow, PairRow, RanksReport, VaryingRow
 from deepscope.report.event_names import readable
 from deepscope.report.ranks.ascend import is_slow
 from deepscope.report.ranks.words import collective_name
+from deepscope.report.table_column import ColumnOf
 
 __all__ = [
     "PAIRS",

@@ -8,10 +8,11 @@ from deepscope.dashboard.answer import Answer, Choice, Figure, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.counters import CounterChart, counter_charts, counter_rows
 from deepscope.dashboard.pages.overview import StepBar, step_bars
-from deepscope.dashboard.pages.tables import ColumnOf, table_of
+from deepscope.dashboard.pages.tables import table_of
 from deepscope.dashboard.pages.words import place_words, word
 from deepscope.records import PHASES, HostThread, Profile, Step, Stream
 from deepscope.report.step_times import PERCENTILES, step_times
+from deepscope.report.table_column import ColumnOf
 
 __all__ = ["SlowStep", "Steps", "steps"]
 

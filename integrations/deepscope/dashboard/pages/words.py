@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from deepscope.printable import printable
+from deepscope.quantities import time_text
 from deepscope.records import Profile
 from deepscope.report.places import short_path
-from deepscope.report.wording import time_text
 
 __all__ = ["file_name", "in_page_words", "place_words", "share_words", "time_words", "title_of", "whole_place", "word"]
 

@@ -9,11 +9,11 @@ import numpy as np
 from deepscope.analysis.numbers.flops import flops_of_operators
 from deepscope.analysis.numbers.queueing import queueing
 from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.dashboard.timeline.answers import Fact
+from deepscope.dashboard.answer import Fact
 from deepscope.dashboard.timeline.columns import KINDS, Columns, FactColumn
 from deepscope.dashboard.timeline.texts import Texts
 from deepscope.printable import printable
-from deepscope.report.wording import bytes_text, rate_text, time_text
+from deepscope.quantities import bytes_text, rate_text, time_text
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import QUEUE_OFFSET, Int64

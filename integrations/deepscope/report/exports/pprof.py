@@ -11,10 +11,10 @@ import gzip
 from collections.abc import Iterable
 from datetime import datetime
 
+from deepscope.printable import printable
 from deepscope.records import Place, Profile
 from deepscope.report.paths import Depth, Metric, stacks
 from deepscope.report.places import place_name
-from deepscope.report.wording import printable
 
 __all__ = ["pprof_profile"]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.numbers.phases import PHASES
 from deepscope.analysis.numbers.queueing import queueing
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.tables.memory import memory_table
+from deepscope.printable import printable
+from deepscope.records import PHASES
 from deepscope.report.event_names import readable
 from deepscope.report.places import short_path
-from deepscope.report.wording import printable
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Int64
 

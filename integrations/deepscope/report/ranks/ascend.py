@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deepscope.printable import printable
+from deepscope.quantities import rate_text, share_text, time_text
 from deepscope.ranks.results import DomainRow, LinkRow
 from deepscope.report.column_kinds import counts, sizes, times
 from deepscope.report.layout import Column, cut_end
 from deepscope.report.ranks.words import collective_name
 from deepscope.report.style import Styles
-from deepscope.report.wording import printable, rate_text, share_text, time_text
 
 __all__ = ["domain_columns", "is_slow", "link_columns"]
 

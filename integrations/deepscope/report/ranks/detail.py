@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, count_text, time_text
 from deepscope.ranks.detail import CollectiveBeside, LineBeside, NumberBeside, RankDetail, WorkBeside
 from deepscope.ranks.results import RanksReport
 from deepscope.report.event_names import readable
@@ -15,7 +17,6 @@ from deepscope.report.ranks.tables import clock_columns, collective_columns, pai
 from deepscope.report.ranks.words import above_text, collective_name, step_unit
 from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
-from deepscope.report.wording import bytes_text, count_text, printable, time_text
 
 __all__ = ["NUMBERS", "rank_sentence", "rank_text"]
 

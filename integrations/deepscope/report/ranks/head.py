@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from deepscope.printable import printable
+from deepscope.quantities import time_text
 from deepscope.ranks.results import RankRow, RanksReport
 from deepscope.records.ranges import ranges
 from deepscope.report.layout import cut_end, cut_start
 from deepscope.report.places import short_path
 from deepscope.report.ranks.words import step_unit
-from deepscope.report.wording import printable, time_text
 
 __all__ = ["head_entries"]
 

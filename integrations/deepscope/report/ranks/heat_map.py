@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from deepscope.printable import printable
+from deepscope.quantities import time_text
 from deepscope.ranks.results import RankRow, RanksReport
 from deepscope.records.ranges import ranges
 from deepscope.report.layout import cell_len, cut_end
 from deepscope.report.ranks.words import median_own
 from deepscope.report.style import Styles
-from deepscope.report.wording import printable, time_text
 
 __all__ = ["LEVELS", "heat_map", "level"]
 

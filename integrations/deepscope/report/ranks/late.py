@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, count_text, share_text, time_text
 from deepscope.ranks.results import Figure, RanksReport, Straggler
 from deepscope.report.ranks.words import CAUSES, line_place
-from deepscope.report.wording import bytes_text, count_text, printable, share_text, time_text
 
 __all__ = ["figure_words", "late_entries", "late_words"]
 

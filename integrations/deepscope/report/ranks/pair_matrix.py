@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from deepscope.quantities import bytes_text, time_text
 from deepscope.ranks.results import PairRow
 from deepscope.report.layout import Column, Style, render
 from deepscope.report.style import Styles
-from deepscope.report.wording import bytes_text, time_text
 
 __all__ = ["LARGEST", "fits", "pair_matrix"]
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, count_text, share_text, time_text
 from deepscope.ranks.results import RankRow, RanksReport
 from deepscope.report.layout import Column, Style, cut_end
 from deepscope.report.ranks.heat_map import LEVELS, level
 from deepscope.report.style import Styles
-from deepscope.report.wording import bytes_text, count_text, printable, share_text, time_text
 
 __all__ = ["NUMBERS", "RankNumber", "rank_columns", "slowest_first"]
 

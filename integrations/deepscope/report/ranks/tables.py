@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, count_text, rate_text, time_text
 from deepscope.ranks.results import (
     Clock,
     CollectiveRow,
@@ -20,7 +22,6 @@ from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.places import short_path
 from deepscope.report.ranks.words import CAUSES, collective_name, group_name, line_place
 from deepscope.report.style import Styles
-from deepscope.report.wording import bytes_text, count_text, printable, rate_text, time_text
 
 __all__ = [
     "clock_columns",

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any
 
+from deepscope.printable import printable
+from deepscope.quantities import time_text
 from deepscope.ranks.finding import clause
 from deepscope.ranks.results import RanksReport, Straggler
 from deepscope.records.ranges import ranges
@@ -30,7 +32,6 @@ from deepscope.report.ranks.tables import (
 from deepscope.report.ranks.words import answer, step_unit
 from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
-from deepscope.report.wording import printable, time_text
 
 __all__ = ["ranks_text"]
 

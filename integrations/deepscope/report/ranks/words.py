@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from statistics import median
 
+from deepscope.printable import printable
+from deepscope.quantities import share_text, time_text
 from deepscope.ranks.results import Cause, EndedRank, RankRow, RanksReport, Straggler, Waited
 from deepscope.report.places import short_path
-from deepscope.report.wording import printable, share_text, time_text
 
 __all__ = ["CAUSES", "above_text", "answer", "collective_name", "group_name", "line_place", "median_own", "step_unit"]
 

@@ -14,7 +14,8 @@ from deepscope.store.ascend.database import read_database
 from deepscope.store.ascend.folders import CLUSTER_FILES, METADATA, RANK_FILES, RankFolder, rank_folder_of, rank_folders
 from deepscope.store.ascend.numbers import rank_of
 from deepscope.store.ascend.tables import decoded, groups_of, read_calls, read_links, read_steps
-from deepscope.store.files import TraceFile, is_url, list_files, open_file
+from deepscope.store.files import TraceFile, list_files, open_file
+from deepscope.trace.kineto.remote import is_url
 
 __all__ = ["Cluster", "find_cluster"]
 

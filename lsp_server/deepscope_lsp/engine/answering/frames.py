@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from deepscope.printable import printable
 from deepscope.records import Line
-from deepscope.report.wording import printable
 from deepscope_lsp.answers import FrameKind
 from deepscope_lsp.engine.places import Locate, place_fields
 from deepscope_lsp.engine.profile.opened_tree import NO_LINE, node_name, place_of

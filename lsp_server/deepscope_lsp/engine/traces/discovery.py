@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepscope.errors import TraceError
-from deepscope.store.files import SKIPPED_FOLDERS, TRACE_ENDINGS, is_url, list_files, local_file
+from deepscope.store.files import SKIPPED_FOLDERS, TRACE_ENDINGS, list_files, local_file
 from deepscope.store.recognition import FoundTrace, Recognizer
+from deepscope.trace.kineto.remote import is_url
 
 __all__ = ["Places", "find_traces", "lies_below", "patterns_of", "resolve_places"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from deepscope.quantities import rate_text
 from deepscope.records import Function, Line, Numbers, Totals, cost_ns
 from deepscope.report import markdown
-from deepscope.report.wording import rate_text
 from deepscope_lsp.engine.comparison.baseline import Noise
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from deepscope.report.wording import bytes_text, printable, time_text
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, time_text
 
 __all__ = [
     "UNCHANGED",
