@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["printable", "without_secrets"]
-
 _WEB = r"\bhttps?://"
 _USER = re.compile(rf"({_WEB})[^\s/?#'\"]+@")
 _PASSWORD = re.compile(r"\b(?!github:)([a-z][a-z0-9+.-]*://[^\s/?#@:]*):[^\s/?#'\"]+@", re.IGNORECASE)

@@ -22,19 +22,6 @@ from deepscope.errors import DeepScopeError, remake
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = [
-    "ONE_THREAD",
-    "Answered",
-    "HelperProcess",
-    "MessageError",
-    "ProcessEndedError",
-    "Told",
-    "Work",
-    "cores",
-    "end_all",
-    "serve",
-]
-
 Told: TypeAlias = Callable[[int, int], None]
 """Called with bytes done and bytes in all."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["bytes_text", "count_text", "rate_text", "share_text", "time_text"]
-
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 _BYTE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 _RATES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"))

@@ -13,8 +13,6 @@ from deepscope.store.opening import Parsed, keep, parsed_within
 from deepscope.store.remote_settings import using
 from deepscope.store.requests import Asked, ColumnsRequest, answer
 
-__all__: list[str] = []
-
 
 def work(body: bytes, told: Told) -> Answered:
     """The answer to one request; what was parsed for it is kept once it is given."""

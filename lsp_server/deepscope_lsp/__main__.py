@@ -7,8 +7,6 @@ import gc
 import logging
 import sys
 
-__all__ = ["main"]
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the server until the editor ends it; answers the exit code."""

@@ -13,42 +13,6 @@ import msgspec
 from deepscope.records import Finding
 from deepscope.report.paths import Depth
 
-__all__ = [
-    "HOT_METRICS",
-    "AnnotatedLine",
-    "CallPath",
-    "CallPaths",
-    "Caller",
-    "Comparison",
-    "Depth",
-    "FlameGraph",
-    "FlameMetric",
-    "FlameNode",
-    "FoundFinding",
-    "Frame",
-    "FrameKind",
-    "HotAmount",
-    "HotGroup",
-    "HotLine",
-    "HotLines",
-    "HotMetric",
-    "HotModule",
-    "HotModules",
-    "LinePath",
-    "LinePaths",
-    "ListedTrace",
-    "Located",
-    "Place",
-    "RecordedLine",
-    "ResolvedPath",
-    "Run",
-    "ShownTrace",
-    "Standing",
-    "State",
-    "Status",
-    "VanishedLine",
-]
-
 Natural = Annotated[int, msgspec.Meta(ge=0)]
 
 Metric = Literal["device", "cpu_self"]

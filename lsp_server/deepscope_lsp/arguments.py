@@ -9,25 +9,6 @@ import msgspec
 from deepscope.report.paths import Depth
 from deepscope_lsp.answers import FlameMetric
 
-__all__ = [
-    "CallPathsArgument",
-    "FlameArgument",
-    "HideArgument",
-    "HotLinesArgument",
-    "HotModulesArgument",
-    "LinePathsArgument",
-    "ListArgument",
-    "MapFolderArgument",
-    "PathArgument",
-    "PlaceArgument",
-    "RecordedPlaceArgument",
-    "RecordedTextArgument",
-    "ResolveArgument",
-    "TextPlaceArgument",
-    "UriArgument",
-    "Where",
-]
-
 Count = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 Line = Annotated[int, msgspec.Meta(ge=1)]
 Ratio = Annotated[float, msgspec.Meta(ge=0, le=1)]

@@ -18,8 +18,6 @@ from deepscope_lsp.features import (
 )
 from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["create_server"]
-
 FEATURES = (text_sync, notebooks, inlay_hints, code_lenses, hovers, diagnostics, code_actions, symbols, highlights)
 WATCHING_FEATURES = (lifecycle, commands, watching)
 """These ask for traces to be looked for."""

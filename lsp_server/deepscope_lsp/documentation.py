@@ -7,8 +7,6 @@ from pathlib import Path
 
 from deepscope import errors
 
-__all__ = ["page_uri"]
-
 
 @lru_cache(maxsize=256)
 def page_uri(code: str, doc: str = "") -> str | None:

@@ -7,8 +7,6 @@ import logging
 
 from pygls.exceptions import JsonRpcException
 
-__all__ = ["quiet_pygls"]
-
 _EDITORS_FAULTS = (JsonRpcException, json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 _UNREADABLE = "Unable to deserialize message"
 """pygls puts the traceback into the words; `DocumentProtocol` says the same in one line."""

@@ -9,8 +9,6 @@ from lsprotocol import types
 
 from deepscope_lsp.engine.files.buffer import Buffer, Splice
 
-__all__ = ["Units", "apply_change", "line_end", "line_of", "lines_of", "span", "whole_line"]
-
 
 class Units:
     """How characters are counted: UTF-16 code units unless the editor offers others."""

@@ -21,8 +21,6 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.protocol import LanguageServerProtocol
 from pygls.protocol.language_server import lsp_method
 
-__all__ = ["DocumentProtocol"]
-
 log = logging.getLogger("deepscope_lsp")
 
 REASON_LENGTH = 300

@@ -18,8 +18,6 @@ from deepscope_lsp.positions import Units
 from deepscope_lsp.protocol import DocumentProtocol
 from deepscope_lsp.uris import to_uri
 
-__all__ = ["DeepScopeServer"]
-
 log = logging.getLogger("deepscope_lsp")
 
 QUIET_SECONDS = 0.2

@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["to_path", "to_uri"]
-
 _DRIVE = re.compile(r"^/[A-Za-z]:")
 
 

@@ -25,8 +25,6 @@ from deepscope.records import WHOLE, View
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64
 
-__all__ = ["Analysis", "analyse"]
-
 
 @dataclass(frozen=True, slots=True)
 class Analysis:

@@ -37,8 +37,6 @@ from deepscope.records import WHOLE, CriticalPath, Detail, PartOf, Profile, Sour
 from deepscope.trace.model import Trace
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["build_profile", "profile_of"]
-
 
 def build_profile(
     trace: Trace, *, step: int | None = None, phase: str = "", module: str = "", details: Sequence[Detail] = ()

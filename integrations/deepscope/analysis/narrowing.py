@@ -18,8 +18,6 @@ from deepscope.errors import OptionError
 from deepscope.records import PHASES, View
 from deepscope.trace.model import Int64
 
-__all__ = ["Narrowed", "narrow"]
-
 _EVER = 2**61
 """Beyond any time of a trace."""
 

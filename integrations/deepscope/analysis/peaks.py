@@ -8,8 +8,6 @@ from deepscope.analysis.numbers.device_peaks import DevicePeak, peak_of
 from deepscope.errors import OptionError
 from deepscope.records import Peaks
 
-__all__ = ["given_peaks", "peaks_of"]
-
 _TERA = 1e12
 _NAMES = {
     "fp64": "float64",

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from deepscope.records import Finding, Peaks, Profile, Rate, Verdict, Why
 
-__all__ = ["ALLOWED", "ENOUGH", "Judgement", "Reason", "allows", "judge", "judgement", "limit_of"]
-
 ENOUGH = 0.5
 """A cause gives the word if it has at least this share of the cost."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-__all__ = ["Action"]
-
 
 class Action(Enum):
     """What becomes of a step."""

@@ -12,8 +12,6 @@ from deepscope.capture.lines.emit import Pair, make_pair
 from deepscope.capture.lines.running_frame import bury
 from deepscope.trace.format.span_names import annotation_name
 
-__all__ = ["Annotations", "warm_up"]
-
 
 class Annotations:
     """The spans that are open in one window, on the thread that opened it.

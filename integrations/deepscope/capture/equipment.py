@@ -12,8 +12,6 @@ from deepscope.capture.line_scopes import arm, line_recorder, worker_clocks
 from deepscope.capture.saving.header import Session
 from deepscope.capture.workers.training_side import WorkerClocks
 
-__all__ = ["Equipment"]
-
 
 class Equipment:
     """Of one recorder; nothing of it is at work before `take`.

@@ -14,8 +14,6 @@ from deepscope.capture.step_timer import StepTimer
 from deepscope.capture.window import Window
 from deepscope.trace.format.span_names import WINDOW_NAME, step_name
 
-__all__ = ["exported"]
-
 
 def exported(
     window: Window,

@@ -8,8 +8,6 @@ from deepscope.capture.lines.emit import make_pair
 from deepscope.capture.saving.clock import Readings
 from deepscope.trace.format.span_names import clock_name
 
-__all__ = ["read_clocks"]
-
 _TIMES = 8
 
 

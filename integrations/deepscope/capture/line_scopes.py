@@ -7,8 +7,6 @@ from deepscope.capture.lines import Limits, LineRecorder, UserCode
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.workers.training_side import WorkerClocks
 
-__all__ = ["arm", "line_recorder", "user_code", "worker_clocks"]
-
 
 def user_code(options: RecordingOptions) -> UserCode:
     """The selection of user code that the options make."""

@@ -12,8 +12,6 @@ from deepscope.capture.counters.container import Container
 from deepscope.capture.counters.source import NoSensorError
 from deepscope.trace.format.header import MachineUse
 
-__all__ = ["MachineWatch"]
-
 _ROOT = Path("/")
 
 

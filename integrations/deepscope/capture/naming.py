@@ -15,27 +15,6 @@ from string import Formatter
 from deepscope.errors import OptionError
 from deepscope.trace.format.counters import RUN_ENDING
 
-__all__ = [
-    "NAME_FIELDS",
-    "RAW_SUFFIX",
-    "WORKERS_PREFIX",
-    "check_template",
-    "clean",
-    "host_name",
-    "is_being_written",
-    "is_template",
-    "job_path",
-    "owned",
-    "owner_of",
-    "owner_of_workers",
-    "raw_path",
-    "remove_raw",
-    "run_counters_path",
-    "trace_path",
-    "worker_name",
-    "workers_prefix",
-]
-
 RAW_SUFFIX = ".deepscope-raw"
 WORKERS_PREFIX = "deepscope-workers-"
 _OWNED = re.compile(r"(?P<stem>\..+)@(?P<host>[^@]+)@(?P<pid>\d{1,10})\.deepscope-raw")

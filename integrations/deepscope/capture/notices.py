@@ -9,8 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["RecordingWarning", "announce", "announce_recovered", "error_words", "hear", "warn"]
-
 _hearer: Callable[[str], None] | None = None
 
 _SOURCE_WORDS = {

@@ -14,20 +14,6 @@ from deepscope.capture.topics import TOPICS, options_of, topic_names
 from deepscope.errors import OptionError
 from deepscope.trace.format.header import Configuration, option
 
-__all__ = [
-    "BUILT_IN_CODE",
-    "COUNTER_CHOICES",
-    "LIBRARY_CHOICES",
-    "OPTIONS",
-    "OPTION_NAMES",
-    "SCHEDULE_NAMES",
-    "SOURCE_CHOICES",
-    "OptionKeywords",
-    "RecordingOptions",
-    "checked_options",
-    "markdown",
-]
-
 SOURCE_CHOICES = ("text", "hash", "none")
 """What of the user's files goes into a trace."""
 

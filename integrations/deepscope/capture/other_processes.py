@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["is_alive"]
-
 
 def is_alive(pid: int) -> bool:
     """Whether a process of this number runs; True where that cannot be told, False for one that is a zombie."""

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from deepscope.capture.actions import Action
 from deepscope.capture.schedule import Schedule
 
-__all__ = ["Move", "Plan"]
-
 
 class Move(Enum):
     """What is done with a window between two steps."""

@@ -16,23 +16,6 @@ from deepscope.capture import torch_compat
 from deepscope.capture.saving.trace_folder import current_folder
 from deepscope.trace.format.header import Device
 
-__all__ = [
-    "RUN_ID_VARIABLE",
-    "agreed",
-    "agreed_run_id",
-    "arguments_digest",
-    "describe_device",
-    "end_run",
-    "find_local_rank",
-    "find_rank",
-    "find_world_size",
-    "knows_rank",
-    "local_ranks",
-    "new_run_id",
-    "program_name",
-    "versions",
-]
-
 RUN_ID_VARIABLE = "DEEPSCOPE_RUN_ID"
 """Processes that this one starts during a run find the first part of their run's id here."""
 

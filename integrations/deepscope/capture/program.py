@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from deepscope.capture.session import StepCallback
     from deepscope.capture.workers.training_side import WorkerClocks
 
-__all__ = ["Program", "Recorded", "record_on_demand", "record_steps", "record_whole"]
-
 _RECORDER = "deepscope.capture.recorder"
 
 

@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterable
 from deepscope.capture.notices import warn
 from deepscope.errors import OptionError
 
-__all__ = ["HOSTS", "RankChoice", "checked_ranks", "first_rank", "is_chosen", "warn_if_nobody"]
-
 HOSTS = "hosts"
 """The first rank of each host."""
 

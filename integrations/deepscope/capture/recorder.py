@@ -38,8 +38,6 @@ from deepscope.errors import RecorderError
 if TYPE_CHECKING:
     from deepscope.records import Profile
 
-__all__ = ["Recorder"]
-
 
 class _State(Enum):
     NEW = auto()

@@ -9,8 +9,6 @@ from deepscope.capture.naming import run_counters_path
 from deepscope.capture.saving.header import Session
 from deepscope.capture.saving.trace_folder import current_folder
 
-__all__ = ["counters_of_run"]
-
 
 def counters_of_run(session: Session, folder: Path) -> RunCounters | None:
     """What counts them, not started; None where the options do not ask for it. `folder`: where the file goes."""

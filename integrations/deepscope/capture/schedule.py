@@ -13,8 +13,6 @@ from deepscope.capture.options import RecordingOptions
 from deepscope.capture.time_window import TimeWindow
 from deepscope.errors import OptionError
 
-__all__ = ["WHOLE_BLOCK", "Action", "Schedule"]
-
 _LOOK_AHEAD = 10_000
 """Up to so many steps a caller's own schedule is looked through for one that records; a longer run is left to it."""
 

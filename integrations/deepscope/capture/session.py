@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from deepscope.records import Profile
 
-__all__ = ["Recording", "StepCallback", "callback", "profile"]
-
 Item = TypeVar("Item")
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from deepscope.capture.options import OptionKeywords
 
-__all__ = ["Span"]
-
 _ID = "0"
 
 

@@ -12,8 +12,6 @@ from time import monotonic, perf_counter_ns, thread_time_ns
 
 from deepscope.trace.format.header import Spread, StepTimes
 
-__all__ = ["StepKind", "StepTimer"]
-
 FEWEST = 5
 """With fewer plain steps nothing is said of them."""
 LONGEST_S = 20.0

@@ -13,8 +13,6 @@ from collections.abc import Callable
 from deepscope.capture import torch_compat
 from deepscope.capture.actions import Action
 
-__all__ = ["TimeWindow"]
-
 _SKEW_SECONDS = 0.2
 """By so much the ranks' clocks may differ; the step that they agree on lies at least so far ahead."""
 

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 from deepscope.errors import OptionError
 
-__all__ = ["PRESETS", "TOPICS", "Topic", "default_topics", "help_text", "markdown", "options_of", "topic_names"]
-
 
 class Topic(NamedTuple):
     """One of the things that a recording can hold."""

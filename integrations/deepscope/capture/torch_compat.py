@@ -13,32 +13,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-__all__ = [
-    "DeviceInUse",
-    "OutOfMemoryError",
-    "agreed_value",
-    "all_threads_are_safe",
-    "autocast_type",
-    "devices_in_use",
-    "experimental_config",
-    "has_other_ranks",
-    "is_recording",
-    "is_taken",
-    "kept_eager",
-    "leave_recording_to_parent",
-    "memory_events",
-    "next_node_number",
-    "plain_tensors",
-    "running_node_number",
-    "saved_values",
-    "shortest_timeout_s",
-    "shows_saved_values",
-    "thread_is_taken",
-    "watch_backward",
-    "watch_batches",
-    "watch_loaders",
-]
-
 OutOfMemoryError: type[BaseException] = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
 """Of a device; torch has it under this name from 2.5 on."""
 

@@ -35,8 +35,6 @@ from deepscope.trace.format.header import LineAccount, MachineUse
 from deepscope.trace.format.held_memory import MemoryAccount
 from deepscope.trace.format.span_names import WINDOW_NAME, step_name
 
-__all__ = ["Window"]
-
 _TAKEN = "another torch profiler is running in this process, and torch has room for one; stop it first"
 _BROKEN_INTO = "another torch profiler was started on another thread, and torch has room for one; the window is lost"
 _NOT_BOTH = (

@@ -22,8 +22,6 @@ from deepscope.cli.report import rendered
 from deepscope.errors import DoorError, NoTraceError
 from deepscope.printable import printable
 
-__all__ = ["attach"]
-
 _STEPS = 5
 
 

@@ -13,8 +13,6 @@ from deepscope.cli.param_types import FloatType
 from deepscope.comparison import NUMBERS, TABLES
 from deepscope.store.repeats import REPEATS
 
-__all__ = ["SLOWER", "compare"]
-
 SLOWER = 3
 """The exit code where `--fail-over` fails: apart from 1 (an error) and 2 (a wrong use)."""
 

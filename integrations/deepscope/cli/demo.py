@@ -14,8 +14,6 @@ import click
 from deepscope.cli.output import rows_option, rows_shown, writing
 from deepscope.errors import DeepScopeError, MissingExtraError
 
-__all__ = ["demo"]
-
 PROGRAM = "train_transformer.py"
 
 

@@ -9,8 +9,6 @@ import click
 
 from deepscope.cli.param_types import FloatType
 
-__all__ = ["Duration"]
-
 _UNITS = {
     "": 1.0,
     "ns": 1e-9,

@@ -15,8 +15,6 @@ from deepscope.cli.group import LazyGroup
 from deepscope.cli.library_logs import SCHEDULER_VARIABLE, keep_apart
 from deepscope.errors import DeepScopeError
 
-__all__ = ["main"]
-
 INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from deepscope.records import Profile
     from deepscope.store.analyses import Traces
 
-__all__ = ["FORMS", "export"]
-
 
 class Job(NamedTuple):
     """What is to be written, and where."""

@@ -8,9 +8,6 @@ from typing import Literal, NamedTuple, cast, get_args
 
 import click
 
-__all__ = ["COMMANDS", "Entry", "LazyGroup"]
-
-
 Purpose = Literal["Record", "Look", "Compare", "Serve"]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-__all__ = ["SCHEDULER_VARIABLE", "keep_apart"]
-
 SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 """By which Dask's own programs find a scheduler."""
 

@@ -10,8 +10,6 @@ import click
 
 from deepscope.errors import MissingExtraError
 
-__all__ = ["lsp"]
-
 
 @click.command(
     add_help_option=False,

@@ -11,8 +11,6 @@ import click
 from deepscope.cli.output import emit, form_option, output_option, rows_option, rows_shown, terminal
 from deepscope.errors import DeepScopeError, FactoryError, MissingExtraError
 
-__all__ = ["model"]
-
 
 @click.command()
 @click.argument("factory", metavar="FILE:FACTORY")

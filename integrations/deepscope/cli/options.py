@@ -22,16 +22,6 @@ from deepscope.store.readable import SKIPPED
 from deepscope.store.repeats import load_repeats
 from deepscope.store.runs import Selection, newest_folder
 
-__all__ = [
-    "FOLDERS",
-    "filter_options",
-    "filters_of",
-    "load",
-    "load_all",
-    "reading_options",
-    "scheduler_address",
-]
-
 FOLDERS = ("deepscope_logs", "lightning_logs", "runs")
 """Where a run is looked for when no path is given."""
 

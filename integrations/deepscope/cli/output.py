@@ -15,21 +15,6 @@ import click
 from deepscope.errors import DeepScopeError
 from deepscope.printable import printable
 
-__all__ = [
-    "PIPED_WIDTH",
-    "ROWS",
-    "emit",
-    "emit_bytes",
-    "emit_pieces",
-    "form_option",
-    "output_option",
-    "rows_option",
-    "rows_shown",
-    "terminal",
-    "warn",
-    "writing",
-]
-
 ROWS = 20
 """Rows of a table as text, where `-n` says nothing else."""
 PIPED_WIDTH = 120

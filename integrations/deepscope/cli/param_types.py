@@ -10,5 +10,3 @@ if TYPE_CHECKING:
     FloatType = click.ParamType[float]
 else:
     FloatType = click.ParamType  # before click 8.2 it takes no type
-
-__all__ = ["FloatType"]

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
 
-__all__ = ["Bar"]
-
 PATIENCE_SECONDS = 0.5
 REDRAW_SECONDS = 0.1
 WIDTH = 30

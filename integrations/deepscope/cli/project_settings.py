@@ -19,8 +19,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["SETTINGS", "project_settings", "with_settings"]
-
 _OF_ONE_RUN = frozenset(SCHEDULE_NAMES) - BUILT_IN_CODE - {"skip_first"}
 """They say which steps of a run are recorded: on the command line alone."""
 _NO_KEYS = BUILT_IN_CODE | _OF_ONE_RUN

@@ -13,8 +13,6 @@ from deepscope.printable import without_secrets
 from deepscope.processes import ONE_THREAD
 from deepscope.store.runs import newest_folder
 
-__all__ = ["ranks"]
-
 BY = ("rank", "collective", "group", "pair", "operator", "line", "straggler", "clock", "domain", "link")
 
 

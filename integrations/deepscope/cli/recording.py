@@ -13,8 +13,6 @@ import click
 from deepscope.capture.options import COUNTER_CHOICES, OPTIONS
 from deepscope.cli.durations import Duration
 
-__all__ = ["asked_options", "given_options", "run_options"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

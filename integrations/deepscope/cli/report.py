@@ -16,8 +16,6 @@ from deepscope.report.tables import TABLES, table
 from deepscope.report.top import AGGREGATES, Aggregate, Question
 from deepscope.store import Profile
 
-__all__ = ["rendered", "report"]
-
 
 @click.command()
 @click.argument("path", required=False)

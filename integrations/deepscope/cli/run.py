@@ -26,8 +26,6 @@ from deepscope.store.load import load_selection
 if TYPE_CHECKING:
     from deepscope.capture.program import Recorded
 
-__all__ = ["run"]
-
 _FOLDER = Path("deepscope_logs")
 _PEERS_S = 10.0
 """So long the first rank waits for the traces of others that end their program a little later."""

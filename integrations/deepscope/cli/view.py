@@ -17,8 +17,6 @@ from deepscope.errors import DeepScopeError
 from deepscope.printable import printable
 from deepscope.processes import end_all
 
-__all__ = ["view"]
-
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  the address from here
 

@@ -22,8 +22,6 @@ from deepscope.errors import IncomparableError
 from deepscope.records import Line, Profile
 from deepscope.records.step_times import ROW_KEYS, StepTable
 
-__all__ = ["NO_LINE", "TABLES", "By", "Comparison", "compare"]
-
 By = Literal["line", "operator", "kernel", "module", "phase", "step"]
 TABLES: tuple[By, ...] = get_args(By)
 NO_LINE = "(no user line)"

@@ -8,8 +8,6 @@ from typing import Literal
 from deepscope.comparison.noise import Interval
 from deepscope.records import Line
 
-__all__ = ["Difference", "Place", "Status"]
-
 Status = Literal["same", "moved", "new", "gone"]
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from deepscope.comparison.compare import Comparison
 from deepscope.comparison.differences import Difference
 
-__all__ = ["Verdict", "judge"]
-
 MATTERS = 0.01
 """Of a step: a row that grew by less fails nothing."""
 

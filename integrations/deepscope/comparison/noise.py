@@ -19,8 +19,6 @@ from typing import NamedTuple
 from deepscope.comparison.samples import Sample
 from deepscope.comparison.student import two_sided_quantile
 
-__all__ = ["CONFIDENCE", "Interval", "Pair", "intervals", "run_variance"]
-
 CONFIDENCE = 0.95
 """That all rows without a change have 0 in their intervals."""
 MOST_RUN_NOISE = 0.15

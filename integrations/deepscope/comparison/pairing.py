@@ -11,8 +11,6 @@ from deepscope.remap.likeness import shared_ratio
 from deepscope.remap.text_lines import is_meaningful
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["pair_files", "pair_lines", "relative_path"]
-
 ALIKE_RATIO = 0.3
 """So many of a file's telling lines make one of the same name the same file."""
 RENAMED_RATIO = 0.6

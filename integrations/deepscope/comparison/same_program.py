@@ -10,8 +10,6 @@ from deepscope.records import Profile, SourceFile
 from deepscope.remap.text_lines import is_meaningful
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["MOST_LINES", "is_same_code", "is_same_program", "shared_lines"]
-
 MOST_LINES = 0.5
 """Two runs of one program share more than this part of their telling lines."""
 

@@ -10,17 +10,6 @@ from typing import Literal, get_args
 from deepscope.records import Kernel, Line, Module, Numbers, Operator, Profile, Step
 from deepscope.records.step_times import StepTable, StepTimes, steps_of_blocks
 
-__all__ = [
-    "NUMBERS",
-    "Number",
-    "Sample",
-    "absent",
-    "added",
-    "samples_of_phases",
-    "samples_of_rows",
-    "samples_of_steps",
-]
-
 Number = Literal["cost", "self"]
 """What of a line is compared: what it costs the run, or its device time alone."""
 NUMBERS: tuple[Number, ...] = get_args(Number)

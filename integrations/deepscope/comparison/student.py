@@ -9,8 +9,6 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
-__all__ = ["two_sided_quantile"]
-
 LIKE_NORMAL = 200
 """From so many degrees of freedom on the normal distribution stands in: it differs by less than a percent."""
 

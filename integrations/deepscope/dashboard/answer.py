@@ -12,8 +12,6 @@ import msgspec
 
 from deepscope.report.table_column import Unit
 
-__all__ = ["Answer", "CellKind", "Choice", "Column", "Fact", "Figure", "Question", "Table", "encoded"]
-
 CellKind = Unit
 
 

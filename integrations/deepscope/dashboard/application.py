@@ -16,8 +16,6 @@ from deepscope.dashboard.library import Library
 from deepscope.dashboard.questions import QUESTIONS
 from deepscope.errors import DeepScopeError, NoTraceError, OptionError, in_python
 
-__all__ = ["Application", "Reply"]
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -11,8 +11,6 @@ from typing import Generic, TypeVar
 from deepscope.processes import Told
 from deepscope.store.loader import CancelledLoadError
 
-__all__ = ["Background", "NotYetError"]
-
 PATIENCE_SECONDS = 0.4
 """How long a question waits for a profile that is being read before it is told how far the reading is."""
 READERS = 2

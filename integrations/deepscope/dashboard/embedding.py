@@ -22,8 +22,6 @@ from deepscope.errors import DeepScopeError
 from deepscope.records import Profile
 from deepscope.report.flame import FlameTree, largest
 
-__all__ = ["EMBEDDED", "Budget", "Embedded", "Queries", "embedded_answers", "key_of"]
-
 _LOG = logging.getLogger(__name__)
 
 NODES_OF_A_LINE = 40

@@ -14,8 +14,6 @@ import msgspec
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.server import Pages
 
-__all__ = ["Shown", "follow", "follow_line"]
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -24,8 +24,6 @@ from deepscope.ranks.summary import summary_of
 from deepscope.records import Detail, Profile
 from deepscope.store.runs import Selection
 
-__all__ = ["LIMIT_BYTES", "OneProfile", "html_file"]
-
 LIMIT_BYTES = 2_000_000
 _BUDGETS = (
     Budget(rows=1000, nodes=8000, text_bytes=300_000),

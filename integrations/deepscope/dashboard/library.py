@@ -34,8 +34,6 @@ from deepscope.trace.kineto.remote import is_url
 if TYPE_CHECKING:
     from deepscope.dashboard.timeline.index import TimelineIndex
 
-__all__ = ["WINDOW_MARK", "FoundRun", "Library", "RanksOfRun"]
-
 WINDOW_MARK = "~"
 """In a choice, between a run's id and the number of one of its windows; without, it is the newest."""
 LOOK_SECONDS = 2.0

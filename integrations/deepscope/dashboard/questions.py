@@ -30,8 +30,6 @@ from deepscope.dashboard.timeline.questions import (
     timeline_window,
 )
 
-__all__ = ["QUESTIONS"]
-
 QUESTIONS: dict[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (

@@ -26,8 +26,6 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from deepscope.dashboard.application import Application
 
-__all__ = ["ASSETS", "POLICY", "Pages", "asset", "serve"]
-
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -19,8 +19,6 @@ from tensorboard.plugins import base_plugin
 if TYPE_CHECKING:
     from deepscope.dashboard.library import Library
 
-__all__ = ["DeepScopePlugin", "Loader", "log_folders"]
-
 NAME = "deepscope"
 _LOG = logging.getLogger(__name__)
 _URL = re.compile("[a-zA-Z][0-9a-zA-Z.+-]*://")

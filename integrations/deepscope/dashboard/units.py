@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["Unit", "unit_named"]
-
 Unit = Literal["bytes", "percent", "count", "bytesPerSecond", "perSecond", "watts", "megahertz", "celsius"]
 
 _UNITS: dict[str, Unit] = {

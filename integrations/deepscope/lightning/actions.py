@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["PHASES", "Action", "Loop", "Mark", "annotation_name", "classify"]
-
 
 class Loop(Enum):
     """Lightning's loops; the sanity check runs in the same one as validation."""

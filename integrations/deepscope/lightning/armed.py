@@ -19,8 +19,6 @@ from deepscope.lightning.logging_spans import LoggingSpans
 if TYPE_CHECKING:
     from deepscope.capture.counters.whole_run import RunCounters
 
-__all__ = ["Armed"]
-
 
 @dataclass
 class Armed:

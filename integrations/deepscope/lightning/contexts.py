@@ -8,8 +8,6 @@ from typing import Protocol
 from deepscope.lightning.on_demand import OnDemandStage
 from deepscope.lightning.stages import StageWindows
 
-__all__ = ["Annotated", "Profiled"]
-
 
 class _Profiler(Protocol):
     """Who is told of the actions."""

@@ -6,8 +6,6 @@ from pytorch_lightning.profilers import Profiler
 
 from deepscope.lightning.profiler import DeepProfiling
 
-__all__ = ["DeepProfiler"]
-
 
 class DeepProfiler(DeepProfiling, Profiler):  # type: ignore[misc]  # noqa: D101 - as its base; Lightning is not followed by mypy
     __doc__ = DeepProfiling.__doc__

@@ -13,9 +13,6 @@ from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, RecordingO
 from deepscope.errors import OptionError
 from deepscope.report.tables import table
 
-__all__ = ["Choices", "LightningKeywords", "choose"]
-
-
 _WITHOUT_EFFECT = {
     "export_to_chrome": "a trace is always written",
     "table_kwargs": "the summary is DeepScope's own table",

@@ -9,8 +9,6 @@ from typing import Any
 
 from deepscope.lightning.stages import Stage
 
-__all__ = ["batches_of", "planned_batches"]
-
 
 def batches_of(trainer: Any, stage: Stage) -> int | None:
     """How many batches `stage` will run; None where Lightning cannot say (a stream, manual optimization).

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["LoggingSpans"]
-
 _METHODS = (
     "update_train_step_metrics",
     "update_eval_step_metrics",

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from deepscope.capture.on_demand.dormant import Dormant, MakeRecorder
 
-__all__ = ["OnDemandStage", "counts", "open_door"]
-
 
 def open_door(folder: Path, name: str | None, options: Mapping[str, Any], make: MakeRecorder) -> OnDemand:
     """The door of this process, from now on to windows that `make` makes; steps are Lightning's batches."""

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 else:
     _LightningProfiler = object
 
-__all__ = ["DeepProfiling"]
-
 _STAGES = {
     Loop.TRAIN: Stage.FIT,
     Loop.VALIDATE: Stage.VALIDATE,

@@ -15,8 +15,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["NAME", "register_lightning", "register_pytorch_lightning"]
-
 NAME = "deep"
 """What stands in `Trainer(profiler=…)`, in any case."""
 

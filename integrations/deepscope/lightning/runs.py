@@ -11,8 +11,6 @@ from typing import Any
 from deepscope.capture import process_facts as process
 from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
 
-__all__ = ["Run", "options_of", "progress_of", "run_of"]
-
 _OPTIONS = (
     "accumulate_grad_batches",
     "check_val_every_n_epoch",

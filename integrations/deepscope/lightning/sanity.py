@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SanityCheck"]
-
 
 class SanityCheck:
     """The actions of a run's sanity check that say where it stands, as they are handled."""

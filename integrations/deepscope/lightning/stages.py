@@ -10,8 +10,6 @@ from typing import Any, Protocol
 from deepscope.capture.actions import Action
 from deepscope.capture.plan import Plan
 
-__all__ = ["MakeRecorder", "Stage", "StageRecorder", "StageWindows"]
-
 
 class Stage(Enum):
     """What a Trainer runs; the value stands in the trace and in its file's name."""

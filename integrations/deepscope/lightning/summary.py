@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from deepscope.lightning.stages import Stage, StageRecorder, StageWindows
 from deepscope.report.summary import summary
 
-__all__ = ["summarize"]
-
 
 def summarize(windows: Mapping[Stage, StageWindows], *, main: str, rows: int | None, sort: str | None) -> str:
     """The newest window of the stage `main`; "" where nothing was recorded.

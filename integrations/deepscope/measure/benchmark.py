@@ -16,8 +16,6 @@ from deepscope.measure.calls import tensors_in
 from deepscope.measure.clocks import DeviceClock, HostClock, peak_bytes
 from deepscope.measure.timing import Clock, Limits, Timing, measured, timing_of
 
-__all__ = ["benchmark"]
-
 
 def benchmark(
     function: Callable[..., Any],

@@ -15,8 +15,6 @@ from deepscope.analysis.numbers.arguments import Argument, Tensor
 from deepscope.analysis.numbers.byte_formulas import bytes_of_call
 from deepscope.analysis.numbers.flop_formulas import FORMULAS, flops_of_call, lacks_formula
 
-__all__ = ["Cost", "cost_of", "new_bytes", "tensors_in"]
-
 
 class Cost(NamedTuple):
     """What a call takes."""

@@ -10,8 +10,6 @@ import torch
 
 from deepscope.measure.timing import Sample
 
-__all__ = ["DeviceClock", "HostClock", "peak_bytes"]
-
 Call = Callable[[], object]
 
 

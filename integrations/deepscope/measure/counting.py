@@ -22,8 +22,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from deepscope.capture import torch_compat
 from deepscope.measure.calls import cost_of, new_bytes
 
-__all__ = ["Counting", "Place", "Tally"]
-
 _QUESTIONS = {
     f"aten::{sym}{word}"
     for sym in ("", "sym_")

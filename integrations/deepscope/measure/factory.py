@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 
 from deepscope.errors import DeepScopeError, FactoryError, TargetError
 
-__all__ = ["Call", "load_factory", "made_by", "one_line"]
-
 _WANTED = "it must return a model and its inputs, such as `return model, x`"
 Factory = Callable[[], Any]
 

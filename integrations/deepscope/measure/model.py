@@ -18,8 +18,6 @@ from deepscope.measure.counting import Counting
 from deepscope.measure.counts import ModelCounts
 from deepscope.measure.summing import model_counts
 
-__all__ = ["count_call", "count_model", "on_meta"]
-
 _TWO_HOOKS = r"Using `torch.compile\(module\)` when there are global hooks"
 
 

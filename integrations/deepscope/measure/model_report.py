@@ -19,8 +19,6 @@ from deepscope.report.csv_report import cell
 from deepscope.report.layout import Column, cut_end, cut_start, render
 from deepscope.report.style import Styles
 
-__all__ = ["CHOICES", "model_csv", "model_html", "model_json", "model_text"]
-
 CHOICES = ("module", "operator", "both")
 """What the rows of a table can be."""
 _HTML_ROWS = 200

@@ -17,8 +17,6 @@ from deepscope.measure.counts import (
     TotalNumbers,
 )
 
-__all__ = ["model_counts"]
-
 _WRAPPER = "_orig_mod"
 """The component that `torch.compile` puts around a module."""
 

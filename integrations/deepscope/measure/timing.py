@@ -10,8 +10,6 @@ from typing import NamedTuple, Protocol
 import msgspec
 import numpy as np
 
-__all__ = ["Clock", "Limits", "Sample", "Samples", "Timing", "measured", "timing_of"]
-
 Call = Callable[[], object]
 
 _WINDOW = 5

@@ -9,8 +9,6 @@ from deepscope.measure.timing import Timing
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, time_text
 
-__all__ = ["timing_html", "timing_text"]
-
 
 def timing_text(timing: Timing) -> str:
     """A line for each figure; ends in a newline."""

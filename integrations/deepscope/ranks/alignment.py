@@ -8,8 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Aligner", "Alignment", "Sequence"]
-
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from deepscope.ranks.matching import Matches
 from deepscope.records.places_of_work import TOGETHER
 
-__all__ = ["Arrivals", "arrivals_of"]
-
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 

@@ -12,8 +12,6 @@ from deepscope.ranks.results import DomainRow, LinkRow, RankRow, Role
 from deepscope.ranks.summary import RankSummary
 from deepscope.records.ranges import ranges
 
-__all__ = ["domain_rows", "link_rows", "with_step_times"]
-
 # Megatron-LM's and MindSpeed's names (core/parallel_state.py). Their `mp` is tensor and pipeline together.
 _ROLES: dict[str, Role] = {
     "tp": "tensor", "tensor": "tensor", "dp": "data", "data": "data", "pp": "pipeline",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["AscendCalls", "AscendGroup", "AscendLink", "AscendRank", "AscendStep"]
-
 
 class AscendStep(msgspec.Struct, kw_only=True):
     """A row of `step_trace_time.csv`."""

@@ -14,8 +14,6 @@ from deepscope.ranks.summary import CallColumns
 from deepscope.records import Collective
 from deepscope.records.ranges import listed, ranges
 
-__all__ = ["MESSAGES", "Calls", "RowKey", "Stream", "gather", "key_of"]
-
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 

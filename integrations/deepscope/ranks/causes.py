@@ -15,8 +15,6 @@ from deepscope.ranks.medians import Floats
 from deepscope.ranks.results import Cause, Figure
 from deepscope.ranks.summary import RankSummary, RankWork
 
-__all__ = ["Pace", "Shares", "pace_of", "typical_work"]
-
 SLOWER = 1.03
 """Kernels that take less than this many times as long are as fast."""
 MOST = 2 / 3

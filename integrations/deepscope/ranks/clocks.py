@@ -18,8 +18,6 @@ from deepscope.ranks.matching import Matches
 from deepscope.ranks.results import Clock
 from deepscope.records.places_of_work import TOGETHER
 
-__all__ = ["Clocks", "align_clocks"]
-
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

@@ -15,8 +15,6 @@ from deepscope.ranks.matching import Matches
 from deepscope.ranks.results import CollectiveRow, RankRow
 from deepscope.ranks.summary import RankSummary
 
-__all__ = ["collective_rows", "fill_waits"]
-
 Int64 = npt.NDArray[np.int64]
 
 

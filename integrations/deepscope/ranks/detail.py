@@ -17,8 +17,6 @@ from deepscope.ranks.summary import RankSummary
 from deepscope.records.ranges import ranges
 from deepscope.trace.names import announces_collective
 
-__all__ = ["CollectiveBeside", "LineBeside", "NumberBeside", "RankDetail", "WorkBeside", "rank_detail"]
-
 ROWS = 50
 """Rows of each table, those that differ most."""
 

@@ -11,8 +11,6 @@ from deepscope.ranks.results import EndedRank, MissingWait, RankRow, Waited
 from deepscope.ranks.summary import RankLine, RankSummary
 from deepscope.records.ranges import ranges
 
-__all__ = ["ended_ranks", "leave_out_waiting", "missing_wait"]
-
 _WAITED = 0.5
 """Communication that is longer than usual by this part of a step was waiting for the rank that was gone."""
 _WAITED_FOR_MISSING = 1.0

@@ -14,8 +14,6 @@ from deepscope.records import Evidence, Finding, Remedy
 from deepscope.records.findings import severity_of
 from deepscope.records.ranges import ranges
 
-__all__ = ["CODE", "TITLE", "clause", "straggler_findings"]
-
 CODE, TITLE = "DS032", "A rank that the others wait for"
 
 _REMEDIES = {

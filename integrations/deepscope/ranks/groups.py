@@ -13,8 +13,6 @@ from deepscope.ranks.results import CollectiveRow, GroupRow, Role
 from deepscope.ranks.summary import RankSummary
 from deepscope.records.ranges import listed
 
-__all__ = ["group_rows", "role_among", "role_of", "set_roles"]
-
 # torch's DeviceMesh calls a group `mesh_` and its dimension; dimensions are of torchtitan (dp_replicate, dp_shard,
 # dp_shard_cp, dp_shard_mod_ep, efsdp, cp, tp, etp, pp, ep), Lightning (data_parallel, tensor_parallel), torch's docs
 # (dp, fsdp, replicate, shard). Megatron-LM (core/parallel_state.py): TENSOR_MODEL_PARALLEL_GROUP,

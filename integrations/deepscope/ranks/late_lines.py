@@ -12,8 +12,6 @@ from deepscope.ranks.lateness import LATE, Lateness, steady_lateness
 from deepscope.ranks.medians import Floats, above_others
 from deepscope.ranks.own_table import LineKey, OwnTable
 
-__all__ = ["LateLines", "late_lines"]
-
 _LOOKED_AT = 0.2
 """Of what makes a rank late: lines that are above the others on no rank by this share of it are not looked at by
 step."""

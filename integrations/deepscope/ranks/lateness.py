@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from deepscope.ranks.medians import Floats, above_others, others_median, scatter
 
-__all__ = ["LATE", "Lateness", "agrees", "lateness", "steady_lateness"]
-
 LATE = 0.05
 """A rank is late by at least this share of a typical step, over all steps."""
 SELDOM = 0.1

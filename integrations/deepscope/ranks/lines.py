@@ -10,8 +10,6 @@ from deepscope.ranks.own_table import LineKey, file_on_all_ranks
 from deepscope.ranks.results import VaryingLine
 from deepscope.ranks.summary import RankSummary
 
-__all__ = ["own_lines", "varying_lines"]
-
 ROWS = 100
 
 

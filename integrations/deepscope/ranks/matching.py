@@ -12,8 +12,6 @@ from deepscope.ranks.calls import Calls, Stream
 from deepscope.ranks.distinct import distinct_pairs
 from deepscope.records.ranges import listed
 
-__all__ = ["Matches", "match"]
-
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 

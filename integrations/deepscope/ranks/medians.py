@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Floats", "above_others", "others_median", "scatter"]
-
 Floats = npt.NDArray[np.float64]
 
 _NORMAL = 1.4826

@@ -17,8 +17,6 @@ from deepscope.ranks.transfers import set_transfers
 from deepscope.records import Profile
 from deepscope.records.profile import add_findings
 
-__all__ = ["add_what_ranks_tell"]
-
 
 def add_what_ranks_tell(merged: Profile, profiles: Sequence[Profile]) -> None:
     """Adds what no rank tells alone: how long its collectives take once all are there, and which rank is late.

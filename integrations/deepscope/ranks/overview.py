@@ -8,8 +8,6 @@ from deepscope.ranks.ascend import with_step_times
 from deepscope.ranks.results import RankRow
 from deepscope.ranks.summary import RankSummary
 
-__all__ = ["rank_rows", "slowest_ranks"]
-
 SLOWEST = 5
 
 

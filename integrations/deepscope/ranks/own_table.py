@@ -12,8 +12,6 @@ from deepscope.ranks.medians import Floats
 from deepscope.ranks.summary import RankLine, RankSummary
 from deepscope.records import OwnLine
 
-__all__ = ["PARTS", "LineKey", "OwnTable", "file_on_all_ranks", "key_of_line", "own_table"]
-
 LineKey = tuple[str, int, str]
 """File below the project's root where it is there, line, function; ("", 0, "") for no line, ("", -1, "") for lines
 without a row of their own."""

@@ -12,8 +12,6 @@ from deepscope.ranks.alignment import Aligner, Sequence
 from deepscope.ranks.calls import Calls
 from deepscope.ranks.results import PairRow
 
-__all__ = ["pair_rows"]
-
 Int64 = npt.NDArray[np.int64]
 Aligned = Callable[[Int64, Int64], Int64]
 

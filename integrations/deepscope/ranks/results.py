@@ -12,26 +12,6 @@ import msgspec
 
 from deepscope.records import Finding
 
-__all__ = [
-    "Cause",
-    "Clock",
-    "CollectiveRow",
-    "DomainRow",
-    "EndedRank",
-    "Failure",
-    "GroupRow",
-    "LinkRow",
-    "MissingWait",
-    "PairRow",
-    "RankRow",
-    "RanksReport",
-    "Role",
-    "Straggler",
-    "VaryingLine",
-    "VaryingRow",
-    "Waited",
-]
-
 Role = Literal["data", "tensor", "pipeline", "expert", "context", "sequence", "world", ""]
 """What a process group is for; "" where it cannot be told."""
 

@@ -24,8 +24,6 @@ from deepscope.ranks.stragglers import find_stragglers
 from deepscope.ranks.summary import RankSummary
 from deepscope.ranks.variation import varying_rows
 
-__all__ = ["numbered", "side_by_side"]
-
 
 def side_by_side(summaries: Sequence[RankSummary], failures: Sequence[Failure] = (), path: str = "") -> RanksReport:
     """Ranks of one run, each read alone.

@@ -6,8 +6,6 @@ from deepscope.printable import printable
 from deepscope.quantities import count_text, time_text
 from deepscope.ranks.results import Figure, Straggler
 
-__all__ = ["cause_words", "sentence"]
-
 _MORE_CALLS = 1.02
 _HOST = {
     "Python": "code outside of operators takes",

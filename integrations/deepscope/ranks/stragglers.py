@@ -17,8 +17,6 @@ from deepscope.ranks.results import RankRow, Straggler
 from deepscope.ranks.straggler_words import sentence
 from deepscope.ranks.summary import RankLine, RankSummary
 
-__all__ = ["find_stragglers"]
-
 PART_OF_EXCESS = 0.2
 """A line, or a part of the step, is named if it has at least this share of the excess."""
 OF_ONCE = 0.5

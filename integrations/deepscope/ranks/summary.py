@@ -11,8 +11,6 @@ from deepscope.records import Collective, CollectiveCall, CriticalPath, Overview
 from deepscope.trace.communication import is_collective
 from deepscope.trace.names import ANNOUNCEMENT
 
-__all__ = ["CallColumns", "RankLine", "RankSummary", "RankWork", "columns_of", "summary_of"]
-
 LINES, WORKS = 400, 400
 """Rows of each table at most, the largest ones."""
 

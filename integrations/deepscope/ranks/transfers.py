@@ -11,8 +11,6 @@ from deepscope.ranks.calls import RowKey, key_of
 from deepscope.ranks.matching import Matches
 from deepscope.records import Profile
 
-__all__ = ["set_transfers"]
-
 
 def set_transfers(merged: Profile, matches: Matches, arrivals: Arrivals) -> None:
     """Sets `shortest_ns` of the merged profile's collectives: of rows whose every call is found on all ranks."""

@@ -10,8 +10,6 @@ import numpy as np
 from deepscope.ranks.results import VaryingRow
 from deepscope.ranks.summary import RankSummary, RankWork
 
-__all__ = ["varying_rows"]
-
 ROWS = 100
 """Of operators and kernels together at most."""
 DIFFER = 0.005

@@ -9,8 +9,6 @@ import msgspec
 
 from deepscope.records.merging import First, Sum
 
-__all__ = ["Part", "PartKind", "Place", "without_numbers"]
-
 _NUMBERED = re.compile(r"(?<![^.])\d+(?![^.])")
 """A component of a module's path that is a number: the 3 of `encoder.layers.3.mlp`."""
 

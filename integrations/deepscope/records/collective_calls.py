@@ -6,8 +6,6 @@ import msgspec
 
 from deepscope.records.merging import First
 
-__all__ = ["CollectiveCall"]
-
 
 class CollectiveCall(msgspec.Struct, array_like=True):
     """One call: a kernel of a device, or a span of the CPU."""

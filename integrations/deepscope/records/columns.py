@@ -25,17 +25,6 @@ from deepscope.errors import OptionError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "Column",
-    "ColumnTable",
-    "ColumnType",
-    "DescribedColumn",
-    "column_table",
-    "described_columns",
-    "table_names",
-    "unit_of",
-]
-
 ColumnType = Literal["integer", "number", "text", "flag"]
 
 PROFILE = "profile"

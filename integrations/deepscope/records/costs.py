@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from deepscope.records.profile import Profile
     from deepscope.records.tables import Operator
 
-__all__ = ["Costs", "KeyFigures", "bytes_per_s", "cost_ns", "flops_per_s", "key_figures", "step_length_ns"]
-
 Row = TypeVar("Row", bound="Numbers")
 
 

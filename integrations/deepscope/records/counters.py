@@ -8,8 +8,6 @@ import msgspec
 
 from deepscope.records.merging import First, Group, Sum, left_out, merged_by
 
-__all__ = ["CounterBlock", "CounterSeries"]
-
 
 def _mean(group: Group[Any], field: str) -> float:
     """Weighted by the time that each rank's covers; where none covers any, the plain mean."""

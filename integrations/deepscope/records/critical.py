@@ -8,8 +8,6 @@ import msgspec
 
 from deepscope.records.merging import First, Group, Sum, largest_first, merged_by, record, table
 
-__all__ = ["CriticalLine", "CriticalPath", "CriticalTimes"]
-
 
 def _sum_of_known(group: Group[Any], field: str) -> int | None:
     """The sum over the ranks that know it."""

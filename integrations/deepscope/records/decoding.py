@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-__all__ = ["decoded", "decoder_of"]
-
 T = TypeVar("T")
 
 _MAKING = Lock()

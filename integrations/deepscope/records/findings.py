@@ -8,8 +8,6 @@ import msgspec
 
 from deepscope.records.merging import First, Group, Sum, merged_by, of_largest
 
-__all__ = ["Edit", "Evidence", "Finding", "Remedy", "Severity", "severity_of"]
-
 Severity = Literal["warning", "info", "hint"]
 Evidence = dict[str, int | float | str]
 

@@ -9,8 +9,6 @@ from typing import Any
 from deepscope.errors import MissingExtraError
 from deepscope.records.columns import Column, ColumnTable
 
-__all__ = ["arrow_table", "pandas_frame", "wanted"]
-
 _EXTRA = "tables"
 
 

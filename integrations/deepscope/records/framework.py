@@ -6,8 +6,6 @@ import msgspec
 
 from deepscope.records.merging import First, Sum
 
-__all__ = ["FrameworkPart"]
-
 
 class FrameworkPart(msgspec.Struct, kw_only=True):
     """One of the things that a framework does between the user's lines, where a line calls its loop."""

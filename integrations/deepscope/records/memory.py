@@ -19,8 +19,6 @@ from deepscope.records.merging import (
     table,
 )
 
-__all__ = ["CurvePoint", "DeviceMemory", "HeldByLine", "HeldMemory", "Memory", "MemoryFailure"]
-
 
 class HeldMemory(msgspec.Struct, kw_only=True):
     """Live bytes at one moment by what held them."""

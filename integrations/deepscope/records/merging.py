@@ -13,35 +13,6 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-__all__ = [
-    "Either",
-    "First",
-    "FirstKnown",
-    "Group",
-    "Joined",
-    "Largest",
-    "RankSpread",
-    "Rule",
-    "Smallest",
-    "Sum",
-    "distinct",
-    "first",
-    "keys_summed",
-    "largest_first",
-    "left_out",
-    "merge",
-    "merged_by",
-    "nothing",
-    "of_largest",
-    "quotient",
-    "record",
-    "rule_of",
-    "smallest_known",
-    "spread_of",
-    "table",
-    "to_be_judged",
-]
-
 Record = TypeVar("Record", bound=msgspec.Struct)
 Value = TypeVar("Value")
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from deepscope.records.numbers import Numbers
     from deepscope.records.profile import Profile
 
-__all__ = ["notebook_table"]
-
 ROWS = 15
 
 

@@ -6,8 +6,6 @@ import msgspec
 
 from deepscope.records.merging import Sum
 
-__all__ = ["Numbers"]
-
 
 class Numbers(msgspec.Struct, kw_only=True):
     """What is measured of a line, a function, a module or of the work that reached no line."""

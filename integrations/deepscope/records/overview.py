@@ -8,8 +8,6 @@ import msgspec
 
 from deepscope.records.merging import First, Sum
 
-__all__ = ["OverviewRow", "Section"]
-
 Section = Literal["step", "span", "overlap", "idle", "device"]
 
 

@@ -6,8 +6,6 @@ import msgspec
 
 from deepscope.records.merging import First, Sum
 
-__all__ = ["OwnLine", "OwnTimes"]
-
 
 class OwnLine(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Own time of one line; the parts sum to that of all blocks."""

@@ -23,8 +23,6 @@ from deepscope.records.merging import (
 from deepscope.records.numbers import Numbers
 from deepscope.records.why import Verdict, Why
 
-__all__ = ["CallNode", "Function", "Library", "Line", "Module", "Partner", "Top"]
-
 
 class Top(msgspec.Struct, array_like=True):
     """One of the largest contributors to a line: an operator or a kernel."""

@@ -8,8 +8,6 @@ import msgspec
 
 from deepscope.records.merging import First, Group, Largest, Smallest, Sum, merged_by
 
-__all__ = ["TOGETHER", "Collective", "HostThread", "Stream", "ThreadRole"]
-
 ThreadRole = Literal["training", "autograd", "other"]
 
 

@@ -41,8 +41,6 @@ from deepscope.records.trace_info import SourceFile, TraceInfo
 from deepscope.records.view import Detail, PartOf
 from deepscope.records.why import Peaks
 
-__all__ = ["LINE_KEY", "PROFILE_FORMAT", "Metric", "Profile", "Resolved", "Totals", "add_findings"]
-
 PROFILE_FORMAT = 24
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-__all__ = ["listed", "ranges"]
-
 
 def ranges(numbers: Iterable[int]) -> str:
     """`0-3, 7`."""

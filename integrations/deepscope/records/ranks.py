@@ -17,8 +17,6 @@ from deepscope.records.places import CallNode, Line
 from deepscope.records.profile import LINE_KEY, Profile
 from deepscope.records.step_times import merged_step_times
 
-__all__ = ["encoded_profile", "merge_profiles"]
-
 _line_key = attrgetter(*LINE_KEY)
 
 

@@ -13,8 +13,6 @@ from deepscope.records.merging import First, keys_summed, merged_by
 if TYPE_CHECKING:
     from deepscope.records.profile import Profile
 
-__all__ = ["ROW_KEYS", "StepTable", "StepTimes", "merged_step_times", "steps_of_blocks"]
-
 StepTable = Literal["lines", "operators", "kernels", "modules"]
 
 ROW_KEYS: dict[StepTable, tuple[str, ...]] = {

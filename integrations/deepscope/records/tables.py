@@ -24,8 +24,6 @@ from deepscope.records.merging import (
 )
 from deepscope.records.why import Verdict, Why
 
-__all__ = ["NO_OPERATOR", "Kernel", "KernelKind", "Operator", "OperatorInDetail", "Phase", "Step"]
-
 NO_OPERATOR = "(no operator)"
 """The row of device work that no operator launched."""
 KernelKind = Literal["kernel", "memcpy", "memset", "collective"]

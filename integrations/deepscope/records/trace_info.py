@@ -8,8 +8,6 @@ import msgspec
 
 from deepscope.records.merging import Either, First, Group, Joined, Largest, distinct, merged_by
 
-__all__ = ["LineSource", "SourceFile", "TraceInfo"]
-
 LineSource = Literal["scopes", "call_stack", "frames", "none"]
 """What tells the lines, the best first."""
 

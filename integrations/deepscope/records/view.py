@@ -8,8 +8,6 @@ import msgspec
 
 from deepscope.records.merging import First, Sum, merged_by, record
 
-__all__ = ["DETAILS", "PHASES", "WHOLE", "Detail", "PartOf", "View"]
-
 PHASES = ("data", "forward", "backward", "optimizer", "other")
 """The phases of training, in the order of a step."""
 

@@ -8,8 +8,6 @@ import msgspec
 
 from deepscope.records.merging import First, FirstKnown, Sum, merged_by, table
 
-__all__ = ["Peaks", "Rate", "Verdict", "Why"]
-
 Verdict = Literal[
     "",
     "compute-bound",

@@ -9,8 +9,6 @@ from itertools import pairwise
 
 from deepscope.remap.diff import match_lines
 
-__all__ = ["pair_changed"]
-
 SIMILAR = 0.6
 """difflib's own cut-off for a close match."""
 

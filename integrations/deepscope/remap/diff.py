@@ -14,8 +14,6 @@ from itertools import pairwise
 
 from deepscope.remap.text_lines import without_indent
 
-__all__ = ["match_indented", "match_lines"]
-
 UNMATCHED = -1
 
 RUN_LENGTHS = (1, 2, 4)

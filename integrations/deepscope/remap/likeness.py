@@ -9,8 +9,6 @@ from deepscope.records import SourceFile
 from deepscope.remap.text_lines import is_meaningful
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["is_same_text", "shared_ratio"]
-
 
 def is_same_text(recorded: SourceFile, lines: Sequence[str]) -> bool:
     """Whether `lines` is the recorded text, whatever its line ends; by hash where the trace has no text.

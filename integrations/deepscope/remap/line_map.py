@@ -19,8 +19,6 @@ from deepscope.remap.diff import UNMATCHED, match_indented
 from deepscope.remap.moves import Sides, find_moves
 from deepscope.remap.text_lines import is_meaningful, without_indent
 
-__all__ = ["LineMap"]
-
 
 class LineMap:
     """Partners of recorded lines in `lines`, a list that its owner edits; lines count from 1.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from deepscope.remap.text_lines import is_meaningful
 
-__all__ = ["BLOCK_LINES", "Sides", "find_moves"]
-
 BLOCK_LINES = 3
 """So many lines in a row that say something are a block moved, even if each of them stands elsewhere too."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["is_meaningful", "without_indent"]
-
 MEANINGFUL_LENGTH = 6
 
 

@@ -8,8 +8,6 @@ from deepscope.quantities import share_text
 from deepscope.report.layout import Column, Style
 from deepscope.report.style import Styles
 
-__all__ = ["bar", "share", "shares"]
-
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _WIDTHS = ((140, 12), (100, 8), (0, 4))
 """From this width of the table on, so many cells."""

@@ -9,8 +9,6 @@ from typing import Literal
 
 from deepscope.records import Line, Place, Profile
 
-__all__ = ["Node", "below", "fold_alike", "lines_of", "main_branch", "merged_trees", "trees"]
-
 NodeKind = Literal["line", "module", "library", "operator", "kernel", "other"]
 
 _MAIN_SHARE = 0.5

@@ -8,8 +8,6 @@ from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, time_text
 from deepscope.report.layout import Column, cut_end
 
-__all__ = ["WHERE_WIDTH", "counts", "names", "sizes", "times"]
-
 WHERE_WIDTH = 16
 
 

@@ -39,8 +39,6 @@ from deepscope.report.style import Styles
 from deepscope.report.table_column import text_column, text_columns
 from deepscope.report.tables import table
 
-__all__ = ["columns"]
-
 SHOWN = ("self_device_ns", "wait_ns", "idle_ns", "self_cpu_ns", "launches")
 """The work without a line gets a row when it has one of these."""
 WHERE_SHARE = 0.2

@@ -20,18 +20,6 @@ from deepscope.report.places import short_path
 from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
 
-__all__ = [
-    "comparison_json",
-    "comparison_object",
-    "comparison_text",
-    "interval_words",
-    "noise_words",
-    "row_name",
-    "signed",
-    "step_words",
-    "verdict_word",
-]
-
 COMPARISON_FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""
 

@@ -10,8 +10,6 @@ from deepscope.quantities import time_text
 from deepscope.report import markdown
 from deepscope.report.compare import interval_words, noise_words, row_name, signed, step_words, verdict_word
 
-__all__ = ["comparison_markdown"]
-
 FOLDED = 50
 """Rows within noise that are shown at most."""
 

@@ -10,8 +10,6 @@ from deepscope.records import CounterSeries, Profile
 from deepscope.report.layout import Column, cut_end
 from deepscope.report.style import Styles
 
-__all__ = ["counter_columns", "counter_words", "level_text"]
-
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_BARS = 32
 _LEAST_BARS = 2

@@ -9,8 +9,6 @@ import msgspec
 from deepscope.quantities import share_text, time_text
 from deepscope.records import CriticalLine, CriticalTimes, Profile
 
-__all__ = ["KINDS", "critical_by_line", "critical_entries", "longest_kinds", "without_lines"]
-
 KINDS = {
     "cpu_ns": "CPU",
     "data_ns": "data",

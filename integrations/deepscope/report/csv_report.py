@@ -13,8 +13,6 @@ from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.tables import Table, table
 
-__all__ = ["cell", "csv_report"]
-
 _LABELLED = ("operator", "kernel")
 """Tables with the trace's own names; their last column has the readable names, as `label` in JSON."""
 _FORMULA = ("=", "+", "-", "@")

@@ -7,8 +7,6 @@ from deepscope.report.line_columns import cost_share
 from deepscope.report.operator_columns import operator_columns
 from deepscope.report.table_column import ColumnOf
 
-__all__ = ["derived_columns"]
-
 _OF_OPERATORS = ("share", "flops_per_s", "bytes_per_s")
 
 

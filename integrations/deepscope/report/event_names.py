@@ -7,8 +7,6 @@ from functools import lru_cache
 
 from deepscope.trace.cpp_names import function_of
 
-__all__ = ["readable"]
-
 _LONGEST = 4000
 """A longer name is cut before it is read."""
 

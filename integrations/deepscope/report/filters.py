@@ -15,8 +15,6 @@ from deepscope.report.event_names import readable
 from deepscope.report.places import short_path
 from deepscope.trace.operator_kinds import operator_kind
 
-__all__ = ["NO_FILTERS", "Filters", "check_view", "part_words", "row_words"]
-
 _TIMES = {
     "line": "cost_ns",
     "function": "cost_ns",

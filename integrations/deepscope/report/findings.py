@@ -9,8 +9,6 @@ from deepscope.quantities import bytes_text, count_text, share_text, time_text
 from deepscope.records import Finding, Profile
 from deepscope.report.places import short_path
 
-__all__ = ["finding_words", "findings_entries", "without_findings"]
-
 SHOWN = 5
 _FEWEST = 2
 """Fewer steps do not tell what recurs."""

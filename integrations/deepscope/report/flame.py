@@ -9,8 +9,6 @@ from typing import Literal
 from deepscope.records import Profile
 from deepscope.report.paths import Depth, Stack, stacks
 
-__all__ = ["FlameMetric", "FlameTree", "flame_tree", "largest"]
-
 FlameMetric = Literal["device", "backward", "cpu"]
 
 _VALUES: dict[FlameMetric, Callable[[Stack], int]] = {

@@ -10,8 +10,6 @@ from deepscope.records import Place, Profile
 from deepscope.report.paths import Depth, Metric, stacks
 from deepscope.report.places import place_name, short_path
 
-__all__ = ["folded_report"]
-
 
 def folded_report(profile: Profile, depth: Depth = "kernel", metric: Metric = "device") -> str:
     """One line a call path with time: `main (train.py:3);forward (net.py:9);aten::mm 1200`."""

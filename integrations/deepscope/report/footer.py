@@ -15,8 +15,6 @@ from deepscope.report.places import short_path
 from deepscope.report.step_times import step_times_words
 from deepscope.report.why_words import no_word, why_words
 
-__all__ = ["footer"]
-
 LIBRARY_HINTS = 5
 LIBRARY_FUNCTIONS = 3
 """Functions named for each package."""

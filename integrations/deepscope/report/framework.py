@@ -11,8 +11,6 @@ from deepscope.printable import printable
 from deepscope.quantities import time_text
 from deepscope.records import Numbers, Profile
 
-__all__ = ["NO_LINE", "RestRow", "framework_words", "rest_rows", "without_framework"]
-
 NO_LINE = "(no user line)"
 
 Row = TypeVar("Row", bound=Numbers)

@@ -12,8 +12,6 @@ from deepscope.report.filters import part_words
 from deepscope.report.places import short_path
 from deepscope.report.tables import table
 
-__all__ = ["header"]
-
 DOT = " · "
 
 

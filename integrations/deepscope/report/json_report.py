@@ -35,8 +35,6 @@ from deepscope.report.shapes import parsed
 from deepscope.report.step_times import step_times
 from deepscope.report.tables import DERIVED, table
 
-__all__ = ["REPORT_FORMAT", "filters_object", "json_report", "plain", "report_object"]
-
 REPORT_FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""
 

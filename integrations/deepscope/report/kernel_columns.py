@@ -15,8 +15,6 @@ from deepscope.report.places import short_path
 from deepscope.report.shapes import parsed, sizes_text
 from deepscope.report.style import Styles
 
-__all__ = ["kernel_columns", "launch_sizes", "range_words", "shared_words"]
-
 
 def kernel_columns(rows: Sequence[Kernel], profile: Profile, styles: Styles) -> list[Column]:
     """The columns for kernels; what a trace does not tell has no column."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from wcwidth import wcswidth
 
-__all__ = ["Column", "Style", "cell_len", "cut_end", "cut_start", "render"]
-
 GAP = "  "
 ELLIPSIS = "…"
 

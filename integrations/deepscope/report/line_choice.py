@@ -10,8 +10,6 @@ from deepscope.records import Line, Profile
 from deepscope.report.below import lines_of
 from deepscope.report.places import short_path
 
-__all__ = ["check_line", "find_line"]
-
 _LISTED = 8
 _LONGEST = 9
 """Digits of a line's number."""

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from deepscope.records import Costs, Metric, Numbers, Profile, cost_ns
 from deepscope.report.table_column import ColumnOf, Unit
 
-__all__ = ["cost_share", "line_columns", "used_columns"]
-
 
 def line_columns(profile: Profile) -> list[ColumnOf]:
     """The columns of numbers, of which rows without the framework's own part are asked."""

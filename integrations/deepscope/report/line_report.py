@@ -23,8 +23,6 @@ from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
 from deepscope.report.why_words import no_word, why_words
 
-__all__ = ["line_csv", "line_json", "line_object", "line_text"]
-
 _KEYS = ("kind", "name", "file", "line", "self_device_ns", "total_device_ns", "backward_device_ns", "calls")
 _INDENT = "  "
 TIMES = "\N{MULTIPLICATION SIGN}"

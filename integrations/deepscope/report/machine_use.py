@@ -7,8 +7,6 @@ from typing import Any
 
 from deepscope.records import TraceInfo
 
-__all__ = ["busy_ratio", "busy_words"]
-
 _WORTH_A_WORD = 0.05
 """From this part of the time on, what others used tells in the times."""
 _OTHERS = 0.1

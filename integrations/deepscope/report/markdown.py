@@ -11,8 +11,6 @@ from urllib.parse import quote
 
 from deepscope.printable import printable
 
-__all__ = ["code", "link", "plain", "table"]
-
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|&~$@])")
 _ADDRESS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
 """Where GitHub's Markdown finds addresses in plain words (https://github.github.com/gfm/#autolinks-extension-)."""

@@ -9,8 +9,6 @@ from deepscope.quantities import bytes_text, share_text
 from deepscope.records import DeviceMemory, HeldByLine, HeldMemory, Line, Numbers, Profile
 from deepscope.report.places import short_path
 
-__all__ = ["KINDS", "held_words", "kind_words", "memory_by_line", "memory_entries", "peak_kinds"]
-
 KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations", "temporaries", "unknown")
 """In the names of fields: `activations_bytes`, `peak_activations_bytes`."""
 FAILURE_LINES = 5

@@ -12,8 +12,6 @@ from deepscope.report.layout import Column, cut_end
 from deepscope.report.module_tree import branch_name, depths, tree_order
 from deepscope.report.style import Styles
 
-__all__ = ["module_columns"]
-
 _INDENT = "  "
 _MODULE_WIDTH = 28
 

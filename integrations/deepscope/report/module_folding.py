@@ -11,8 +11,6 @@ from deepscope.records import Module, Numbers
 from deepscope.records.below import without_numbers
 from deepscope.report.module_tree import branch_name, tree_order
 
-__all__ = ["Branch", "folded_modules", "plain_modules"]
-
 _SUMMED = (
     *Numbers.__struct_fields__,
     "total_backward_device_ns",

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from deepscope.records import Module
 
-__all__ = ["branch_name", "children_of", "depths", "largest_modules", "tree_order"]
-
 
 def tree_order(rows: Sequence[Module]) -> list[Module]:
     """The modules, each before those below it; of those below one module the largest total first."""

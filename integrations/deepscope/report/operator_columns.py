@@ -13,8 +13,6 @@ from deepscope.report.shapes import shapes_text
 from deepscope.report.table_column import ColumnOf
 from deepscope.trace.operator_kinds import operator_kind
 
-__all__ = ["flops_missing", "kind_columns", "measured_columns", "operator_columns", "stack_words"]
-
 _NAME_CELLS = 16
 _DETAIL_CELLS = 20
 _STACK = 12

@@ -7,8 +7,6 @@ from typing import Literal, NamedTuple
 
 from deepscope.records import CallNode, PartKind, Profile
 
-__all__ = ["DEPTHS", "METRICS", "Depth", "Metric", "Stack", "call_tree", "node_path", "shown_kinds", "stacks"]
-
 NO_LINE = -1
 
 Depth = Literal["line", "module", "library", "operator", "kernel"]

@@ -14,8 +14,6 @@ from deepscope.records import Line, PartKind, Profile
 from deepscope.report.event_names import readable
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["Sources", "place_name", "short_path"]
-
 LARGEST_BYTES = 32 << 20
 """Of a source file that is read."""
 

@@ -10,8 +10,6 @@ from deepscope.records import Collective, HostThread, OverviewRow, Profile, Stre
 from deepscope.report.layout import Column, cut_end
 from deepscope.report.style import Styles
 
-__all__ = ["collective_columns", "overview_columns", "stream_columns", "thread_columns"]
-
 _SECTIONS = {
     "step": "step time",
     "span": "first to last work",

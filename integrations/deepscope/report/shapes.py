@@ -7,8 +7,6 @@ from typing import Any
 
 from deepscope.printable import printable
 
-__all__ = ["dtype_name", "parsed", "shapes_text", "sizes_text"]
-
 _DTYPES = {
     "float": "float32",
     "double": "float64",

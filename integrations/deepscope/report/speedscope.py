@@ -14,8 +14,6 @@ from deepscope.records import Place, Profile
 from deepscope.report.paths import Depth, Metric, Stack, stacks
 from deepscope.report.places import place_name, short_path
 
-__all__ = ["speedscope_report"]
-
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 

@@ -11,8 +11,6 @@ from deepscope.quantities import time_text
 from deepscope.records import Profile, step_length_ns
 from deepscope.report.places import short_path
 
-__all__ = ["StepTimes", "step_times", "step_times_words"]
-
 PERCENTILES = (50, 90, 95, 99)
 
 

@@ -6,8 +6,6 @@ import os
 from dataclasses import dataclass
 from typing import TextIO
 
-__all__ = ["Styles", "wants_color"]
-
 
 @dataclass(frozen=True, slots=True)
 class Styles:

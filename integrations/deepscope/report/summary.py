@@ -16,8 +16,6 @@ from deepscope.report.style import Styles
 from deepscope.report.tables import table
 from deepscope.report.text import MIN_WIDTH, entries_text
 
-__all__ = ["summary"]
-
 FINDINGS = 3
 FEWEST_ROWS = 3
 MOST_ROWS = 12

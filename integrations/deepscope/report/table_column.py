@@ -12,8 +12,6 @@ from deepscope.report.layout import Column, cut_end
 from deepscope.report.style import Styles
 from deepscope.report.wording import per_second_text
 
-__all__ = ["ColumnOf", "Unit", "text_column", "text_columns"]
-
 Unit = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth"]
 """How a value is shown: times in nanoseconds, shares from 0 to 1, rates in FLOP/s, bandwidths in B/s."""
 

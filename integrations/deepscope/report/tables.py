@@ -35,8 +35,6 @@ from deepscope.report.critical import critical_by_line
 from deepscope.report.memory import memory_by_line
 from deepscope.report.module_tree import largest_modules, tree_order
 
-__all__ = ["DERIVED", "TABLES", "Table", "table"]
-
 _SHORT = {
     "cost": "cost_ns",
     "self": "self_device_ns",

@@ -18,8 +18,6 @@ from deepscope.report.memory import memory_entries
 from deepscope.report.style import Styles
 from deepscope.report.tables import table
 
-__all__ = ["entries_text", "text_report"]
-
 MIN_WIDTH = 40
 
 

@@ -16,8 +16,6 @@ from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.shapes import parsed
 from deepscope.trace.operator_kinds import operator_kind
 
-__all__ = ["AGGREGATES", "ORDERS", "Aggregate", "By", "Question", "Ranking", "TopRow", "ranking"]
-
 By = Literal["operator", "type"]
 Aggregate = Literal["sum", "mean", "max"]
 AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)

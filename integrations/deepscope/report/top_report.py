@@ -24,8 +24,6 @@ from deepscope.report.table_column import ColumnOf, text_columns
 from deepscope.report.text import MIN_WIDTH, entries_text
 from deepscope.report.top import Question, Ranking, TopRow
 
-__all__ = ["top_csv", "top_json", "top_text"]
-
 TOP_FORMAT = 1
 _SHAPES_WIDTH = 20
 _OF_CALLS = {

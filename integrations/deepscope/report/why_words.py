@@ -9,8 +9,6 @@ from deepscope.printable import printable
 from deepscope.quantities import rate_text, time_text
 from deepscope.records import Line, Operator, Peaks, Rate, cost_ns
 
-__all__ = ["figures", "kernel_words", "no_word", "why_words"]
-
 _WORDS = {
     "launch-bound": "of its cost is launching, or kernels too short to fill the device",
     "host-bound": "of its cost is the device idle while the CPU does other work",

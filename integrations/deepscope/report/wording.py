@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from deepscope.printable import printable
-from deepscope.quantities import bytes_text, count_text, rate_text, share_text, time_text
-
-__all__ = ["bytes_text", "count_text", "per_second_text", "printable", "rate_text", "share_text", "time_text"]
+from deepscope.quantities import rate_text
 
 
 def per_second_text(value: float) -> str:

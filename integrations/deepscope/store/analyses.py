@@ -13,8 +13,6 @@ from deepscope.store.opening import open_attribution
 from deepscope.store.readable import read_newest
 from deepscope.store.runs import Selection, select
 
-__all__ = ["Traces", "rank_of"]
-
 
 class Traces:
     """The traces that `load_profile` would merge for the same arguments, by rank; analysed one at a time, as asked for.

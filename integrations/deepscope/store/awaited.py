@@ -11,8 +11,6 @@ from deepscope.errors import NoTraceError
 from deepscope.store.recognition import FoundTrace, Recognizer
 from deepscope.store.runs import Selection, find_traces
 
-__all__ = ["AwaitedWindow", "awaited_ranks"]
-
 _EVERY_S = 0.2
 
 

@@ -23,24 +23,6 @@ from deepscope.records import PROFILE_FORMAT, WHOLE, Profile, View
 from deepscope.records.decoding import decoded
 from deepscope.store.files import TraceFile
 
-__all__ = [
-    "LIMIT_BYTES",
-    "Kind",
-    "cache_folder",
-    "can_keep",
-    "code_fingerprint",
-    "digest",
-    "has_columns",
-    "load",
-    "load_body",
-    "load_columns",
-    "prune",
-    "save",
-    "save_body",
-    "save_columns",
-    "write_whole",
-]
-
 Kind: TypeAlias = Literal["profile", "summary", "attribution", "timeline"]
 """What is made of a trace: its `Profile`, the `RankSummary` of that, its events with everything joined, or the columns
 that the dashboard's timeline is drawn from."""

@@ -25,8 +25,6 @@ from deepscope.store.remote_settings import is_reached_by_others, own_settings, 
 from deepscope.store.requests import Asked, Request, answer, kept_answer, trace_error
 from deepscope.trace.kineto.remote import is_url
 
-__all__ = ["answer_there", "answers_of_cluster"]
-
 CONNECT_SECONDS = 10
 WORKERS_SECONDS = 60
 """How long a cluster without workers is waited for: some start them when there is work."""

@@ -17,8 +17,6 @@ from deepscope.store.pool import Answer, Got, Told, answers_of_processes, worker
 from deepscope.store.read import FilesProgress, Progress
 from deepscope.store.requests import Request, answer, kept_answer, trace_error
 
-__all__ = ["Wanted", "read_each"]
-
 
 @dataclass(frozen=True, slots=True)
 class Wanted:

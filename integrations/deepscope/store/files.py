@@ -16,20 +16,6 @@ from typing import IO, Any, cast
 from deepscope.errors import NotATraceError, NoTraceError, TraceError
 from deepscope.trace.kineto.remote import filesystem_of, first_of_page, is_url, is_web, open_remote, remote_errors
 
-__all__ = [
-    "NAMED_TRACE_ENDINGS",
-    "REMOTE_AT_ONCE",
-    "SKIPPED_FOLDERS",
-    "TRACE_ENDINGS",
-    "TraceFile",
-    "first_bytes",
-    "is_url",
-    "list_files",
-    "local_file",
-    "open_file",
-    "single_file",
-]
-
 TRACE_ENDINGS = (".json", ".gz", ".trace")
 """Endings of the file names that are looked into."""
 

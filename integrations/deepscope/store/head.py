@@ -10,8 +10,6 @@ from deepscope.errors import DeepScopeError
 from deepscope.store.files import TraceFile, first_bytes
 from deepscope.trace.format.brackets import with_depth
 
-__all__ = ["HEAD_BYTES", "is_trace", "read_head", "recorded_ns"]
-
 HEAD_BYTES = 1 << 16
 """Of the text: enough for `deviceProperties` of eight devices and `distributedInfo`, which torch writes first."""
 

@@ -13,8 +13,6 @@ from deepscope.store.head import is_trace, read_head, recorded_ns
 from deepscope.trace.format.header import glance
 from deepscope.trace.kineto.remote import is_url
 
-__all__ = ["Identity", "identify", "identify_all"]
-
 _SUFFIX = re.compile(r"(?:\.pt)?(?:\.trace)?\.json(?:\.gz)?$|(?:\.trace)?\.gz$|\.trace$")
 _STAGES = frozenset({"fit", "validate", "test", "predict", "sanity_check"})
 _RANK_PART = re.compile(r"rank(\d+)$")

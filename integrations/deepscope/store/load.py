@@ -18,8 +18,6 @@ from deepscope.store.readable import read_newest
 from deepscope.store.requests import kept_answers
 from deepscope.store.runs import Selection
 
-__all__ = ["Progress", "kept_profile", "load_profile", "load_selection"]
-
 FAILURES_TOLD = 8
 """Ranks that could not be read, each with its reason; of the rest only the numbers."""
 

@@ -22,8 +22,6 @@ from deepscope.store.workers import worker
 
 T = TypeVar("T")
 
-__all__ = ["CancelledLoadError", "Loader", "Request", "cached_profile"]
-
 MERGED_AT_ONCE = 32
 """Ranks; merging a thousand takes seconds."""
 

@@ -14,8 +14,6 @@ from deepscope.store.read import Progress
 if TYPE_CHECKING:
     from deepscope.analysis.ownership.attribution import Attribution
 
-__all__ = ["Parsed", "keep", "open_attribution", "parsed_within"]
-
 
 class Parsed(NamedTuple):
     """A trace that was parsed, to be kept once the question that needed it is answered."""

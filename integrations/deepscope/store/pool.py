@@ -20,8 +20,6 @@ from deepscope.store.workers import WORKER
 from deepscope.trace.kineto.remote import is_url
 from deepscope.trace.kineto.source import likely_json_bytes
 
-__all__ = ["WORTH_BYTES", "Answer", "Got", "Told", "answers_of_processes", "workers_for"]
-
 WORTH_BYTES = 48 << 20
 """Bytes of JSON; below it a process takes longer to start than a trace to read."""
 REMOTE_WORTH_FILES = 4

@@ -23,8 +23,6 @@ from deepscope.store.requests import kept_answers
 from deepscope.store.runs import Selection, expanded, find_traces, select_together
 from deepscope.trace.kineto.remote import is_url
 
-__all__ = ["ReadRanks", "kept_ranks", "read_ranks", "read_selected"]
-
 _NAMED = 3
 """Files that are named of those left out."""
 

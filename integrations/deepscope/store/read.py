@@ -9,8 +9,6 @@ from deepscope.records import Profile, View
 from deepscope.store.ascend.folders import rank_of_trace
 from deepscope.store.files import TraceFile
 
-__all__ = ["FilesProgress", "Progress", "cached_profile", "read_profile"]
-
 Progress = Callable[[int, int], None]
 """Called with bytes done and bytes in all."""
 

@@ -10,8 +10,6 @@ from deepscope.errors import OptionError, TraceError, in_words
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import Selection, find_traces, select_below
 
-__all__ = ["SKIPPED", "NewestReadable", "read_newest", "skipped_words", "without"]
-
 T = TypeVar("T")
 
 SKIPPED = "a newer trace is skipped: "

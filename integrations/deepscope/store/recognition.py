@@ -10,8 +10,6 @@ from deepscope.store.ascend.folders import cluster_folder
 from deepscope.store.files import TraceFile
 from deepscope.store.identity import Identity, identify_all
 
-__all__ = ["ASCEND", "SAME_RUN_NS", "FoundTrace", "Recognizer", "RunKey", "lost_ranks"]
-
 ASCEND = "ascend"
 """The word of runs on Ascend devices: a folder a rank."""
 

@@ -15,8 +15,6 @@ import msgspec
 from deepscope.store.files import TraceFile
 from deepscope.trace.kineto.remote import is_url, reached_by
 
-__all__ = ["RemoteSettings", "is_reached_by_others", "own_settings", "using"]
-
 _OF_ONE_PROCESS = frozenset({"memory"})
 
 

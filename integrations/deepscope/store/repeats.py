@@ -11,8 +11,6 @@ from deepscope.records import Profile
 from deepscope.store.readable import read_newest
 from deepscope.store.runs import Selection, select_from
 
-__all__ = ["REPEATS", "load_repeats"]
-
 REPEATS = 5
 """Runs of a folder that are looked at."""
 

@@ -15,8 +15,6 @@ from deepscope.store.files import TraceFile
 from deepscope.store.read import Progress, read_profile
 from deepscope.store.remote_settings import RemoteSettings
 
-__all__ = ["Asked", "ColumnsRequest", "Request", "answer", "kept_answer", "kept_answers", "trace_error"]
-
 
 class Request(msgspec.Struct, frozen=True):
     """A trace to be read, and what of it is wanted. The answer is that record, encoded."""

@@ -15,18 +15,6 @@ from deepscope.store.files import TraceFile, list_files, single_file
 from deepscope.store.recognition import ASCEND, SAME_RUN_NS, FoundTrace, Recognizer
 from deepscope.trace.kineto.remote import is_url
 
-__all__ = [
-    "STAGES",
-    "Selection",
-    "expanded",
-    "find_traces",
-    "newest_folder",
-    "select",
-    "select_below",
-    "select_from",
-    "select_together",
-]
-
 STAGES = ("fit", "", "validate", "test", "predict", "sanity_check")
 """In the order in which they are shown when none is asked for; "" is a recording outside Lightning."""
 

@@ -9,8 +9,6 @@ from threading import Lock, Timer
 
 from deepscope.processes import HelperProcess
 
-__all__ = ["WORKER", "worker"]
-
 WORKER = "deepscope.worker"
 IDLE_SECONDS = 60.0
 """Then it ends, so that a server that nobody asks is small."""

@@ -7,8 +7,6 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["distinct_places", "distinct_values", "first_with", "pick", "stable_order"]
-
 Number = TypeVar("Number", bound=np.generic)
 
 

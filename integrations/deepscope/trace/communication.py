@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from deepscope.trace.cpp_names import function_of, without_templates
 
-__all__ = ["LIBRARIES", "is_collective", "library_of"]
-
 
 class Library(NamedTuple):
     """Functions of one library."""

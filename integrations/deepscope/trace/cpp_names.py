@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from string import ascii_letters, digits
 
-__all__ = ["function_of", "without_templates"]
-
 _ENDS = frozenset(f"{ascii_letters}{digits}_>)")
 """Characters that a function's name, its template's arguments, or `operator()`, may end with."""
 _TOKENS = re.compile(r"\boperator\s*(?:\(\)|->\*?|<<=?|>>=?|<=>|[<>]=?)|->|[<>() ]")

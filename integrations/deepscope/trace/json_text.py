@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-__all__ = ["one_spelling"]
-
 
 def one_spelling(text: str) -> str:
     """`[64, 1, 1]` for whatever says the same; a text that is no JSON as it is."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["Kind"]
-
 
 class Kind(IntEnum):
     """What an event is, by whatever name its recorder calls it. Lower kinds enclose higher ones at equal times."""

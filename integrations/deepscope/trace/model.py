@@ -14,20 +14,6 @@ import numpy.typing as npt
 from deepscope.trace.format.header import Header
 from deepscope.trace.kinds import Kind
 
-__all__ = [
-    "QUEUE_OFFSET",
-    "CounterEvents",
-    "Events",
-    "Flows",
-    "Int32",
-    "Int64",
-    "MemoryEvents",
-    "Messages",
-    "Scope",
-    "Thread",
-    "Trace",
-]
-
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 

@@ -9,32 +9,6 @@ from deepscope.trace.communication import is_collective
 from deepscope.trace.format.span_names import LINE_CATEGORY, MODULE_CATEGORY, STEP_PREFIX
 from deepscope.trace.kinds import Kind
 
-__all__ = [
-    "ANNOUNCEMENT",
-    "CONVOLUTIONS",
-    "VIEWS",
-    "WITH_NUMBERS",
-    "Frame",
-    "announces_collective",
-    "evaluated_node",
-    "is_backward_node",
-    "is_backward_root",
-    "is_cache_lookup",
-    "is_communication_span",
-    "is_compiled_region",
-    "is_forked_function",
-    "is_launch",
-    "is_loading_span",
-    "is_numbered_early",
-    "is_sync",
-    "is_sync_operator",
-    "kind_of",
-    "parse_call_stack",
-    "parse_frame",
-    "stepped_optimizer",
-    "zeroes_gradients",
-]
-
 # libkineto/src/ActivityType.cpp, its first release's names (Operator, Runtime, …), torch_npu's and DeepScope's own.
 _KINDS: dict[str, Kind] = {
     "user_annotation": Kind.ANNOTATION,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["OPERATOR_KINDS", "operator_kind"]
-
 _AS_SPAN = re.compile(r"^autograd::engine::evaluate_function: |^torch::autograd::|Backward\d*$|^<\w+ op>$")
 _COMPILED = re.compile(r"^triton_|^## Call CompiledFxGraph|^Torch-Compiled Region|^CompiledFunction|^TorchDynamo")
 _COMMUNICATION = re.compile(

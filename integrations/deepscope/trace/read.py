@@ -27,8 +27,6 @@ from deepscope.trace.kineto.values import as_int
 from deepscope.trace.model import QUEUE_OFFSET, Events, Int32, Int64, MemoryEvents, Messages, Thread, Trace
 from deepscope.trace.names import kind_of
 
-__all__ = ["no_collection", "read_trace"]
-
 ColumnsT = TypeVar("ColumnsT", Events, MemoryEvents)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["source_lines"]
-
 
 def source_lines(text: str) -> list[str]:
     """The lines without their ends; text that ends in a line end has an empty last line.

@@ -6,8 +6,6 @@ import re
 
 from deepscope_lsp.engine.recorded_path import parts_of
 
-__all__ = ["hides", "hiding_entry"]
-
 _ENTRY = re.compile(r"(?P<code>[^:]+)(?::(?P<end>(?:[A-Za-z]:(?=[\\/]))?[^:]*)(?::(?P<text>.*))?)?", re.DOTALL)
 
 

@@ -7,8 +7,6 @@ from typing import TypedDict
 
 from deepscope.records import Line
 
-__all__ = ["Locate", "PlaceFields", "place_fields"]
-
 Locate = Callable[[str, int], "tuple[str, int] | None"]
 """A recorded file and line → URI and line now; None where the file is not here."""
 

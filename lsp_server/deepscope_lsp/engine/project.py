@@ -19,8 +19,6 @@ from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.remembered import Remembered
 from deepscope_lsp.engine.settings import Settings
 
-__all__ = ["Project"]
-
 
 @dataclass
 class Project:

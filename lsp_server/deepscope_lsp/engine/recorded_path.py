@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath, PureWindowsPath
 
-__all__ = ["RecordedPath", "parts_of"]
-
 _WINDOWS = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
 
 

@@ -12,8 +12,6 @@ import msgspec
 
 from deepscope.store.cache import cache_folder
 
-__all__ = ["Memory", "Remembered"]
-
 
 class Memory(msgspec.Struct, kw_only=True):
     """The file's content."""

@@ -22,8 +22,6 @@ from deepscope_lsp.engine.remembered import Remembered
 from deepscope_lsp.engine.settings import Settings
 from deepscope_lsp.engine.wording.hover import HoverContext
 
-__all__ = ["Document", "Question", "Session"]
-
 
 @dataclass
 class Document:

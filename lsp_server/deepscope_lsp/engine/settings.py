@@ -10,8 +10,6 @@ import msgspec
 from deepscope.analysis.peaks import given_peaks
 from deepscope.errors import OptionError
 
-__all__ = ["Settings", "read_settings"]
-
 Ratio = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0.05, le=3600)]
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["measured_lines"]
-
 
 def measured_lines(server: DeepScopeServer, document: Document) -> list[AnnotatedLine]:
     """The lines as they stand now."""

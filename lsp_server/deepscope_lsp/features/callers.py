@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["callers", "show_callers"]
-
 SHOWN = 8
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["find_newest", "find_previous", "read_picked", "read_previous", "tell_error"]
-
 EARLIER_RUNS = 20
 """At most so many earlier runs are looked at for one of the same program."""
 

@@ -75,8 +75,6 @@ if TYPE_CHECKING:
     from deepscope_lsp.features.watching import Watcher
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["register"]
-
 REQUEST_FAILED = -32803
 """The protocol's RequestFailed: a request that was understood and cannot be met."""
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["clear", "diagnose", "publish", "publish_soon", "register"]
-
 CALLERS = 4
 SEVERITIES = {
     "warning": types.DiagnosticSeverity.Warning,

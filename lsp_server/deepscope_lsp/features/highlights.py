@@ -11,8 +11,6 @@ from deepscope_lsp.positions import line_of, whole_line
 if TYPE_CHECKING:
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["register"]
-
 
 def register(server: DeepScopeServer) -> None:
     """Registers `textDocument/documentHighlight`."""

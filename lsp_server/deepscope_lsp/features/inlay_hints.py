@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["register"]
-
 
 def register(server: DeepScopeServer) -> None:
     """Registers `textDocument/inlayHint`."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from deepscope_lsp.features.watching import Watcher
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["register"]
-
 SECTION = "deepscope"
 COME_AND_GO = types.WatchKind.Create | types.WatchKind.Delete
 RELOADING = ("traces", "trace", "stage", "rank", "step", "partial", "peaks", "watch_enabled", "watch_poll_seconds")

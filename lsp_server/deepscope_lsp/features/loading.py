@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["load", "request_for", "show"]
-
 
 def request_for(project: Project, path: str, selection: Selection | None = None) -> Request:
     """What to load of a path, or of traces that are selected already, as the settings say."""

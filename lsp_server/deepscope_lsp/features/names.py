@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["HIDE_FINDING", "HOT_LINE", "SHOW_CALLERS", "SOURCE", "STATUS"]
-
 SOURCE = "DeepScope"
 HOT_LINE = "hot-line"
 """The code of the diagnostics on hot lines; findings have codes of their own."""

@@ -11,8 +11,6 @@ from deepscope_lsp.features.text_sync import close_text, edit_text, open_text
 if TYPE_CHECKING:
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["register"]
-
 
 def register(server: DeepScopeServer) -> None:
     """Registers `notebookDocument/didOpen`, `didChange`, `didClose`."""

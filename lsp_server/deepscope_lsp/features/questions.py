@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from deepscope_lsp.engine.session import Question
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["ask"]
-
 NONE_OF_THEM = "None of them"
 SHOWN_CANDIDATES = 6
 

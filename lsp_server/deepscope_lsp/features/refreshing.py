@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["refresh", "status_now", "tell_status"]
-
 
 def refresh(server: DeepScopeServer) -> None:
     """Asks for hints, lenses and diagnostics anew, as far as the editor can be asked."""

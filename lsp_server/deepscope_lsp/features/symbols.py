@@ -14,8 +14,6 @@ from deepscope_lsp.engine.wording.annotation import total_words
 if TYPE_CHECKING:
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["register"]
-
 LIMIT = 100
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["close_text", "edit_text", "open_text", "register"]
-
 
 def register(server: DeepScopeServer) -> None:
     """Registers `textDocument/didOpen`, `didChange`, `didClose`."""

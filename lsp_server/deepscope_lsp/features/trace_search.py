@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from deepscope.store.files import TraceFile
     from deepscope_lsp.engine.project import Project
 
-__all__ = ["TraceSearch", "age", "entries_of", "is_perhaps_unfinished"]
-
 UNFINISHED_SECONDS = 20.0
 """A trace that ends early and was written so recently is taken for one that is still being written."""
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
     from deepscope_lsp.server import DeepScopeServer
 
-__all__ = ["Watcher", "register"]
-
 log = logging.getLogger("deepscope_lsp")
 
 WATCHED_FACTOR = 10

@@ -8,8 +8,6 @@ import numpy.typing as npt
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 
-__all__ = ["depth", "nearest", "nearest_to", "position_in", "self_values"]
-
 
 def nearest(up: Int64, marked: npt.NDArray[np.bool_]) -> Int64:
     """The first marked node on the way up from each node, the node itself included; -1 for none.

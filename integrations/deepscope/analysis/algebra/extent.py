@@ -10,8 +10,6 @@ from deepscope.analysis.algebra.intervals import Intervals, grouped_union_ns
 from deepscope.analysis.algebra.selection import Mask
 from deepscope.trace.model import Events, Int64
 
-__all__ = ["Extent"]
-
 
 @dataclass(frozen=True, slots=True)
 class Extent:

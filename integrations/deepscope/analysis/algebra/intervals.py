@@ -10,8 +10,6 @@ import numpy.typing as npt
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 
-__all__ = ["Intervals", "grouped_union_ns", "union"]
-
 
 @dataclass(frozen=True, slots=True)
 class Intervals:

@@ -11,8 +11,6 @@ from deepscope.analysis.algebra.selection import distinct
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 
-__all__ = ["Share", "largest", "largest_named"]
-
 
 class Share(NamedTuple):
     """What one member gives to its group."""

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["Columns", "Mask", "by_line", "distinct", "named", "of_kind"]
-
 Mask = npt.NDArray[np.bool_]
 Columns = dict[str, Int64]
 """Field of `records.Numbers` → sums by line, as `by_line` makes them."""

@@ -15,8 +15,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import ANNOUNCEMENT, is_communication_span
 
-__all__ = ["HostWork"]
-
 _LATE_NS, _LATE = 100_000, 0.5
 """Another thread may close a span so much, and this share of the time waited, after the thread that waited for it has
 gone on: on a busy machine it is interrupted."""

@@ -15,8 +15,6 @@ from deepscope.trace.arrays import distinct_places
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["JoinKind", "Joins", "find_joins"]
-
 
 class JoinKind(IntEnum):
     """What a thread goes on behind. At one instant lower kinds come first."""

@@ -15,8 +15,6 @@ from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["KINDS", "PARTS", "path_by_line", "sums_of_kinds"]
-
 KINDS = ("cpu_ns", "data_ns", "kernel_ns", "copy_ns", "communication_ns", "launch_ns", "gap_ns", "return_ns")
 """In the order of a step: fields of `records.CriticalTimes`."""
 PARTS = ("operator_ns", "python_ns", *KINDS[1:])

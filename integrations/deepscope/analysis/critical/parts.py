@@ -10,8 +10,6 @@ from deepscope.analysis.critical.pieces import Pieces
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.trace.model import Int64
 
-__all__ = ["Parts", "find_parts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Parts:

@@ -11,8 +11,6 @@ from deepscope.analysis.critical.joins import JoinKind, Joins
 from deepscope.analysis.critical.pieces import Behind, Pieces
 from deepscope.trace.model import Int64
 
-__all__ = ["Dependencies", "Path", "PathKind", "critical_path", "dependencies"]
-
 
 class PathKind(IntEnum):
     """What a stretch of the path is."""

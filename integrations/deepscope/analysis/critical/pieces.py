@@ -12,8 +12,6 @@ from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Events, Int64
 
-__all__ = ["CLOCK_ERROR_NS", "Behind", "Pieces", "find_pieces"]
-
 CLOCK_ERROR_NS = 4_000
 """Clocks may be wrong by so much: old recorders round to microseconds at both ends, and the device has its own."""
 _LEAST = 10

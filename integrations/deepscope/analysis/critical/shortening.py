@@ -20,8 +20,6 @@ from deepscope.analysis.critical.timelines import Timelines
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64
 
-__all__ = ["Shortening"]
-
 Many: TypeAlias = npt.NDArray[np.int64]
 """Times without the first line, without the second, …; shape (lines, …)."""
 

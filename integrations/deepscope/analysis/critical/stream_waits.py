@@ -21,8 +21,6 @@ from deepscope.trace.arrays import distinct_values, first_with
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["find_stream_waits"]
-
 _STREAM_WAIT = re.compile(r"(?:cuda|hip|cu|musa)StreamWaitEvent\w*")
 _TRIES = 8
 """So many of the last pieces to end are looked at for one that a stream may have waited for."""

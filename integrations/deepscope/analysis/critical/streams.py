@@ -10,8 +10,6 @@ from deepscope.trace.arrays import distinct_values, first_with, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int32, Int64, Trace
 
-__all__ = ["last_pieces", "only", "process_of_streams", "processes", "recorded_at", "stream_of", "sync_spans"]
-
 
 def last_pieces(pieces: Pieces, stream: Int64, until: Int64, ended: Int64) -> Int64:
     """The last piece of each stream that was launched before an instant and ended by another one, -1 for none."""

@@ -16,8 +16,6 @@ from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Int64
 
-__all__ = ["ThreadTimeline", "Timelines"]
-
 
 @dataclass(frozen=True, slots=True)
 class ThreadTimeline:

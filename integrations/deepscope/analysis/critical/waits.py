@@ -23,8 +23,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import is_sync
 
-__all__ = ["DeviceWaits", "clipped", "find_device_waits"]
-
 _ALL_STREAMS = re.compile(r"Device|Ctx|Context|Thread|Free")
 _FREES = re.compile(r"(?:cuda|hip|musa)Free(?:Host)?")
 """Memory is freed when the device is done with it: https://docs.nvidia.com/cuda/cuda-runtime-api/api-sync-behavior.html"""

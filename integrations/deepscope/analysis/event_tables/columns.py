@@ -12,8 +12,6 @@ from deepscope.records.columns import Column
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.model import Int64
 
-__all__ = ["devices", "integers", "modules", "optional", "places", "steps", "texts", "threads"]
-
 ABSENT = -1
 
 

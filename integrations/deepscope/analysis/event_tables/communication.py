@@ -10,8 +10,6 @@ from deepscope.analysis.numbers.collective_calls import collective_calls
 from deepscope.records.columns import Column
 from deepscope.trace.arrays import pick
 
-__all__ = ["communication"]
-
 
 def communication(analysis: Analysis) -> list[Column]:
     """A row a collective that was launched in the extent, in order of time; of backends on the CPU a row a span."""

@@ -12,8 +12,6 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["KINDS", "kernel_details", "kind_codes"]
-
 KINDS = ("kernel", "memcpy", "memset", "collective", "operator")
 """What device work is; operators where the CPU is the device."""
 _CODES = {int(Kind.KERNEL): 0, int(Kind.MEMCPY): 1, int(Kind.MEMSET): 2}

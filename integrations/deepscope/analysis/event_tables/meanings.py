@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from deepscope.records.columns import ColumnType
 
-__all__ = ["COLUMNS", "TABLES", "meaning"]
-
 COLUMNS: dict[str, tuple[ColumnType, bool, str]] = {
     "rank": ("integer", True, "the rank that the trace was recorded on"),
     "name": ("text", True, "the event's own name; of a block of memory the operator that allocated it"),

@@ -12,8 +12,6 @@ from deepscope.records.columns import Column
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 
-__all__ = ["device_words", "memory_record"]
-
 
 def memory_record(analysis: Analysis) -> list[Column]:
     """A row an allocation or release in the extent, in order of time on each device."""

@@ -11,8 +11,6 @@ from deepscope.records.columns import Column
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 
-__all__ = ["op_statistic"]
-
 
 def op_statistic(analysis: Analysis) -> list[Column]:
     """The largest first; where the CPU is the device, of operators' own time."""

@@ -11,8 +11,6 @@ from deepscope.records.columns import Column
 from deepscope.trace.arrays import pick, stable_order
 from deepscope.trace.model import Int64
 
-__all__ = ["operator_details", "sums_of_callers"]
-
 
 def operator_details(analysis: Analysis) -> list[Column]:
     """A row an operator that began in the extent, in the order of the file."""

@@ -13,8 +13,6 @@ from deepscope.records.columns import Column
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 
-__all__ = ["operator_memory"]
-
 
 def operator_memory(analysis: Analysis) -> list[Column]:
     """A row a block that was live in the extent, in order of its beginning; those from before the window first."""

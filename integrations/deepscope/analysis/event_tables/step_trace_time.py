@@ -14,8 +14,6 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["step_trace_time"]
-
 
 def step_trace_time(analysis: Analysis) -> list[Column]:
     """A row a step and device; without steps the window is one, without a number.

@@ -7,18 +7,6 @@ from collections.abc import Sequence
 from deepscope.trace.format.settings import LoaderSettings, Settings
 from deepscope.trace.model import Trace
 
-__all__ = [
-    "frameworks",
-    "has_faster_products",
-    "is_fused",
-    "keeps_workers",
-    "loader_workers",
-    "pins_memory",
-    "product_type",
-    "sanity_check",
-    "tries_algorithms",
-]
-
 _NOTHING = Settings()
 _FAR = 1 << 53
 """Greater numbers are none that a recorder told."""

@@ -9,8 +9,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import is_backward_root
 
-__all__ = ["ASKS", "anomaly_checks"]
-
 ASKS = "aten::isnan"
 """The first operator of each check."""
 _CHECKS = frozenset({ASKS, "aten::_is_any_true", "aten::is_nonzero", "aten::item"})

@@ -20,8 +20,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import evaluated_node, is_backward_root
 
-__all__ = ["RULE"]
-
 WORTH = 0.02
 """It is named if it would save at least this share of the wall time."""
 VIEW_NS = 3_000

@@ -11,8 +11,6 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["cost_ns", "marked", "operators_named", "topmost"]
-
 
 def marked(facts: Facts, events: Int64) -> Mask:
     """Which events are these; shape (n,)."""

@@ -14,8 +14,6 @@ from deepscope.records import Evidence, Finding
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Int64
 
-__all__ = ["RULE"]
-
 WORTH = 0.02
 """A line is named if it would save at least this share of the wall time."""
 STEPS = 2

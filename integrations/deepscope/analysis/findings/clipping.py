@@ -16,8 +16,6 @@ from deepscope.analysis.findings.waits_by_cause import WaitCause
 from deepscope.records import Evidence, Finding
 from deepscope.trace.kinds import Kind
 
-__all__ = ["RULE"]
-
 WORTH = 0.005
 """A line is named if it would save at least this share of the wall time."""
 

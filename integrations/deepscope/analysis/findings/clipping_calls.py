@@ -13,8 +13,6 @@ from deepscope.analysis.ownership.locations import Scopes
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["Clipping", "find_clipping", "is_clip"]
-
 MANY = 20
 """A call goes from gradient to gradient if it starts so many of these operators, and none for many at once."""
 _ONE_BY_ONE = frozenset(

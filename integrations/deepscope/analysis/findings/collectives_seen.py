@@ -17,8 +17,6 @@ from deepscope.trace.communication import is_collective
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["Collectives", "Operation", "collectives", "operation_of"]
-
 
 class Operation(IntEnum):
     """What a collective does."""

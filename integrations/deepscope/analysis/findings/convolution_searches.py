@@ -12,8 +12,6 @@ from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["convolution_searches"]
-
 _TIMES = re.compile(r"(?:cuda|hip)EventElapsedTime\w*")
 """The call that reads how long a candidate took: `time_sorted_plan` of cudnn_frontend_find_plan.h, and
 `cudnnFindConvolution…AlgorithmEx` before. Nothing else in a convolution asks that."""

@@ -10,8 +10,6 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.numbers.counter_levels import Level
 from deepscope.records import Evidence, Finding
 
-__all__ = ["RULE", "usable_cores"]
-
 LEAST_PERIODS = 10
 """That must have passed in the window: a second, as containers have it."""
 LEAST_SHARE = 0.1

@@ -22,8 +22,6 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["RULE"]
-
 WORTH = 0.05
 """Loading is named from this share of the wall time on."""
 ENOUGH = 0.5

@@ -13,8 +13,6 @@ from deepscope.analysis.numbers.counter_levels import Level
 from deepscope.records import Evidence, Finding
 from deepscope.trace.format.counters import THROTTLE_REASONS, DeviceFacts
 
-__all__ = ["RULE"]
-
 LEAST_NS = 500_000_000
 """Of the window must have been sampled: some samples may meet a moment."""
 LEAST_SAMPLES = 5

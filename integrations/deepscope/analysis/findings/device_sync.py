@@ -14,8 +14,6 @@ from deepscope.analysis.findings.source_text import line_text
 from deepscope.analysis.findings.waits_by_cause import WaitCause
 from deepscope.records import Edit, Finding
 
-__all__ = ["RULE"]
-
 WORTH_SAVING = 0.005
 WORTH_WAITING = 0.05
 """Shares of the wall time. A line is named from the first on by what it would save, from the second on by what it

@@ -10,8 +10,6 @@ from deepscope.analysis.numbers.counter_levels import Level
 from deepscope.records import Evidence, Finding
 from deepscope.records.findings import severity_of
 
-__all__ = ["RULE"]
-
 WORTH = 0.05
 """Loading must be at least this share of the wall time, as for DS003."""
 LEAST_NS = 300_000_000

@@ -19,8 +19,6 @@ from deepscope.trace.communication import is_collective
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["RULE"]
-
 WORTH = 0.05
 """A line is named if it would save at least this share of the wall time."""
 _REMEDIES = {

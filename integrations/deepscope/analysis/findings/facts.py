@@ -25,8 +25,6 @@ from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["Facts"]
-
 Answer = TypeVar("Answer")
 
 

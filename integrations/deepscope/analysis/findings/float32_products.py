@@ -17,8 +17,6 @@ from deepscope.records import Finding
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["RULE", "is_float32_product"]
-
 WORTH = 0.02
 """A line is named if it would save at least this share of the wall time."""
 AMPERE = 8

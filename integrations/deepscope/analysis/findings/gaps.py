@@ -17,8 +17,6 @@ from deepscope.records import PHASES
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 
-__all__ = ["LAUNCH_GAP_NS", "Gaps", "find_gaps"]
-
 LAUNCH_GAP_NS = 100_000
 """In a longer gap the CPU did something else than launch."""
 TURNAROUND_NS = 3_000

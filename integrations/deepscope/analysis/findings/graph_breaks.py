@@ -14,8 +14,6 @@ from deepscope.records import Evidence, Finding
 from deepscope.trace.kinds import Kind
 from deepscope.trace.names import is_cache_lookup, is_compiled_region
 
-__all__ = ["RULE"]
-
 _BROKEN = "the graph breaks here: what follows is a graph of its own, and no kernel is fused across"
 _RECOMPILED = "the function is compiled again within the recorded steps, since its inputs are not like those before"
 _KEEP_WHOLE = (

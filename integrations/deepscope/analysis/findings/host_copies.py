@@ -21,8 +21,6 @@ from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["RULE"]
-
 WORTH = 0.005
 """A line is named if it would save at least this share of the wall time."""
 

@@ -12,8 +12,6 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.numbers.idle_causes import occupied
 from deepscope.records import Finding
 
-__all__ = ["RULE"]
-
 WORTH = 0.03
 """A line is named if the device is idle because of it for at least this share of the wall time."""
 

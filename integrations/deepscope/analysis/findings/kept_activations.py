@@ -15,8 +15,6 @@ from deepscope.records import Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 
-__all__ = ["RULE"]
-
 MOST = 0.4
 """Activations dominate if they are this part of the peak."""
 WORTH = 0.1

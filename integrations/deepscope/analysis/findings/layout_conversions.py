@@ -21,8 +21,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import CONVOLUTIONS, evaluated_node, is_backward_root
 
-__all__ = ["RULE", "is_conversion"]
-
 WORTH = 0.02
 """A line is named if converting takes at least this share of the wall time."""
 

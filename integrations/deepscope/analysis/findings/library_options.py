@@ -17,8 +17,6 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["LibraryOption", "framework_option", "in_modules", "module_around", "module_option"]
-
 MOST = 0.5
 """A library's option is named if more than this part of what was found runs in its modules."""
 

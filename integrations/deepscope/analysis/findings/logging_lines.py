@@ -14,8 +14,6 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import lines_calling
 from deepscope.records import Finding
 
-__all__ = ["RULE", "logging"]
-
 WORTH = 0.05
 """A line is named if it would save at least this share of the wall time."""
 SELDOM = 100

@@ -7,8 +7,6 @@ from deepscope.analysis.numbers.memory import DeviceCurve
 from deepscope.analysis.numbers.memory_capacity import capacity_bytes
 from deepscope.records import Severity
 
-__all__ = ["is_short", "memory_severity"]
-
 SHORT = 0.7
 """Memory is short if the peak takes this part of what the device has, or if an allocation failed."""
 LARGE = 0.1

@@ -9,8 +9,6 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Evidence, Finding
 from deepscope.trace.format.counters import MemoryNode
 
-__all__ = ["RULE"]
-
 FAR_SHARE = 0.9
 """Of the process's memory must be on other nodes."""
 LEAST_BYTES = 1 << 30

@@ -8,8 +8,6 @@ from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.findings import data_loader, logging_lines, tiny_operators, worker_restarts
 from deepscope.analysis.findings.facts import Facts
 
-__all__ = ["promised_elsewhere"]
-
 
 def promised_elsewhere(facts: Facts) -> Intervals:
     """When the training thread loaded data (DS003), was on a line that loops over operators (DS007) or logs (DS019), or

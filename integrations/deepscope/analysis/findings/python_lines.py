@@ -20,8 +20,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import stepped_optimizer
 
-__all__ = ["RULE"]
-
 WORTH = 0.05
 """A line is named from this share of the wall time on."""
 AMONG_CALLS_NS = 500_000

@@ -17,8 +17,6 @@ from deepscope.records import Finding
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.model import Int64
 
-__all__ = ["RULE"]
-
 WORTH = 0.02
 """A line is named if it would save at least this share of the wall time."""
 

@@ -17,8 +17,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import stepped_optimizer
 
-__all__ = ["RULE", "too_early"]
-
 WORTH = 0.02
 """A line is named if it would save at least this share of the wall time."""
 _FORWARD = "DistributedDataParallel.forward"

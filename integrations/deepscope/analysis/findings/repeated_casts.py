@@ -19,8 +19,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import evaluated_node, is_backward_root, stepped_optimizer
 
-__all__ = ["RULE"]
-
 WORTH = 0.02
 """A line is named if it would save at least this share of the wall time."""
 _AGAIN = (

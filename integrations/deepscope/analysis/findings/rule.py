@@ -9,8 +9,6 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.records import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.records.findings import severity_of
 
-__all__ = ["Rule"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:

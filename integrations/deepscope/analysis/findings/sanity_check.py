@@ -11,8 +11,6 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
 
-__all__ = ["RULE"]
-
 WORTH = 0.05
 """It is named if it takes at least this part of the run."""
 MUCH = 0.2

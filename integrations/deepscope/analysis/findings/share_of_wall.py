@@ -7,8 +7,6 @@ import numpy as np
 from deepscope.analysis.findings.facts import Facts
 from deepscope.trace.model import Int64
 
-__all__ = ["share_of_wall"]
-
 
 def share_of_wall(facts: Facts, spent_ns: Int64) -> Int64:
     """What some work on the devices takes of the wall time, in ns; shape of `spent_ns`.

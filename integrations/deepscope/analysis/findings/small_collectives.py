@@ -17,8 +17,6 @@ from deepscope.records import Evidence, Finding
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["RULE", "one_by_one"]
-
 WORTH = 0.02
 """A line is named if it would save at least this share of the wall time."""
 MANY = 8

@@ -10,8 +10,6 @@ from deepscope.records import Edit
 from deepscope.trace.model import Trace
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["calls_on", "line_text", "lines_calling", "lines_reading", "loops_around", "repeats_within", "with_keyword"]
-
 
 def line_text(trace: Trace, location: Location) -> str:
     """The source line; "" where the trace does not carry it."""

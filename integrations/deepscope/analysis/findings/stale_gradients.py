@@ -16,8 +16,6 @@ from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.records import Edit, Finding
 from deepscope.trace.model import Int64
 
-__all__ = ["RULE"]
-
 WORTH = 0.05
 """The place is named if the peak would be lower by this part of it."""
 _GRADIENTS = KINDS.index("gradients")

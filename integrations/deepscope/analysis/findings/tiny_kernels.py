@@ -13,8 +13,6 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.records import PHASES, Finding
 from deepscope.trace.kinds import Kind
 
-__all__ = ["RULE"]
-
 WORTH = 0.01
 """A line is named if the gaps before its kernels take at least this share of the wall time."""
 MANY = 10

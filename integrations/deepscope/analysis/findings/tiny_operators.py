@@ -19,8 +19,6 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["RULE", "looping_lines"]
-
 WORTH = 0.02
 """A line is named if it would save at least this share of the wall time."""
 MANY = 200

@@ -19,8 +19,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import stepped_optimizer
 
-__all__ = ["RULE"]
-
 WORTH = 0.1
 """An optimizer is named if a fused one would save at least this share of the wall time."""
 MANY = 20

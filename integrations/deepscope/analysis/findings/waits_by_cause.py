@@ -17,8 +17,6 @@ from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["CausedWaits", "WaitCause", "caused_waits"]
-
 
 class WaitCause(IntEnum):
     """What a program did that waits."""

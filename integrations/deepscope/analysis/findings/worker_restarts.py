@@ -18,8 +18,6 @@ from deepscope.records import Finding
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["RULE", "begun_anew", "restarts", "waited_longer_ns"]
-
 WORTH = 0.02
 """It is named if it would save at least this share of the wall time."""
 SHORTEST_NS = 1_000_000

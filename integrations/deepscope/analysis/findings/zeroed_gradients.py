@@ -17,8 +17,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import evaluated_node, zeroes_gradients
 
-__all__ = ["RULE"]
-
 WORTH = 0.02
 """A line is named if it would save at least this share of the wall time."""
 SMALL_NS = 3_000

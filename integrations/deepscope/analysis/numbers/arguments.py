@@ -6,8 +6,6 @@ from itertools import zip_longest
 from math import prod
 from typing import Any, NamedTuple
 
-__all__ = ["FLOATS", "Tensor", "arguments", "promoted"]
-
 _KINDS = {
     "bool": ("bool", 1),
     "unsigned char": ("uint8", 1),

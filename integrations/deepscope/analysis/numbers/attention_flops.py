@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["ATTENTION", "AttentionFormula", "pairs_within"]
-
 AttentionFormula = Callable[[list[Any], list[str]], int]
 _Spans = Callable[[list[str], int, int], int]
 """From the words of a call, the length of the queries and that of the keys to the pairs that count."""

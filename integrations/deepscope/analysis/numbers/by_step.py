@@ -14,8 +14,6 @@ from deepscope.analysis.ownership.training import Steps
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Events, Int64
 
-__all__ = ["Shares", "idle_by_step", "python_by_step"]
-
 
 class Shares(NamedTuple):
     """Times, each of a line in a step; arrays of one shape. Lines and steps may come again."""

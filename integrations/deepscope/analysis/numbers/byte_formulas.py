@@ -13,8 +13,6 @@ from math import prod
 from deepscope.analysis.numbers.arguments import Argument, Tensor, promoted
 from deepscope.analysis.numbers.flop_formulas import UNREADABLE, numbers_in, output_sizes
 
-__all__ = ["BYTES", "ByteFormula", "bytes_formula", "bytes_of_call"]
-
 _LARGEST = 2**60
 
 Words = list[str]

@@ -12,8 +12,6 @@ import numpy as np
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int32, Int64, Trace
 
-__all__ = ["by_text", "call_numbers", "passed_group_size", "peers_in_group"]
-
 _SPAN = re.compile(r"\w+:(?:send \d+->(\d+)|recv \d+<-(\d+))")
 _MOST_DIGITS = 8
 """Of a number of a group's rank, and of its size."""

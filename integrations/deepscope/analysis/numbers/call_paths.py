@@ -10,8 +10,6 @@ from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.paths import PathTable
 from deepscope.trace.model import Int64
 
-__all__ = ["path_columns", "path_values"]
-
 
 def path_values(work: OwnedWork, self_cpu_ns: Int64, extent: Extent) -> Int64:
     """Self values by call path, shape (paths, 4).

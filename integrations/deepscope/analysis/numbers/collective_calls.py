@@ -30,8 +30,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import ANNOUNCEMENT, is_communication_span
 
-__all__ = ["CollectiveCalls", "Group", "Told", "bus_factor", "collective_calls", "kind_of_collective", "works_on_cpu"]
-
 _KINDS = (
     ("allreduce", "all_reduce"),
     ("crossdevicereduce", "all_reduce"),

@@ -11,8 +11,6 @@ from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["exposed_ns"]
-
 
 def exposed_ns(work: Work, which: Mask | None = None) -> Int64:
     """The part of each collective that no kernel but a collective overlaps on its device; shape (w,).

@@ -12,8 +12,6 @@ from deepscope.trace.arrays import distinct_places
 from deepscope.trace.format.counters import TRACKS, track_title
 from deepscope.trace.model import CounterEvents, Int64, Trace
 
-__all__ = ["LARGEST", "Level", "Stretches", "levels"]
-
 LARGEST = 1e18
 """A larger value, or a smaller one below 0, can be no measurement, and sums of it could not be told."""
 _MOST_LEVELS = 4_096

@@ -25,8 +25,6 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 
-__all__ = ["CpuTime", "cpu_time"]
-
 
 @dataclass(frozen=True, slots=True)
 class CpuTime:

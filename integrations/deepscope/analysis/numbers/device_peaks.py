@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["DevicePeak", "peak_of"]
-
 _TERA = 10**12
 _GIGA = 10**9
 

@@ -17,8 +17,6 @@ from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 
-__all__ = ["MEASURES", "DeviceUse", "device_use", "sm_efficiency_ns"]
-
 MEASURES = ("utilisation", "SM efficiency", "occupancy", "tensor cores")
 
 

@@ -15,8 +15,6 @@ from typing import Any
 from deepscope.analysis.numbers.attention_flops import ATTENTION
 from deepscope.trace.operator_kinds import operator_kind
 
-__all__ = ["FORMULAS", "UNREADABLE", "Formula", "flops_of_call", "lacks_formula", "numbers_in", "output_sizes"]
-
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What formulas raise for arguments of another version's form, or of a trace that was tampered with."""
 _LARGEST = 2**60

@@ -17,8 +17,6 @@ from deepscope.trace.kineto.bounds import summable
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import CONVOLUTIONS
 
-__all__ = ["OperatorFlops", "flops_of_operators"]
-
 _LARGEST = 2**60
 
 

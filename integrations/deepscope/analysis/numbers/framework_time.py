@@ -16,8 +16,6 @@ from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Events, Int64
 
-__all__ = ["FrameworkTime", "idle_of_framework", "python_of_framework"]
-
 
 @dataclass(frozen=True, slots=True)
 class FrameworkTime:

@@ -17,8 +17,6 @@ from deepscope.trace.arrays import distinct_places
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64
 
-__all__ = ["GAPS", "Gaps", "Spans", "gaps", "spans", "stream_of"]
-
 GAPS = ("host wait", "kernel wait", "other wait")
 """The work was launched after the one before it had ended; else the gap is short; else neither."""
 

@@ -14,8 +14,6 @@ from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Events, Int64
 
-__all__ = ["Timeline", "idle", "idle_by_line", "timeline"]
-
 
 @dataclass(frozen=True, slots=True)
 class Timeline:

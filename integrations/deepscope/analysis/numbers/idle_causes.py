@@ -18,8 +18,6 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64
 
-__all__ = ["idle_by_cause", "is_copy_in", "occupied"]
-
 
 def is_copy_in(of: Attribution, *directions: str) -> Mask:
     """Which pieces of work are copies of these directions (`h2d`, `d2h`); shape (w,)."""

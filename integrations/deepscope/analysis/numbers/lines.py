@@ -20,8 +20,6 @@ from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.workers import worker_lines
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["line_columns", "started_by_lines"]
-
 
 def line_columns(
     of: Attribution,

@@ -14,8 +14,6 @@ from deepscope.analysis.ownership.calls import Nested, open_at
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64, MemoryEvents, Trace
 
-__all__ = ["DeviceCurve", "MemoryUse", "find_memory", "reserved_bytes"]
-
 _CPU = 0  # torch's DeviceType
 
 

@@ -10,18 +10,6 @@ from deepscope.analysis.algebra.selection import Mask
 from deepscope.trace.format.held_memory import ELSEWHERE, HELD_KINDS, MemoryAccount, Survey
 from deepscope.trace.model import Int64, MemoryEvents
 
-__all__ = [
-    "KINDS",
-    "NEVER",
-    "TEMPORARIES",
-    "UNKNOWN",
-    "Blocks",
-    "device_codes",
-    "device_of",
-    "find_blocks",
-    "held_by_owner",
-]
-
 KINDS = (*HELD_KINDS, "temporaries", "unknown")
 """What a block is to the training; a block that is several is the first of them."""
 TEMPORARIES, UNKNOWN = KINDS.index("temporaries"), KINDS.index("unknown")

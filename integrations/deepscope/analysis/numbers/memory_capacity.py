@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from deepscope.trace.model import Trace
 
-__all__ = ["capacity_bytes"]
-
 _CPU = 0  # torch's DeviceType
 _MOST = 1 << 53
 

@@ -16,8 +16,6 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64
 
-__all__ = ["module_columns", "module_parents"]
-
 
 def module_columns(
     events: Events, work: OwnedWork, modules: ModuleScopes, extent: Extent, *, operators: Operators, flops: Int64

@@ -17,8 +17,6 @@ from deepscope.trace.arrays import distinct_places
 from deepscope.trace.kineto.bounds import summable
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["DTYPES", "Moved", "element_widths", "moved_by"]
-
 DTYPES = ("", "float32", "tf32", "bfloat16", "float16", "float8", "float64", "complex64", "other")
 """Types of what is computed with; the first stands for an unknown one."""
 _LARGEST = 2**60

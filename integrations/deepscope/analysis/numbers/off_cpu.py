@@ -15,8 +15,6 @@ from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 
-__all__ = ["Waiting", "waiting"]
-
 
 class Waiting(NamedTuple):
     """How long Python waited in each run of a line; shape (k,) each."""

@@ -21,8 +21,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.operator_kinds import OPERATOR_KINDS, operator_kind
 
-__all__ = ["OperatorCalls", "operator_calls"]
-
 _MAXIMA = (
     "self_device_ns",
     "total_device_ns",

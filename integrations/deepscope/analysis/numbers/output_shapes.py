@@ -9,8 +9,6 @@ from typing import Any
 from deepscope.analysis.numbers.flop_formulas import output_sizes
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["OUTPUTS", "output_shapes"]
-
 Shapes = list[Any]
 Words = list[str]
 Output = Callable[[Shapes, Words], list[list[int]]]

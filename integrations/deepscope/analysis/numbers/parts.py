@@ -14,8 +14,6 @@ from deepscope.analysis.ownership.paths import PathTable, paths_of_forest
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.model import Int64
 
-__all__ = ["OTHER", "Parts", "find_parts", "folded"]
-
 OTHER = -1
 """The place of what is folded."""
 

@@ -21,8 +21,6 @@ from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 
-__all__ = ["PHASES", "PhaseTimeline", "find_phases", "phase_of_name", "phase_of_work"]
-
 _DATA, _FORWARD, _BACKWARD, _OPTIMIZER, _OTHER = range(5)
 
 # torch's own annotations, and the actions of Lightning's profilers as its PyTorchProfiler writes them.

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 from deepscope.records.ranges import listed, ranges
 from deepscope.trace.model import Trace
 
-__all__ = ["MOST_RANKS", "Group", "listed_groups", "process_group", "rank_in_run"]
-
 MOST_RANKS = 2**20
 
 

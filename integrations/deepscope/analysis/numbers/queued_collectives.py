@@ -10,8 +10,6 @@ from deepscope.analysis.algebra.selection import distinct, named, of_kind
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["queued_by"]
-
 _PREFIX = "c10d::"
 _MESSAGES = frozenset({"send", "recv"})
 

@@ -11,8 +11,6 @@ from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64
 
-__all__ = ["Queueing", "queueing"]
-
 
 class Queueing(NamedTuple):
     """Of each piece of work, 0 where its launch is not known; arrays of shape (w,)."""

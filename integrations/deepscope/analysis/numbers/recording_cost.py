@@ -23,16 +23,6 @@ from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = [
-    "RecordingCost",
-    "cost_by_run",
-    "cost_of_entry_ns",
-    "is_slowed",
-    "most_in_step",
-    "recording_cost",
-    "without_recording",
-]
-
 _DEAREST_ENTRY_NS = 10**6
 """A thousand times the usual cost. A greater one is damage, and would overflow."""
 _ERROR = {"monitoring": 0.1, "settrace": 0.25}

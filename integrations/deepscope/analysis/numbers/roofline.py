@@ -16,8 +16,6 @@ from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["Roofline", "roofline"]
-
 
 class Roofline(NamedTuple):
     """Of each piece of work; arrays of shape (w,)."""

@@ -10,8 +10,6 @@ from deepscope.analysis.numbers.idle import timeline
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.trace.model import Int64
 
-__all__ = ["Excess", "step_excess"]
-
 _MOST_CELLS = 20_000_000
 """Steps times lines; of more lines those with most time are looked at."""
 

@@ -13,8 +13,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import is_communication_span, is_loading_span
 
-__all__ = ["ROLES", "Roles", "dashboard_roles", "known_roles"]
-
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "data loader", "CPU", "other")
 """The parts of a step; where several hold, the first counts."""
 

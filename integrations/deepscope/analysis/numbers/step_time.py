@@ -14,8 +14,6 @@ from deepscope.analysis.numbers.step_roles import ROLES, Roles
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.trace.model import Events, Int64
 
-__all__ = ["StepTime", "step_time"]
-
 _FEWER = 0.8
 """A last step with less than this share of the work of the one before was cut off by the recording's end."""
 

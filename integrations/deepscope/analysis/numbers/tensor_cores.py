@@ -8,8 +8,6 @@ from __future__ import annotations
 from deepscope.analysis.algebra.selection import Mask, named
 from deepscope.trace.model import Trace
 
-__all__ = ["kernels_with_tensor_cores", "operators_for_tensor_cores"]
-
 _KERNELS = (
     "h884",
     "s884",

@@ -10,8 +10,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 from deepscope.trace.names import is_sync, is_sync_operator
 
-__all__ = ["find_waits", "wait_by_line"]
-
 
 def find_waits(trace: Trace, *, has_device: bool) -> Int64:
     """The events (ascending indexes, shape (k,)) in which a CPU thread waits for the device.

@@ -12,8 +12,6 @@ from deepscope.analysis.ownership.locations import Location
 from deepscope.trace.format.header import LineAccount
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["recording_ns"]
-
 _PER_EVENT_NS = 3_000
 """At most so much Python lies behind one event of the hooks. More is code in C, which runs no slower."""
 _MOST = 2**62

@@ -14,8 +14,6 @@ from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["copy_direction", "work_columns"]
-
 _DIRECTIONS = (
     ("h2d", re.compile(r"htod|h2d|hosttodevice|m2d|h2m", re.IGNORECASE)),
     ("d2h", re.compile(r"dtoh|d2h|devicetohost|d2m|m2h", re.IGNORECASE)),

@@ -16,8 +16,6 @@ from deepscope.analysis.ownership.training import Training, find_training
 from deepscope.analysis.ownership.work import find_work
 from deepscope.trace.model import Trace
 
-__all__ = ["Attribution", "attribute"]
-
 
 @dataclass(frozen=True, slots=True)
 class Attribution:

@@ -19,8 +19,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int32, Int64, Scope
 from deepscope.trace.names import evaluated_node, stepped_optimizer
 
-__all__ = ["Below", "Places", "find_below", "library_line"]
-
 
 class Places:
     """Places, each kept once, by number."""

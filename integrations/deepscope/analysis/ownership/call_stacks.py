@@ -16,8 +16,6 @@ from deepscope.trace.arrays import distinct_places
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["CUT_MARK", "CallStacks", "call_stacks"]
-
 CUT_MARK = "..."
 """Stands for the frames that were left out of a stack."""
 

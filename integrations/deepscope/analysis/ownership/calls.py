@@ -18,8 +18,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int32, Int64, Trace
 from deepscope.trace.names import is_forked_function
 
-__all__ = ["CPU_KINDS", "STEP", "CallForest", "Nested", "join_backward", "nest", "open_at", "step_events"]
-
 STEP = re.compile(re.escape(STEP_PREFIX) + r"(\d{1,18})(?!\d)")
 """The name of a step, with its number: one that 64 bits hold."""
 

@@ -22,8 +22,6 @@ from deepscope.trace.format.header import Header
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int32, Int64, Trace
 
-__all__ = ["Division", "FusedKernels", "find_fused", "graph_calls", "told_calls"]
-
 _CALL = re.compile(r"## Call CompiledFxGraph (.*) ##", re.DOTALL)
 _KERNEL_EVENT = re.compile(r"graph_\d+_(?=cpp_)")
 _OVERLOADED = re.compile(r"torch\.ops\.(\w+)\.(\w+)(?:\.\w+)?")

@@ -9,8 +9,6 @@ from functools import lru_cache
 
 from deepscope.trace.names import parse_frame
 
-__all__ = ["Owner", "frame_of", "owner_of_file", "python_module_of_file"]
-
 
 class Owner(IntEnum):
     """Whose a frame is. Of the frames in a call stack, those with the greatest owner are named."""

@@ -18,8 +18,6 @@ from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["LIGHTNING", "FrameworkSpans", "find_framework"]
-
 LIGHTNING = "Lightning"
 LOOPS = "loops"
 _ACTION = "[pl][profile]"

@@ -15,8 +15,6 @@ from deepscope.trace.joins.nesting import Nesting
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["put_in_between"]
-
 
 def put_in_between(trace: Trace, parent: Int64, nested: Int64, library: Mask) -> Int64:
     """The parents of all events, runs of library lines among them; shape (n,).

@@ -16,8 +16,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import Frame, is_compiled_region, parse_call_stack
 
-__all__ = ["Location", "Scopes", "compiled_regions", "find_scopes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Location:

@@ -20,8 +20,6 @@ from deepscope.trace.communication import is_collective
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["Instance", "ModuleScopes", "find_modules"]
-
 _FRAME = re.compile(r"nn\.Module: (.+?)(?:_(\d+))?$")
 
 

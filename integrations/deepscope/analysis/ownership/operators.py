@@ -12,8 +12,6 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["Operators", "find_operators"]
-
 
 @dataclass(frozen=True, slots=True)
 class Operators:

@@ -17,8 +17,6 @@ from deepscope.analysis.ownership.work import Work
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64
 
-__all__ = ["OwnedWork", "busy_with", "owned"]
-
 
 @dataclass(frozen=True, slots=True)
 class OwnedWork(Work):

@@ -14,8 +14,6 @@ from deepscope.analysis.ownership.paths import PathBuilder
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["LineRuns", "Owners", "find_owners", "find_runs", "joined_paths"]
-
 
 @dataclass(frozen=True, slots=True)
 class Owners:

@@ -11,8 +11,6 @@ from deepscope.analysis.algebra.ancestry import depth
 from deepscope.trace.arrays import distinct_places, stable_order
 from deepscope.trace.model import Int64
 
-__all__ = ["PathBuilder", "PathTable", "paths_of_forest"]
-
 
 @dataclass(frozen=True, slots=True)
 class PathTable:

@@ -14,8 +14,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import is_backward_root, is_forked_function
 
-__all__ = ["Steps", "Training", "find_training"]
-
 
 @dataclass(frozen=True, slots=True)
 class Steps:

@@ -15,8 +15,6 @@ from deepscope.trace.joins.correlation import launches
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["DEVICE_KINDS", "Work", "find_work"]
-
 DEVICE_KINDS = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from deepscope.trace.model import Trace
 
-__all__ = ["HAS_NO_WORKERS", "HAS_WORKERS", "WorkerTime", "worker_count", "worker_lines"]
-
 HAS_WORKERS = re.compile(r"^enumerate\(DataLoader\)#.*MultiProcessing")
 HAS_NO_WORKERS = re.compile(r"^enumerate\(DataLoader\)#.*SingleProcess")
 """How torch's loaders name the span around each batch, and those derived from them (torchdata's)."""

@@ -8,8 +8,6 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.records import CallNode
 from deepscope.trace.model import Int64
 
-__all__ = ["call_tree"]
-
 
 def call_tree(analysis: Analysis, position: Int64) -> tuple[list[CallNode], Int64]:
     """The call paths that hold any time, parents first; what reached no line is a root with line -1.

@@ -10,8 +10,6 @@ from deepscope.records import CollectiveCall
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 
-__all__ = ["MOST_CALLS", "collective_call_table"]
-
 MOST_CALLS = 4096
 """Calls that are kept of a rank."""
 _MOST_NS = 1 << 62

@@ -8,8 +8,6 @@ from deepscope.analysis.numbers.collective_calls import CollectiveCalls, Told, b
 from deepscope.records import Collective
 from deepscope.trace.model import Int64
 
-__all__ = ["collective_table"]
-
 
 def collective_table(calls: CollectiveCalls) -> tuple[list[Collective], Int64]:
     """A record for each kind, group, type and size, the largest time first; and of each call its place among them."""

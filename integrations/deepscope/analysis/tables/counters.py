@@ -15,8 +15,6 @@ from deepscope.trace.arrays import distinct_places
 from deepscope.trace.format.counters import TRACKS
 from deepscope.trace.model import Int64
 
-__all__ = ["MOST_OF_A_COUNTER", "MOST_SERIES", "counter_table"]
-
 MOST_SERIES = 600
 """A machine of 256 cores with 8 GPUs, 16 disks and 16 adapters has so many."""
 MOST_OF_A_COUNTER = 8

@@ -27,8 +27,6 @@ from deepscope.records import CriticalLine, CriticalPath, CriticalTimes
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 
-__all__ = ["EVALUATED", "StepPaths", "critical_path_table", "find_dependencies", "step_paths"]
-
 EVALUATED = 10
 """For so many lines, those longest on the path, it is found what they would save."""
 ROWS = 50

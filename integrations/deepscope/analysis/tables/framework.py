@@ -6,8 +6,6 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.ownership.framework import LIGHTNING
 from deepscope.records import FrameworkPart
 
-__all__ = ["framework_table"]
-
 
 def framework_table(analysis: Analysis) -> list[FrameworkPart]:
     """The parts with any cost, the largest first."""

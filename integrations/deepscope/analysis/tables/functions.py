@@ -10,8 +10,6 @@ from deepscope.analysis.tables.numbered import largest_first, rows
 from deepscope.records import Function
 from deepscope.trace.model import Int64
 
-__all__ = ["function_table"]
-
 
 def function_table(analysis: Analysis) -> list[Function]:
     """The functions, all their lines together, by first line or else by the line that the trace knows them by."""

@@ -19,8 +19,6 @@ from deepscope.trace.json_text import one_spelling
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["kernel_table"]
-
 _MOST = 2**60
 _MOST_IN_ONE = 2**40
 """Of blocks in a grid and threads in a block: any device's limits are lower."""

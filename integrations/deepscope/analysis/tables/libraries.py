@@ -21,8 +21,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int32, Int64, Trace
 from deepscope.trace.names import stepped_optimizer
 
-__all__ = ["hot_libraries"]
-
 Opened = tuple[int, str]
 """A line and an `include=` pattern."""
 

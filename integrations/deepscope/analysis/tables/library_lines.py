@@ -15,8 +15,6 @@ from deepscope.records import Line, Place
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 
-__all__ = ["library_line_table"]
-
 _MOST = 2000
 
 

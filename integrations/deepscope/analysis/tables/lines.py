@@ -17,8 +17,6 @@ from deepscope.analysis.tables.partners import fused_with
 from deepscope.records import Line, Numbers, Top, Why
 from deepscope.trace.model import Int64
 
-__all__ = ["line_table", "no_line"]
-
 _KEEP = 5
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 """Functions of Python before 3.12, which run all of a loop in one call."""

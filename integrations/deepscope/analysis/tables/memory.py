@@ -13,8 +13,6 @@ from deepscope.trace.arrays import distinct_values
 from deepscope.trace.format.held_memory import OutOfMemory
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["curve_rows", "device_name", "memory_table"]
-
 _STRETCHES = 240
 """Of a long curve each of so many stretches of time keeps its lowest and its highest point."""
 _DEVICES = {

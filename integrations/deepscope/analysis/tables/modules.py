@@ -7,8 +7,6 @@ from deepscope.analysis.numbers.modules import module_columns, module_parents
 from deepscope.analysis.tables.numbered import largest_first, rows
 from deepscope.records import Module
 
-__all__ = ["module_table"]
-
 
 def module_table(analysis: Analysis) -> list[Module]:
     """The modules with their device and CPU time; a total holds the modules called from it, and backward work."""

@@ -9,8 +9,6 @@ import numpy as np
 from deepscope.analysis.algebra.selection import Columns
 from deepscope.trace.model import Int64
 
-__all__ = ["largest_first", "rows"]
-
 
 def rows(columns: Columns, order: Int64) -> list[dict[str, Any]]:
     """Each group's numbers as keyword arguments of `Numbers`."""

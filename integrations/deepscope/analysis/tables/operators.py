@@ -21,8 +21,6 @@ from deepscope.trace.arrays import distinct_places
 from deepscope.trace.json_text import one_spelling
 from deepscope.trace.model import Int64
 
-__all__ = ["calls_of_operators", "detailed_operator_table", "operator_table"]
-
 _Row = TypeVar("_Row", bound=Operator)
 
 

@@ -12,8 +12,6 @@ from deepscope.analysis.numbers.step_roles import ROLES, dashboard_roles, known_
 from deepscope.analysis.numbers.step_time import StepTime, step_time
 from deepscope.records import OverviewRow
 
-__all__ = ["overview_table"]
-
 
 def overview_table(analysis: Analysis) -> list[OverviewRow]:
     """Its rows in the order of the sections; without a device the steps' time alone."""

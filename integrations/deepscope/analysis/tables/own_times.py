@@ -15,8 +15,6 @@ from deepscope.records import OwnLine, OwnTimes
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 
-__all__ = ["columns_by_block", "own_times", "whole_columns"]
-
 LINES = 100
 """Rows at most, the longest lines."""
 _PARTS = {

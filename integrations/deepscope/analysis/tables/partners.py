@@ -9,8 +9,6 @@ from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.records import Partner
 
-__all__ = ["fused_with"]
-
 _KEEP = 5
 _LINES_OF_ONE = 50
 """Lines of one kernel that are looked at, those with most nodes."""

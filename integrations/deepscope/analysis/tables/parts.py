@@ -12,8 +12,6 @@ from deepscope.records import Part, Place
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64
 
-__all__ = ["all_parts", "part_table"]
-
 
 def part_table(parts: Parts, places: list[Place], paths: PathTable, number: Int64) -> tuple[list[Part], list[Place]]:
     """The parts below the call tree's nodes, parents first, and their places; the small ones are folded.

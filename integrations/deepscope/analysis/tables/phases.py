@@ -7,8 +7,6 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.phases import phase_of_work
 from deepscope.records import PHASES, Phase
 
-__all__ = ["phase_table"]
-
 
 def phase_table(analysis: Analysis) -> list[Phase]:
     """The phases that hold any time, in the order of a step."""

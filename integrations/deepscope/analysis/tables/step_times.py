@@ -15,8 +15,6 @@ from deepscope.records.step_times import StepTable
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.model import Int64
 
-__all__ = ["step_times", "steps_per_block"]
-
 BLOCKS = 32
 """At most: the spread of more means of neighbouring steps tells little more."""
 ROWS = 400

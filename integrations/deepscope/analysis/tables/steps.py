@@ -19,8 +19,6 @@ from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.records import PHASES, Step
 from deepscope.trace.kinds import Kind
 
-__all__ = ["step_table"]
-
 
 def step_table(analysis: Analysis, calls: CollectiveCalls) -> list[Step]:
     """The steps within the extent. `calls` are the collectives in it."""

@@ -12,8 +12,6 @@ from deepscope.records import Stream
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-__all__ = ["stream_table"]
-
 
 def stream_table(analysis: Analysis) -> list[Stream]:
     """The streams with work within the extent, by device and number; none where the CPU is the device."""

@@ -16,8 +16,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import is_backward_root
 
-__all__ = ["thread_table"]
-
 
 def thread_table(analysis: Analysis) -> list[HostThread]:
     """The threads with events within the extent: the training thread, autograd's, the others, each by their start."""

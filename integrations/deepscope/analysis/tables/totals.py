@@ -10,8 +10,6 @@ from deepscope.analysis.numbers.window_cost import recording_ns
 from deepscope.analysis.ownership.owned_work import busy_with
 from deepscope.records import Resolved, Totals
 
-__all__ = ["resolved", "totals"]
-
 
 def totals(analysis: Analysis) -> Totals:
     """The sums over everything within the extent."""

@@ -14,8 +14,6 @@ from deepscope.records import LineSource, TraceInfo
 from deepscope.trace.format.header import LOWERED_TO_CALLER, LOWERED_TO_FUNCTION, LOWERED_TO_LOOP, Header
 from deepscope.trace.model import Trace
 
-__all__ = ["trace_info"]
-
 _LARGEST = 2**53
 
 _NAMED = 3

@@ -18,8 +18,6 @@ from deepscope.records import Rate, Why
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.model import Int64
 
-__all__ = ["WorkCauses", "why_of_calls", "why_of_lines", "work_causes"]
-
 SHORT_KERNEL_NS = 5_000
 """A shorter kernel is mostly its own beginning and end: a device takes 2 to 3 µs for these."""
 DISPATCH_NS = 5_000

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-__all__ = ["Broken", "Frame", "Recompiled", "graph_breaks", "recompilations"]
-
 _UTILS = "torch._dynamo.utils"
 _MOST = 200
 """Breaks that are told, the first."""

@@ -22,8 +22,6 @@ from deepscope.capture.compiled.breaks import Frame
 from deepscope.capture.compiled.line_follower import LineFollower
 from deepscope.capture.lines import UserCode
 
-__all__ = ["Capture", "CaptureHold", "Captured", "captured_graphs"]
-
 _GRAPHS, _ANNOTATIONS = "torch.cuda.graphs", "torch.cuda._graph_annotations"
 _MOST = 200_000
 """Nodes that are remembered."""

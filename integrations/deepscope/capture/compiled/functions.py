@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from deepscope.capture.saving.sources import source_text
 
-__all__ = ["Function", "function_at"]
-
 
 class Function(NamedTuple):
     """A function, from its first line (its first decorator's) to its last."""

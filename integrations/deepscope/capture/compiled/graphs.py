@@ -15,8 +15,6 @@ from deepscope.capture.compiled.captures import Captured, captured_graphs
 from deepscope.capture.lines.dynamo import hide_modules
 from deepscope.capture.surroundings.interrupts import comes_from_handler
 
-__all__ = ["CompiledRecord", "GraphWatch", "SeenGraph"]
-
 _MODULE = "torch._inductor.output_code"
 _MOST = 2_000
 """Graphs of a window that are remembered."""

@@ -12,8 +12,6 @@ import sys
 import weakref
 from typing import Any
 
-__all__ = ["ProvenanceHold"]
-
 LEVEL = 2
 """Inductor's "basic". Level 1 keeps the nodes' whole history, too, and takes longer to compile."""
 

@@ -12,8 +12,6 @@ from typing import Any
 from deepscope.capture.compiled.breaks import Frame
 from deepscope.capture.lines import UserCode
 
-__all__ = ["LineFollower"]
-
 _monitoring: Any = getattr(sys, "monitoring", None)
 _IDS = (3, 4, 2, 1)
 """Tool ids to try; recordings take 4 first."""

@@ -26,8 +26,6 @@ from deepscope.trace.format.compiled_code import (
     SourcePlace,
 )
 
-__all__ = ["compiled_code", "frames_of"]
-
 _MOST_SOURCES = 200_000
 """Sources of kernels that a trace tells; a model of a hundred layers has some 10,000."""
 _DEEPEST = 50

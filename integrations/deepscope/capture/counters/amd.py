@@ -13,8 +13,6 @@ from deepscope.capture.counters.numa import node_of_device
 from deepscope.capture.counters.source import NoSensorError, Series
 from deepscope.trace.format.counters import DeviceFacts, MissingSensor
 
-__all__ = ["AmdDevices"]
-
 _MIB = 1 << 20
 
 

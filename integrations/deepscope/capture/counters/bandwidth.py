@@ -10,8 +10,6 @@ from pathlib import Path
 
 from deepscope.capture.counters.source import KernelFile, NoSensorError, Series
 
-__all__ = ["MemoryBandwidth"]
-
 MOST_DOMAINS = 32
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from deepscope.capture.counters.source import KernelFile, NoSensorError, Series, number_in, text_of
 from deepscope.trace.format.counters import ContainerLimits
 
-__all__ = ["Container", "free_in_groups"]
-
 _MOST_BYTES = 1 << 50
 """Version 1 says "no limit" by a number near the largest."""
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from deepscope.capture.counters.source import Series
 from deepscope.trace.format.counters import DeviceFacts, MissingSensor
 
-__all__ = ["DeviceReaders", "Reader"]
-
 Reader = Callable[[], Sequence[float]]
 
 

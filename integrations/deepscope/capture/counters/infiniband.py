@@ -12,8 +12,6 @@ from pathlib import Path
 
 from deepscope.capture.counters.source import KernelFile, NoSensorError, Series
 
-__all__ = ["Adapters"]
-
 MOST_PORTS = 16
 _LANE_BYTES = 4
 

@@ -21,8 +21,6 @@ from deepscope.capture.counters.source import Source
 from deepscope.capture.options import RecordingOptions
 from deepscope.trace.format.counters import CounterAccount, MissingSensor
 
-__all__ = ["Machine", "sampler_of"]
-
 ROOT = Path("/")
 _LONGEST = 200
 """Letters of a reason."""

@@ -13,8 +13,6 @@ from pathlib import Path
 from deepscope.capture.counters.source import KernelFile, NoSensorError, Series, number_in, text_of
 from deepscope.trace.format.counters import MemoryNode
 
-__all__ = ["MemoryNodes", "allowed_cpus", "memory_nodes", "node_of_device", "resident_bytes"]
-
 _MOST_WALKED_BYTES = 4 << 30
 """numa_maps walks the page tables of the whole process; of a larger one its control group is asked."""
 _PAGES = re.compile(rb" N(\d+)=(\d+)")

@@ -15,8 +15,6 @@ from deepscope.capture.counters.samples import MOST_SAMPLES, Samples, Track
 from deepscope.capture.counters.source import Source
 from deepscope.trace.format.counters import CounterAccount
 
-__all__ = ["INTERVAL_S", "MOST_SHARE", "Counted", "Opened", "Samplable", "Sampler", "SamplingThread"]
-
 INTERVAL_S = 0.1
 MOST_SHARE = 0.005
 """Of a core's time the thread takes at most so much: where a sample is dear, the interval grows."""

@@ -11,8 +11,6 @@ import msgspec
 
 from deepscope.capture.counters.source import Series
 
-__all__ = ["MOST_SAMPLES", "Samples", "Track"]
-
 MOST_SAMPLES = 1_200
 """Of a source; where there are more, each two become one."""
 _DIGITS = 4

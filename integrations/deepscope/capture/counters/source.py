@@ -11,8 +11,6 @@ from typing import NamedTuple, Protocol
 
 from deepscope.capture.surroundings.forked import abandoned_in_children
 
-__all__ = ["KernelFile", "NoSensorError", "Series", "Source", "number_in", "text_of"]
-
 
 class NoSensorError(Exception):
     """There is nothing to count here; the message says why."""

@@ -13,8 +13,6 @@ import psutil
 
 from deepscope.capture.counters.source import NoSensorError, Series
 
-__all__ = ["Cores", "Disks", "Interfaces", "MainMemory", "ThisProcess"]
-
 MOST_CORES = 256
 """That have a series of their own."""
 MOST_DISKS = 16

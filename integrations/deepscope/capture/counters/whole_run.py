@@ -16,8 +16,6 @@ from deepscope.capture.saving.counters import counter_events
 from deepscope.capture.saving.splice import json_bytes
 from deepscope.trace.format.header import Clock, Header
 
-__all__ = ["RunCounters"]
-
 KEEP_EVERY_S = 300.0
 """So often the file is written: of a run that is killed there is what was counted up to then."""
 _PATIENCE_S = 30.0

@@ -8,8 +8,6 @@ from time import perf_counter_ns
 
 from deepscope.capture.lines.overhead import Overhead, measure_overhead
 
-__all__ = ["CostSamples", "Work"]
-
 _KEPT = 512
 _FIRST_BURST = 384
 _BURST = 96

@@ -16,8 +16,6 @@ from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import UNLIMITED, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
 
-__all__ = ["LineClock", "LineTime"]
-
 
 class LineTime(NamedTuple):
     """What one line took in one worker."""

@@ -8,16 +8,6 @@ import sys
 from collections.abc import Mapping
 from types import CodeType, FrameType
 
-__all__ = [
-    "is_resumed",
-    "line_starts",
-    "offsets_of_lines",
-    "only_line",
-    "opens_at_start",
-    "resume_offset",
-    "users_line_starts",
-]
-
 _LONG = 128
 """Lines. CPython keeps a line's distance from the `def` in a byte, and for any further one searches at each event."""
 

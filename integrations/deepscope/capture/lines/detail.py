@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["Detail", "Limits"]
-
 
 class Detail(IntEnum):
     """What of a function has scopes; each step takes less time than the one before."""

@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 
 import torch
 
-__all__ = ["continued_function", "continued_name", "hide_modules", "is_compiled", "undisturbed"]
-
 Result = TypeVar("Result")
 
 _hidden: set[str] = set()

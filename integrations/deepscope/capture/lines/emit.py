@@ -10,8 +10,6 @@ import torch
 
 from deepscope.trace.format.span_names import MOMENT_NAME
 
-__all__ = ["Enter", "Exit", "Pair", "cost_of_operator_ns", "make_pair", "profiler_enabled", "sequence_number"]
-
 Enter = Callable[[], Any]
 Exit = Callable[[], Any]
 Pair = tuple[Enter, Exit]

@@ -14,8 +14,6 @@ from deepscope.capture.lines.table import Function, ScopeTable
 from deepscope.capture.lines.tracing import TracingHooks
 from deepscope.capture.surroundings.interrupts import comes_from_handler
 
-__all__ = ["Hooks", "make_hooks"]
-
 
 class Hooks(Switch, Protocol):
     """Follows the lines of user code from `install` to `remove`, on the stacks that it was made with."""

@@ -10,8 +10,6 @@ from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.run_time import RunClock
 from deepscope.capture.lines.table import LINE, MODULE, ScopeTable
 
-__all__ = ["Ledger"]
-
 _LONG_NS = 4_000
 """Each of so many nanoseconds of work that is done once counts as a happening."""
 _GRACE_NS = 50_000_000

@@ -21,8 +21,6 @@ from deepscope.capture.lines.dynamo import undisturbed
 from deepscope.capture.lines.library_code import LibraryCode
 from deepscope.capture.lines.user_code import UserCode
 
-__all__ = ["Libraries", "code_of", "step_code"]
-
 _TORCH = "torch"
 _OPTIMIZERS = "torch.optim"
 

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from deepscope.capture.lines.line_flow import UNKNOWN, lines_before, lines_without_calls
 
-__all__ = ["LibraryCode", "Trial"]
-
 _ANY = frozenset({UNKNOWN})
 _TELLS_LINES_APART = sys.version_info >= (3, 12)
 

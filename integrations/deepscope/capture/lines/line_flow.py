@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from types import CodeType
 
-__all__ = ["UNKNOWN", "lines_before", "lines_without_calls"]
-
 UNKNOWN = -1
 """In place of a line: any may have run before, an exception was caught."""
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
-__all__ = ["Loop", "find_loops"]
-
 _SUSPENDS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 _LONGEST = 60_000
 """Bytes of code that are looked through; more take a second."""

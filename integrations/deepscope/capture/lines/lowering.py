@@ -16,8 +16,6 @@ from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import Function, ScopeTable
 from deepscope.trace.format.header import LOWERED_TO_CALLER, LOWERED_TO_FUNCTION, LOWERED_TO_LOOP
 
-__all__ = ["Lowering", "Switch", "lowered_scopes"]
-
 _SHARE, _LARGER_SHARE = 0.8, 0.95
 """The dearest functions that together have this share of the entries since the last look are lowered."""
 _MOST = 4096

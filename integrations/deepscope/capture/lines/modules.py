@@ -20,8 +20,6 @@ from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.table import MODULE, ScopeRow, ScopeTable, Slot
 from deepscope.trace.format.header import ModuleParameters
 
-__all__ = ["ModuleCalls"]
-
 _MOST_COUNTED = 20_000
 """Modules whose parameters are counted."""
 

@@ -29,8 +29,6 @@ from deepscope.capture.lines.recursion_limit import RecursionHeadroom
 from deepscope.capture.lines.stacks import UNPAID, Stacks
 from deepscope.capture.lines.table import SILENT, Function, ScopeTable
 
-__all__ = ["MonitoringHooks", "monitoring"]
-
 monitoring: Any = getattr(sys, "monitoring", None)
 """None before Python 3.12."""
 

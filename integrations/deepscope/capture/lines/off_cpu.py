@@ -21,8 +21,6 @@ from deepscope.capture.lines.emit import make_pair
 from deepscope.capture.lines.run_time import core_wait_ns
 from deepscope.trace.format.span_names import OffCpu, off_cpu_name
 
-__all__ = ["LONG_NS", "OffCpuTime", "Pulse", "tells_cpu_time"]
-
 LONG_NS = 50_000
 """A shorter stretch counts as time on the CPU."""
 _SHORTEST_NS = 10_000

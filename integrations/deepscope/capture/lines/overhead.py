@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
-__all__ = ["Overhead", "measure_overhead"]
-
 _TURNS = 100
 _MANY = 1023
 _RUNS = 7

@@ -26,8 +26,6 @@ from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.table import OFTEN, SILENT, Slot
 from deepscope.trace.format.span_names import MOMENT_NAME, late_name
 
-__all__ = ["TRIAL_RUNS", "QuietLines", "Verdict"]
-
 OPERATOR_OPENINGS = 1.5
 """Openings of a scope that the shortest operator takes, less what an opening may vary by."""
 _OWN_WORK = 1.5 if sys.version_info >= (3, 11) else 2.0

@@ -25,8 +25,6 @@ from deepscope.capture.surroundings.forked import abandoned_in_children
 from deepscope.trace.format import span_names
 from deepscope.trace.format.header import LineAccount, ModuleParameters
 
-__all__ = ["LineRecord", "LineRecorder"]
-
 
 @dataclass(frozen=True)
 class LineRecord:

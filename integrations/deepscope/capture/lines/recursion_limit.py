@@ -9,8 +9,6 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
-__all__ = ["RecursionHeadroom"]
-
 _FRAMES = 100
 """The deepest hook, one that gives up and warns, takes some thirty."""
 

@@ -6,8 +6,6 @@ import os
 from _thread import get_ident
 from time import perf_counter_ns, thread_time_ns
 
-__all__ = ["RunClock", "core_wait_ns"]
-
 _SCHEDULER = "/proc/thread-self/schedstat"
 """Linux: ns on a core, ns waiting for one, and how often it had one (Documentation/scheduler/sched-stats.rst)."""
 _LONGEST = 64

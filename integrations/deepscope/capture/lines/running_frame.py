@@ -7,8 +7,6 @@ from types import CodeType
 from deepscope.capture.lines.emit import Pair
 from deepscope.capture.lines.table import Function, Slot
 
-__all__ = ["Entry", "Stack", "bury"]
-
 _buried: list[object] = []
 
 

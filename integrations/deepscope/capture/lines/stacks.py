@@ -24,8 +24,6 @@ from deepscope.capture.lines.running_frame import Entry, Stack, bury
 from deepscope.capture.lines.table import SILENT, Function, ScopeTable, Slot
 from deepscope.trace.format.span_names import recording_name
 
-__all__ = ["UNPAID", "Adopt", "Stacks"]
-
 UNPAID = 32
 """Happenings in the hooks after which a mark tells what they cost: at the line that is open, as most of them were."""
 

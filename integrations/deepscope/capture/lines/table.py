@@ -17,20 +17,6 @@ from deepscope.capture.lines.loops import Loop
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.trace.format.span_names import line_name, module_name
 
-__all__ = [
-    "HIDDEN",
-    "LINE",
-    "MODULE",
-    "OFTEN",
-    "SILENT",
-    "UNLIMITED",
-    "Function",
-    "MakePair",
-    "ScopeRow",
-    "ScopeTable",
-    "Slot",
-]
-
 LINE, MODULE = 0, 1
 
 HIDDEN = -1

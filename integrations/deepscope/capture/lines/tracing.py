@@ -27,8 +27,6 @@ from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import UNPAID, Stacks
 from deepscope.capture.lines.table import HIDDEN, Function, ScopeTable
 
-__all__ = ["TracingHooks"]
-
 _MANY_ALONE = 1023
 """A mark tells what calls of code without scopes cost, at each of so many and one more."""
 

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from deepscope.capture.saving.trace_folder import current_folder
 
-__all__ = ["UserCode", "find_root", "root_above"]
-
 ROOT_MARKERS = ("pyproject.toml", "setup.py", ".git")
 ENVIRONMENT_MARKERS = ("pyvenv.cfg", "conda-meta")
 INSTALLED = frozenset({"site-packages", "dist-packages"})

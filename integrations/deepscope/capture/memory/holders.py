@@ -15,18 +15,6 @@ from deepscope.capture.memory.storages import storages
 from deepscope.capture.surroundings.living import living as living_of
 from deepscope.trace.format.held_memory import HELD_KINDS, Held
 
-__all__ = [
-    "INPUTS",
-    "PARAMETERS",
-    "Graph",
-    "Holding",
-    "Living",
-    "held_by_living",
-    "held_by_optimizer",
-    "living",
-    "walk",
-]
-
 Holding = tuple[int, Any]
 """Index into `HELD_KINDS`, and a value with tensors in it."""
 

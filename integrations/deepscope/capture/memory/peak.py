@@ -9,8 +9,6 @@ from torch.profiler import ProfilerActivity, profile
 
 from deepscope.capture import torch_compat
 
-__all__ = ["cpu_peak_bytes"]
-
 
 def cpu_peak_bytes(call: Callable[[], object]) -> int | None:
     """Bytes above what was allocated before the call; None while another recording is under way.

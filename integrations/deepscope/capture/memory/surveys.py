@@ -38,8 +38,6 @@ from deepscope.trace.format import span_names
 from deepscope.trace.format.held_memory import ELSEWHERE, Held, MemoryAccount, OutOfMemory, Release, Survey
 from deepscope.trace.format.span_names import memory_name
 
-__all__ = ["MemorySurveys", "is_out_of_memory"]
-
 _CPU = 0
 _NO_ACTIVATIONS = "what autograd keeps is not told apart: this torch does not show it"
 _MOST_TENSORS = 100_000

@@ -22,8 +22,6 @@ from deepscope.capture.on_demand.matching import offsets
 from deepscope.capture.on_demand.messages import Answer, Request
 from deepscope.errors import DoorError
 
-__all__ = ["Outcome", "Recording", "Wanted"]
-
 _POLL_SECONDS = 0.1
 _ATTEMPTS = 8
 _TO_MATCH = 4

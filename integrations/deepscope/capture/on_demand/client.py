@@ -14,8 +14,6 @@ from deepscope.capture.on_demand.messages import Answer, Request, decode_answer,
 from deepscope.capture.on_demand.places import Entry, is_own
 from deepscope.errors import DoorError
 
-__all__ = ["GoneError", "SilentError", "SocketVisitor", "Visitor"]
-
 _PATIENCE_SECONDS = 5.0
 
 

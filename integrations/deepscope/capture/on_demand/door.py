@@ -16,8 +16,6 @@ from deepscope.capture.on_demand.messages import LIMIT_BYTES, Answer, Request, a
 from deepscope.capture.on_demand.places import Entry, make_private, write_private
 from deepscope.errors import DoorError
 
-__all__ = ["Door", "peer", "receive", "send"]
-
 _LENGTH = struct.Struct("!I")
 _MOST_AT_ONCE = 8
 _SILENCE_SECONDS = 60

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from deepscope.capture.plan import Plan
     from deepscope.capture.recorder import Recorder
 
-__all__ = ["CHOSEN_ON_REQUEST", "Dormant", "MakeRecorder"]
-
 CHOSEN_ON_REQUEST = frozenset(
     {
         "topics", "lines", "modules", "libraries", "compiled_lines", "record_shapes", "profile_memory", "with_stack",

@@ -29,8 +29,6 @@ from deepscope.capture.on_demand.messages import (
 from deepscope.capture.on_demand.places import FILE_DOORS, Entry, entries, make_private, read_private, write_private
 from deepscope.errors import DeepScopeError, DoorError
 
-__all__ = ["FileDoor", "FileVisitor", "file_entries"]
-
 _IDLE_SECONDS = 1.0
 _BUSY_SECONDS = 0.05
 _SILENCE_SECONDS = 60.0

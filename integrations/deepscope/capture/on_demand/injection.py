@@ -18,8 +18,6 @@ from deepscope.capture.on_demand.inspection import Process
 from deepscope.capture.on_demand.places import place_for_socket, read_private, write_private
 from deepscope.errors import DoorError
 
-__all__ = ["FIRST_VERSION", "inject"]
-
 FIRST_VERSION = (3, 14)
 
 _ASK = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from deepscope.errors import DoorError
 
-__all__ = ["Process", "ancestors", "inspect", "ranks_around"]
-
 _PROC = Path("/proc")
 _VERSION = re.compile(r"(?:lib)?python(3)\.(\d+)[a-z]*(?:\.so[\d.]*)?$|/python(3)\.(\d+)t?/lib-dynload/")
 

@@ -16,8 +16,6 @@ from deepscope.capture.on_demand.places import Entry, door_folders, entries, her
 from deepscope.capture.other_processes import is_alive
 from deepscope.errors import DoorError
 
-__all__ = ["Found", "Job", "Member", "find_jobs", "jobs_of", "live_entries", "visitors_of"]
-
 
 @dataclass
 class Member:

@@ -11,8 +11,6 @@ from types import FrameType
 from deepscope.capture.on_demand.start import OnDemand, current
 from deepscope.errors import DoorError
 
-__all__ = ["join"]
-
 _NEEDED = (
     "deepscope.capture.recorder",
     "deepscope.capture.surroundings.optimizer_steps",

@@ -13,8 +13,6 @@ from typing import Any
 
 from deepscope.capture.surroundings.interrupts import put_off
 
-__all__ = ["call_soon"]
-
 _Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _add: Any = getattr(ctypes.pythonapi, "Py_AddPendingCall", None)
 _interrupt: Any = getattr(ctypes.pythonapi, "PyErr_SetInterruptEx", None)

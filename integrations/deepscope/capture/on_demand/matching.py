@@ -10,8 +10,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
-__all__ = ["offsets"]
-
 _AGREEMENT = 0.75
 """This share of the steps must say the same."""
 

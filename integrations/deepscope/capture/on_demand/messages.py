@@ -13,19 +13,6 @@ import msgspec
 
 from deepscope.errors import DoorError
 
-__all__ = [
-    "LIMIT_BYTES",
-    "VERSION",
-    "Answer",
-    "Kind",
-    "Request",
-    "State",
-    "as_json",
-    "decode_answer",
-    "decode_request",
-    "encode",
-]
-
 VERSION = 1
 LIMIT_BYTES = 1 << 16
 """Of one message."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from deepscope.capture.plan import Plan
     from deepscope.capture.recorder import Recorder
 
-__all__ = ["Order"]
-
 
 @dataclass
 class Order:

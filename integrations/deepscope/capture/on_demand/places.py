@@ -17,20 +17,6 @@ import msgspec
 from deepscope.capture.on_demand.messages import VERSION
 from deepscope.errors import DoorError
 
-__all__ = [
-    "FILE_DOORS",
-    "Entry",
-    "door_folders",
-    "entries",
-    "here",
-    "is_own",
-    "make_private",
-    "place_for_socket",
-    "read_private",
-    "started_at",
-    "write_private",
-]
-
 FILE_DOORS = ".deepscope-door"
 """The folder beside the traces that holds a door made of files."""
 

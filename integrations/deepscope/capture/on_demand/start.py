@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from deepscope.capture.plan import Plan
     from deepscope.capture.recorder import Recorder
 
-__all__ = ["CONTROLS", "OnDemand", "current", "on_demand", "tell_step"]
-
 CONTROLS = ("auto", "socket", "files")
 """Where requests come from: `auto` is a socket where there can be one, else files beside the traces."""
 

@@ -14,8 +14,6 @@ from deepscope.trace.format.header import Clock
 from deepscope.trace.format.span_names import clock_name
 from deepscope.trace.model import Trace
 
-__all__ = ["Readings", "compared", "on_host_clock"]
-
 Readings = list[tuple[int, int]]
 """For each span the host's clock before it was opened and after, in nanoseconds since the epoch."""
 

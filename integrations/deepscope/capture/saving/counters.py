@@ -9,8 +9,6 @@ from deepscope.capture.saving.splice import json_bytes, microseconds
 from deepscope.trace.format.counters import PREFIX
 from deepscope.trace.format.header import Clock
 
-__all__ = ["counter_events"]
-
 
 def counter_events(tracks: Sequence[Track], pid: int, clock: Clock, base_ns: int) -> Iterator[bytes]:
     """A counter event (`ph: C`) a moment and track, its series among the arguments.

@@ -7,8 +7,6 @@ import subprocess
 
 from deepscope.trace.format.header import Git
 
-__all__ = ["git_state"]
-
 _TIMEOUT_S = 5.0
 
 

@@ -34,8 +34,6 @@ from deepscope.trace.format.compiled_code import CompiledCode, SourcePlace
 from deepscope.trace.format.header import FORMAT, Device, File, Header, ScopeRow, StepTimes, Worker, WorkerLine
 from deepscope.trace.format.span_names import PHASE_ANNOTATIONS
 
-__all__ = ["Session", "add_workers", "bare", "checked_metadata"]
-
 _windows: dict[tuple[str, str], int] = {}
 """Windows written so far in this process, by run and stage."""
 

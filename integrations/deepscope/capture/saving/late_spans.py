@@ -18,8 +18,6 @@ from deepscope.trace.format.span_names import MOMENT_NAME, is_late, parse_name
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 
-__all__ = ["LateRuns", "late_event", "with_late_runs"]
-
 
 class LateRuns(NamedTuple):
     """What one late span tells: these scopes, outermost first, all ran from `start_ns` for `duration_ns`."""

@@ -22,8 +22,6 @@ from deepscope.capture.other_processes import is_alive
 from deepscope.capture.saving.rewrite import Instructions, Outcome
 from deepscope.errors import RecorderError, TraceError
 
-__all__ = ["keep_job", "recover", "sweep_worker_folders"]
-
 _UNTOUCHED_S = 600
 
 

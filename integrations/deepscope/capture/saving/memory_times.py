@@ -8,8 +8,6 @@ from deepscope.trace.format.held_memory import MemoryAccount, OutOfMemory, Relea
 from deepscope.trace.format.span_names import parse_memory
 from deepscope.trace.model import Trace
 
-__all__ = ["with_times"]
-
 
 def with_times(account: MemoryAccount | None, export: Trace) -> MemoryAccount | None:
     """The account with times in place of the spans' numbers; what was marked where torch did not record is left out."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from deepscope.capture import torch_compat
 
-__all__ = ["patience_s"]
-
 LONGEST_S = 5.0
 """Enough for a small trace, which is whole then when the block has ended."""
 _PART = 10

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from deepscope.capture.surroundings import termination
 
-__all__ = ["Pending"]
-
 
 class Pending:
     """One of them."""

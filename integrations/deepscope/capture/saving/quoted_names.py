@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["escape_names"]
-
 _NAME = re.compile(rb'("name": ")(.*)(",\s*(?:"pid":.*)?)$', re.DOTALL)
 """In a line of an export: up to 2.1 the whole head of an event stands on one line, later the name alone."""
 

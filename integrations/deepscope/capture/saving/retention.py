@@ -20,8 +20,6 @@ from deepscope.capture import naming
 from deepscope.capture.other_processes import is_alive
 from deepscope.trace.format.header import Header, glance
 
-__all__ = ["LARGE_BYTES", "remove_oldest", "traces_bytes"]
-
 LARGE_BYTES = 5_000_000_000
 """If a folder has more in traces, one warning says so."""
 

@@ -53,8 +53,6 @@ try:
 except ImportError:  # no wheel for this machine
     igzip = None
 
-__all__ = ["Instructions", "Outcome", "obey", "rewrite"]
-
 
 class Instructions(msgspec.Struct, kw_only=True):
     """What to make of torch's export at `raw`; the trace appears at `target` when it is whole."""

@@ -30,8 +30,6 @@ from deepscope.errors import DeepScopeError, RecorderError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError
 from deepscope.trace.format.header import StepTimes
 
-__all__ = ["Job", "Saver"]
-
 IN_PROCESS_BYTES = 4 << 20
 """Exports up to this size are rewritten here (some tens of milliseconds); starting a process would take longer."""
 _KILL = int(getattr(signal, "SIGKILL", 9))

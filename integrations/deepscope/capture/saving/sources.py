@@ -10,8 +10,6 @@ from pathlib import Path
 
 from deepscope.trace.format.header import File
 
-__all__ = ["describe_file", "describe_files", "source_text"]
-
 _LARGEST_BYTES = 4 << 20
 """Generated tables of data are no source that anybody reads; above this a file is listed with its hash alone."""
 

@@ -19,19 +19,6 @@ from deepscope.trace.format.span_names import (
 )
 from deepscope.trace.model import Scope
 
-__all__ = [
-    "compact",
-    "json_bytes",
-    "microseconds",
-    "off_cpu_prefix",
-    "recording_prefix",
-    "scope_event",
-    "scope_prefix",
-    "with_argument",
-    "with_duration",
-    "with_name",
-]
-
 _ARGS = b'"args":{'
 
 

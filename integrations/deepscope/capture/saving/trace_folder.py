@@ -10,8 +10,6 @@ from pathlib import Path
 
 from deepscope.errors import RecorderError
 
-__all__ = ["DEFAULT_FOLDER", "check_folder", "check_space", "current_folder", "make_trace_folder", "seen_from_here"]
-
 DEFAULT_FOLDER = "deepscope_logs"
 """Where traces go unless a folder is given; only a folder of this name gets a `.gitignore`."""
 

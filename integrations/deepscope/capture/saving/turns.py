@@ -28,8 +28,6 @@ from deepscope.capture.counters.container import free_in_groups
 from deepscope.capture.counters.source import text_of
 from deepscope.processes import cores
 
-__all__ = ["available_bytes", "memory_needed", "turn"]
-
 LONGEST_S = 600.0
 """After so long nobody waits any more: a writer may hang on a file system that is gone."""
 SETTLE_S = 1.0

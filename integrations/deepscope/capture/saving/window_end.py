@@ -13,8 +13,6 @@ from deepscope.trace.format.span_names import MOMENT_NAME, is_late
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["end_with_window", "window_end_ns"]
-
 _WORK = (Kind.ANNOTATION, Kind.PYTHON_FUNCTION, Kind.LINE_SCOPE, Kind.MODULE_SCOPE, Kind.OPERATOR)
 
 

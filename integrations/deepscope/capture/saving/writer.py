@@ -14,8 +14,6 @@ from deepscope.capture.naming import remove_raw
 from deepscope.capture.saving.turns import memory_needed, turn
 from deepscope.processes import Told, serve
 
-__all__ = ["request"]
-
 
 def request(instructions: bytes, *, raw: Path, local_rank: int, is_awaited: bool = False) -> bytes:
     """What the process is asked: `instructions` of `rewrite` as JSON, and which rank of this host they are of.

@@ -8,8 +8,6 @@ import sys
 import threading
 from types import FrameType
 
-__all__ = ["CallSite", "is_loop_left"]
-
 _PACKAGE = "deepscope.capture."
 _DROPS = {dis.opmap[name] for name in ("POP_TOP", "POP_ITER") if name in dis.opmap}
 """What `break`, and `return` in a loop, do with what the loop goes through."""

@@ -11,8 +11,6 @@ from deepscope.capture.notices import error_words, warn
 from deepscope.capture.surroundings.interrupts import comes_from_handler
 from deepscope.errors import DeepScopeError
 
-__all__ = ["guarded", "known_or"]
-
 
 class _Fallible(Protocol):
     def _give_up(self) -> None: ...

@@ -6,8 +6,6 @@ import os
 import weakref
 from typing import Protocol, TypeVar
 
-__all__ = ["Abandoned", "abandoned_in_children"]
-
 
 class Abandoned(Protocol):
     """Something with hooks, which a forked child inherits."""

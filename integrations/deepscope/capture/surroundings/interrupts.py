@@ -17,8 +17,6 @@ from typing import Any
 
 from deepscope.capture.surroundings.thread_end import is_main_thread
 
-__all__ = ["comes_from_handler", "held_back", "put_off"]
-
 # `signal` makes a member of an enumeration of each number and handler: with it, holding signals back takes five times
 # as long, which surveys of the memory do several times a step.
 _MARK = "__deepscope_from_handler__"

@@ -6,8 +6,6 @@ import gc
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["living"]
-
 
 def living(kinds: Sequence[type]) -> list[list[Any]]:
     """The living objects of each class and those derived from it, as the garbage collector knows them.

@@ -8,8 +8,6 @@ from typing import NamedTuple, Protocol
 from deepscope.capture.notices import warn
 from deepscope.errors import NestedProfileError
 
-__all__ = ["enter", "fail", "is_taken", "leave", "release", "take"]
-
 
 class _Participant(Protocol):
     @property

@@ -15,8 +15,6 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from deepscope.capture.lines.dynamo import hide_modules, undisturbed
 
-__all__ = ["listen"]
-
 Listener = Callable[..., None]
 
 _listeners: list[Listener] = []

@@ -10,8 +10,6 @@ from threading import Event
 from types import FrameType
 from typing import Any
 
-__all__ = ["call_between_lines"]
-
 _monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12 on
 _TOOL_IDS = (4, 3, 2, 1)  # those of `lines/monitoring.py`
 

@@ -16,8 +16,6 @@ from torch.utils.data import DataLoader
 from deepscope.capture.surroundings.living import living
 from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, ParallelSettings, Settings
 
-__all__ = ["LivingObjects", "settings"]
-
 _MOST = 16
 """So many objects of a kind are told."""
 

@@ -14,8 +14,6 @@ from types import FrameType
 
 from deepscope.capture.surroundings.thread_end import is_main_thread
 
-__all__ = ["forget", "keep_at_end"]
-
 _saves: list[tuple[object, Callable[[], None]]] = []
 _pid = 0
 _is_ending = False

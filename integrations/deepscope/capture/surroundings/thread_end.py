@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-__all__ = ["at_thread_end", "is_main_thread"]
-
 _local = threading.local()
 
 

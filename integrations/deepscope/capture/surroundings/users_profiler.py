@@ -13,8 +13,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["GiveWay"]
-
 
 class GiveWay:
     """Calls `give_way` before another profiler starts on this thread, from `watch` to `rest`; does nothing where torch

@@ -27,8 +27,6 @@ from deepscope.capture.naming import workers_prefix
 from deepscope.capture.other_processes import is_alive
 from deepscope.capture.workers.worker_side import Flag, WorkerInit, follow_batches
 
-__all__ = ["WorkerClocks", "WorkerTiming"]
-
 _PATIENCE_S = 0.5
 _POLL_S = 0.005
 

@@ -29,8 +29,6 @@ except ImportError:  # a torch that has moved it: workers go untimed
 from deepscope.capture.lines.clock import LineClock
 from deepscope.capture.lines.user_code import UserCode
 
-__all__ = ["FLAG", "FLAG_FILE", "Flag", "WorkerInit", "follow_batches"]
-
 FLAG_FILE = "window"
 FLAG = struct.Struct("=q")
 """The number of the open window, 0 while none is."""

@@ -11,8 +11,6 @@ from deepscope.analysis.tables.memory import device_name
 from deepscope.dashboard.memory.moments import DeviceMoments, Moments, Place
 from deepscope.trace.arrays import distinct_values, pick
 
-__all__ = ["moments_of"]
-
 
 def moments_of(found: Attribution) -> Moments:
     """The memory of a trace's devices, or of its CPU where that is the device: what its Profile has the curves of."""

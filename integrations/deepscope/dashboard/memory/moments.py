@@ -20,8 +20,6 @@ from deepscope.store.requests import ColumnsRequest
 from deepscope.store.workers import worker
 from deepscope.trace.model import Int64
 
-__all__ = ["DeviceMoments", "Held", "Moments", "Owner", "read_moments"]
-
 Owner = Literal["line", "module"]
 """By what live bytes are divided, besides by kind."""
 

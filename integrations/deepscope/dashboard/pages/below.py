@@ -10,8 +10,6 @@ from deepscope.dashboard.pages.words import place_words, word
 from deepscope.records import Line, Profile, Top
 from deepscope.report.event_names import readable
 
-__all__ = ["NamedTime", "OwnerLine", "kernels_below", "lines_with"]
-
 _MOST = 30
 """Rows of each list, the largest first."""
 

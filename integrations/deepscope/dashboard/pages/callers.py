@@ -10,8 +10,6 @@ from deepscope.records import Line, Profile
 from deepscope.report.below import lines_of
 from deepscope.report.paths import node_path
 
-__all__ = ["CallPath", "CallPaths", "Caller", "call_paths"]
-
 PATHS = 40
 """Call paths of a line, the largest."""
 FRAMES = 60

@@ -23,17 +23,6 @@ from deepscope.records import Profile
 from deepscope.report.compare import noise_words, row_name, step_words, verdict_word
 from deepscope.report.table_column import ColumnOf
 
-__all__ = [
-    "CompareQuestion",
-    "Compared",
-    "ComparedNumber",
-    "ComparedRun",
-    "ComparedTable",
-    "RowVerdict",
-    "TimeChange",
-    "compare",
-]
-
 ComparedTable = Literal["line", "operator", "kernel", "module", "phase", "step"]
 """What the rows of a comparison are."""
 ComparedNumber = Literal["cost", "self"]

@@ -14,8 +14,6 @@ from deepscope.report.counters import level_text
 from deepscope.report.table_column import ColumnOf
 from deepscope.trace.format.counters import TRACKS
 
-__all__ = ["CounterChart", "CounterLine", "counter_charts", "counter_rows"]
-
 MOST_LINES = 4
 """Of a chart: the series that are largest in the mean."""
 

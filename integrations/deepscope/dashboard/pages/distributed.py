@@ -25,8 +25,6 @@ from deepscope.report.ranks.heat_map import LEVELS
 from deepscope.report.ranks.late import figure_words, late_words
 from deepscope.report.ranks.words import CAUSES, answer
 
-__all__ = ["Distributed", "LateFigure", "LateRank", "PairMatrix", "RankFailure", "distributed", "late_rank"]
-
 LATE = 5
 MATRIX_RANKS = 32
 """Of so many ranks at most the messages are shown as a matrix; of more the largest pairs."""

@@ -15,8 +15,6 @@ from deepscope.printable import printable
 from deepscope.records import Finding, Profile, Severity
 from deepscope.report.findings import without_findings
 
-__all__ = ["FindingPage", "FindingPageAsked", "Findings", "ShownFinding", "finding_page", "findings", "shown_finding"]
-
 _CODE = re.compile(r"DS\d{3}")
 _LONGEST = 2000
 """Letters of a message."""

@@ -16,8 +16,6 @@ from deepscope.report.flame import FlameMetric, FlameTree, flame_tree
 from deepscope.report.paths import Depth
 from deepscope.report.places import place_name
 
-__all__ = ["Flame", "FlameDirection", "FlameFrame", "FlameQuestion", "flame"]
-
 NODES = 8000
 
 FlameDirection = Literal["down", "up"]

@@ -15,8 +15,6 @@ from deepscope.printable import without_secrets
 from deepscope.records import Profile
 from deepscope.records.ranges import ranges
 
-__all__ = ["Header", "News", "Run", "Runs", "header", "news", "runs"]
-
 
 class Run(Answer):
     """A run that can be chosen."""

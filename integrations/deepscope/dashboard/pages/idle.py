@@ -7,8 +7,6 @@ from deepscope.dashboard.pages.parts import Part, parts_of
 from deepscope.dashboard.pages.words import place_words, word
 from deepscope.records import Line, Profile
 
-__all__ = ["Idle", "IdleLine", "idle_of"]
-
 _LINES = 5
 
 

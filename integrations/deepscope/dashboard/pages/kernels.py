@@ -14,8 +14,6 @@ from deepscope.report.event_names import readable
 from deepscope.report.kernel_columns import launch_sizes, range_words, shared_words
 from deepscope.report.table_column import ColumnOf
 
-__all__ = ["KernelAsked", "KernelDetails", "Kernels", "kernel", "kernel_key", "kernels"]
-
 _LONGEST = 4000
 
 

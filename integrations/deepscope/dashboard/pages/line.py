@@ -20,8 +20,6 @@ from deepscope.report.line_columns import used_columns
 from deepscope.report.places import Sources, place_name
 from deepscope.report.why_words import no_word, why_words
 
-__all__ = ["BelowNode", "FusedLine", "LineCause", "LineDetails", "LineQuestion", "NodeKind", "line"]
-
 NODES = 5000
 """Of the tree below a line, the largest."""
 

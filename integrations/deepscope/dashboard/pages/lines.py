@@ -17,22 +17,6 @@ from deepscope.report.line_columns import cost_share, used_columns
 from deepscope.report.places import Sources
 from deepscope.report.table_column import ColumnOf
 
-__all__ = [
-    "FileGroup",
-    "FileQuestion",
-    "FileText",
-    "LineFile",
-    "LineList",
-    "Lines",
-    "MeasuredLine",
-    "Rest",
-    "file",
-    "line_list",
-    "lines",
-    "notes_of",
-    "values_of",
-]
-
 FILES = 4000
 """Files of the tree, the dearest."""
 TEXT_LINES = 200_000

@@ -21,21 +21,6 @@ from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, 
 from deepscope.report.memory import kind_words, memory_by_line
 from deepscope.report.table_column import ColumnOf
 
-__all__ = [
-    "DeviceCurve",
-    "FailedAllocation",
-    "HeldPart",
-    "MemoryCurve",
-    "MemoryPage",
-    "Moment",
-    "MomentQuestion",
-    "StepMark",
-    "WindowQuestion",
-    "memory",
-    "memory_at",
-    "memory_curve",
-]
-
 STEPS = 2000
 """Steps that are marked on the axis of time."""
 

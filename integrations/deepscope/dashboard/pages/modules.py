@@ -11,8 +11,6 @@ from deepscope.records import Profile
 from deepscope.report.module_folding import Branch, folded_modules, plain_modules
 from deepscope.report.table_column import ColumnOf
 
-__all__ = ["Modules", "ModulesAsked", "modules"]
-
 
 class ModulesAsked(Choice, kw_only=True, frozen=True):
     """How modules are shown."""

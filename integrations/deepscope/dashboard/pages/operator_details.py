@@ -21,8 +21,6 @@ from deepscope.printable import printable
 from deepscope.records import Operator, OperatorInDetail, Peaks, Profile, Why
 from deepscope.report.shapes import shapes_text
 
-__all__ = ["Cause", "OperatorAsked", "OperatorDetails", "OperatorVariants", "Spot", "operator", "operator_variants"]
-
 _LONGEST = 4000
 _FRAMES = 60
 

@@ -13,17 +13,6 @@ from deepscope.report.operator_columns import kind_columns, operator_columns
 from deepscope.report.top import Question as TopQuestion
 from deepscope.report.top import TopRow, ranking
 
-__all__ = [
-    "Grouping",
-    "Operators",
-    "OperatorsAsked",
-    "operator_key",
-    "operator_profile",
-    "operator_rows",
-    "operator_table",
-    "operators",
-]
-
 Grouping = Literal["name", "shapes", "stacks", "type"]
 _DETAILS: dict[Grouping, tuple[Detail, ...]] = {
     "name": (),

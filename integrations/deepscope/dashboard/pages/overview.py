@@ -16,8 +16,6 @@ from deepscope.report.findings import without_findings
 from deepscope.report.framework import without_framework
 from deepscope.report.places import Sources
 
-__all__ = ["HotLine", "Overview", "Split", "StepBar", "overview", "step_bars"]
-
 LINES = 5
 FINDINGS = 3
 STEPS = 2000

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from deepscope.dashboard.answer import Answer
 
-__all__ = ["Part", "parts_of"]
-
 
 class Part(Answer):
     """A time that is a part of another."""

@@ -13,8 +13,6 @@ from deepscope.report.event_names import readable
 from deepscope.report.ranks.detail import NUMBERS, rank_sentence
 from deepscope.report.table_column import ColumnOf
 
-__all__ = ["BesideNumber", "RankChoice", "RankPage", "rank"]
-
 
 class RankChoice(Choice, kw_only=True, frozen=True):
     """A rank among those of the chosen run."""

@@ -14,19 +14,6 @@ from deepscope.report.ranks.ascend import is_slow
 from deepscope.report.ranks.words import collective_name
 from deepscope.report.table_column import ColumnOf
 
-__all__ = [
-    "PAIRS",
-    "clocks_table",
-    "collectives_table",
-    "domains_table",
-    "groups_table",
-    "lines_table",
-    "links_table",
-    "pairs_table",
-    "ranks_table",
-    "varying_table",
-]
-
 PAIRS = 500
 
 

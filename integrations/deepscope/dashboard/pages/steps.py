@@ -14,8 +14,6 @@ from deepscope.records import PHASES, HostThread, Profile, Step, Stream
 from deepscope.report.step_times import PERCENTILES, step_times
 from deepscope.report.table_column import ColumnOf
 
-__all__ = ["SlowStep", "Steps", "steps"]
-
 _SLOW = 5
 """Steps of which it is said what made them slow."""
 

@@ -11,8 +11,6 @@ from deepscope.dashboard.pages.words import place_words, word
 from deepscope.records import Profile
 from deepscope.report.table_column import ColumnOf
 
-__all__ = ["LIMIT", "ColumnOf", "described", "key_of", "share_column", "table_of", "where"]
-
 LIMIT = 5000
 """Rows of a table, the first; the rest is counted."""
 

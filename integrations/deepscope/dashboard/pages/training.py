@@ -7,8 +7,6 @@ from deepscope.dashboard.pages.parts import Part, parts_of
 from deepscope.dashboard.pages.words import place_words, word
 from deepscope.records import PHASES, FrameworkPart, Profile
 
-__all__ = ["FrameworkTime", "Training", "training_of"]
-
 
 class FrameworkTime(Answer):
     """One of the things that a framework does on its own account."""

@@ -9,8 +9,6 @@ from deepscope.quantities import time_text
 from deepscope.records import Profile
 from deepscope.report.places import short_path
 
-__all__ = ["file_name", "in_page_words", "place_words", "share_words", "time_words", "title_of", "whole_place", "word"]
-
 _LONGEST = 300
 """Letters of a name that are shown in a table or a list."""
 _LONGEST_PATH = 36

@@ -15,8 +15,6 @@ from deepscope.records import Kernel, Operator, Profile
 from deepscope.report.event_names import readable
 from deepscope.report.module_folding import Branch, folded_modules
 
-__all__ = ["ONE_LINE", "WorkList", "work_of"]
-
 ONE_LINE = 0.5
 """A line with more than this part of the cost calls the rest (`main()`, `trainer.fit`, a graph's replay)."""
 _ROWS = 5

@@ -13,28 +13,6 @@ import msgspec
 from deepscope.dashboard.answer import Fact
 from deepscope.dashboard.units import Unit
 
-__all__ = [
-    "Change",
-    "Counter",
-    "CounterWindow",
-    "Durations",
-    "Fact",
-    "Found",
-    "Link",
-    "LinkKind",
-    "Matches",
-    "Place",
-    "Selection",
-    "SliceDetails",
-    "SliceKind",
-    "Sum",
-    "Timeline",
-    "Track",
-    "TrackKind",
-    "TrackWindow",
-    "Window",
-]
-
 SliceKind = Literal[
     "step", "phase", "annotation", "frame", "line", "library", "module", "operator", "runtime", "kernel", "copy",
     "collective", "span", "other",

@@ -29,8 +29,6 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["build_timeline"]
-
 
 def build_timeline(of: Attribution) -> Columns:
     """The timeline of a trace. Each of its events is one slice; the phases of training are slices besides."""

@@ -12,8 +12,6 @@ from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, BusyTimes, Labels, Slices
 from deepscope.trace.model import Int64
 
-__all__ = ["busy_of_devices", "busy_of_tracks", "covered_before", "stretches"]
-
 _BUSY = ("step", "operator", "runtime", "kernel", "copy", "collective")
 """Slices of these kinds make their track busy."""
 

@@ -18,22 +18,6 @@ from deepscope.dashboard.timeline.texts import Texts
 from deepscope.dashboard.units import Unit
 from deepscope.trace.model import Int32, Int64
 
-__all__ = [
-    "KINDS",
-    "KIND_NUMBER",
-    "LINK_KINDS",
-    "MOST_ROWS",
-    "BusyTimes",
-    "Columns",
-    "CounterColumns",
-    "FactColumn",
-    "Labels",
-    "Levels",
-    "Links",
-    "OwnWork",
-    "Slices",
-]
-
 KINDS: tuple[SliceKind, ...] = get_args(SliceKind)
 KIND_NUMBER: dict[str, int] = {kind: number for number, kind in enumerate(KINDS)}
 LINK_KINDS: tuple[LinkKind, ...] = get_args(LinkKind)

@@ -21,17 +21,6 @@ from deepscope.printable import printable
 from deepscope.trace.format.counters import TRACKS
 from deepscope.trace.model import Int64
 
-__all__ = [
-    "MOST_COUNTERS",
-    "MOST_POINTS",
-    "bins_for",
-    "change_in",
-    "counter_head",
-    "counter_window",
-    "counters_of",
-    "edges_of",
-]
-
 MOST_COUNTERS = 64
 """Of those that the trace counts itself; of others' the ones with most samples."""
 MOST_OF_A_COUNTER = 8

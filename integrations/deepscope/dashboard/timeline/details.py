@@ -11,8 +11,6 @@ from deepscope.dashboard.timeline.places import row_of
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 
-__all__ = ["details_of"]
-
 _DEEPEST = 2_000
 """So many lines around a slice are told."""
 

@@ -11,8 +11,6 @@ from deepscope.dashboard.timeline.places import found_slices
 from deepscope.dashboard.timeline.search import NameIndex
 from deepscope.errors import OptionError
 
-__all__ = ["BINS", "durations_of"]
-
 BINS = 40
 _LONGEST = 10
 

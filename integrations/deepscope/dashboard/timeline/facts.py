@@ -18,8 +18,6 @@ from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import QUEUE_OFFSET, Int64
 
-__all__ = ["facts_at", "facts_of"]
-
 _LONGEST = 10_000
 """Letters of one fact."""
 

@@ -15,8 +15,6 @@ from deepscope.dashboard.timeline.selection import selection_of
 from deepscope.dashboard.timeline.window import window_of
 from deepscope.dashboard.timeline.work import work_of
 
-__all__ = ["TimelineIndex"]
-
 
 class TimelineIndex:
     """Answers questions about a timeline; several threads may ask at once.

@@ -18,8 +18,6 @@ from deepscope.dashboard.timeline.columns import Levels, Slices
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Int64
 
-__all__ = ["TOP", "Shown", "dominant", "levels_of", "ranges", "reach_of", "resolution_of", "shown"]
-
 TOP = 63
 """Above all levels: what dies here is shown at each."""
 SMALL = 16

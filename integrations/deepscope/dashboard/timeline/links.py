@@ -14,8 +14,6 @@ from deepscope.dashboard.timeline.names import shown_name
 from deepscope.dashboard.timeline.places import row_of
 from deepscope.trace.model import Int64
 
-__all__ = ["MOST_LINKS", "links_at", "links_of"]
-
 MOST_LINKS = 100
 """So many links of one slice in each direction are told: a replayed graph launches thousands of kernels by one call."""
 

@@ -18,8 +18,6 @@ from deepscope.trace.format.span_names import STEP_PREFIX
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Scope, Trace
 
-__all__ = ["LONGEST", "cut", "kinds_of", "labels_of", "line_title", "shown", "shown_name", "whole_name"]
-
 LONGEST = 160
 """Letters of a name that windows and lists show."""
 

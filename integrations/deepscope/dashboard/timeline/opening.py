@@ -18,8 +18,6 @@ from deepscope.store.requests import ColumnsRequest
 from deepscope.store.workers import worker
 from deepscope.trace.kineto.source import likely_json_bytes
 
-__all__ = ["APART_BYTES", "make_timeline", "open_timeline"]
-
 APART_BYTES = 32 << 20
 """Of JSON: a larger trace is read in a process of its own, so that its memory is free again and nobody waits for the
 interpreter meanwhile."""

@@ -13,8 +13,6 @@ from deepscope.dashboard.timeline.names import shown_name
 from deepscope.errors import OptionError
 from deepscope.trace.model import Int64
 
-__all__ = ["asked_tracks", "found_slices", "row_of", "stretch_of", "within"]
-
 _LARGEST = 1 << 61
 
 

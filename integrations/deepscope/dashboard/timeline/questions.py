@@ -15,22 +15,6 @@ from deepscope.dashboard.timeline.answers import (
 )
 from deepscope.errors import OptionError
 
-__all__ = [
-    "DurationsOf",
-    "LineSearch",
-    "OneSlice",
-    "Stretch",
-    "TextSearch",
-    "ViewedStretch",
-    "timeline",
-    "timeline_durations",
-    "timeline_line",
-    "timeline_search",
-    "timeline_selection",
-    "timeline_slice",
-    "timeline_window",
-]
-
 
 class Stretch(Choice, kw_only=True, frozen=True):
     """A stretch of time on some tracks."""

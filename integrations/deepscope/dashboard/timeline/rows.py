@@ -13,8 +13,6 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.joins.nesting import Ints, Nesting
 from deepscope.trace.model import Int64
 
-__all__ = ["rows_of"]
-
 _CLIMB = 256
 """So far outward the beginning of a chain is looked for; beyond, all that lies in the outermost slice is one."""
 

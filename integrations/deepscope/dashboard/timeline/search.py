@@ -15,8 +15,6 @@ from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.trace.model import Int64
 
-__all__ = ["MOST_FOUND", "NameIndex", "at_line", "search"]
-
 MOST_FOUND = 1_000
 """So many slices at most are told of one question."""
 _LONGEST_TEXT = 1_000

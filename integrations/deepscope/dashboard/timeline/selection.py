@@ -17,8 +17,6 @@ from deepscope.dashboard.timeline.places import asked_tracks, stretch_of, within
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 
-__all__ = ["LISTED", "OTHERS", "selection_of"]
-
 LISTED = 50
 OTHERS = "(others)"
 NO_LINE = "(no user line)"

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from deepscope.printable import printable
 from deepscope.trace.model import Int64
 
-__all__ = ["Texts", "encodable"]
-
 
 @dataclass(frozen=True, slots=True)
 class Texts:

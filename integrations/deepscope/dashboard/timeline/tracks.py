@@ -15,8 +15,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Thread, Trace
 from deepscope.trace.names import is_backward_root
 
-__all__ = ["MOST_TRACKS", "Placement", "place_on_tracks"]
-
 MOST_TRACKS = 256
 """So many threads and streams have tracks of their own, those with most events; the others share one of each kind."""
 

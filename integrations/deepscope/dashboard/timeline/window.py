@@ -18,8 +18,6 @@ from deepscope.errors import OptionError
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 
-__all__ = ["MOST_PIXELS", "MOST_SLICES", "window_of"]
-
 MOST_PIXELS = 4096
 """A wider window is answered as one of this width."""
 MOST_SLICES = 5_000

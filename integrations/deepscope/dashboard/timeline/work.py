@@ -9,8 +9,6 @@ import numpy as np
 from deepscope.dashboard.timeline.answers import SliceKind
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, Columns
 
-__all__ = ["work_of"]
-
 _DEVICE: tuple[SliceKind, ...] = ("kernel", "copy", "collective")
 _NO_WORK: tuple[SliceKind, ...] = ("span", "other", "phase", "step")
 

@@ -10,8 +10,6 @@ from typing import Any
 from deepscope.records.columns import Column, ColumnTable
 from deepscope.report.csv_report import cell
 
-__all__ = ["write_csv_files"]
-
 
 def write_csv_files(tables: Iterable[ColumnTable], folder: Path) -> list[str]:
     """Writes each table as `NAME.csv`; one that comes again goes on below its rows. Gives the files' names.

@@ -10,8 +10,6 @@ from typing import Any
 from deepscope.records.columns import ColumnTable
 from deepscope.records.frames import arrow_table, wanted
 
-__all__ = ["write_parquet_files"]
-
 
 def write_parquet_files(tables: Iterable[ColumnTable], folder: Path) -> list[str]:
     """Writes each table as `NAME.parquet`; one that comes again is a further row group. Gives the files' names.

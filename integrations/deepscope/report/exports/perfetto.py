@@ -13,8 +13,6 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.report.exports.timeline import Counter, Group, Timeline, timeline_of
 from deepscope.store.analyses import rank_of
 
-__all__ = ["LIMIT", "perfetto_text", "timelines"]
-
 LIMIT = 200_000
 """Slices of CPU tracks, and as many of device tracks, over all ranks: what a browser opens at ease."""
 

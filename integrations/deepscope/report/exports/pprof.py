@@ -16,8 +16,6 @@ from deepscope.records import Place, Profile
 from deepscope.report.paths import Depth, Metric, stacks
 from deepscope.report.places import place_name
 
-__all__ = ["pprof_profile"]
-
 _TYPES = (("device", "nanoseconds"), ("backward", "nanoseconds"), ("cpu", "nanoseconds"))
 """Values of a sample: device time, the part of it in backward, the line's own time on the CPU."""
 _NO_LINE = "(no user line)"

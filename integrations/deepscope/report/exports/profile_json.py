@@ -9,8 +9,6 @@ import msgspec
 
 from deepscope.records import Profile
 
-__all__ = ["plain_record", "profile_json"]
-
 
 def profile_json(profile: Profile) -> str:
     """A JSON object with the fields of `records.Profile`, in ASCII: no name can steer a terminal."""

@@ -10,8 +10,6 @@ from deepscope.records import Profile
 from deepscope.records.columns import ColumnTable, column_table, table_names
 from deepscope.store.analyses import rank_of
 
-__all__ = ["all_tables"]
-
 
 def all_tables(profile: Profile, analyses: Iterable[Analysis]) -> Iterator[ColumnTable]:
     """Each table of the Profile once, even if it is empty; then each table of events, once a rank, under one name."""

@@ -22,8 +22,6 @@ from deepscope.records.frames import wanted
 from deepscope.store.analyses import rank_of
 from deepscope.trace.model import Int64, Trace
 
-__all__ = ["Scalar", "scalars", "write_events"]
-
 _PREFIX = "deepscope"
 _MS = 1e6
 _MIB = 1 << 20

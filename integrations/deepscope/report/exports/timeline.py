@@ -17,8 +17,6 @@ from deepscope.report.places import short_path
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Int64
 
-__all__ = ["Counter", "Group", "Slices", "Timeline", "timeline_of"]
-
 BINS = 1000
 """Points of a counter that is sampled."""
 TRACKS = 300

@@ -12,8 +12,6 @@ from deepscope.report.layout import Column, cut_end
 from deepscope.report.ranks.words import collective_name
 from deepscope.report.style import Styles
 
-__all__ = ["domain_columns", "is_slow", "link_columns"]
-
 _SLOW = 0.8
 """A link below this part of its transport's median is marked."""
 

@@ -18,8 +18,6 @@ from deepscope.report.ranks.words import above_text, collective_name, step_unit
 from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
 
-__all__ = ["NUMBERS", "rank_sentence", "rank_text"]
-
 ROWS = 10
 NUMBERS = {
     "step_ns": "step",

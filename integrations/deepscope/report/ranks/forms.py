@@ -27,8 +27,6 @@ from deepscope.ranks.results import (
 )
 from deepscope.report.csv_report import cell
 
-__all__ = ["BY", "RANKS_FORMAT", "check_detail", "rank_csv", "rank_json", "ranks_csv", "ranks_json", "rows_of"]
-
 RANKS_FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""
 

@@ -13,8 +13,6 @@ from deepscope.report.layout import cut_end, cut_start
 from deepscope.report.places import short_path
 from deepscope.report.ranks.words import step_unit
 
-__all__ = ["head_entries"]
-
 DOT = " · "
 _LONGEST_RANGES = 40
 _INDENT = 8

@@ -12,8 +12,6 @@ from deepscope.report.layout import cell_len, cut_end
 from deepscope.report.ranks.words import median_own
 from deepscope.report.style import Styles
 
-__all__ = ["LEVELS", "heat_map", "level"]
-
 LEVELS = ((0.5, "█"), (0.25, "▓"), (0.1, "▒"), (0.05, "░"))
 """From so much above the median on, the shade of a cell; the darkest first."""
 _SAME, _BELOW, _MISSING = "·", "-", "?"

@@ -9,8 +9,6 @@ from deepscope.quantities import bytes_text, count_text, share_text, time_text
 from deepscope.ranks.results import Figure, RanksReport, Straggler
 from deepscope.report.ranks.words import CAUSES, line_place
 
-__all__ = ["figure_words", "late_entries", "late_words"]
-
 TIMES = "\N{MULTIPLICATION SIGN}"
 _WHOLE_FROM = 100
 """From here on means of counts have no decimals."""

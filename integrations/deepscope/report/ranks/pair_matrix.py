@@ -9,8 +9,6 @@ from deepscope.ranks.results import PairRow
 from deepscope.report.layout import Column, Style, render
 from deepscope.report.style import Styles
 
-__all__ = ["LARGEST", "fits", "pair_matrix"]
-
 LARGEST = 8
 """Ranks that a matrix can have; of more the largest pairs are listed."""
 

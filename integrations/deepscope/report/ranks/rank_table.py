@@ -13,8 +13,6 @@ from deepscope.report.layout import Column, Style, cut_end
 from deepscope.report.ranks.heat_map import LEVELS, level
 from deepscope.report.style import Styles
 
-__all__ = ["NUMBERS", "RankNumber", "rank_columns", "slowest_first"]
-
 MARK = "▸"
 
 

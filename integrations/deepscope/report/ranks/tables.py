@@ -23,16 +23,6 @@ from deepscope.report.places import short_path
 from deepscope.report.ranks.words import CAUSES, collective_name, group_name, line_place
 from deepscope.report.style import Styles
 
-__all__ = [
-    "clock_columns",
-    "collective_columns",
-    "group_columns",
-    "line_columns",
-    "pair_columns",
-    "straggler_columns",
-    "varying_columns",
-]
-
 _SHORT = 8
 _RANKS = 12
 

@@ -33,8 +33,6 @@ from deepscope.report.ranks.words import answer, step_unit
 from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
 
-__all__ = ["ranks_text"]
-
 ALL_RANKS = 16
 """So many ranks have a row each; of more only the slowest."""
 ROWS = {

@@ -11,8 +11,6 @@ from deepscope.quantities import share_text, time_text
 from deepscope.ranks.results import Cause, EndedRank, RankRow, RanksReport, Straggler, Waited
 from deepscope.report.places import short_path
 
-__all__ = ["CAUSES", "above_text", "answer", "collective_name", "group_name", "line_place", "median_own", "step_unit"]
-
 CAUSES: dict[Cause, str] = {
     "hardware": "slower hardware",
     "work": "more work",

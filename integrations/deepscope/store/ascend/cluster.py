@@ -17,8 +17,6 @@ from deepscope.store.ascend.tables import decoded, groups_of, read_calls, read_l
 from deepscope.store.files import TraceFile, list_files, open_file
 from deepscope.trace.kineto.remote import is_url
 
-__all__ = ["Cluster", "find_cluster"]
-
 _ENDINGS = (".json", ".csv", ".db")
 _MOST_BYTES = 1 << 29
 """Of one table; larger ones are told as failures."""

@@ -11,8 +11,6 @@ from deepscope.store.ascend.folders import CLUSTER_FILES
 from deepscope.store.ascend.numbers import rank_of, step_of
 from deepscope.store.ascend.tables import add_calls, add_link, decoded, rows_of, step_row
 
-__all__ = ["read_cluster_output"]
-
 
 def read_cluster_output(
     texts: Mapping[str, bytes], step: int | None

@@ -14,8 +14,6 @@ from deepscope.ranks.ascend_rank import AscendCalls, AscendLink, AscendStep
 from deepscope.store.ascend.numbers import NS_PER_US, step_of, time_ns
 from deepscope.store.ascend.tables import add_calls, add_link
 
-__all__ = ["read_database"]
-
 _STEP = {
     "computing": "computing_ns",
     "communication_not_overlapped": "exposed_ns",

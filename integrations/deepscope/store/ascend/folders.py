@@ -18,18 +18,6 @@ from deepscope.errors import DeepScopeError
 from deepscope.store.files import TraceFile
 from deepscope.trace.kineto.remote import filesystem_of, is_url, remote_errors
 
-__all__ = [
-    "CLUSTER_FILES",
-    "OUTPUT",
-    "RANK_FILES",
-    "RankFolder",
-    "cluster_folder",
-    "rank_folder_of",
-    "rank_folders",
-    "rank_of_trace",
-    "tables_of",
-]
-
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 METADATA = "profiler_metadata.json"
 RANK_FILES = ("step_trace_time.csv", "communication.json", "communication_matrix.json", "analysis.db")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["rank_of", "size_bytes", "step_of", "time_ns"]
-
 _LONGEST_NS = 10**15
 """Eleven days. A longer time is an instant that stands where a duration should: torch_npu writes such ones."""
 _MOST_BYTES = 2**60

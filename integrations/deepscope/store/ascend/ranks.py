@@ -15,8 +15,6 @@ from deepscope.records import Numbers, Profile, Resolved, Totals, TraceInfo
 from deepscope.store.ascend.cluster import Cluster, find_cluster
 from deepscope.store.runs import Selection
 
-__all__ = ["tables_alone", "tables_beside", "with_tables"]
-
 
 def tables_alone(path: str, step: int | None) -> Cluster:
     """The tables of an Ascend run at a path where no trace is; of none there are no ranks.

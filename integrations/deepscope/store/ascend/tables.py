@@ -17,11 +17,6 @@ import msgspec
 from deepscope.ranks.ascend_rank import AscendCalls, AscendGroup, AscendLink, AscendStep
 from deepscope.store.ascend.numbers import NS_PER_MS, NS_PER_US, rank_of, size_bytes, step_of, time_ns
 
-__all__ = [
-    "COLUMNS", "add_calls", "add_link", "decoded", "group_key", "groups_of", "kind_of", "operators", "read_calls",
-    "read_links", "read_steps", "rows_of", "step_row",
-]  # fmt: skip
-
 COLUMNS = {
     "Computing": "computing_ns",
     "Communication(Not Overlapped)": "exposed_ns",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["with_depth"]
-
 # A text that the head cuts off is one token too: looking for its end from each quote inside takes squared time.
 _TOKEN = re.compile(rb'"((?:[^"\\]|\\[\s\S])*)(?:"(\s*:)?|\\?\Z)|[\[\]{}]')
 

@@ -8,16 +8,6 @@ import msgspec
 
 from deepscope.trace.format.limits import Count
 
-__all__ = [
-    "CapturedGraph",
-    "CompiledCode",
-    "CompiledGraph",
-    "CompiledKernel",
-    "GraphBreak",
-    "Recompilation",
-    "SourcePlace",
-]
-
 
 class SourcePlace(msgspec.Struct, array_like=True, frozen=True):
     """A line in a stack that compiled code was made from."""

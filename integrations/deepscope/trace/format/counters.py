@@ -8,20 +8,6 @@ import msgspec
 
 from deepscope.trace.format.limits import Count
 
-__all__ = [
-    "PREFIX",
-    "RUN_ENDING",
-    "THROTTLE_REASONS",
-    "TRACKS",
-    "ContainerLimits",
-    "CounterAccount",
-    "DeviceFacts",
-    "MemoryNode",
-    "MissingSensor",
-    "TrackFacts",
-    "track_title",
-]
-
 PREFIX = "DeepScope: "
 """What the names of the counter events begin with; the track's name follows."""
 

@@ -21,30 +21,6 @@ from deepscope.trace.format.limits import Count, LineNumber, Moment
 from deepscope.trace.format.settings import Settings
 from deepscope.trace.format.tolerant import salvaged
 
-__all__ = [
-    "FORMAT",
-    "LOWERED_TO_CALLER",
-    "LOWERED_TO_FUNCTION",
-    "LOWERED_TO_LOOP",
-    "CallStackAccount",
-    "Clock",
-    "Configuration",
-    "Device",
-    "File",
-    "Git",
-    "Header",
-    "LineAccount",
-    "ModuleParameters",
-    "ScopeRow",
-    "Spread",
-    "StepTimes",
-    "Worker",
-    "WorkerLine",
-    "glance",
-    "option",
-    "read_header",
-]
-
 FORMAT = 2
 
 LOWERED_TO_LOOP, LOWERED_TO_FUNCTION, LOWERED_TO_CALLER = "loop", "function", "caller"

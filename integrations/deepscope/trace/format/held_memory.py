@@ -8,8 +8,6 @@ import msgspec
 
 from deepscope.trace.format.limits import Count, Moment
 
-__all__ = ["ELSEWHERE", "HELD_KINDS", "Held", "MemoryAccount", "OutOfMemory", "Release", "Survey"]
-
 HELD_KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations")
 """What a survey of the memory tells apart; of a storage that is several, the first counts."""
 

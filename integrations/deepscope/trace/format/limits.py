@@ -6,8 +6,6 @@ from typing import Annotated
 
 import msgspec
 
-__all__ = ["Count", "LineNumber", "Moment"]
-
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 """So that sums over many stay exact."""
 

@@ -6,8 +6,6 @@ import msgspec
 
 from deepscope.trace.format.limits import Count
 
-__all__ = ["LoaderSettings", "OptimizerSettings", "ParallelSettings", "Settings"]
-
 
 class LoaderSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     """How a `DataLoader` of the process is set."""

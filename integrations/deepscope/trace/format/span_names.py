@@ -24,39 +24,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = [
-    "LATE",
-    "LINE",
-    "LINE_CATEGORY",
-    "MODULE",
-    "MODULE_CATEGORY",
-    "MODULE_TITLE",
-    "MOMENT_NAME",
-    "OFF_CPU",
-    "OFF_CPU_CATEGORY",
-    "PHASE_ANNOTATIONS",
-    "RECORDING_CATEGORY",
-    "STEP_PREFIX",
-    "WINDOW_NAME",
-    "OffCpu",
-    "ScopeEvent",
-    "annotation_name",
-    "clock_name",
-    "is_late",
-    "is_own",
-    "late_name",
-    "line_name",
-    "memory_name",
-    "module_name",
-    "off_cpu_name",
-    "parse_memory",
-    "parse_name",
-    "parse_off_cpu",
-    "parse_recording",
-    "recording_name",
-    "step_name",
-]
-
 LINE, MODULE, LATE = "@ds:", "@dm:", "@dl:"
 MOMENT_NAME = "@dt:"
 OFF_CPU = "@do:"

@@ -10,8 +10,6 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-__all__ = ["salvaged"]
-
 _MALFORMED = (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError)
 
 

@@ -7,8 +7,6 @@ import numpy as np
 from deepscope.trace.arrays import first_with
 from deepscope.trace.model import Flows, Int64
 
-__all__ = ["arrow_ends"]
-
 
 def arrow_ends(arrows: Flows) -> tuple[Int64, Int64]:
     """Tail and head of each arrow that has both (rows of `arrows`); several heads may have one tail."""

@@ -15,8 +15,6 @@ from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Flows, Int32, Int64, Trace
 
-__all__ = ["CANN", "corrected"]
-
 CANN = "CANN"
 
 

@@ -14,8 +14,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 from deepscope.trace.names import is_backward_node, is_backward_root, is_numbered_early
 
-__all__ = ["backward_partners", "forward_threads"]
-
 Mask = npt.NDArray[np.bool_]
 
 

@@ -9,13 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.trace.arrays import distinct_places, distinct_values, first_with, pick
-from deepscope.trace.joins.backward import backward_partners
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import QUEUE_OFFSET, Events, Int64, Trace
 from deepscope.trace.names import is_launch
-
-__all__ = ["backward_partners", "external_ids_name_operators", "launches"]
 
 
 def launches(trace: Trace) -> Int64:

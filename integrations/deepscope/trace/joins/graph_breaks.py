@@ -17,8 +17,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import is_cache_lookup, is_compiled_region
 
-__all__ = ["end_broken_lines"]
-
 
 def end_broken_lines(trace: Trace) -> Trace:
     """The trace without the ends of line scopes that reach into a compiled region but do not hold all of it."""

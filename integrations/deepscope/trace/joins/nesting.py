@@ -10,8 +10,6 @@ import numpy.typing as npt
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64
 
-__all__ = ["Nesting", "innermost", "parents"]
-
 Ints = npt.NDArray[np.signedinteger] | npt.NDArray[np.unsignedinteger]
 
 

@@ -13,8 +13,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int32, Int64, Scope
 from deepscope.trace.names import parse_frame
 
-__all__ = ["resolve_scopes", "scope_of"]
-
 
 def resolve_scopes(
     header: Header, kind: Any, scope_argument: Int64, name: Int32, strings: list[str]

@@ -18,8 +18,6 @@ from deepscope.trace.kineto.values import Table, fractions, ints
 from deepscope.trace.model import Int32, Int64
 from deepscope.trace.names import VIEWS, WITH_NUMBERS, announces_collective
 
-__all__ = ["Arguments"]
-
 Array = npt.NDArray[Any]
 
 

@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from deepscope.trace.model import Int64
 
-__all__ = ["MOST_BYTES", "possible_times", "summable"]
-
 Mask = npt.NDArray[np.bool_]
 
 MOST_BYTES = 2**50

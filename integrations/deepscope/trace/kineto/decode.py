@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["FAILURES", "NOTHING", "Args", "Buffer", "Event", "decode_events", "decode_headings"]
-
 Buffer = bytes | bytearray | memoryview
 
 FAILURES = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

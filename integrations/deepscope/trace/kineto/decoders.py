@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from deepscope.trace.kineto.event_columns import Columns
 
-__all__ = ["WORTH_BYTES", "Decoders", "workers_for"]
-
 WORTH_BYTES = 128 << 20
 """Bytes of JSON; below it starting the processes (a third of a second of CPU time) takes longer than they save."""
 _MOST_WORKERS = 5  # decompressing, cutting and joining are done in the caller's process, and take a sixth of the whole

@@ -12,8 +12,6 @@ from deepscope.trace.kineto.event_columns import Columns
 from deepscope.trace.kineto.pieces import Pieces
 from deepscope.trace.kineto.source import CHUNK_BYTES
 
-__all__ = ["decode_part"]
-
 
 def decode_part(text: bytes) -> Columns | None:
     """The columns of a JSON array of events; None where it is not whole, or holds events that other parts may end."""

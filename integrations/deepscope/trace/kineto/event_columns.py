@@ -17,8 +17,6 @@ from deepscope.trace.kineto.times import exact_times, nanoseconds
 from deepscope.trace.kineto.values import Table
 from deepscope.trace.model import Int32, Int64
 
-__all__ = ["Columns"]
-
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 

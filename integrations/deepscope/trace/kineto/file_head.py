@@ -11,8 +11,6 @@ from deepscope.errors import NotATraceError
 from deepscope.trace.kineto.decode import FAILURES
 from deepscope.trace.kineto.text import BLANK, Text
 
-__all__ = ["ADVICE", "FileHead", "read_object", "take_head"]
-
 ADVICE = "give a Kineto or Chrome trace (.json or .json.gz)"
 
 _ARRAY_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')

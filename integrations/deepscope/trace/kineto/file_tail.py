@@ -7,8 +7,6 @@ from typing import Any
 from deepscope.trace.kineto.file_head import read_object
 from deepscope.trace.kineto.text import BLANK, Text
 
-__all__ = ["take_tail"]
-
 
 def take_tail(text: Text, *, is_bare: bool) -> dict[str, Any] | None:
     """The keys after the array: `, "a": 1}` or `}`; nothing may follow a bare array. None where it is not whole."""

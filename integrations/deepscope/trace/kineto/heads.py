@@ -18,8 +18,6 @@ from deepscope.trace.kineto.decode import Event
 from deepscope.trace.kineto.values import Table
 from deepscope.trace.model import Int32
 
-__all__ = ["Group", "Heads"]
-
 
 class Group(IntEnum):
     """Events that are read alike, by their phase."""

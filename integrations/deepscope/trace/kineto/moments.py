@@ -13,8 +13,6 @@ from deepscope.trace.kineto.decode import FAILURES, NOTHING, Args, Buffer, Event
 from deepscope.trace.kineto.values import Table, ints
 from deepscope.trace.model import CounterEvents, Flows, Int32, Int64, MemoryEvents
 
-__all__ = ["Moments"]
-
 
 class Moments:
     """Gathers rows, and yields each table once at the end; times are in nanoseconds."""

@@ -10,8 +10,6 @@ from deepscope.trace.kineto.decoding_process import decode_part
 from deepscope.trace.kineto.event_columns import Columns
 from deepscope.trace.kineto.pieces import Pieces
 
-__all__ = ["decode_together"]
-
 BATCH_BYTES = 4 << 20
 """Of JSON, for one process at a time."""
 _AHEAD = 8

@@ -15,8 +15,6 @@ from deepscope.trace.kineto.file_tail import take_tail
 from deepscope.trace.kineto.repair import TOO_DEEP, decodable, spans
 from deepscope.trace.kineto.text import BLANK, Text
 
-__all__ = ["Piece", "Pieces"]
-
 _BETWEEN = re.compile(rb"}\s*(,)\s*{\s*[\"}]")
 _LOOK_BACK = 1 << 12  # and twice as much each time
 _OVERLAP = 1 << 12

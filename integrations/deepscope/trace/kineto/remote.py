@@ -10,17 +10,6 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 from deepscope.errors import DeepScopeError, MissingExtraError, NoTraceError, TraceError
 
-__all__ = [
-    "RemoteFile",
-    "filesystem_of",
-    "first_of_page",
-    "is_url",
-    "is_web",
-    "open_remote",
-    "reached_by",
-    "remote_errors",
-]
-
 _EXTRAS = {
     "s3": "s3",
     "s3a": "s3",

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from deepscope.trace.kineto.decode import FAILURES, Buffer, decode_events
 
-__all__ = ["TOO_DEEP", "Span", "decodable", "spans"]
-
 
 class Span(NamedTuple):
     """Where one whole event stands in a buffer."""

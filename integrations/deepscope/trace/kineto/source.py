@@ -20,8 +20,6 @@ with contextlib.suppress(ImportError):  # no wheel for this machine
     # The same interface as zlib's, three times as fast, and it lets go of the interpreter's lock.
     from isal import isal_zlib as _zlib
 
-__all__ = ["CHUNK_BYTES", "READ_BYTES", "Progress", "Source", "likely_json_bytes"]
-
 Progress = Callable[[int, int], None]
 """Called with the bytes of the file read so far and its size (0 where unknown)."""
 

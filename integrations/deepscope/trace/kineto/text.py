@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["BLANK", "Text"]
-
 BLANK = b" \t\r\n"
 """What JSON has between its tokens."""
 

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from deepscope.trace.kineto.decode import NOTHING, Buffer
 from deepscope.trace.model import Int64
 
-__all__ = ["exact_times", "nanoseconds"]
-
 
 class _Times(msgspec.Struct, gc=False):
     ts: msgspec.Raw = NOTHING

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from deepscope.errors import TraceError, VariableError
 
-__all__ = ["VARIABLE", "UnpackLimit"]
-
 VARIABLE = "DEEPSCOPE_MAX_UNPACKED_GB"
 """Environment variable: the limit in gigabytes, 0 for none."""
 

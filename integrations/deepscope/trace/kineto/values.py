@@ -12,9 +12,6 @@ import numpy.typing as npt
 
 from deepscope.trace.model import Int32, Int64
 
-__all__ = ["Table", "as_int", "fractions", "ints"]
-
-
 _MOST = 2.0**40
 """Of a number with a fraction."""
 

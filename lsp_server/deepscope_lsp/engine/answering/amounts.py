@@ -9,8 +9,6 @@ from deepscope_lsp.answers import HOT_METRICS, HotAmount, HotMetric
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 
-__all__ = ["Amounts", "own_value", "value_with_calls"]
-
 _FIELDS: dict[HotMetric, str] = {
     "cost": "cost_ns",
     "device": "self_device_ns",

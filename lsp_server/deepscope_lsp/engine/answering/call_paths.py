@@ -13,8 +13,6 @@ from deepscope_lsp.engine.profile.call_tree import JoinedNode, joined_calls
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.wording import quantities
 
-__all__ = ["call_paths", "line_paths"]
-
 DEPTH_LIMIT = 100
 """Recursion and broken traces may nest deeply; nobody reads so far down."""
 

@@ -13,8 +13,6 @@ from deepscope_lsp.engine.profile.opened_tree import PathNode, node_name, place_
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.wording import quantities
 
-__all__ = ["flame_graph"]
-
 _METRICS: dict[FlameMetric, Callable[[PathNode], int]] = {
     "device": lambda node: node.self_device_ns,
     "backward": lambda node: node.backward_device_ns,

@@ -12,8 +12,6 @@ from deepscope_lsp.engine.profile.opened_tree import NO_LINE, node_name, place_o
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.wording import quantities
 
-__all__ = ["FrameFields", "Modules", "detail_words", "frame_fields", "frame_line", "modules_with"]
-
 _NO_LINE = Line(file="", line=0, function="(no user line)", exact=False)
 
 Modules = tuple[str, ...]

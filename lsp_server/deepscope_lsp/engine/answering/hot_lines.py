@@ -21,8 +21,6 @@ from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate, beside_work_ns, total_words
 
-__all__ = ["hot_lines", "hot_modules", "numbers_of"]
-
 VANISHED_SHARE = 0.01
 """Of the baseline's cost."""
 VANISHED_LIMIT = 50

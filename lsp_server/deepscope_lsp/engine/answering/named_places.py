@@ -9,8 +9,6 @@ from deepscope_lsp.engine.project import Project
 from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.session import Session
 
-__all__ = ["resolve_place"]
-
 
 def resolve_place(session: Session, project: Project, path: str, line: int) -> ResolvedPath | None:
     """Where a path stands here; None where nothing here answers to it.

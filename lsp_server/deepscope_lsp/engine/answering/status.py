@@ -13,8 +13,6 @@ from deepscope_lsp.engine.profile.step_times import mean_step_ns
 from deepscope_lsp.engine.project import Project
 from deepscope_lsp.engine.wording import quantities
 
-__all__ = ["status_of"]
-
 NO_LINES = "no line of user code is in this trace; record with deepscope, or with torch's with_stack=True"
 SAME_CODE = "The same code ran: differences are noise, the machine, or settings and data."
 

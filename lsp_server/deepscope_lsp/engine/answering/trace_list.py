@@ -13,8 +13,6 @@ from deepscope_lsp.engine.profile.program import program_of
 from deepscope_lsp.engine.profile.step_times import mean_step_ns
 from deepscope_lsp.engine.wording import quantities
 
-__all__ = ["listed_trace", "runs_of"]
-
 
 def listed_trace(found: FoundTrace, *, is_shown: bool, problem: str = "") -> ListedTrace:
     """One trace; `problem` is what was wrong when it was read."""

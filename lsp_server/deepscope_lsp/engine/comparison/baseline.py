@@ -13,8 +13,6 @@ from deepscope.records import Function, Line, cost_ns
 from deepscope.remap import LineMap
 from deepscope_lsp.engine.profile.profile_index import FileIndex, ProfileIndex
 
-__all__ = ["Baseline", "Noise"]
-
 Noise = Literal["within", "beyond", "unknown"]
 """What a difference is: no more than what the same code differs by, more, or nothing tells."""
 

@@ -8,8 +8,6 @@ from deepscope.printable import without_secrets
 from deepscope.records import Profile
 from deepscope.store.recognition import FoundTrace
 
-__all__ = ["earlier_traces"]
-
 
 def earlier_traces(found: Sequence[FoundTrace], profile: Profile) -> list[FoundTrace]:
     """Traces of earlier runs that state the same script and arguments in their heads; in the order of `found`."""

@@ -17,8 +17,6 @@ from deepscope_lsp.engine.files.mark import Mark
 from deepscope_lsp.engine.files.unopened_files import lines_on_disk
 from deepscope_lsp.engine.profile.profile_index import FileIndex, ProfileIndex
 
-__all__ = ["Binding", "Shown", "bind"]
-
 
 @dataclass(frozen=True, slots=True)
 class Shown:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["Buffer", "Splice"]
-
 _END = re.compile(r"\r\n|\r|\n")
 
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from deepscope_lsp.engine.recorded_path import parts_of
 
-__all__ = ["is_copy", "source_parts"]
-
 _TOOL_FOLDERS = frozenset(
     {"build", "dist", "site-packages", "dist-packages", "venv", "node_modules", "__pycache__", "egg-info"}
 )

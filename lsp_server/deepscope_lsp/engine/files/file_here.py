@@ -9,8 +9,6 @@ from deepscope.remap import LineMap
 from deepscope_lsp.answers import Standing
 from deepscope_lsp.engine.places import Locate
 
-__all__ = ["FileHere", "locate_in"]
-
 LINE_LIMIT = 2**31 - 1
 """The protocol has no line beyond."""
 

@@ -11,8 +11,6 @@ from deepscope.remap.likeness import shared_ratio
 from deepscope_lsp.engine.files.path_map import ALIKE_RATIO, PathMap
 from deepscope_lsp.engine.files.unopened_files import lines_on_disk
 
-__all__ = ["is_here"]
-
 KNOWN_RATIO = 0.5
 """So many of a file's measured functions must be there, where the trace has no text: every second file has a `main`."""
 

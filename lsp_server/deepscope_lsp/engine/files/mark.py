@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Mark"]
-
 
 class Mark(Enum):
     """Why a number may not be the line's own; the value is the word that stands beside it."""

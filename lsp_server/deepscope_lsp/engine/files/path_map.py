@@ -26,8 +26,6 @@ from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.files.built_copies import is_copy, source_parts
 from deepscope_lsp.engine.recorded_path import RecordedPath, parts_of
 
-__all__ = ["FileMatch", "PathMap"]
-
 ALIKE_RATIO = 0.3
 """So many of the recorded lines make a file of the same name the recorded one."""
 RENAMED_RATIO = 0.6

@@ -10,8 +10,6 @@ from pathlib import Path
 from deepscope.remap import LineMap
 from deepscope.trace.source_lines import source_lines
 
-__all__ = ["UnopenedFiles", "lines_on_disk"]
-
 READ_LIMIT_BYTES = 16 << 20
 
 Stamp = tuple[int, int]

@@ -10,8 +10,6 @@ from typing import TypeVar
 from deepscope.records import CallNode
 from deepscope_lsp.engine.profile.opened_tree import PathNode
 
-__all__ = ["JoinedNode", "joined_calls", "subtree_ns", "subtree_sums"]
-
 AnyNode = TypeVar("AnyNode", CallNode, PathNode)
 DEPTH_LIMIT = 200
 """A deeper tree is cut: readers of JSON have limits of their own."""

@@ -9,8 +9,6 @@ from deepscope.records import Place, Profile
 from deepscope.report.paths import Depth, call_tree, shown_kinds
 from deepscope.report.places import place_name
 
-__all__ = ["NO_LINE", "PathNode", "node_name", "opened_tree", "place_of"]
-
 NO_LINE = -1
 
 

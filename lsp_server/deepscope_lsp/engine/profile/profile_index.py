@@ -17,9 +17,6 @@ from deepscope_lsp.engine.profile.call_tree import JoinedNode, joined_calls, sub
 from deepscope_lsp.engine.profile.opened_tree import NO_LINE, PathNode, opened_tree
 from deepscope_lsp.engine.profile.scales import Scales
 
-__all__ = ["NO_LINE", "Call", "FileIndex", "ProfileIndex", "merged"]
-
-
 _SUMMED = tuple(name for name in Numbers.__struct_fields__ if not name.startswith("total_"))
 PATH_SHARE = 0.001
 """A call path with a smaller share of the busy time is left out."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from deepscope.records import Profile
 from deepscope_lsp.engine.recorded_path import parts_of
 
-__all__ = ["program_of"]
-
 
 def program_of(profile: Profile) -> str:
     """The program that a profile is of: as recorded, else the file from which most of the time was called; or ""."""

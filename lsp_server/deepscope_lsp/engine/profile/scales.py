@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from deepscope.records import Costs, Numbers, Peaks, Profile
 
-__all__ = ["Scales"]
-
 
 @dataclass(frozen=True, slots=True)
 class Scales:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from deepscope.records import Profile, step_length_ns
 
-__all__ = ["mean_step_ns", "step_durations_ns"]
-
 
 def step_durations_ns(profile: Profile) -> list[float]:
     """The duration of each step; a profile has the sums over its ranks."""

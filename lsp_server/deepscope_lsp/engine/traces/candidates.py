@@ -8,8 +8,6 @@ from deepscope.store.files import TraceFile
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import Selection, select_from
 
-__all__ = ["Candidates", "run_of"]
-
 
 class Candidates:
     """One selection after the other, until one of them will do.

@@ -14,8 +14,6 @@ from deepscope.store.files import SKIPPED_FOLDERS, TRACE_ENDINGS, list_files, lo
 from deepscope.store.recognition import FoundTrace, Recognizer
 from deepscope.trace.kineto.remote import is_url
 
-__all__ = ["Places", "find_traces", "lies_below", "patterns_of", "resolve_places"]
-
 GLOB_FOLDER_LIMIT = 20_000
 
 

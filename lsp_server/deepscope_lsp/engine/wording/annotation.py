@@ -10,8 +10,6 @@ from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.fused import fused_words
 
-__all__ = ["Annotation", "annotate", "beside_work_ns", "outside_words", "own_parts", "total_words"]
-
 SEPARATOR = " · "
 CALLS_SHARE = 0.01
 """A line with a cost of its own says what it calls if that is at least this share of the run's cost."""

@@ -8,8 +8,6 @@ from deepscope.records import Finding
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 
-__all__ = ["evidence_words", "finding_words"]
-
 _LATE_RANKS = frozenset({"straggling_rank", "straggling_ranks"})
 """Where one is told, times are of one rank or of the whole run: sums over the steps, not over the ranks."""
 

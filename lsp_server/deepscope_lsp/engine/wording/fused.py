@@ -6,8 +6,6 @@ from pathlib import PurePath
 
 from deepscope.records import Line
 
-__all__ = ["fused_words"]
-
 
 def fused_words(line: Line, most: int) -> str:
     """The lines that share kernels with this one, at most so many by number: `fused with lines 18, 19 and 2 more`."""

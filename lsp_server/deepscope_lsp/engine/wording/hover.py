@@ -23,8 +23,6 @@ from deepscope_lsp.engine.wording.fused import fused_words
 from deepscope_lsp.engine.wording.hover_table import Before, numbers_table
 from deepscope_lsp.engine.wording.main_branch import branch_words
 
-__all__ = ["HoverContext", "function_hover", "line_hover", "trace_words"]
-
 TOP_COUNT = 5
 CALL_COUNT = 6
 SENTENCE_LENGTH = 600

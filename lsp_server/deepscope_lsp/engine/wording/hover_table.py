@@ -13,8 +13,6 @@ from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import own_parts
 
-__all__ = ["Before", "numbers_table"]
-
 NOISE = "within noise"
 
 

@@ -10,8 +10,6 @@ from deepscope.report.below import Node, main_branch
 from deepscope.report.places import place_name
 from deepscope_lsp.engine.wording import quantities
 
-__all__ = ["branch_words"]
-
 LEAST_SHARE = 0.5
 """Of the line's time: the way down ends before a node that holds less."""
 NAME_LENGTH = 60

@@ -7,22 +7,6 @@ import re
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, time_text
 
-__all__ = [
-    "UNCHANGED",
-    "change",
-    "count",
-    "difference",
-    "duration",
-    "durations",
-    "in_message",
-    "in_settings",
-    "rate",
-    "relative",
-    "share",
-    "size",
-    "spaced",
-]
-
 UNCHANGED = "unchanged"
 _UNIT = re.compile(r"(?<=\d)(?=[^\d.,e+-])")
 _IN_SENTENCE = re.compile(r"(?<=\d)(?=%|[nµm]?s\b)")
