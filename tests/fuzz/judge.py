@@ -28,13 +28,11 @@ from deepscope.records import PHASES, Numbers, Profile
 from deepscope.records.columns import column_table, table_names
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.below import below
-from deepscope.report.compare import comparison_json, comparison_text
-from deepscope.report.compare_markdown import comparison_markdown
+from deepscope.report.compare import comparison_json, comparison_markdown, comparison_text
 from deepscope.report.csv_report import csv_report
-from deepscope.report.exports.csv_files import write_csv_files
 from deepscope.report.exports.perfetto import perfetto_text, timelines
 from deepscope.report.exports.pprof import pprof_profile
-from deepscope.report.exports.profile_json import profile_json
+from deepscope.report.exports.tables import profile_json, write_csv_files
 from deepscope.report.exports.tensorboard import scalars
 from deepscope.report.filters import Filters
 from deepscope.report.folded import folded_report

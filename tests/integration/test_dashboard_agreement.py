@@ -16,9 +16,8 @@ import pytest
 
 from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.numbers.step_roles import ROLES, dashboard_roles, known_roles
-from deepscope.analysis.numbers.step_time import step_time
 from deepscope.analysis.ownership.attribution import attribute
-from deepscope.analysis.tables.overview import overview_table
+from deepscope.analysis.tables.overview import overview_table, step_time
 from deepscope.trace.communication import is_collective
 from deepscope.trace.names import is_communication_span, is_loading_span
 from deepscope.trace.read import read_trace

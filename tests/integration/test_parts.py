@@ -14,7 +14,7 @@ from deepscope.analysis.build import build_profile
 from deepscope.analysis.numbers.parts import OTHER, Parts, folded
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.below import Places
-from deepscope.analysis.tables.parts import all_parts
+from deepscope.analysis.tables.call_tree import all_parts
 from deepscope.records import Place, Profile
 from deepscope.report.below import Node, below, fold_alike
 from deepscope.report.paths import DEPTHS, stacks

@@ -1,6 +1,6 @@
 """How long the sanity check takes, told by its actions."""
 
-from deepscope.lightning.sanity import SanityCheck
+from deepscope.lightning.runs import SanityCheck
 
 
 def test_it_lasts_from_the_first_action_to_the_last_without_what_recording_does():

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.plan import Move, Plan
-from deepscope.capture.schedule import Schedule
+from deepscope.capture.schedule import Move, Plan, Schedule
 from deepscope.lightning.stages import StageWindows
 
 

@@ -12,20 +12,16 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deepscope.capture.actions import Action
 from deepscope.capture.annotations import Annotations
+from deepscope.capture.counters.whole_run import counters_of_run
 from deepscope.capture.equipment import Equipment
 from deepscope.capture.export import exported
 from deepscope.capture.lines.running_frame import bury
 from deepscope.capture.notices import warn
-from deepscope.capture.plan import Move, Plan
-from deepscope.capture.run_counters import counters_of_run
 from deepscope.capture.saving.header import Session, checked_metadata
-from deepscope.capture.saving.patience import patience_s
-from deepscope.capture.saving.pending import Pending
-from deepscope.capture.saving.saver import Job, Saver
+from deepscope.capture.saving.saver import Job, Pending, Saver, patience_s
 from deepscope.capture.saving.trace_folder import check_folder, seen_from_here
-from deepscope.capture.schedule import WHOLE_BLOCK, Schedule
+from deepscope.capture.schedule import WHOLE_BLOCK, Action, Move, Plan, Schedule
 from deepscope.capture.step_timer import StepKind, StepTimer
 from deepscope.capture.surroundings import open_recorders, termination
 from deepscope.capture.surroundings.failsafe import guarded

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum, auto
+from typing import Any, NamedTuple
 
 from torch.profiler import ProfilerAction
 
-from deepscope.capture.actions import Action
+from deepscope.capture import torch_compat
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.time_window import TimeWindow
 from deepscope.errors import OptionError
+
+
+class Action(Enum):
+    """What becomes of a step."""
+
+    PASS = auto()
+    WARM_UP = auto()
+    RECORD = auto()
+    RECORD_LAST = auto()
+    """It is recorded, as the last of its window."""
+    RESERVE = auto()
+    """It is recorded in case the run ends before its first window."""
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the step belongs to a window of the schedule."""
+        return self is Action.RECORD or self is Action.RECORD_LAST
+
 
 _LOOK_AHEAD = 10_000
 """Up to so many steps a caller's own schedule is looked through for one that records; a longer run is left to it."""
@@ -131,3 +151,156 @@ def _opens(action: Callable[[int], Action], total_steps: int) -> bool:
 
 def _last_step_of(total_steps: int) -> Callable[[int], Action]:
     return lambda step: Action.RECORD_LAST if step == total_steps - 1 else Action.PASS
+
+
+# A window by time: it opens so many seconds after the first step, and closes so many seconds later, between two steps.
+#
+# Each rank has a clock of its own, and their first steps do not end at the same moment. So the first rank whose time
+# has come names a step close ahead, in the process group's key-value store, and all of them take that one.
+
+
+_SKEW_SECONDS = 0.2
+"""By so much the ranks' clocks may differ; the step that they agree on lies at least so far ahead."""
+
+_made = 0
+
+
+class TimeWindow:
+    """Answers for one step after the other, as each begins; torch's own warm-up takes the steps before the window.
+
+    `agree(key, step)` is the step that the first rank to ask has named under a key.
+    """
+
+    def __init__(
+        self,
+        after_seconds: float,
+        seconds: float,
+        warmup: int = 1,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        agree: Callable[[str, int], int] | None = None,
+    ) -> None:
+        self.is_over = False
+        self._after_seconds = after_seconds
+        self._seconds = seconds
+        self._warmup = warmup
+        self._clock = clock
+        self._agree = _agreed if agree is None else agree
+        self._number: int | None = None
+        self._began: float | None = None
+        """When the first step ended."""
+        self._prepare: int | None = None
+        """The first step of torch's warm-up, once it is agreed on."""
+        self._opened: float | None = None
+        self._end: int | None = None
+        """The first step that is not recorded, once it is agreed on."""
+
+    def action(self, step: int) -> Action:
+        """What becomes of the step that begins now."""
+        now = self._clock()
+        if step == 0 or self.is_over:
+            return Action.PASS
+        if self._began is None:
+            self._began = now
+        if self._prepare is None and now - self._began >= self._after_seconds:
+            self._prepare = self._ahead("begin", step, now)
+        if self._prepare is None or step < self._prepare:
+            return Action.PASS
+        if self._opened is None and step < self._prepare + self._warmup:
+            return Action.WARM_UP
+        if self._opened is None:
+            self._opened = now
+        if self._end is None and now - self._opened >= self._seconds:
+            self._end = self._ahead("end", step, now)
+        self.is_over = self._end is not None and step >= self._end
+        return Action.PASS if self.is_over else Action.RECORD
+
+    def _ahead(self, what: str, step: int, now: float) -> int:
+        """The agreed step; this one where no other rank is there."""
+        if self._number is None:
+            self._number = _next_number()
+        assert self._began is not None
+        length = (now - self._began) / max(step - 1, 1)
+        margin = 1 if length >= _SKEW_SECONDS or not length else math.ceil(_SKEW_SECONDS / length)
+        return max(step, self._agree(f"deepscope/time/{self._number}/{what}", step + margin))
+
+
+def _next_number() -> int:
+    """The n-th window by time of this process, which is the n-th of the other ranks, too."""
+    global _made
+    _made += 1
+    return _made
+
+
+def _agreed(key: str, step: int) -> int:
+    """Alone, the step itself, without the margin for others."""
+    if not torch_compat.has_other_ranks():
+        return 0
+    words = torch_compat.agreed_value(key, str(step))
+    return int(words) if words is not None and words.isdecimal() else step
+
+
+class Move(Enum):
+    """What is done with a window between two steps."""
+
+    PREPARE = auto()
+    """Torch sets up its tracing for a window."""
+    OPEN = auto()
+    """A window opens, the prepared one where there is one."""
+    OPEN_IN_RESERVE = auto()
+    """A window opens that is kept in case the schedule's own never closes."""
+    STEP = auto()
+    """The open window goes on with another step."""
+    SET_ASIDE = auto()
+    """The window in reserve ends."""
+    CLOSE = auto()
+    """The schedule's window ends and is saved."""
+
+
+_ENDS = {Action.RECORD: Move.CLOSE, Action.RECORD_LAST: Move.CLOSE, Action.RESERVE: Move.SET_ASIDE}
+_BEGINS = {
+    Action.WARM_UP: Move.PREPARE,
+    Action.RECORD: Move.OPEN,
+    Action.RECORD_LAST: Move.OPEN,
+    Action.RESERVE: Move.OPEN_IN_RESERVE,
+}
+
+
+class Plan(NamedTuple):
+    """A schedule and the step that it has come to; what comes next is another plan."""
+
+    schedule: Schedule
+    step: int = -1
+    """-1 before the first."""
+    before: Action = Action.PASS
+    """What became of the step before, where a window may be open from it."""
+    action: Action = Action.PASS
+    """What becomes of this one."""
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """What is done as this step begins, in order."""
+        _, _, before, action = self
+        if before is Action.PASS is action or before is Action.WARM_UP is action:
+            return ()
+        if before is Action.RECORD and action.is_recorded:
+            return (Move.STEP,)
+        return tuple(move for move in (_ENDS.get(before), _BEGINS.get(action)) if move is not None)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no step after this one is recorded or warmed up; never so for a caller's own schedule."""
+        return self.schedule.is_over(self.step + 1)
+
+    def next(self, *, may_reserve: bool = True) -> Plan:
+        """The plan one step further; where the schedule may open too late for the run, its first step is a reserve."""
+        step = self.step + 1
+        action = self.schedule.action(step)
+        if step == 0 and may_reserve and not self.schedule.is_sure and not action.is_recorded:
+            action = Action.RESERVE
+        return Plan(self.schedule, step, self.action, action)
+
+    def cut_short(self) -> Plan:
+        """The plan where this step's window ends early and its cycle with it: the next step begins with none open."""
+        step = self.step
+        return Plan(self.schedule, self.schedule.next_cycle(step + 1) - 1 if self.action.is_recorded else step)

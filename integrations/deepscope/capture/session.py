@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
+import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from deepscope.capture.actions import Action
 from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.start import tell_step
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
-from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving.header import Session
 from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
-from deepscope.capture.schedule import Schedule
-from deepscope.capture.surroundings.call_site import CallSite, is_loop_left
+from deepscope.capture.schedule import Action, Plan, Schedule
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import NestedProfileError, RecorderError
 
@@ -306,3 +306,53 @@ def _length(loader: Any) -> int | None:
 
 def _is_scheduled(options: OptionKeywords) -> bool:
     return any(options.get(key) is not None for key in SCHEDULE_NAMES)
+
+
+_PACKAGE = "deepscope.capture."
+_DROPS = {dis.opmap[name] for name in ("POP_TOP", "POP_ITER") if name in dis.opmap}
+"""What `break`, and `return` in a loop, do with what the loop goes through."""
+_SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+class CallSite:
+    """The innermost running frame outside the recorder, kept by its number: the frame itself would keep its tensors."""
+
+    def __init__(self) -> None:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+            frame = frame.f_back
+        self._number = id(frame)
+        self._code = frame.f_code if frame is not None else None
+        self._thread = threading.get_ident()
+
+    @property
+    def is_of_this_thread(self) -> bool:
+        """Whether the current thread started the recording."""
+        return threading.get_ident() == self._thread
+
+    def may_still_run(self) -> bool:
+        """False only on its own thread, where the frame has returned or was left by an exception."""
+        if not self.is_of_this_thread or self._code is None or self._code.co_flags & _SUSPENDABLE:
+            return True
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if id(frame) == self._number and frame.f_code is self._code:
+                return True
+            frame = frame.f_back
+        return False
+
+
+def is_loop_left() -> bool:
+    """In a generator that is closed: whether the loop around it was left by `break` or `return`, not by an exception.
+
+    Python tells a generator no more than that it is closed, so the loop's own instruction is looked at. Generators in
+    between (a progress bar) are closed at the place that they wait at.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_code[frame.f_lasti] in _DROPS:
+            return True
+        if not frame.f_code.co_flags & _SUSPENDABLE:
+            return False
+        frame = frame.f_back
+    return False

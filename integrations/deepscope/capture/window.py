@@ -19,15 +19,14 @@ from deepscope.capture import notices, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch
 from deepscope.capture.counters.sampler import Counted, Sampler
-from deepscope.capture.host_clock import read_clocks
 from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.machine_use import MachineWatch
 from deepscope.capture.memory.surveys import MemorySurveys
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.saving.clock import Readings
-from deepscope.capture.surroundings.forked import abandoned_in_children
+from deepscope.capture.saving.clock import Readings, read_clocks
+from deepscope.capture.surroundings.interrupts import at_thread_end
+from deepscope.capture.surroundings.open_recorders import abandoned_in_children
 from deepscope.capture.surroundings.settings import LivingObjects
-from deepscope.capture.surroundings.thread_end import at_thread_end
 from deepscope.capture.surroundings.users_profiler import GiveWay
 from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError

@@ -103,7 +103,7 @@ def _rendered(comparison: Any, form: str, *, limit: int | None, verdict: Any, ou
     if form == "json":
         return comparison_json(comparison, limit=rows, verdict=verdict)
     if form == "markdown":
-        from deepscope.report.compare_markdown import comparison_markdown
+        from deepscope.report.compare import comparison_markdown
 
         return comparison_markdown(comparison, limit=rows, verdict=verdict)
     return comparison_text(comparison, limit=rows, verdict=verdict, **terminal(output))

@@ -73,14 +73,13 @@ def _folded(job: Job) -> None:
 
 
 def _json(job: Job) -> None:
-    from deepscope.report.exports.profile_json import profile_json
+    from deepscope.report.exports.tables import profile_json
 
     emit(profile_json(job.profile()) + "\n", job.output)
 
 
 def _csv(job: Job) -> None:
-    from deepscope.report.exports.csv_files import write_csv_files
-    from deepscope.report.exports.tables import all_tables
+    from deepscope.report.exports.tables import all_tables, write_csv_files
 
     folder = job.folder()
     traces = job.traces()
@@ -91,8 +90,7 @@ def _csv(job: Job) -> None:
 
 def _parquet(job: Job) -> None:
     from deepscope.records.frames import wanted
-    from deepscope.report.exports.parquet_files import write_parquet_files
-    from deepscope.report.exports.tables import all_tables
+    from deepscope.report.exports.tables import all_tables, write_parquet_files
 
     folder = job.folder()
     wanted("pyarrow")  # told before a long read

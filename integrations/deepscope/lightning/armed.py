@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -9,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture.compiled.level import ProvenanceHold
+from deepscope.capture.counters.whole_run import counters_of_run
 from deepscope.capture.line_scopes import arm, user_code, worker_clocks
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.run_counters import counters_of_run
 from deepscope.capture.saving.header import Session
 from deepscope.capture.workers.training_side import WorkerClocks
-from deepscope.lightning.logging_spans import LoggingSpans
 
 if TYPE_CHECKING:
     from deepscope.capture.counters.whole_run import RunCounters
@@ -80,3 +80,44 @@ class Armed:
         workers, self.workers = self.workers, None
         if workers is not None:
             workers.disarm()
+
+
+_METHODS = (
+    "update_train_step_metrics",
+    "update_eval_step_metrics",
+    "update_train_epoch_metrics",
+    "update_eval_epoch_metrics",
+    "log_eval_end_metrics",
+    "log_metrics",
+)
+"""Of the Trainer's logger connector, in every Lightning from 2.1 on; what is missing is left alone."""
+
+
+class LoggingSpans:
+    """The methods of one Trainer's logger connector in spans, until `remove`."""
+
+    def __init__(self, trainer: Any, profile: Callable[[str], AbstractContextManager[Any]]) -> None:
+        self._connector = getattr(trainer, "_logger_connector", None)
+        self._wrapped: list[str] = []
+        for name in _METHODS:
+            method = getattr(self._connector, name, None)
+            if callable(method) and name not in vars(self._connector):
+                setattr(self._connector, name, _in_span(method, profile, f"[Logger]{name}"))
+                self._wrapped.append(name)
+
+    def remove(self) -> None:
+        """Leave the connector as it was."""
+        for name in self._wrapped:
+            vars(self._connector).pop(name, None)
+        self._wrapped.clear()
+
+
+def _in_span(
+    method: Callable[..., Any], profile: Callable[[str], AbstractContextManager[Any]], action: str
+) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def spanned(*args: Any, **kwargs: Any) -> Any:
+        with profile(action):
+            return method(*args, **kwargs)
+
+    return spanned

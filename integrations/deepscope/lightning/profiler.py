@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 from deepscope.capture import process_facts as process
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.plan import Plan
 from deepscope.capture.rank_choice import is_chosen
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving.header import Session
-from deepscope.capture.schedule import Schedule
+from deepscope.capture.schedule import Plan, Schedule
 from deepscope.capture.surroundings.failsafe import guarded
 from deepscope.errors import RecorderError
 from deepscope.lightning.actions import Action, Loop, Mark, classify
@@ -24,8 +23,7 @@ from deepscope.lightning.contexts import Annotated, Profiled
 from deepscope.lightning.keywords import LightningKeywords, choose
 from deepscope.lightning.lengths import batches_of, planned_batches
 from deepscope.lightning.on_demand import OnDemandStage, counts, open_door
-from deepscope.lightning.runs import Run, options_of, progress_of, run_of
-from deepscope.lightning.sanity import SanityCheck
+from deepscope.lightning.runs import Run, SanityCheck, options_of, progress_of, run_of
 from deepscope.lightning.stages import Stage, StageWindows
 from deepscope.lightning.summary import summarize
 

@@ -7,8 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
 
-from deepscope.capture.actions import Action
-from deepscope.capture.plan import Plan
+from deepscope.capture.schedule import Action, Plan
 
 
 class Stage(Enum):

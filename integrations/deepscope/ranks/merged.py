@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
-from deepscope.ranks.arrivals import arrivals_of
-from deepscope.ranks.calls import gather
+import numpy as np
+
+from deepscope.ranks.arrivals import Arrivals, arrivals_of
+from deepscope.ranks.calls import RowKey, gather, key_of
 from deepscope.ranks.collectives import fill_waits
 from deepscope.ranks.finding import straggler_findings
-from deepscope.ranks.matching import match
+from deepscope.ranks.matching import Matches, match
 from deepscope.ranks.overview import rank_rows
 from deepscope.ranks.side_by_side import numbered
 from deepscope.ranks.stragglers import find_stragglers
 from deepscope.ranks.summary import summary_of
-from deepscope.ranks.transfers import set_transfers
 from deepscope.records import Profile
 from deepscope.records.profile import add_findings
 
@@ -36,3 +38,20 @@ def add_what_ranks_tell(merged: Profile, profiles: Sequence[Profile]) -> None:
     rows = rank_rows(named)
     fill_waits(rows, named, matches, arrivals)
     add_findings(merged, straggler_findings(find_stragglers(named, rows), named))
+
+
+def set_transfers(merged: Profile, matches: Matches, arrivals: Arrivals) -> None:
+    """Sets `shortest_ns` of the merged profile's collectives: of rows whose every call is found on all ranks."""
+    calls, shortest = matches.calls, defaultdict[RowKey, list[int]](list)
+    counts = np.zeros(len(calls.rows), np.int64)
+    rows = np.flatnonzero(matches.match >= 0)
+    is_told = matches.is_complete & arrivals.waits_known
+    rows = rows[is_told[matches.match[rows]]]
+    np.add.at(counts, calls.row[rows], calls.row[rows] == matches.row[matches.match[rows]])
+    for row, time in zip(matches.row[is_told].tolist(), arrivals.shortest_ns[is_told].tolist(), strict=True):
+        shortest[calls.rows[row]].append(time)
+    number = {key: place for place, key in enumerate(calls.rows)}
+    for record in merged.collectives:
+        key = key_of(record)
+        is_whole = key in number and counts[number[key]] == record.calls
+        record.shortest_ns = shortest[key] if is_whole and len(shortest[key]) * record.ranks == record.calls else []

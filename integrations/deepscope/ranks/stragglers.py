@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
+from deepscope.printable import printable
+from deepscope.quantities import count_text, time_text
 from deepscope.ranks.causes import Pace, Shares, Typical, figures_of, pace_of, typical_work
-from deepscope.ranks.late_lines import LateLines, late_lines
-from deepscope.ranks.lateness import Lateness, agrees, lateness
-from deepscope.ranks.medians import above_others, others_median
+from deepscope.ranks.lateness import LATE, Lateness, agrees, lateness, steady_lateness
+from deepscope.ranks.medians import Floats, above_others, others_median
 from deepscope.ranks.own_table import PARTS, LineKey, OwnTable, key_of_line, own_table
-from deepscope.ranks.results import RankRow, Straggler
-from deepscope.ranks.straggler_words import sentence
+from deepscope.ranks.results import Figure, RankRow, Straggler
 from deepscope.ranks.summary import RankLine, RankSummary
 
 PART_OF_EXCESS = 0.2
@@ -261,3 +262,116 @@ def _held(rank: int, excess_ns: float, others: _Others, rows: Mapping[int, RankR
                 waits = sum(own.communication_ns) // max(sum(own.steps), 1) if own is not None else 0
             held += min(excess_ns, waits)
     return round(held)
+
+
+_LOOKED_AT = 0.2
+"""Of what makes a rank late: lines that are above the others on no rank by this share of it are not looked at by
+step."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateLines:
+    """Lines by step on all ranks, those that are longer on some rank than on the others."""
+
+    keys: list[LineKey]
+    excess: Floats
+    """Above the median of the others; shape (r, b, l)."""
+    weights: Floats
+    late: list[dict[int, Lateness]]
+    """Of each line the ranks (places) on which it is longer beyond noise."""
+
+    def of_rank(self, rank: int) -> dict[LineKey, Lateness]:
+        """The lines that are longer on a rank beyond noise."""
+        return {key: of[rank] for key, of in zip(self.keys, self.late, strict=True) if rank in of}
+
+    def above(self, rank: int, during: npt.NDArray[np.bool_]) -> dict[LineKey, float]:
+        """By how much each line is above the others' median in these blocks, summed, a step over all steps."""
+        weights = np.where(during, self.weights, 0)
+        found = weights @ self.excess[rank] / self.weights.sum()
+        return dict(zip(self.keys, found.tolist(), strict=True))
+
+
+def late_lines(table: OwnTable, also: Sequence[int] = ()) -> LateLines:
+    """The lines that may have made ranks late; of the ranks (places) `also` the longest ones in any case."""
+    above = above_others(table.lines)
+    limit = _LOOKED_AT * LATE * table.step_ns
+    chosen = set(np.flatnonzero(above.max(axis=0) >= limit).tolist())
+    for rank in also:
+        chosen |= set(np.argsort(-above[rank])[:10].tolist())
+    keys = [table.keys[place] for place in sorted(chosen)]
+    times = table.times_of(keys)
+    excess = above_others(times)
+    late = [steady_lateness(times[:, :, place], table.weights, table.step_ns) for place in range(len(keys))]
+    return LateLines(keys, excess, table.weights, late)
+
+
+_MORE_CALLS = 1.02
+_HOST = {
+    "Python": "code outside of operators takes",
+    "operators": "calling operators takes",
+    "delays": "delays before work take",
+}
+
+
+def sentence(one: Straggler, *, is_device: bool) -> str:
+    """By how much it is late and how often, why, and by which line."""
+    words = [f"Rank {one.rank} {_how_late(one)}"]
+    why = cause_words(one, is_device=is_device)
+    line = _line_words(one)
+    if why or line:
+        words.append(": " + "; ".join(filter(None, (why, line))))
+    return "".join(words) + "."
+
+
+def _how_late(one: Straggler) -> str:
+    late_ns = time_text(one.excess_ns * _late_part(one))
+    if one.steps <= 1:
+        return f"comes {late_ns} a step later than the others"
+    if one.late_steps == 1:
+        return f"came {late_ns} later than the others in a single one of {one.steps} steps"
+    if _is_seldom(one):
+        return f"comes {late_ns} later than the others in {one.late_steps:,} of {one.steps:,} steps"
+    return f"comes {late_ns} a step later than the others, in {one.late_steps:,} of {one.steps:,} steps"
+
+
+def _is_seldom(one: Straggler) -> bool:
+    return 0 < 2 * one.late_steps < one.steps or (one.late_steps == 1 < one.steps)
+
+
+def _late_part(one: Straggler) -> float:
+    """What makes a mean over all steps one over the steps that a sentence is about."""
+    return one.steps / one.late_steps if _is_seldom(one) else 1.0
+
+
+def cause_words(one: Straggler, *, is_device: bool) -> str:
+    """Why it is late, with the figures; "" where that is not known."""
+    what = "kernels" if is_device else "operators"
+    above = [figure for figure in one.figures if figure.value > figure.typical]
+    if not above:
+        return ""
+    if one.cause == "hardware":
+        return f"the same {what} take {above[0].value:.2f} times as long"
+    if one.cause == "work":
+        calls = one.figures[0]
+        if calls.value > _MORE_CALLS * calls.typical:
+            return f"it runs {_count(calls.value)} {what} a step, the others {_count(calls.typical)}"
+        return f"its {what} have more to do: {_times(above[-1])}" if above[-1] is not calls else ""
+    if one.cause == "data":
+        return f"it loads data for {_times(above[0])}"
+    most = max(above, key=lambda figure: figure.value - figure.typical)
+    return f"{_HOST.get(most.label, most.label)} it {_times(most)}"
+
+
+def _line_words(one: Straggler) -> str:
+    if not one.line:
+        return ""
+    name = printable(one.file.replace("\\", "/").rpartition("/")[2])
+    return f"{name}:{one.line} has {time_text(one.line_ns * _late_part(one))} of it"
+
+
+def _times(figure: Figure) -> str:
+    return f"{time_text(figure.value)} a step, the others {time_text(figure.typical) or 'not at all'}"
+
+
+def _count(value: float) -> str:
+    return count_text(round(value)) or "none"

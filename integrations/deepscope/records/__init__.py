@@ -4,22 +4,31 @@ A new field of a line is one line here (`numbers.py`), one place under `analysis
 """
 
 from deepscope.records.below import Part, PartKind, Place
-from deepscope.records.collective_calls import CollectiveCall
 from deepscope.records.costs import Costs, KeyFigures, bytes_per_s, cost_ns, flops_per_s, key_figures, step_length_ns
 from deepscope.records.counters import CounterBlock, CounterSeries
 from deepscope.records.critical import CriticalLine, CriticalPath, CriticalTimes
 from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
-from deepscope.records.framework import FrameworkPart
 from deepscope.records.memory import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Memory, MemoryFailure
 from deepscope.records.merging import RankSpread
 from deepscope.records.numbers import Numbers
-from deepscope.records.overview import OverviewRow
-from deepscope.records.own_times import OwnLine, OwnTimes
 from deepscope.records.places import CallNode, Function, Library, Line, Module, Partner, Top
 from deepscope.records.places_of_work import Collective, HostThread, Stream, ThreadRole
 from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
 from deepscope.records.step_times import StepTimes
-from deepscope.records.tables import NO_OPERATOR, Kernel, KernelKind, Operator, OperatorInDetail, Phase, Step
+from deepscope.records.tables import (
+    NO_OPERATOR,
+    CollectiveCall,
+    FrameworkPart,
+    Kernel,
+    KernelKind,
+    Operator,
+    OperatorInDetail,
+    OverviewRow,
+    OwnLine,
+    OwnTimes,
+    Phase,
+    Step,
+)
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
 from deepscope.records.view import DETAILS, PHASES, WHOLE, Detail, PartOf, View
 from deepscope.records.why import Peaks, Rate, Verdict, Why

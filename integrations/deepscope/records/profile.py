@@ -12,11 +12,9 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 from deepscope.records.below import Part, Place
-from deepscope.records.collective_calls import CollectiveCall
 from deepscope.records.counters import CounterSeries
 from deepscope.records.critical import CriticalPath
 from deepscope.records.findings import Finding
-from deepscope.records.framework import FrameworkPart
 from deepscope.records.memory import Memory
 from deepscope.records.merging import (
     First,
@@ -31,12 +29,21 @@ from deepscope.records.merging import (
     table,
 )
 from deepscope.records.numbers import Numbers
-from deepscope.records.overview import OverviewRow, Section
-from deepscope.records.own_times import OwnTimes
 from deepscope.records.places import CallNode, Function, Line, Module
 from deepscope.records.places_of_work import Collective, HostThread, Stream, ThreadRole
 from deepscope.records.step_times import StepTimes
-from deepscope.records.tables import Kernel, Operator, OperatorInDetail, Phase, Step
+from deepscope.records.tables import (
+    CollectiveCall,
+    FrameworkPart,
+    Kernel,
+    Operator,
+    OperatorInDetail,
+    OverviewRow,
+    OwnTimes,
+    Phase,
+    Section,
+    Step,
+)
 from deepscope.records.trace_info import SourceFile, TraceInfo
 from deepscope.records.view import Detail, PartOf
 from deepscope.records.why import Peaks

@@ -177,3 +177,97 @@ class Phase(msgspec.Struct, kw_only=True):
     device_ns: Sum
     """Device work launched in it."""
     calls: Sum = 0
+
+
+class FrameworkPart(msgspec.Struct, kw_only=True):
+    """One of the things that a framework does between the user's lines, where a line calls its loop."""
+
+    framework: First[str]
+    part: First[str]
+    """`loops`, `logging`, `checkpoints`, `callback EarlyStopping`."""
+    file: First[str]
+    line: First[int]
+    """The line that calls the loop; `cost_ns` there is with it."""
+    cost_ns: Sum
+    """The sum over the parts of a line is its `framework_ns`."""
+
+
+Section = Literal["step", "span", "overlap", "idle", "device"]
+
+
+class OverviewRow(msgspec.Struct, kw_only=True):
+    """One figure of the overview: a time, and the time that it is a part of."""
+
+    section: First[Section]
+    """`step`: the split of the steps' time. `span`: from the first to the last work. `overlap`: of collectives with
+    computation. `idle`: the gaps of streams by their cause. `device`: how a device is used."""
+    device: First[str] = ""
+    """Of the section `device`."""
+    name: First[str]
+    time_ns: Sum
+    whole_ns: Sum
+    steps: Sum = 0
+    """Of the section `step`: over how many steps its times sum."""
+    dashboard_ns: Sum = 0
+    """The same as torch-tb-profiler shows it, which no longer knows all categories of events; so the next two."""
+    dashboard_whole_ns: Sum = 0
+    dashboard_steps: Sum = 0
+
+
+class OwnLine(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Own time of one line; the parts sum to that of all blocks."""
+
+    line: First[int]
+    """Index in `Profile.lines`; -1 for no line, -2 for all lines that have no row."""
+    times_ns: First[list[int]]
+    """By block."""
+    operator_ns: Sum = 0
+    """The CPU in operators, where no device is waited for."""
+    python_ns: Sum = 0
+    """The CPU outside of operators."""
+    data_ns: Sum = 0
+    """Loading data."""
+    device_ns: Sum = 0
+    """Kernels, fills and copies."""
+    delay_ns: Sum = 0
+    """Delays before work, and of calls that returned late."""
+
+
+class OwnTimes(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Own times of one rank.
+
+    A block is `Profile.steps_per_block` steps with neighbouring numbers. Over all rows, the times of a block and the
+    communication in it sum to its steps' duration.
+    """
+
+    blocks: First[list[int]] = []
+    """The numbers of its steps divided by `Profile.steps_per_block`, rounded down; [0] without steps."""
+    steps: First[list[int]] = []
+    """Of each block how many steps are in it."""
+    wall_ns: First[list[int]] = []
+    """By block, the duration of its steps."""
+    communication_ns: First[list[int]] = []
+    """The part of it in communication, on the critical path."""
+    lines: First[list[OwnLine]] = []
+    """The longest first; then those of no line and of all other lines."""
+
+
+class CollectiveCall(msgspec.Struct, array_like=True):
+    """One call: a kernel of a device, or a span of the CPU."""
+
+    start_ns: First[int]
+    """Nanoseconds since the epoch, by the rank's own clock."""
+    end_ns: First[int]
+    """By the same clock."""
+    step: First[int]
+    """The number of the step that launched it; -1 for none."""
+    collective: First[int]
+    """Index in `Profile.collectives`: its kind, process group, type and size."""
+    sequence: First[int]
+    """torch's number of the call in its process group (`Seq`); -1 where the trace does not tell."""
+    peer: First[int]
+    """Of a point-to-point message: the other rank, by its number in the whole run; -1 for collectives or if unknown."""
+    line: First[int]
+    """Index in `Profile.lines` of the line that owns it; -1 for none."""
+    size_bytes: First[int] = 0
+    """Of its message; 0 where the trace does not tell."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import NamedTuple
 
@@ -293,3 +294,11 @@ def parse_frame(name: str) -> Frame | None:
 def parse_call_stack(text: str) -> list[Frame]:
     """Frames of a `Call stack` argument, innermost first as written, without what is no frame (`...`)."""
     return [frame for part in text.split(";") if (frame := parse_frame(part.strip())) is not None]
+
+
+def one_spelling(text: str) -> str:
+    """`[64, 1, 1]` for whatever says the same; a text that is no JSON as it is."""
+    try:
+        return json.dumps(json.loads(text)) if text else ""
+    except (ValueError, RecursionError):
+        return text

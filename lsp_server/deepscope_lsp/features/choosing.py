@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
 from deepscope.comparison.same_program import is_same_program
 from deepscope.errors import DeepScopeError, OptionError, TraceError
+from deepscope.printable import without_secrets
 from deepscope.records import Profile
 from deepscope.store.files import local_file
 from deepscope.store.loader import CancelledLoadError, Loader, cached_profile
+from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import Selection
-from deepscope_lsp.engine.comparison.previous_run import earlier_traces
 from deepscope_lsp.engine.traces.candidates import Candidates, run_of
 from deepscope_lsp.engine.wording.quantities import in_settings
 from deepscope_lsp.features import loading
@@ -175,3 +177,21 @@ def _mark_unreadable(project: Project, path: str, selection: Selection | None, e
     words = error.told(in_settings)
     named = [file for file in files if file.path in words] or list(files)
     project.unreadable.update(dict.fromkeys(named, words))
+
+
+def earlier_traces(found: Sequence[FoundTrace], profile: Profile) -> list[FoundTrace]:
+    """Traces of earlier runs that state the same script and arguments in their heads; in the order of `found`."""
+    own = set(profile.trace.paths or [profile.trace.path])
+    shown = [one for one in found if without_secrets(one.file.path) in own]
+    stated = profile.trace.program, profile.trace.arguments
+    if not shown or not all(stated):
+        return []
+    runs, recorded_ns = {one.run for one in shown}, min(one.time_ns for one in shown)
+    return [
+        one
+        for one in found
+        if one.run not in runs
+        and one.time_ns < recorded_ns
+        and one.identity.stage == shown[0].identity.stage
+        and (one.identity.program, one.identity.arguments) == stated
+    ]

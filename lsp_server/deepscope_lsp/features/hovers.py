@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from deepscope_lsp.engine.files.mark import Mark
+from deepscope_lsp.engine.files.binding import Mark
 from deepscope_lsp.engine.wording.hover import function_hover, line_hover
 from deepscope_lsp.positions import line_of, span, whole_line
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from deepscope_lsp.engine.files.binding import Shown
-from deepscope_lsp.engine.files.mark import Mark
+from deepscope_lsp.engine.files.binding import Mark, Shown
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate
 from deepscope_lsp.positions import line_end, lines_of

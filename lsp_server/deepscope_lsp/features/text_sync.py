@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from deepscope_lsp.engine.files.binding import Mark
 from deepscope_lsp.engine.files.buffer import Buffer
-from deepscope_lsp.engine.files.mark import Mark
 from deepscope_lsp.engine.session import Document
 from deepscope_lsp.features import diagnostics, questions
 from deepscope_lsp.features.refreshing import refresh

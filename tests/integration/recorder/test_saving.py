@@ -18,11 +18,10 @@ import torch
 from deepscope.capture import naming
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving import saver
 from deepscope.capture.saving.header import Session
-from deepscope.capture.schedule import Schedule
+from deepscope.capture.schedule import Plan, Schedule
 from recorded import TESTS, load, run_python, scopes_of, step_names, steps
 
 

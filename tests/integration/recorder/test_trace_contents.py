@@ -11,10 +11,9 @@ import pytest
 import torch
 
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving.header import Session
-from deepscope.capture.schedule import Schedule
+from deepscope.capture.schedule import Plan, Schedule
 from deepscope.errors import OptionError
 from recorded import TESTS, load, scopes_of, step_names, steps
 

@@ -13,10 +13,9 @@ import torch
 import deepscope
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving.header import Session
-from deepscope.capture.schedule import Schedule
+from deepscope.capture.schedule import Plan, Schedule
 from deepscope.capture.window import Window
 from recorded import TESTS, OutOfMemoryError, load, run_python, step_names
 

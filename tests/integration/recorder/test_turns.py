@@ -14,10 +14,9 @@ import torch
 import deepscope
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.plan import Plan
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving.header import Session
-from deepscope.capture.schedule import Schedule
+from deepscope.capture.schedule import Plan, Schedule
 from deepscope.errors import NestedProfileError
 from recorded import TESTS, load, step_names, steps
 

@@ -5,8 +5,7 @@ import random
 import pytest
 
 from deepscope.capture.on_demand import client, places
-from deepscope.capture.on_demand.agreement import Recording, Wanted
-from deepscope.capture.on_demand.matching import offsets
+from deepscope.capture.on_demand.agreement import Recording, Wanted, offsets
 from deepscope.capture.on_demand.messages import Answer
 
 

@@ -15,9 +15,8 @@ import pytest
 import deepscope
 from deepscope.capture.compiled import level
 from deepscope.capture.compiled.breaks import Broken, Frame, Recompiled
-from deepscope.capture.compiled.functions import function_at
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch, SeenGraph
-from deepscope.capture.compiled.provenance import compiled_code, frames_of
+from deepscope.capture.compiled.provenance import compiled_code, frames_of, function_at
 from deepscope.capture.program import record_steps
 from deepscope.lightning import DeepProfiler
 from deepscope.trace.format.compiled_code import CompiledCode, GraphBreak, Recompilation, SourcePlace

@@ -8,10 +8,9 @@ from types import CodeType
 import pytest
 
 from deepscope.capture.lines.calibration import CostSamples, Work
-from deepscope.capture.lines.code_facts import resume_offset
+from deepscope.capture.lines.code_facts import find_loops, resume_offset
 from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.ledger import Ledger
-from deepscope.capture.lines.loops import find_loops
 from deepscope.capture.lines.overhead import measure_overhead
 from deepscope.capture.lines.table import ScopeTable
 from deepscope.capture.lines.user_code import UserCode

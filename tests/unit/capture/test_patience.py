@@ -8,7 +8,7 @@ import pytest
 import torch.distributed as dist
 
 from deepscope.capture import torch_compat
-from deepscope.capture.saving.patience import LONGEST_S, patience_s
+from deepscope.capture.saving.saver import LONGEST_S, patience_s
 
 
 @pytest.fixture

@@ -12,10 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.profiler import ProfilerAction
 
-from deepscope.capture.actions import Action
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.plan import Move, Plan
-from deepscope.capture.schedule import WHOLE_BLOCK, Schedule
+from deepscope.capture.schedule import WHOLE_BLOCK, Action, Move, Plan, Schedule
 from deepscope.errors import OptionError
 
 NONE, WARMUP, RECORD = ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD

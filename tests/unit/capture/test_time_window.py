@@ -2,8 +2,7 @@
 
 import pytest
 
-from deepscope.capture.actions import Action
-from deepscope.capture.time_window import TimeWindow
+from deepscope.capture.schedule import Action, TimeWindow
 
 
 @pytest.mark.parametrize("warmup", [0, 1, 3])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deepscope.comparison.student import two_sided_quantile
+from deepscope.comparison.noise import two_sided_quantile
 
 TABLE = [
     (0.05, 1, 12.706), (0.05, 2, 4.303), (0.05, 3, 3.182), (0.05, 4, 2.776), (0.05, 10, 2.228), (0.05, 30, 2.042),

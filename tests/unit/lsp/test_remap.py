@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepscope.remap import LineMap
-from deepscope.remap.changed import pair_changed
 from deepscope.remap.diff import match_lines
+from deepscope.remap.line_map import pair_changed
 from deepscope.remap.text_lines import is_meaningful
 from deepscope.trace.source_lines import source_lines
 

@@ -14,9 +14,7 @@ import built_profiles
 from deepscope.errors import MissingExtraError, OptionError
 from deepscope.records import Profile
 from deepscope.records.columns import Column, ColumnTable, column_table, table_names
-from deepscope.report.exports.csv_files import write_csv_files
-from deepscope.report.exports.parquet_files import write_parquet_files
-from deepscope.report.exports.profile_json import profile_json
+from deepscope.report.exports.tables import profile_json, write_csv_files, write_parquet_files
 
 PROFILES = {
     "training": built_profiles.training(),

@@ -8,11 +8,10 @@ import numpy as np
 
 from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import by_line, named, of_kind
-from deepscope.analysis.findings.collectives_seen import Operation, collectives
+from deepscope.analysis.findings.collectives_seen import Operation, collectives, share_of_wall
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.reduced_each_pass import too_early
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.share_of_wall import share_of_wall
 from deepscope.analysis.findings.small_collectives import one_by_one
 from deepscope.records import Finding
 from deepscope.trace.communication import is_collective

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
@@ -10,20 +11,19 @@ import numpy as np
 
 from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Mask, by_line
+from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.findings.anomaly_checks import anomaly_checks
 from deepscope.analysis.findings.clipping_calls import Clipping, find_clipping
-from deepscope.analysis.findings.convolution_searches import convolution_searches
 from deepscope.analysis.findings.gaps import Gaps, find_gaps
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause, caused_waits
 from deepscope.analysis.numbers.counter_levels import Level, levels
 from deepscope.analysis.numbers.idle import Timeline, timeline
 from deepscope.analysis.numbers.recording_cost import RecordingCost, recording_cost
 from deepscope.records import PHASES
-from deepscope.trace.arrays import distinct_values
+from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
-from deepscope.trace.model import Int64
+from deepscope.trace.model import Int64, Trace
 
 Answer = TypeVar("Answer")
 
@@ -163,3 +163,26 @@ class Facts:
     @cached_property
     def _launches(self) -> Int64:
         return np.sort(self.work.launch_ns[self.work.counts & (self.work.kind == Kind.KERNEL)])
+
+
+_TIMES = re.compile(r"(?:cuda|hip)EventElapsedTime\w*")
+"""The call that reads how long a candidate took: `time_sorted_plan` of cudnn_frontend_find_plan.h, and
+`cudnnFindConvolution…AlgorithmEx` before. Nothing else in a convolution asks that."""
+_CONVOLUTION = re.compile(r"aten::\w*conv\w*")
+
+
+def convolution_searches(trace: Trace, parent: Int64) -> Int64:
+    """The outermost convolutions (events, ascending) that search; `parent` encloses each event on its thread."""
+    operators = of_kind(trace, Kind.OPERATOR)
+    timed = np.flatnonzero(named(trace, of_kind(trace, Kind.RUNTIME), _TIMES.fullmatch))
+    if not len(timed):
+        return timed
+    convolutions = named(trace, operators, _CONVOLUTION.fullmatch)
+    found = distinct_values(nearest_to(timed, parent, convolutions))
+    found = found[found >= 0]
+    while len(found):
+        above = nearest_to(pick(parent, found), parent, convolutions)
+        if not (above >= 0).any():
+            break
+        found = distinct_values(np.where(above >= 0, above, found))
+    return found

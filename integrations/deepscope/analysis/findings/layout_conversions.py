@@ -11,9 +11,9 @@ import numpy as np
 from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.selection import Mask, by_line, distinct, named, of_kind
 from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named, topmost
+from deepscope.analysis.findings.collectives_seen import share_of_wall
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.share_of_wall import share_of_wall
 from deepscope.records import Finding
 from deepscope.records.findings import severity_of
 from deepscope.trace.arrays import distinct_values, pick

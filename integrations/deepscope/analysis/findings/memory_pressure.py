@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.numbers.memory import DeviceCurve
-from deepscope.analysis.numbers.memory_capacity import capacity_bytes
+from deepscope.analysis.numbers.memory import DeviceCurve, capacity_bytes
 from deepscope.records import Severity
 
 SHORT = 0.7

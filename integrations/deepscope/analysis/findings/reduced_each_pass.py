@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.findings.collectives_seen import Collectives, Operation, collectives
+from deepscope.analysis.findings.collectives_seen import Collectives, Operation, collectives, share_of_wall
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.share_of_wall import share_of_wall
 from deepscope.records import Finding
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64

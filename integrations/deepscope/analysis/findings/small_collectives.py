@@ -8,11 +8,10 @@ import numpy as np
 
 from deepscope.analysis.algebra.ancestry import nearest_to
 from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.findings.collectives_seen import Collectives, Operation, collectives
+from deepscope.analysis.findings.collectives_seen import Collectives, Operation, collectives, share_of_wall
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.reduced_each_pass import too_early
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.share_of_wall import share_of_wall
 from deepscope.records import Evidence, Finding
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64

@@ -7,9 +7,10 @@ import re
 import numpy as np
 
 from deepscope.analysis.algebra.extent import Extent
+from deepscope.analysis.algebra.intervals import union
 from deepscope.analysis.algebra.selection import Columns, Mask, by_line
-from deepscope.analysis.numbers.collectives import exposed_ns
 from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.work import Work
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
@@ -52,3 +53,20 @@ def work_columns(trace: Trace, work: OwnedWork, lines: int, extent: Extent) -> C
         columns[f"{direction}_ns"] = column(rows, work.duration_ns)
         columns[f"{direction}_bytes"] = column(rows, size_bytes)
     return columns
+
+
+def exposed_ns(work: Work, which: Mask | None = None) -> Int64:
+    """The part of each collective that no kernel but a collective overlaps on its device; shape (w,).
+
+    `which` are the pieces of work asked for, the collectives if it is None; other work has 0.
+    """
+    asked = work.collective if which is None else which
+    result = np.zeros(len(work), np.int64)
+    for device in distinct_values(work.device[asked]).tolist():
+        here = work.device == device
+        ours = here & asked
+        other = here & ~work.collective & (work.kind == Kind.KERNEL)
+        compute = union(work.start_ns[other], work.end_ns[other])
+        start, end = work.start_ns[ours], work.end_ns[ours]
+        result[ours] = end - start - compute.overlap_ns(start, end)
+    return result

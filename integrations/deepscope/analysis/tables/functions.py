@@ -6,8 +6,9 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.call_paths import path_columns
+from deepscope.analysis.ownership.framework import LIGHTNING
 from deepscope.analysis.tables.numbered import largest_first, rows
-from deepscope.records import Function
+from deepscope.records import FrameworkPart, Function
 from deepscope.trace.model import Int64
 
 
@@ -33,3 +34,18 @@ def _summed(values: Int64, group: Int64, groups: int) -> Int64:
     result = np.zeros(groups + 1, np.int64)
     np.add.at(result, np.append(group, groups), values)
     return result
+
+
+def framework_table(analysis: Analysis) -> list[FrameworkPart]:
+    """The parts with any cost, the largest first."""
+    found, spans = analysis.framework, analysis.attribution.framework
+    locations = analysis.attribution.scopes.locations
+    rows = [
+        FrameworkPart(
+            framework=LIGHTNING, part=part, file=locations[line].file, line=locations[line].line, cost_ns=cost_ns
+        )
+        for line, costs in zip(found.line.tolist(), found.ns.tolist(), strict=True)
+        for part, cost_ns in zip(spans.parts, costs, strict=True)
+        if cost_ns
+    ]
+    return sorted(rows, key=lambda row: (-row.cost_ns, row.part))

@@ -15,9 +15,9 @@ from deepscope.analysis.numbers.tensor_cores import kernels_with_tensor_cores
 from deepscope.analysis.tables.why import WorkCauses
 from deepscope.records import Kernel, KernelKind
 from deepscope.trace.arrays import distinct_places, pick
-from deepscope.trace.json_text import one_spelling
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
+from deepscope.trace.names import one_spelling
 
 _MOST = 2**60
 _MOST_IN_ONE = 2**40

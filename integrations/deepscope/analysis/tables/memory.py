@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.numbers.memory import DeviceCurve, MemoryUse, find_memory
+from deepscope.analysis.numbers.memory import DeviceCurve, MemoryUse, capacity_bytes, find_memory
 from deepscope.analysis.numbers.memory_blocks import KINDS, device_of
-from deepscope.analysis.numbers.memory_capacity import capacity_bytes
 from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Memory, MemoryFailure
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.format.held_memory import OutOfMemory

@@ -18,8 +18,8 @@ from deepscope.analysis.tables.numbered import rows
 from deepscope.analysis.tables.why import WorkCauses, why_of_calls
 from deepscope.records import NO_OPERATOR, Detail, Operator, OperatorInDetail
 from deepscope.trace.arrays import distinct_places
-from deepscope.trace.json_text import one_spelling
 from deepscope.trace.model import Int64
+from deepscope.trace.names import one_spelling
 
 _Row = TypeVar("_Row", bound=Operator)
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.algebra.intervals import Intervals, union
+from deepscope.analysis.algebra.selection import Mask, of_kind
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.numbers.device_use import DeviceUse, device_use
-from deepscope.analysis.numbers.gaps_of_streams import GAPS, gaps, spans
-from deepscope.analysis.numbers.step_roles import ROLES, dashboard_roles, known_roles
-from deepscope.analysis.numbers.step_time import StepTime, step_time
+from deepscope.analysis.numbers.step_roles import ROLES, Roles, dashboard_roles, known_roles
+from deepscope.analysis.numbers.tensor_cores import kernels_with_tensor_cores
+from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.tables.streams import GAPS, gaps, spans
 from deepscope.records import OverviewRow
+from deepscope.trace.arrays import distinct_values
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Events, Int64, Trace
 
 
 def overview_table(analysis: Analysis) -> list[OverviewRow]:
@@ -108,3 +115,154 @@ def _work_of_steps(analysis: Analysis) -> Mask:
     if analysis.extent.spans is not None or len(steps) < 2:
         return analysis.counted
     return np.asarray((work.node >= 0) & (work.launch_ns <= steps.spans.end.max()))
+
+
+# How well devices are used: utilisation, multiprocessors, occupancy, tensor cores, as torch-tb-profiler defines them.
+#
+# torch_tb_profiler/profiler/gpu_metrics_parser.py and kernel_parser.py of version 0.4.3.
+
+
+MEASURES = ("utilisation", "SM efficiency", "occupancy", "tensor cores")
+
+
+class DeviceUse(NamedTuple):
+    """One measure of one device, as a part of a time."""
+
+    device: int
+    name: str
+    time_ns: int
+    whole_ns: int
+
+
+def device_use(trace: Trace, work: OwnedWork, window: Intervals, counted: Mask) -> list[DeviceUse]:
+    """The measures of every device that ran kernels; what the trace does not tell is left out.
+
+    Utilisation, SM efficiency and occupancy are of the window, from the first step to the last; tensor cores of the
+    work that is `counted`, shape (w,).
+    """
+    events = trace.events
+    kernels = np.flatnonzero((work.kind == Kind.KERNEL) & work.counts) if work.metric == "device" else np.zeros(0, int)
+    if not len(kernels) or not len(window.start):
+        return []
+    begin, end = int(window.start[0]), int(window.end[-1])
+    with_cores = kernels_with_tensor_cores(trace, of_kind(trace, Kind.KERNEL))
+    found: list[DeviceUse] = []
+    for device in distinct_values(work.device[kernels]).tolist():
+        here = kernels[work.device[kernels] == device]
+        event = work.event[here]
+        start, stop = np.maximum(work.start_ns[here], begin), np.minimum(work.end_ns[here], end)
+        busy = union(start, stop).total_ns
+        found.append(DeviceUse(device, "utilisation", busy, end - begin))
+        blocks = events.blocks_per_sm[event].astype(np.float64)
+        if (blocks > 0).any():
+            efficient = sm_efficiency_ns(start, stop, np.where(stop > start, np.maximum(blocks, 0), 0))
+            found.append(DeviceUse(device, "SM efficiency", efficient, end - begin))
+        occupied, known = _occupied(events, event, np.maximum(stop - start, 0))
+        if known:
+            found.append(DeviceUse(device, "occupancy", occupied, known))
+        ours = here[counted[here]]
+        duration = work.end_ns[ours] - work.start_ns[ours]
+        if duration.sum():
+            tensor = int(duration[with_cores[work.event[ours]]].sum())
+            found.append(DeviceUse(device, "tensor cores", tensor, int(duration.sum())))
+    return found
+
+
+def sm_efficiency_ns(start: Int64, end: Int64, blocks: np.ndarray[tuple[int], np.dtype[np.floating]]) -> int:
+    """Time weighted by how many of the multiprocessors have a block: the sum over running kernels, at most 1."""
+    ts = np.concatenate((start, end))
+    step = np.concatenate((blocks, -blocks)).astype(np.float64)
+    order = np.argsort(ts, kind="stable")
+    ts = ts[order]
+    running = np.clip(np.cumsum(step[order]), 0, 1)
+    return round(float((running[:-1] * np.diff(ts)).sum()))
+
+
+def _occupied(events: Events, event: Int64, duration: Int64) -> tuple[int, int]:
+    """Time weighted by the occupancy that Kineto estimates, and the time of the kernels of which it is known."""
+    occupancy = np.minimum(events.occupancy[event].astype(np.int64), 100)
+    known = occupancy >= 0
+    return round(float((occupancy / 100 * duration)[known].sum())), int(duration[known].sum())
+
+
+# The time of steps, split by what goes on: device first, then the runtime, data loading, other work of the CPU.
+#
+# The definition is that of torch-tb-profiler (torch_tb_profiler/profiler/event_parser.py and overall_parser.py,
+# 0.4.3).
+
+
+_FEWER = 0.8
+"""A last step with less than this share of the work of the one before was cut off by the recording's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """The steps, each from its begin to the end of the work that it launched, and what they are made of."""
+
+    start: Int64
+    """Shape (s,)."""
+    end: Int64
+    host_start: Int64
+    """When each begins on the CPU; shape (s,)."""
+    parts: Int64
+    """Nanoseconds of each step by role; shape (s, 8), in the order of `ROLES`."""
+
+    @property
+    def window(self) -> Intervals:
+        """From the begin of the first to the end of the last."""
+        return union(self.start[:1], self.end[-1:])
+
+
+def step_time(events: Events, work: OwnedWork, roles: Roles) -> StepTime:
+    """Splits the time of the steps."""
+    start, end = _with_their_work(events, work, roles)
+    left = union(start, end)
+    # Steps that overlap (a device's beside the CPU's) are counted one by one, as the definition has it.
+    parts = np.zeros((len(start), len(ROLES)), np.int64)
+    for place, role in enumerate(ROLES[:-1]):
+        which = roles.by_name[role]
+        spans = union(events.start_ns[which], events.end_ns[which])
+        parts[:, place] = spans.intersection(left).overlap_ns(start, end)
+        left = spans.complement(left)
+    parts[:, -1] = left.overlap_ns(start, end)
+    return StepTime(start, end, roles.step_start[: len(start)], parts)
+
+
+def _with_their_work(events: Events, work: OwnedWork, roles: Roles) -> tuple[Int64, Int64]:
+    """The steps, each reaching to the end of the work that it launched, the next from there on.
+
+    A last step that launched nothing, or much less than the one before it, is left out: its work came too late for the
+    recording.
+    """
+    start, end = roles.step_start.copy(), roles.step_end.copy()
+    whole = np.flatnonzero(work.counts & (work.node >= 0)) if work.metric == "device" else np.zeros(0, np.int64)
+    whole = whole[roles.by_name["runtime"][work.node[whole]]]
+    call = work.node[whole]
+    call_start, call_end = events.start_ns[call], events.end_ns[call]
+    step = np.searchsorted(np.maximum.accumulate(end), call_start, side="right") if len(end) else call
+    inside = step < len(end)
+    inside[inside] = (call_start[inside] >= start[step[inside]]) & (call_end[inside] <= end[step[inside]])
+    whole, step = whole[inside], step[inside]
+    if not len(whole):
+        return start, end
+    count = np.bincount(step, minlength=len(start))
+    last = np.full(len(start), np.iinfo(np.int64).min)
+    np.maximum.at(last, step, work.end_ns[whole])
+    before = _work_before(work, whole[step == 0], whole, int(start[0]))
+    for i in range(len(start)):
+        start[i] = max(before, int(start[i]))
+        before = end[i] = max(int(start[i]), int(end[i]), int(last[i]))
+    kept = int(np.flatnonzero(count)[-1]) + 1
+    if kept > 1 and count[kept - 2] * _FEWER > count[kept - 1]:
+        kept -= 1
+    return start[:kept], end[:kept]
+
+
+def _work_before(work: OwnedWork, of_first: Int64, of_steps: Int64, begin: int) -> int:
+    """When work launched in no step ended that was done before the first step's own; at least the step's begin."""
+    if not len(of_first):
+        return begin
+    others = np.ones(len(work), np.bool_)
+    others[of_steps] = False
+    ends = work.end_ns[others & work.counts]
+    return max(begin, int(ends[ends < work.start_ns[of_first].min()].max(initial=begin)))

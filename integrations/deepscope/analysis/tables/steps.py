@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,13 +11,13 @@ from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.collective_calls import CollectiveCalls
-from deepscope.analysis.numbers.idle import idle
+from deepscope.analysis.numbers.idle import idle, timeline
 from deepscope.analysis.numbers.lines import started_by_lines
-from deepscope.analysis.numbers.step_excess import step_excess
 from deepscope.analysis.numbers.waits import wait_by_line
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.records import PHASES, Step
 from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 
 def step_table(analysis: Analysis, calls: CollectiveCalls) -> list[Step]:
@@ -102,3 +102,42 @@ def _slow(attribution: Attribution, line: int, excess_ns: int) -> dict[str, Any]
         "slow_function": place.function,
         "slow_ns": excess_ns,
     }
+
+
+_MOST_CELLS = 20_000_000
+"""Steps times lines; of more lines those with most time are looked at."""
+
+
+class Excess(NamedTuple):
+    """Of each step; arrays of shape (s,)."""
+
+    location: Int64
+    """The line, -1 where no line is longer than usual."""
+    excess_ns: Int64
+    """Its time in the step less its median over the steps."""
+
+
+def step_excess(of: Attribution) -> Excess:
+    """The line of each step; none where there are fewer than three steps, or no lines."""
+    steps, lines = of.training.steps, len(of.scopes.locations)
+    nothing = Excess(np.full(len(steps), -1, np.int64), np.zeros(len(steps), np.int64))
+    if len(steps) < 3 or not lines:
+        return nothing
+    line = timeline(of.trace.events, of.runs, of.training.thread, steps.spans)
+    on_line = line.location >= 0
+    location, spent = line.location[on_line], (line.end - line.start)[on_line]
+    step = steps.of(line.start[on_line])
+    whole = np.zeros(lines, np.int64)
+    np.add.at(whole, location, spent)
+    kept = np.sort(np.argsort(-whole, kind="stable")[: min(int((whole > 0).sum()), _MOST_CELLS // len(steps))])
+    if not len(kept):
+        return nothing
+    place = np.full(lines, -1, np.int64)
+    place[kept] = np.arange(len(kept))
+    known = place[location] >= 0
+    times = np.zeros((len(steps), len(kept)), np.int64)
+    np.add.at(times, (step[known], place[location[known]]), spent[known])
+    over = times - np.median(times, axis=0).astype(np.int64)
+    most = over.argmax(axis=1)
+    excess = over[np.arange(len(steps)), most]
+    return Excess(np.where(excess > 0, kept[most], -1), np.maximum(excess, 0))

@@ -9,11 +9,11 @@ import numpy as np
 
 from deepscope.analysis.algebra.selection import Columns, Mask, by_line
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.numbers.collectives import exposed_ns
 from deepscope.analysis.numbers.idle_causes import is_copy_in
 from deepscope.analysis.numbers.moved_bytes import DTYPES
 from deepscope.analysis.numbers.queueing import queueing
 from deepscope.analysis.numbers.roofline import Roofline, roofline
+from deepscope.analysis.numbers.work import exposed_ns
 from deepscope.records import Rate, Why
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.model import Int64

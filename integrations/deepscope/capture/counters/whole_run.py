@@ -12,8 +12,11 @@ import msgspec
 
 from deepscope.capture.counters.machine import Machine
 from deepscope.capture.counters.sampler import Counted, SamplingThread
-from deepscope.capture.saving.counters import counter_events
+from deepscope.capture.counters.samples import counter_events
+from deepscope.capture.naming import run_counters_path
+from deepscope.capture.saving.header import Session
 from deepscope.capture.saving.splice import json_bytes
+from deepscope.capture.saving.trace_folder import current_folder
 from deepscope.trace.format.header import Clock, Header
 
 KEEP_EVERY_S = 300.0
@@ -84,3 +87,11 @@ class RunCounters:
             partial.unlink(missing_ok=True)
             raise
         self._file = target
+
+
+def counters_of_run(session: Session, folder: Path) -> RunCounters | None:
+    """What counts them, not started; None where the options do not ask for it. `folder`: where the file goes."""
+    options, where = session.options, current_folder() / folder
+    if options.counters != "run":
+        return None
+    return RunCounters(options.counter_interval, session.run_header, lambda: run_counters_path(where, session.worker))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from deepscope.capture.lines.calibration import CostSamples, Work
 from deepscope.capture.lines.detail import Limits
-from deepscope.capture.lines.run_time import RunClock
+from deepscope.capture.lines.off_cpu import RunClock
 from deepscope.capture.lines.table import LINE, MODULE, ScopeTable
 
 _LONG_NS = 4_000

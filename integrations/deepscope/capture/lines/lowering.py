@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from time import thread_time_ns
 from typing import Protocol
 
-from deepscope.capture.lines.code_facts import offsets_of_lines
+from deepscope.capture.lines.code_facts import Loop, find_loops, offsets_of_lines
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.ledger import Ledger
-from deepscope.capture.lines.loops import Loop, find_loops
 from deepscope.capture.lines.past_budget import TRIAL_RUNS
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import Stacks

@@ -21,7 +21,7 @@ from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import LINE, ScopeRow, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.capture.notices import warn
-from deepscope.capture.surroundings.forked import abandoned_in_children
+from deepscope.capture.surroundings.open_recorders import abandoned_in_children
 from deepscope.trace.format import span_names
 from deepscope.trace.format.header import LineAccount, ModuleParameters
 

@@ -7,13 +7,18 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from deepscope.capture.lines.code_facts import line_starts, only_line, opens_at_start, resume_offset, users_line_starts
+from deepscope.capture.lines.code_facts import (
+    Loop,
+    line_starts,
+    only_line,
+    opens_at_start,
+    resume_offset,
+    users_line_starts,
+)
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.dynamo import continued_function, is_compiled, undisturbed
 from deepscope.capture.lines.emit import Pair, make_pair
-from deepscope.capture.lines.libraries import Libraries, step_code
-from deepscope.capture.lines.library_code import LibraryCode, Trial
-from deepscope.capture.lines.loops import Loop
+from deepscope.capture.lines.libraries import Libraries, LibraryCode, Trial, step_code
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.trace.format.span_names import line_name, module_name
 

@@ -17,10 +17,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 from deepscope.capture.lines.calibration import Work
-from deepscope.capture.lines.code_facts import is_resumed
+from deepscope.capture.lines.code_facts import Loop, is_resumed
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.ledger import Ledger
-from deepscope.capture.lines.loops import Loop
 from deepscope.capture.lines.off_cpu import Pulse
 from deepscope.capture.lines.recursion_limit import RecursionHeadroom
 from deepscope.capture.lines.running_frame import Stack

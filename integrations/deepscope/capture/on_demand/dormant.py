@@ -30,8 +30,8 @@ from deepscope.errors import DeepScopeError, DoorError
 
 if TYPE_CHECKING:
     from deepscope.capture.options import RecordingOptions
-    from deepscope.capture.plan import Plan
     from deepscope.capture.recorder import Recorder
+    from deepscope.capture.schedule import Plan
 
 CHOSEN_ON_REQUEST = frozenset(
     {

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from deepscope.capture.on_demand.messages import State
 
 if TYPE_CHECKING:
-    from deepscope.capture.plan import Plan
     from deepscope.capture.recorder import Recorder
+    from deepscope.capture.schedule import Plan
 
 
 @dataclass
@@ -54,9 +54,7 @@ class Order:
         """The steps of its recorder; None for all of them. `end` may come to hold while it is followed."""
         if self.is_at_once:
             return None
-        from deepscope.capture.actions import Action
-        from deepscope.capture.plan import Plan
-        from deepscope.capture.schedule import Schedule
+        from deepscope.capture.schedule import Action, Plan, Schedule
 
         def action(step: int) -> Action:
             if step < self.warmup:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from deepscope.capture.counters.whole_run import RunCounters
     from deepscope.capture.options import RecordingOptions
-    from deepscope.capture.plan import Plan
     from deepscope.capture.recorder import Recorder
+    from deepscope.capture.schedule import Plan
 
 CONTROLS = ("auto", "socket", "files")
 """Where requests come from: `auto` is a socket where there can be one, else files beside the traces."""
@@ -99,7 +99,7 @@ class OnDemand:
         options = checked_options(self.dormant.options)
         if options.counters != "run":
             return
-        from deepscope.capture.run_counters import counters_of_run
+        from deepscope.capture.counters.whole_run import counters_of_run
         from deepscope.capture.saving.header import Session
 
         session = Session(options, name=self._name, run_id=secrets.token_hex(6))

@@ -14,9 +14,8 @@ import msgspec
 
 from deepscope.capture import process_facts as process
 from deepscope.capture.compiled.breaks import Frame
-from deepscope.capture.compiled.functions import function_at
 from deepscope.capture.compiled.graphs import CompiledRecord
-from deepscope.capture.compiled.provenance import compiled_code
+from deepscope.capture.compiled.provenance import compiled_code, function_at
 from deepscope.capture.line_scopes import user_code
 from deepscope.capture.lines import LineRecord, UserCode
 from deepscope.capture.lines.dynamo import continued_name

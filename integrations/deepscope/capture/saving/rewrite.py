@@ -18,14 +18,12 @@ import numpy as np
 
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
-from deepscope.capture.counters.samples import Track
+from deepscope.capture.counters.samples import Track, counter_events
 from deepscope.capture.saving.clock import Readings, compared, on_host_clock
-from deepscope.capture.saving.counters import counter_events
 from deepscope.capture.saving.late_spans import LateRuns, late_event, with_late_runs
-from deepscope.capture.saving.memory_times import with_times
-from deepscope.capture.saving.quoted_names import escape_names
 from deepscope.capture.saving.splice import (
     compact,
+    escape_names,
     json_bytes,
     off_cpu_prefix,
     recording_prefix,
@@ -35,7 +33,7 @@ from deepscope.capture.saving.splice import (
     with_duration,
     with_name,
 )
-from deepscope.capture.saving.window_end import end_with_window, window_end_ns
+from deepscope.capture.saving.window_end import end_with_window, window_end_ns, with_times
 from deepscope.errors import TraceError
 from deepscope.trace.format.header import CallStackAccount, Header, ScopeRow
 from deepscope.trace.format.span_names import LINE, is_late, is_own, parse_name, parse_off_cpu, parse_recording

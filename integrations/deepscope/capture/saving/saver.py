@@ -13,17 +13,18 @@ from pathlib import Path
 
 import msgspec
 
-from deepscope.capture import notices
+from deepscope.capture import notices, torch_compat
 from deepscope.capture.counters.sampler import Counted
 from deepscope.capture.naming import remove_raw
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.saving.git_state import git_state
 from deepscope.capture.saving.header import add_workers, bare
 from deepscope.capture.saving.leftovers import keep_job, recover, sweep_worker_folders
 from deepscope.capture.saving.retention import LARGE_BYTES, remove_oldest, traces_bytes
 from deepscope.capture.saving.rewrite import Instructions, Outcome, rewrite
+from deepscope.capture.saving.sources import git_state
 from deepscope.capture.saving.splice import json_bytes
 from deepscope.capture.saving.writer import request
+from deepscope.capture.surroundings import termination
 from deepscope.capture.surroundings.failsafe import known_or
 from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import DeepScopeError, RecorderError, TraceError
@@ -244,3 +245,37 @@ def _recover(folder: Path) -> None:
     sweep_worker_folders()
     for path in recover(folder, _rewritten):
         notices.announce_recovered(path)
+
+
+LONGEST_S = 5.0
+"""Enough for a small trace, which is whole then when the block has ended."""
+_PART = 10
+"""A tenth of the shortest time-out of any process group."""
+
+
+def patience_s(world_size: int) -> float | None:
+    """Seconds; None for as long as it takes, where nobody else is there."""
+    if world_size < 2:
+        return None
+    shortest = torch_compat.shortest_timeout_s()
+    return LONGEST_S if shortest is None else min(LONGEST_S, shortest / _PART)
+
+
+class Pending:
+    """One of them."""
+
+    def __init__(self) -> None:
+        self._is_over = False
+
+    def keep(self, save: Callable[[], None]) -> bool:
+        """Have SIGTERM call `save` until this is over; returns whether it is not."""
+        if not self._is_over:
+            termination.keep_at_end(self, save)
+        if self._is_over:  # since then, on its own thread
+            termination.forget(self)
+        return not self._is_over
+
+    def end(self) -> None:
+        """It is written."""
+        self._is_over = True
+        termination.forget(self)

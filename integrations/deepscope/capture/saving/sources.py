@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import os
+import subprocess
 import tokenize
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from deepscope.trace.format.header import File
+from deepscope.trace.format.header import File, Git
 
 _LARGEST_BYTES = 4 << 20
 """Generated tables of data are no source that anybody reads; above this a file is listed with its hash alone."""
@@ -50,3 +52,32 @@ def source_text(path: str) -> str | None:
     if cached is not None and len(cached) == 4 and not Path(path).exists():
         return "".join(cached[2])
     return None
+
+
+_TIMEOUT_S = 5.0
+
+
+def git_state(folder: str) -> Git | None:
+    """Commit, and whether tracked files differ from it; None outside a repository, without git or with a slow one."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if not commit:
+        return None
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return Git(commit, dirty=changes is None or bool(changes))
+
+
+def _git(folder: str, *arguments: str) -> str | None:
+    # Without optional locks git writes nothing into the user's repository, not even a fresher index.
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        answer = subprocess.run(  # noqa: S603 - fixed words and a folder, no shell
+            ["git", "-C", folder, *arguments],  # noqa: S607 - the git that the user's PATH names
+            capture_output=True,
+            check=True,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            timeout=_TIMEOUT_S,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.decode("utf-8", "replace").strip()

@@ -10,12 +10,11 @@ import _signal  # type: ignore[import-not-found]
 import functools
 import inspect
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import CodeType, FrameType
 from typing import Any
-
-from deepscope.capture.surroundings.thread_end import is_main_thread
 
 # `signal` makes a member of an enumeration of each number and handler: with it, holding signals back takes five times
 # as long, which surveys of the memory do several times a step.
@@ -110,3 +109,41 @@ def _code(handler: Any) -> CodeType | None:
         handler = type(handler).__call__
     code = getattr(getattr(handler, "__func__", handler), "__code__", None)
     return code if isinstance(code, CodeType) else None
+
+
+_local = threading.local()
+
+
+def is_main_thread() -> bool:
+    """Whether this is the main thread, by its number: `current_thread()` makes a new object for a thread that ends."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
+def at_thread_end(call: Callable[[], None]) -> Callable[[], None]:
+    """Have `call` made as this thread ends, unless what is returned is called before.
+
+    Whoever joins the thread waits for it. Nothing is done for the main thread, whose end is that of the interpreter
+    (`atexit`), nor for daemon threads that the interpreter's end cuts off.
+    """
+    if is_main_thread():
+        return lambda: None
+    calls = [call]
+    name = f"guard{id(calls)}"
+    setattr(_local, name, _Guard(calls))
+
+    def forget() -> None:  # it holds no guard: the thread alone does
+        calls.clear()
+        _local.__dict__.pop(name, None)
+
+    return forget
+
+
+class _Guard:
+    """Local to a thread, and freed as that ends."""
+
+    def __init__(self, calls: list[Callable[[], None]]) -> None:
+        self._calls = calls
+
+    def __del__(self) -> None:
+        if self._calls:
+            self._calls.pop()()

@@ -11,7 +11,7 @@ from deepscope.dashboard.pages.training import Training, training_of
 from deepscope.dashboard.pages.words import place_words, share_words, time_words, word
 from deepscope.dashboard.pages.work import ONE_LINE, WorkList, work_of
 from deepscope.records import PHASES, Costs, Line, Profile, cost_ns, key_figures
-from deepscope.records.overview import Section
+from deepscope.records.tables import Section
 from deepscope.report.findings import without_findings
 from deepscope.report.framework import without_framework
 from deepscope.report.places import Sources

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.event_tables import EVENT_TABLES, event_table
 from deepscope.records import Profile
-from deepscope.records.columns import ColumnTable, column_table, table_names
+from deepscope.records.columns import Column, ColumnTable, column_table, table_names
+from deepscope.records.frames import arrow_table, wanted
+from deepscope.report.csv_report import cell
 from deepscope.store.analyses import rank_of
 
 
@@ -19,3 +28,72 @@ def all_tables(profile: Profile, analyses: Iterable[Analysis]) -> Iterator[Colum
         rank = rank_of(analysis)
         for name in EVENT_TABLES:
             yield event_table(analysis, name, rank=rank)
+
+
+def write_csv_files(tables: Iterable[ColumnTable], folder: Path) -> list[str]:
+    """Writes each table as `NAME.csv`; one that comes again goes on below its rows. Gives the files' names.
+
+    Cells are as in the report's CSV: flags are 0 and 1, what is lacking is empty, a text that a spreadsheet would run
+    gets an apostrophe in front, and control characters are visible escapes.
+    """
+    written: list[str] = []
+    folder.mkdir(parents=True, exist_ok=True)
+    for table in tables:
+        name = f"{table.name}.csv"
+        is_new = name not in written
+        with (folder / name).open("w" if is_new else "a", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            if is_new:
+                writer.writerow([column.name for column in table.columns])
+                written.append(name)
+            writer.writerows(zip(*map(_cells, table.columns), strict=True))
+    return written
+
+
+def _cells(column: Column) -> list[Any]:
+    if column.words is not None:
+        safe = [*map(cell, column.words), ""]  # -1 lands on the last place
+        return [safe[code] for code in column.values]
+    values = column.plain()
+    if column.type == "text":
+        return [cell(value) for value in values]
+    if column.type == "flag":
+        return ["" if value is None else int(value) for value in values]
+    return ["" if value is None else value for value in values]
+
+
+def write_parquet_files(tables: Iterable[ColumnTable], folder: Path) -> list[str]:
+    """Writes each table as `NAME.parquet`; one that comes again is a further row group. Gives the files' names.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+    parquet = wanted("pyarrow.parquet")
+    folder.mkdir(parents=True, exist_ok=True)
+    writers: dict[str, Any] = {}
+    with ExitStack() as open_files:
+        for table in tables:
+            found = arrow_table(table)
+            name = f"{table.name}.parquet"
+            if name not in writers:
+                writers[name] = open_files.enter_context(
+                    parquet.ParquetWriter(str(folder / name), found.schema, compression="zstd")
+                )
+            writers[name].write_table(found.cast(writers[name].schema))
+    return list(writers)
+
+
+def profile_json(profile: Profile) -> str:
+    """A JSON object with the fields of `records.Profile`, in ASCII: no name can steer a terminal."""
+    return json.dumps(plain_record(profile), indent=1)
+
+
+def plain_record(value: Any) -> Any:
+    """Records as objects with named fields, those too that the cache keeps as arrays."""
+    if isinstance(value, msgspec.Struct):
+        return {name: plain_record(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, (list, tuple)):
+        return [plain_record(one) for one in value]
+    if isinstance(value, dict):
+        return {str(key): plain_record(one) for key, one in value.items()}
+    return value

@@ -12,9 +12,8 @@ from deepscope.ranks.results import RanksReport
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, Style, cut_end, cut_start, render
 from deepscope.report.places import short_path
-from deepscope.report.ranks.late import late_entries
 from deepscope.report.ranks.tables import clock_columns, collective_columns, pair_columns
-from deepscope.report.ranks.words import above_text, collective_name, step_unit
+from deepscope.report.ranks.words import above_text, collective_name, late_entries, step_unit
 from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from deepscope.trace.format.limits import Count
+from deepscope.trace.format.tolerant import Count
 
 
 class SourcePlace(msgspec.Struct, array_like=True, frozen=True):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from deepscope.trace.format.limits import Count
+from deepscope.trace.format.tolerant import Count
 
 PREFIX = "DeepScope: "
 """What the names of the counter events begin with; the track's name follows."""

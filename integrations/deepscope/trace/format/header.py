@@ -17,9 +17,8 @@ from deepscope.trace.format.brackets import with_depth
 from deepscope.trace.format.compiled_code import CompiledCode
 from deepscope.trace.format.counters import CounterAccount
 from deepscope.trace.format.held_memory import MemoryAccount
-from deepscope.trace.format.limits import Count, LineNumber, Moment
 from deepscope.trace.format.settings import Settings
-from deepscope.trace.format.tolerant import salvaged
+from deepscope.trace.format.tolerant import Count, LineNumber, Moment, salvaged
 
 FORMAT = 2
 

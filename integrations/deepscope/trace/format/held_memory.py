@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from deepscope.trace.format.limits import Count, Moment
+from deepscope.trace.format.tolerant import Count, Moment
 
 HELD_KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations")
 """What a survey of the memory tells apart; of a storage that is several, the first counts."""

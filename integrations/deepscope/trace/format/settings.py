@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from deepscope.trace.format.limits import Count
+from deepscope.trace.format.tolerant import Count
 
 
 class LoaderSettings(msgspec.Struct, frozen=True, omit_defaults=True):

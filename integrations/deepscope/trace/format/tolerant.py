@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -64,3 +64,11 @@ def _with_fields(kind: Any) -> Any:
 def _fields(kind: Any) -> dict[str, Any]:
     """The types of a structure's fields, in the order of an array that stands for it."""
     return get_type_hints(kind, include_extras=True)
+
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""So that sums over many stay exact."""
+
+Moment = Annotated[int, msgspec.Meta(gt=-(2**62), lt=2**62)]
+
+LineNumber = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from deepscope.trace.joins.arrows import arrow_ends
+from deepscope.trace.joins.backward import arrow_ends
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Flows, Int32, Int64, Trace

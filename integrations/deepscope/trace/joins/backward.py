@@ -7,11 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.trace.arrays import distinct_places, distinct_values
-from deepscope.trace.joins.arrows import arrow_ends
+from deepscope.trace.arrays import distinct_places, distinct_values, first_with
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
-from deepscope.trace.model import Events, Int64, Trace
+from deepscope.trace.model import Events, Flows, Int64, Trace
 from deepscope.trace.names import is_backward_node, is_backward_root, is_numbered_early
 
 Mask = npt.NDArray[np.bool_]
@@ -191,3 +190,10 @@ def _latest(events: Events, candidates: Int64, sequence: Int64, before_ns: Int64
         earlier = np.flatnonzero(starts[: last[row] + 1] < before_ns[row])
         last[row] = earlier[-1] if len(earlier) else -1
     return np.where(last >= 0, candidates[np.maximum(last, 0)], -1)
+
+
+def arrow_ends(arrows: Flows) -> tuple[Int64, Int64]:
+    """Tail and head of each arrow that has both (rows of `arrows`); several heads may have one tail."""
+    tails, heads = np.flatnonzero(arrows.is_start), np.flatnonzero(~arrows.is_start)
+    at = first_with(arrows.id[tails], arrows.id[heads])
+    return tails[at[at >= 0]], heads[at >= 0]

@@ -101,3 +101,15 @@ def _what_it_is(buffer: bytearray, path: str) -> str:
         what = "holds binary data" if b"\0" in body[:1024] else "holds no JSON"
         return f"{what}; {ADVICE}"
     return f"is JSON without `traceEvents`; {ADVICE}"
+
+
+def take_tail(text: Text, *, is_bare: bool) -> dict[str, Any] | None:
+    """The keys after the array: `, "a": 1}` or `}`; nothing may follow a bare array. None where it is not whole."""
+    while text.fill():
+        pass
+    if is_bare:
+        return None if text.buffer.strip(BLANK) else {}
+    value = read_object(b'{"traceEvents":0' + text.buffer)
+    if value is not None:
+        value.pop("traceEvents", None)
+    return value

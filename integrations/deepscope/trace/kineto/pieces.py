@@ -10,8 +10,7 @@ import msgspec
 
 from deepscope.errors import NotATraceError
 from deepscope.trace.kineto.decode import FAILURES, Buffer, Event, decode_events
-from deepscope.trace.kineto.file_head import ADVICE, FileHead, take_head
-from deepscope.trace.kineto.file_tail import take_tail
+from deepscope.trace.kineto.file_head import ADVICE, FileHead, take_head, take_tail
 from deepscope.trace.kineto.repair import TOO_DEEP, decodable, spans
 from deepscope.trace.kineto.text import BLANK, Text
 

@@ -9,8 +9,7 @@ from deepscope.store import cache
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import STAGES
 from deepscope_lsp.answers import ListedTrace, Run
-from deepscope_lsp.engine.profile.program import program_of
-from deepscope_lsp.engine.profile.step_times import mean_step_ns
+from deepscope_lsp.engine.profile.scales import mean_step_ns, program_of
 from deepscope_lsp.engine.wording import quantities
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 from pathlib import Path
 
 from deepscope.records import Line, Profile
 from deepscope.remap import LineMap
 from deepscope.remap.likeness import is_same_text
 from deepscope.trace.source_lines import source_lines
+from deepscope_lsp.answers import Standing
 from deepscope_lsp.engine.files.buffer import Buffer, Splice
-from deepscope_lsp.engine.files.mark import Mark
 from deepscope_lsp.engine.files.unopened_files import lines_on_disk
+from deepscope_lsp.engine.places import Locate
 from deepscope_lsp.engine.profile.profile_index import FileIndex, ProfileIndex
 
 
@@ -123,3 +125,50 @@ def _recorded_at(profile: Profile) -> float | None:
         return os.stat(profile.trace.path).st_mtime  # noqa: PTH116 - may be a URL
     except (OSError, ValueError):
         return None
+
+
+class Mark(Enum):
+    """Why a number may not be the line's own; the value is the word that stands beside it."""
+
+    NONE = ""
+    EDITED = "edited"
+    """The line was changed since it was measured."""
+    UNVERIFIED = "file newer than trace"
+    """The trace has no text of the file, and the file was written after it."""
+    OTHER_TEXT = "file changed since"
+    """The trace has no text of the file, and its hash is not that of the text now."""
+
+
+LINE_LIMIT = 2**31 - 1
+"""The protocol has no line beyond."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileHere:
+    """An open document, or a file on disk."""
+
+    uri: str
+    map: LineMap | None
+    """None where the text that ran is not known: then lines stand where they were recorded."""
+
+    def near(self, line: int) -> int:
+        """Where a recorded line stands now; where it is gone, the line above its place."""
+        if self.map is not None:
+            return self.map.near(line)
+        return min(max(line, 1), LINE_LIMIT)  # torch has frames in line 0, and a trace may name any other
+
+    def standing(self, line: int) -> Standing:
+        """Whether that is the line itself."""
+        if self.map is None or self.map.line_of(line) is not None:
+            return "same"
+        return "gone" if self.map.edited_line_of(line) is None else "edited"
+
+
+def locate_in(files: Callable[[str], FileHere | None]) -> Locate:
+    """Where lines of these files stand."""
+
+    def place(recorded: str, line: int) -> tuple[str, int] | None:
+        here = files(recorded)
+        return None if here is None else (here.uri, here.near(line))
+
+    return place

@@ -23,8 +23,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from deepscope.records import SourceFile
 from deepscope.remap.likeness import is_same_text, shared_ratio
 from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.engine.files.built_copies import is_copy, source_parts
-from deepscope_lsp.engine.recorded_path import RecordedPath, parts_of
+from deepscope_lsp.engine.recorded_path import RecordedPath, is_copy, parts_of, source_parts
 
 ALIKE_RATIO = 0.3
 """So many of the recorded lines make a file of the same name the recorded one."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deepscope.records import Costs, Numbers, Peaks, Profile
+from deepscope.records import Costs, Numbers, Peaks, Profile, step_length_ns
+from deepscope_lsp.engine.recorded_path import parts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +68,32 @@ class Scales:
     def step_words(self) -> str:
         """What a shown time stands for."""
         return "per step" if self.steps else "in the trace"
+
+
+def program_of(profile: Profile) -> str:
+    """The program that a profile is of: as recorded, else the file from which most of the time was called; or ""."""
+    if profile.trace.program:
+        return profile.trace.program
+    weights: dict[str, int] = {}
+    for place, node in enumerate(profile.call_tree):
+        root = place
+        while (parent := profile.call_tree[root].parent) >= 0:
+            root = parent
+        line = profile.call_tree[root].line
+        if line >= 0 and profile.lines[line].file:
+            file = profile.lines[line].file
+            weights[file] = weights.get(file, 0) + node.self_device_ns + node.self_cpu_ns
+    if not weights:
+        return ""
+    return "".join(parts_of(max(weights, key=lambda file: weights[file])).parts[-1:])
+
+
+def step_durations_ns(profile: Profile) -> list[float]:
+    """The duration of each step; a profile has the sums over its ranks."""
+    return [step.duration_ns / max(1, profile.totals.ranks) for step in profile.steps]
+
+
+def mean_step_ns(profile: Profile) -> int | None:
+    """The mean duration of a step; None where the trace has none."""
+    length_ns = step_length_ns(profile)
+    return None if length_ns is None else round(length_ns)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from deepscope.records import Line, Numbers, cost_ns
 from deepscope.report.why_words import why_words
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
-from deepscope_lsp.engine.wording.fused import fused_words
 
 SEPARATOR = " · "
 CALLS_SHARE = 0.01
@@ -152,3 +152,14 @@ def own_parts(numbers: Numbers, scales: Scales) -> list[tuple[str, int]]:
         else [(f"{work}, forward", forward_ns), (f"{work}, backward", numbers.backward_device_ns)]
     )
     return [*parts, (beside, beside_work_ns(numbers) - numbers.python_outside_ns)]
+
+
+def fused_words(line: Line, most: int) -> str:
+    """The lines that share kernels with this one, at most so many by number: `fused with lines 18, 19 and 2 more`."""
+    here = [partner for partner in line.shared_with if partner.file == line.file]
+    elsewhere = [partner for partner in line.shared_with if partner.file != line.file]
+    named = [str(number) for number in sorted(partner.line for partner in here[:most])]
+    named += [f"{PurePath(partner.file).name}:{partner.line}" for partner in elsewhere[: most - len(named)]]
+    left = len(line.shared_with) - len(named)
+    lines = "line" if len(named) == 1 else "lines"
+    return f"fused with {lines} {', '.join(named)}" + (f" and {left} more" if left else "")
