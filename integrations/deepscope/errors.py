@@ -15,8 +15,8 @@ from typing import TypeAlias
 from deepscope.printable import without_secrets
 
 __all__ = [
+    "ControlError",
     "DeepScopeError",
-    "DoorError",
     "FactoryError",
     "IncomparableError",
     "MissingExtraError",
@@ -145,7 +145,7 @@ class NestedProfileError(RecorderError):
     """A recording was started inside another one of the same process."""
 
 
-class DoorError(DeepScopeError):
+class ControlError(DeepScopeError):
     """A running job cannot be found, asked or understood."""
 
 

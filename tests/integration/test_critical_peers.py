@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deepscope.analysis.algebra.intervals import union
-from deepscope.analysis.algebra.selection import named, of_kind
+from deepscope.analysis.array_ops.intervals import union
+from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.critical.path import Path as CriticalPath
 from deepscope.analysis.critical.path import PathKind, critical_path
 from deepscope.analysis.ownership.attribution import attribute

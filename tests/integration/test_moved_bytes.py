@@ -15,7 +15,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import deepscope
-from deepscope.analysis.algebra.ancestry import nearest
+from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.numbers.byte_formulas import BYTES
 from deepscope.analysis.numbers.moved_bytes import moved_by
 from deepscope.analysis.ownership.calls import nest

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.algebra.selection import Columns, Mask
-from deepscope.analysis.narrowing import narrow
+from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.selection import Columns, Mask
 from deepscope.analysis.numbers.call_paths import path_values
 from deepscope.analysis.numbers.cpu_time import cpu_time
 from deepscope.analysis.numbers.flops import OperatorFlops, flops_of_operators
@@ -21,6 +20,7 @@ from deepscope.analysis.numbers.waits import find_waits
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.locations import compiled_regions
 from deepscope.analysis.ownership.modules import ModuleScopes, find_modules
+from deepscope.analysis.view_filter import narrow
 from deepscope.records import WHOLE, View
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64

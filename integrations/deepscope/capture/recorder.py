@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deepscope.capture.annotations import Annotations
 from deepscope.capture.counters.whole_run import counters_of_run
-from deepscope.capture.equipment import Equipment
 from deepscope.capture.export import exported
 from deepscope.capture.lines.running_frame import bury
 from deepscope.capture.notices import warn
+from deepscope.capture.process_hooks import open_recorders, termination
+from deepscope.capture.process_hooks.failsafe import guarded
+from deepscope.capture.process_hooks.interrupts import held_back
+from deepscope.capture.process_hooks.other_thread import call_between_lines
+from deepscope.capture.resources import Resources
 from deepscope.capture.saving.header import Session, checked_metadata
 from deepscope.capture.saving.saver import Job, Pending, Saver, patience_s
 from deepscope.capture.saving.trace_folder import check_folder, seen_from_here
 from deepscope.capture.schedule import WHOLE_BLOCK, Action, Move, Plan, Schedule
 from deepscope.capture.step_timer import StepKind, StepTimer
-from deepscope.capture.surroundings import open_recorders, termination
-from deepscope.capture.surroundings.failsafe import guarded
-from deepscope.capture.surroundings.interrupts import held_back
-from deepscope.capture.surroundings.other_thread import call_between_lines
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import RecorderError
@@ -111,7 +111,7 @@ class Recorder:
         self._saver = Saver(session.options)
         self._given_workers = workers
         self._counts_run = counts_run
-        self._equipment: Equipment | None = None
+        self._resources: Resources | None = None
         """Of a rank that records."""
         self._pending: list[Pending] = []
         self.timer = StepTimer()
@@ -127,17 +127,17 @@ class Recorder:
         if session.is_chosen:
             self._equip()
 
-    def _equip(self) -> Equipment:
+    def _equip(self) -> Resources:
         """From when the recorder is made, if it is known by then that this rank records."""
-        if self._equipment is None:
+        if self._resources is None:
             counters = counters_of_run(self._session, self._folder) if self._counts_run else None
-            self._equipment = Equipment(self._session, self._given_workers, counters)
-        return self._equipment
+            self._resources = Resources(self._session, self._given_workers, counters)
+        return self._resources
 
     @property
     def run_counters(self) -> Path | None:
         """The file with the counters of the whole run, once it is written."""
-        return None if self._equipment is None else self._equipment.run_counters
+        return None if self._resources is None else self._resources.run_counters
 
     @property
     def _is_started(self) -> bool:
@@ -198,11 +198,11 @@ class Recorder:
         if not self._session.is_chosen:
             self._put_down()
             return
-        equipment = self._equip()
-        equipment.take()
+        resources = self._equip()
+        resources.take()
         atexit.register(self._at_exit)
         try:
-            self._begin(equipment)
+            self._begin(resources)
         except BaseException:  # Ctrl-C; nobody will stop what they could not start
             self.stop(complete=False)
             raise
@@ -215,9 +215,9 @@ class Recorder:
         return StepKind.RECORDED if self.recording else StepKind.OTHER
 
     @guarded
-    def _begin(self, equipment: Equipment) -> None:
+    def _begin(self, resources: Resources) -> None:
         check_folder(self._folder)
-        equipment.arm()
+        resources.arm()
         self._follow_plan()
 
     def expect(self, total_steps: int | None) -> None:
@@ -398,8 +398,8 @@ class Recorder:
         self.timer.end()
         if self._left is not None:
             self._end_left()
-        if self._equipment is not None:
-            self._equipment.stop_run_counters()  # A schedule that is over has stopped all else already.
+        if self._resources is not None:
+            self._resources.stop_run_counters()  # A schedule that is over has stopped all else already.
         if not self._is_started:
             return
         self._state = _State.STOPPED
@@ -434,8 +434,8 @@ class Recorder:
         self._put_down()
 
     def _put_down(self) -> None:
-        if self._equipment is not None:
-            self._equipment.release()
+        if self._resources is not None:
+            self._resources.release()
 
     @guarded
     def _finish(self, complete: bool) -> None:
@@ -473,8 +473,8 @@ class Recorder:
         if self._state is _State.STOPPED and self._left is None and not self._session.is_forked:
             atexit.unregister(self._at_exit)
             self._session.end()
-            if self._equipment is not None:
-                self._equipment.disarm()
+            if self._resources is not None:
+                self._resources.disarm()
         return True
 
     @property

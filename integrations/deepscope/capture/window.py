@@ -23,11 +23,11 @@ from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.machine_use import MachineWatch
 from deepscope.capture.memory.surveys import MemorySurveys
 from deepscope.capture.options import RecordingOptions
+from deepscope.capture.process_hooks.interrupts import at_thread_end
+from deepscope.capture.process_hooks.open_recorders import abandoned_in_children
+from deepscope.capture.process_hooks.settings import LivingObjects
+from deepscope.capture.process_hooks.users_profiler import GiveWay
 from deepscope.capture.saving.clock import Readings, read_clocks
-from deepscope.capture.surroundings.interrupts import at_thread_end
-from deepscope.capture.surroundings.open_recorders import abandoned_in_children
-from deepscope.capture.surroundings.settings import LivingObjects
-from deepscope.capture.surroundings.users_profiler import GiveWay
 from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError
 from deepscope.trace.format.header import LineAccount, MachineUse

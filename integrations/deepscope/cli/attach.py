@@ -19,7 +19,7 @@ from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
 from deepscope.cli.output import emit, form_option, rows_option
 from deepscope.cli.recording import asked_options
 from deepscope.cli.report import rendered
-from deepscope.errors import DoorError, NoTraceError
+from deepscope.errors import ControlError, NoTraceError
 from deepscope.printable import printable
 
 _STEPS = 5
@@ -84,7 +84,7 @@ def attach(
         if not one.traces:
             click.echo(f"deepscope: {_who(one, outcomes)}{printable(one.problem)}", err=True)
     if not traces:
-        raise DoorError("nothing was recorded")
+        raise ControlError("nothing was recorded")
     if quiet:
         emit("".join(f"{path}\n" for path in traces), None)
         return
@@ -151,11 +151,11 @@ def _the_one(target: str, jobs: list[Job], problems: list[str], folder: str) -> 
         return meant[0]
     if meant:
         listed = "\n".join(f"  {_described(job)}" for job in meant)
-        raise DoorError(f"{target}: {len(meant)} jobs are meant; name one by its process:\n{listed}")
+        raise ControlError(f"{target}: {len(meant)} jobs are meant; name one by its process:\n{listed}")
     if problems:
-        raise DoorError("; ".join(problems))
+        raise ControlError("; ".join(problems))
     known = "; `deepscope attach` lists those that can be recorded" if jobs else ""
-    raise DoorError(
+    raise ControlError(
         f"{target}: no job that waits to be recorded has this name{known}; start it with `deepscope run --on-demand`"
     )
 

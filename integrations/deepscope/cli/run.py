@@ -77,8 +77,8 @@ def run(
     """
     if importlib.util.find_spec("torch") is None:
         raise MissingExtraError("torch", "torch")
+    from deepscope.capture.process_hooks.open_recorders import fail
     from deepscope.capture.program import Program, record_on_demand, record_steps, record_whole
-    from deepscope.capture.surroundings.open_recorders import fail
     from deepscope.cli.project_settings import project_settings, with_settings
 
     given = given_options(options)

@@ -241,7 +241,7 @@ def _end(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
 
-class _ServerOfSix(_Server):
+class _IPv6Server(_Server):
     address_family = socket.AF_INET6
 
 
@@ -270,7 +270,7 @@ def serve(pages: Pages, host: str, port: int) -> WSGIServer:
     Raises:
         OSError: the port is taken, or the address is none of this machine's.
     """
-    kind = _ServerOfSix if ":" in host else _Server
+    kind = _IPv6Server if ":" in host else _Server
     server = kind((host, port), _Handler)
     server.set_app(pages)
     return server

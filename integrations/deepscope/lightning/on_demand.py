@@ -12,7 +12,7 @@ from deepscope.lightning.stages import Stage, StageRecorder
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deepscope.capture.on_demand.dormant import Dormant, MakeRecorder
+    from deepscope.capture.on_demand.idle_recorder import IdleRecorder, MakeRecorder
 
 
 def open_door(folder: Path, name: str | None, options: Mapping[str, Any], make: MakeRecorder) -> OnDemand:
@@ -45,7 +45,7 @@ class OnDemandStage:
     A window ends where another stage takes over, and at the end of an epoch if it is full.
     """
 
-    def __init__(self, dormant: Dormant, *, is_counted: bool) -> None:
+    def __init__(self, dormant: IdleRecorder, *, is_counted: bool) -> None:
         self.recorders: list[StageRecorder] = []
         """None: who asked for a window has its trace."""
         self.finished = False

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from deepscope.capture import process_facts as process
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
+from deepscope.capture.process_hooks.failsafe import guarded
 from deepscope.capture.rank_choice import is_chosen
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving.header import Session
 from deepscope.capture.schedule import Plan, Schedule
-from deepscope.capture.surroundings.failsafe import guarded
 from deepscope.errors import RecorderError
 from deepscope.lightning.actions import Action, Loop, Mark, classify
 from deepscope.lightning.armed import Armed

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from deepscope.errors import DeepScopeError
 from deepscope.store.files import TraceFile, first_bytes
-from deepscope.trace.format.brackets import with_depth
+from deepscope.trace.format.json_scan import with_depth
 
 HEAD_BYTES = 1 << 16
 """Of the text: enough for `deviceProperties` of eight devices and `distributedInfo`, which torch writes first."""

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepscope.analysis.algebra.intervals import Intervals, grouped_union_ns, union
+from deepscope.analysis.array_ops.intervals import Intervals, grouped_union_ns, union
 
 intervals = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 15)), max_size=12)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import deepscope
-from deepscope.capture.on_demand.client import Visitor
+from deepscope.capture.on_demand.client import Client
 from deepscope.capture.on_demand.jobs import live_entries
 from deepscope.capture.on_demand.start import OnDemand
 
@@ -98,11 +98,11 @@ def door(runtime: Path, tmp_path: Path) -> Iterator[OnDemand]:
 
 
 @pytest.fixture
-def visitor(runtime: Path) -> Iterator[Callable[[], Visitor]]:
+def visitor(runtime: Path) -> Iterator[Callable[[], Client]]:
     """Visits this process, which has opened a door; whoever came leaves when the test ends."""
     with ExitStack() as visits:
 
-        def visit() -> Visitor:
+        def visit() -> Client:
             (found,) = [one for one in live_entries() if one.entry.pid == os.getpid()]
             visiting = found.visit()
             visits.callback(visiting.leave)

@@ -10,8 +10,8 @@ import pytest
 from deepscope.capture.lines.calibration import CostSamples, Work
 from deepscope.capture.lines.code_facts import find_loops, resume_offset
 from deepscope.capture.lines.detail import Limits
-from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.overhead import measure_overhead
+from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.table import ScopeTable
 from deepscope.capture.lines.user_code import UserCode
 
@@ -31,8 +31,8 @@ def test_one_that_was_interrupted_does_not() -> None:
     assert samples_of(Work.ENTRY, *[1_000] * 9, 4_000_000).of(Work.ENTRY) == 1_000
 
 
-def ledger_of(costs: CostSamples) -> Ledger:
-    return Ledger(ScopeTable(UserCode("/"), 20_000), costs, Limits())
+def ledger_of(costs: CostSamples) -> OverheadBudget:
+    return OverheadBudget(ScopeTable(UserCode("/"), 20_000), costs, Limits())
 
 
 def test_each_kind_of_work_has_a_cost_of_its_own() -> None:
@@ -40,28 +40,28 @@ def test_each_kind_of_work_has_a_cost_of_its_own() -> None:
     for work, duration in ((Work.TRIAL, 4_000), (Work.ENTRY, 1_000)):
         for _ in range(9):
             costs.add(work, duration)
-    ledger = ledger_of(costs)
-    ledger.quiet = 3
-    ledger.add_set_up(50)
-    assert ledger.cost_ns == 3 * 700 + 50
+    overhead_budget = ledger_of(costs)
+    overhead_budget.quiet = 3
+    overhead_budget.add_set_up(50)
+    assert overhead_budget.cost_ns == 3 * 700 + 50
 
 
 def test_what_a_callback_did_is_told_from_what_it_counted() -> None:
-    ledger = ledger_of(CostSamples())
-    mark = ledger.mark()
-    assert ledger.work_since(mark) is Work.ENTRY
-    ledger.quiet += 1
-    assert ledger.work_since(mark) is Work.QUIET
-    ledger.trials += 1
-    assert ledger.work_since(mark) is Work.TRIAL
-    ledger.add_set_up(1)
-    assert ledger.work_since(mark) is None
+    overhead_budget = ledger_of(CostSamples())
+    mark = overhead_budget.mark()
+    assert overhead_budget.work_since(mark) is Work.ENTRY
+    overhead_budget.quiet += 1
+    assert overhead_budget.work_since(mark) is Work.QUIET
+    overhead_budget.trials += 1
+    assert overhead_budget.work_since(mark) is Work.TRIAL
+    overhead_budget.add_set_up(1)
+    assert overhead_budget.work_since(mark) is None
 
 
 def test_calls_of_code_without_scopes_are_counted_on_every_thread() -> None:
-    ledger = ledger_of(CostSamples())
-    ledger.alone += [lambda: 3, lambda: 4]
-    assert ledger.left_alone == 7
+    overhead_budget = ledger_of(CostSamples())
+    overhead_budget.alone += [lambda: 3, lambda: 4]
+    assert overhead_budget.left_alone == 7
 
 
 def test_pythons_own_part_is_measured_and_leaves_no_hook_behind() -> None:

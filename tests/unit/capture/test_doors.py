@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 import deepscope
 import deepscope.cli.attach as attach_command
 from deepscope.capture.on_demand import client, inspection, jobs, places
-from deepscope.capture.on_demand.dormant import Dormant
+from deepscope.capture.on_demand.idle_recorder import IdleRecorder
 from deepscope.capture.on_demand.jobs import find_jobs, live_entries
 from deepscope.capture.on_demand.messages import Answer, Request, decode_request, encode
-from deepscope.errors import DoorError
+from deepscope.errors import ControlError
 
 
 def test_the_door_is_the_users_own(door, runtime):
@@ -39,7 +39,7 @@ def test_somebody_elses_folder_or_entry_is_not_believed(runtime):
     folder.mkdir()
     (folder / "1.json").write_text("{}")
     os.chown(folder, 12345, 12345)
-    with pytest.raises(DoorError, match="not a folder of yours"):
+    with pytest.raises(ControlError, match="not a folder of yours"):
         places.make_private(folder)
     assert list(places.entries(folder)) == []
     os.chown(folder, 0, 0)
@@ -146,11 +146,11 @@ def junk() -> st.SearchStrategy[bytes]:
 @settings(max_examples=300, deadline=None)
 @given(words=junk())
 def test_no_request_breaks_the_recorder(words):
-    dormant = Dormant(lambda *_: pytest.fail("a recorder"), folder=Path("x"), options={}, facts=dict)
+    dormant = IdleRecorder(lambda *_: pytest.fail("a recorder"), folder=Path("x"), options={}, facts=dict)
     dormant.count = 10**6
     try:
         request = decode_request(words)
-    except DoorError:
+    except ControlError:
         return
     answer = dormant.answer(request)
     assert len(encode(answer)) < 1 << 16
@@ -234,7 +234,7 @@ def test_processes_are_recognized():
     assert own.version == sys.version_info[:2]
     assert not own.is_elsewhere
     assert inspection.ancestors(os.getpid())[:2] == [os.getpid(), os.getppid()]
-    with pytest.raises(DoorError, match="there is no process"):
+    with pytest.raises(ControlError, match="there is no process"):
         inspection.inspect(2**22 + 1)
 
 
@@ -250,7 +250,7 @@ def test_a_rank_that_has_not_responded_is_named(door, monkeypatch):
         entry = SimpleNamespace(door="socket", rank=3, world_size=4, pid=4711)
 
         def visit(self):
-            raise DoorError("process 4711 has not responded within 2 s")
+            raise ControlError("process 4711 has not responded within 2 s")
 
     own = [one for one in live_entries() if one.entry.pid == os.getpid()]
     found, problems = find_jobs([Silent(), *own])

@@ -224,8 +224,8 @@ def test_a_thread_that_a_library_starts_has_its_lines(library: HotLibrary, tmp_p
 def test_lines_of_libraries_give_way_before_any_of_the_users(
     library: HotLibrary, tmp_path: Path, limits: Limits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deepscope.capture.lines.ledger._GRACE_NS", 1_000_000)
-    monkeypatch.setattr("deepscope.capture.lines.ledger._EVERY", 256)
+    monkeypatch.setattr("deepscope.capture.lines.overhead_budget._GRACE_NS", 1_000_000)
+    monkeypatch.setattr("deepscope.capture.lines.overhead_budget._EVERY", 256)
     found = trained(library, tmp_path, limits=limits, steps=30)
     account = found.record.account
     assert account.libraries_ended or account.lowered

@@ -10,16 +10,16 @@ import pytest
 
 from deepscope.capture.lines.calibration import CostSamples
 from deepscope.capture.lines.detail import Detail, Limits
-from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.lowering import Lowering
 from deepscope.capture.lines.modules import ModuleCalls
+from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import Function, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
 
 
-class Beyond(Ledger):
-    """A ledger that finds the window so far beyond what it may cost."""
+class Beyond(OverheadBudget):
+    """A overhead_budget that finds the window so far beyond what it may cost."""
 
     def __init__(self, table: ScopeTable, beyond: float) -> None:
         super().__init__(table, CostSamples(), Limits())
@@ -60,9 +60,9 @@ def levels_after_a_look(functions: int, lines: int, beyond: float, *, body: str 
             assert slot is not None
             slot.granted, slot.left = 10, 0
         made.append(function)
-    ledger = Beyond(table, beyond)
-    stacks = Stacks(table, ModuleCalls(table, are_wanted=False), ledger)
-    Lowering(table, stacks, ledger, Switch()).look(stacks.own)
+    overhead_budget = Beyond(table, beyond)
+    stacks = Stacks(table, ModuleCalls(table, are_wanted=False), overhead_budget)
+    Lowering(table, stacks, overhead_budget, Switch()).look(stacks.own)
     return Counter(function.detail for function in made)
 
 
@@ -87,14 +87,14 @@ def test_what_is_not_beyond_stays() -> None:
 
 # What its runs take tells whether a line holds operators, which is tried in tests of line scopes: here none does.
 LOWER_AT_THE_FIRST_LOOK = """
-from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.table import Slot
 Slot.seems_to_hold = False
-found, weigh = iter([2.0]), Ledger.look
-def look(ledger):
-    weigh(ledger)
+found, weigh = iter([2.0]), OverheadBudget.look
+def look(overhead_budget):
+    weigh(overhead_budget)
     return next(found, 0.0)
-Ledger.look = look
+OverheadBudget.look = look
 def passed_on(value):
     return value
 def runs_at(window, mark):
@@ -209,9 +209,9 @@ def lowered_loops(runs: dict[int, int]) -> list[int]:
         slot = table.line(function, line)
         assert slot is not None
         slot.granted, slot.left, slot.judged = count, 0, 1
-    ledger = Beyond(table, 1.5)
-    stacks = Stacks(table, ModuleCalls(table, are_wanted=False), ledger)
-    Lowering(table, stacks, ledger, Switch()).look(stacks.own)
+    overhead_budget = Beyond(table, 1.5)
+    stacks = Stacks(table, ModuleCalls(table, are_wanted=False), overhead_budget)
+    Lowering(table, stacks, overhead_budget, Switch()).look(stacks.own)
     return [loop.line for loop in function.loops]
 
 
@@ -224,9 +224,9 @@ def test_callbacks_are_not_timed_while_lines_are_on_trial() -> None:
     table = ScopeTable(UserCode("/"), 1_000_000)
     module = compile(NESTED, "/nested.py", "exec")
     function = table.function(next(one for one in module.co_consts if isinstance(one, CodeType)))
-    ledger, switch = Beyond(table, 0.5), Switch()
-    stacks = Stacks(table, ModuleCalls(table, are_wanted=False), ledger)
-    lowering = Lowering(table, stacks, ledger, switch)
+    overhead_budget, switch = Beyond(table, 0.5), Switch()
+    stacks = Stacks(table, ModuleCalls(table, are_wanted=False), overhead_budget)
+    lowering = Lowering(table, stacks, overhead_budget, switch)
     for runs, samples, detail in ((1000, 0, Detail.LINES), (2000, 1, Detail.LOOPS)):
         for line in range(3, 7):
             slot = table.line(function, line)

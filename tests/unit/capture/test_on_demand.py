@@ -11,8 +11,8 @@ import torch
 
 import deepscope
 from deepscope.capture.on_demand.messages import Request
+from deepscope.capture.process_hooks import optimizer_steps
 from deepscope.capture.span import Span
-from deepscope.capture.surroundings import optimizer_steps
 
 
 def loop():
@@ -183,7 +183,7 @@ def test_what_a_signals_handler_raises_reaches_the_program(door, visitor, monkey
 
 def test_a_program_that_ends_as_its_span_is_to_begin_does_not_wait_for_it(runtime, tmp_path, monkeypatch):
     asked = threading.Event()
-    monkeypatch.setattr("deepscope.capture.on_demand.dormant.call_soon", lambda _: asked.set() or True)
+    monkeypatch.setattr("deepscope.capture.on_demand.idle_recorder.call_soon", lambda _: asked.set() or True)
     span = Span(tmp_path / "traces", 0.01, 60)
     span.__enter__()
     assert asked.wait(30)

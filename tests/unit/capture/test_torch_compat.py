@@ -15,7 +15,7 @@ import torch
 import deepscope
 from deepscope.capture import torch_compat
 from deepscope.capture.process_facts import describe_device
-from deepscope.capture.surroundings.users_profiler import GiveWay
+from deepscope.capture.process_hooks.users_profiler import GiveWay
 from deepscope.trace.format.span_names import OFF_CPU_CATEGORY, RECORDING_CATEGORY
 from recorded import TESTS, hide_what_is_alive, load, scopes_of, step_names
 

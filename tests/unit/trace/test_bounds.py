@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from deepscope.analysis.algebra.intervals import grouped_union_ns, union
+from deepscope.analysis.array_ops.intervals import grouped_union_ns, union
 from deepscope.store import load_profile
 from deepscope.trace.kineto.bounds import possible_times, summable
 from trace_builder import TraceBuilder

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Mask, named, of_kind
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.critical.timelines import ThreadTimeline
 from deepscope.analysis.numbers.collective_calls import works_on_cpu
 from deepscope.analysis.ownership.attribution import Attribution

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Mask, of_kind
+from deepscope.analysis.array_ops.selection import Mask, of_kind
 from deepscope.analysis.critical.pieces import Pieces
 from deepscope.analysis.critical.waits import DeviceWaits
 from deepscope.analysis.ownership.calls import CPU_KINDS, CallForest

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Columns, by_line
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Columns, by_line
 from deepscope.analysis.critical.host_work import HostWork
 from deepscope.analysis.critical.parts import Parts
 from deepscope.analysis.critical.path import Path, PathKind

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import named, of_kind
+from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.critical.pieces import Pieces
 from deepscope.analysis.critical.streams import (
     last_pieces,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Mask, of_kind
+from deepscope.analysis.array_ops.selection import Mask, of_kind
 from deepscope.analysis.critical.pieces import Pieces
 from deepscope.trace.arrays import distinct_values, first_with, pick
 from deepscope.trace.kinds import Kind

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.records import PHASES

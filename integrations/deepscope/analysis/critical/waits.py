@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Mask, distinct, named, of_kind
+from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.critical.pieces import CLOCK_ERROR_NS, Pieces
 from deepscope.analysis.critical.streams import (
     last_pieces,

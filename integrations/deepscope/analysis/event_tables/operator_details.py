@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import depth
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.ancestry import depth
 from deepscope.analysis.event_tables.columns import integers, modules, places, steps, texts, threads
 from deepscope.records.columns import Column
 from deepscope.trace.arrays import pick, stable_order

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, union
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.event_tables.columns import devices, integers, optional
 from deepscope.records.columns import Column
 from deepscope.trace.arrays import pick

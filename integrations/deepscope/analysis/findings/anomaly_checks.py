@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import named, of_kind
+from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import is_backward_root

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec.structs import replace
 
-from deepscope.analysis.algebra.selection import by_line, named, of_kind
+from deepscope.analysis.array_ops.selection import by_line, named, of_kind
 from deepscope.analysis.findings.anomaly_checks import ASKS
 from deepscope.analysis.findings.calls_below import marked
 from deepscope.analysis.findings.facts import Facts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.selection import Mask, named, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.clipping_calls import is_clip
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule

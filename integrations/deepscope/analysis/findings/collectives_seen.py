@@ -7,9 +7,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Mask, distinct, named, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.numbers.collective_calls import kind_of_collective
 from deepscope.trace.arrays import distinct_values, pick

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deepscope.analysis.algebra.intervals import Intervals
+from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.numbers.counter_levels import Level

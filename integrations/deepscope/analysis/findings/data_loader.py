@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.algebra.selection import named, of_kind
+from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.already_set import loader_workers
 from deepscope.analysis.findings.cpu_quota import usable_cores
 from deepscope.analysis.findings.facts import Facts

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.numbers.counter_levels import Level

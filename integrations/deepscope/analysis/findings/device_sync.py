@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Mask, by_line
+from deepscope.analysis.array_ops.selection import Mask, by_line
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import line_text

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import by_line, named, of_kind
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import by_line, named, of_kind
 from deepscope.analysis.findings.collectives_seen import Operation, collectives, share_of_wall
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.reduced_each_pass import too_early

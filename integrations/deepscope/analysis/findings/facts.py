@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.anomaly_checks import anomaly_checks
 from deepscope.analysis.findings.clipping_calls import Clipping, find_clipping
 from deepscope.analysis.findings.gaps import Gaps, find_gaps

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import by_line, distinct
+from deepscope.analysis.array_ops.selection import by_line, distinct
 from deepscope.analysis.findings.already_set import has_faster_products, product_type
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Mask, by_line
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Mask, by_line
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause
 from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.numbers.recording_cost import RecordingCost

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import named, of_kind
+from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Evidence, Finding

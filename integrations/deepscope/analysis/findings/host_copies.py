@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Mask, by_line, distinct
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Mask, by_line, distinct
 from deepscope.analysis.findings.already_set import pins_memory
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option

@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.selection import Mask, by_line, distinct, named, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.selection import Mask, by_line, distinct, named, of_kind
 from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named, topmost
 from deepscope.analysis.findings.collectives_seen import share_of_wall
 from deepscope.analysis.findings.facts import Facts

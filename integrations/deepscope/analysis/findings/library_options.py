@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.selection import Mask, named, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.findings.already_set import frameworks
 from deepscope.analysis.findings.facts import Facts
 from deepscope.trace.kinds import Kind

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import lines_calling

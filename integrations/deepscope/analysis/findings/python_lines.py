@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.analysis.algebra.ancestry import nearest, self_values
-from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest, self_values
+from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
+from deepscope.analysis.findings.claimed import promised_elsewhere
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.promised import promised_elsewhere
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import calls_on, repeats_within
 from deepscope.records import Finding

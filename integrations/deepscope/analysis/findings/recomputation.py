@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to, position_in
-from deepscope.analysis.algebra.selection import by_line
+from deepscope.analysis.array_ops.ancestry import nearest_to, position_in
+from deepscope.analysis.array_ops.selection import by_line
 from deepscope.analysis.findings.calls_below import cost_ns, marked, topmost
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import module_option

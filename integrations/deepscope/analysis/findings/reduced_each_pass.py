@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
+from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.collectives_seen import Collectives, Operation, collectives, share_of_wall
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option

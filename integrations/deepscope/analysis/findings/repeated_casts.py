@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
+from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import in_modules

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.selection import Mask, by_line, named, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.collectives_seen import Collectives, Operation, collectives, share_of_wall
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.reduced_each_pass import too_early

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import by_line
+from deepscope.analysis.array_ops.selection import by_line
 from deepscope.analysis.findings.already_set import is_fused
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule

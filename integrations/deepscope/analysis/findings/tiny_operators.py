@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.selection import Mask, by_line, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.selection import Mask, by_line, of_kind
 from deepscope.analysis.findings import logging_lines
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, nearest_to
-from deepscope.analysis.algebra.selection import Mask, by_line
+from deepscope.analysis.array_ops.ancestry import nearest, nearest_to
+from deepscope.analysis.array_ops.selection import Mask, by_line
 from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named, topmost
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import module_around, module_option

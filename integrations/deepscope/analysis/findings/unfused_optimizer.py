@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.selection import Mask, named, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.findings.calls_below import marked
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option

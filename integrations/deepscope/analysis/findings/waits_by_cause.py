@@ -8,8 +8,8 @@ from enum import IntEnum
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.selection import Mask, distinct
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.selection import Mask, distinct
 from deepscope.analysis.numbers.work import copy_direction
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.work import Work

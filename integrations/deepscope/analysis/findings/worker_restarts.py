@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.algebra.selection import named, of_kind
+from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.already_set import keeps_workers
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.selection import by_line, named, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.selection import by_line, named, of_kind
 from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals
+from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.numbers.idle import Timeline, idle
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.owners import LineRuns

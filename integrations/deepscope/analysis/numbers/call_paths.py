@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.selection import Columns
+from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.selection import Columns
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.paths import PathTable
 from deepscope.trace.model import Int64

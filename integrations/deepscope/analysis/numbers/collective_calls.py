@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to, position_in
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.intervals import union
-from deepscope.analysis.algebra.selection import Mask, named, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest_to, position_in
+from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.intervals import union
+from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.numbers.arguments import Tensor, arguments
 from deepscope.analysis.numbers.process_groups import MOST_RANKS, Group, process_group, rank_in_run
 from deepscope.analysis.numbers.queued_collectives import queued_by

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.array_ops.ancestry import nearest
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.numbers.flop_formulas import FORMULAS, UNREADABLE, flops_of_call, lacks_formula
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.trace.arrays import distinct_places, pick

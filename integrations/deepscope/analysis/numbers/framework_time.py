@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, position_in, self_values
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.algebra.selection import Mask, by_line
+from deepscope.analysis.array_ops.ancestry import nearest, position_in, self_values
+from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.selection import Mask, by_line
 from deepscope.analysis.numbers.idle import Timeline
 from deepscope.analysis.ownership.framework import FrameworkSpans
 from deepscope.trace.arrays import distinct_places, distinct_values, pick

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.algebra.selection import by_line
+from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.selection import by_line
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.owners import LineRuns
 from deepscope.trace.arrays import distinct_values, pick

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Columns, Mask, by_line, distinct, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct, of_kind
 from deepscope.analysis.numbers.framework_time import FrameworkTime, idle_of_framework
 from deepscope.analysis.numbers.idle import Timeline, idle
 from deepscope.analysis.numbers.phases import PhaseTimeline

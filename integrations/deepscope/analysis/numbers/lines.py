@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.algebra.selection import Columns, Mask, by_line
+from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line
 from deepscope.analysis.numbers.by_step import python_by_step
 from deepscope.analysis.numbers.call_paths import path_columns
 from deepscope.analysis.numbers.cpu_time import CpuTime

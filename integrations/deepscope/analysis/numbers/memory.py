@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.selection import Columns, Mask, by_line
+from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line
 from deepscope.analysis.numbers.memory_blocks import KINDS, Blocks, device_codes, device_of, find_blocks, held_by_owner
 from deepscope.analysis.ownership.calls import Nested, open_at
 from deepscope.trace.arrays import distinct_values, pick

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.trace.format.held_memory import ELSEWHERE, HELD_KINDS, MemoryAccount, Survey
 from deepscope.trace.model import Int64, MemoryEvents
 

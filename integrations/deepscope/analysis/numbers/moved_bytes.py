@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.numbers.arguments import FLOATS, Tensor, arguments
 from deepscope.analysis.numbers.byte_formulas import bytes_formula, bytes_of_call
 from deepscope.analysis.numbers.flop_formulas import UNREADABLE

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.selection import Columns, Mask, by_line, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest
+from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, of_kind
 from deepscope.analysis.numbers.flops import OperatorFlops
 from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.numbers.roofline import Roofline

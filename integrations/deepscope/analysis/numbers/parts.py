@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import depth
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.array_ops.ancestry import depth
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.ownership.below import Below
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.paths import PathTable, paths_of_forest

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.algebra.selection import distinct, named, of_kind
+from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.selection import distinct, named, of_kind
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.analysis.ownership.operators import Operators

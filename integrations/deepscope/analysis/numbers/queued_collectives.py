@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import distinct, named, of_kind
+from deepscope.analysis.array_ops.selection import distinct, named, of_kind
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 

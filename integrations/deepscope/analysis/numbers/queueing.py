@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.algebra.selection import distinct, of_kind
+from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.selection import distinct, of_kind
 from deepscope.analysis.ownership.locations import Scopes
 from deepscope.analysis.ownership.owners import LineRuns
 from deepscope.trace.arrays import pick

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.analysis.algebra.ancestry import nearest
+from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.numbers.moved_bytes import DTYPES, element_widths, moved_by
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.work import Work

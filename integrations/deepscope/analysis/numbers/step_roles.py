@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Mask, distinct, named, of_kind
+from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.calls import step_events
 from deepscope.trace.kinds import Kind

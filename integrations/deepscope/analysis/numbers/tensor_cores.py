@@ -5,7 +5,7 @@ https://github.com/pytorch/kineto/blob/main/tb_plugin/torch_tb_profiler/profiler
 
 from __future__ import annotations
 
-from deepscope.analysis.algebra.selection import Mask, named
+from deepscope.analysis.array_ops.selection import Mask, named
 from deepscope.trace.model import Trace
 
 _KERNELS = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.selection import by_line, named, of_kind
+from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.selection import by_line, named, of_kind
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 from deepscope.trace.names import is_sync, is_sync_operator

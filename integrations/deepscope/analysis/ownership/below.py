@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, nearest_to, position_in
-from deepscope.analysis.algebra.selection import Mask, distinct, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest, nearest_to, position_in
+from deepscope.analysis.array_ops.selection import Mask, distinct, of_kind
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.compiled import told_calls
 from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file

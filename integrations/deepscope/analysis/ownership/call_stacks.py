@@ -8,7 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import of_kind
+from deepscope.analysis.array_ops.selection import of_kind
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.owners import joined_paths
 from deepscope.analysis.ownership.paths import PathBuilder

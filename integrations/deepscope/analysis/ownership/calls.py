@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, nearest_to
-from deepscope.analysis.algebra.selection import Mask, named, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest, nearest_to
+from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.format.span_names import STEP_PREFIX
 from deepscope.trace.joins.backward import backward_partners

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.selection import Mask, distinct, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.selection import Mask, distinct, of_kind
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.paths import PathBuilder
 from deepscope.analysis.ownership.work import Work

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.selection import Mask, distinct, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.selection import Mask, distinct, of_kind
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest
-from deepscope.analysis.algebra.selection import Mask, distinct, named, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest
+from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file
 from deepscope.analysis.ownership.workers import worker_lines
 from deepscope.records import LineSource

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, nearest_to, position_in
-from deepscope.analysis.algebra.selection import distinct, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest, nearest_to, position_in
+from deepscope.analysis.array_ops.selection import distinct, of_kind
 from deepscope.analysis.ownership.calls import STEP, CallForest, nest
 from deepscope.trace.arrays import pick
 from deepscope.trace.communication import is_collective

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, position_in, self_values
-from deepscope.analysis.algebra.selection import of_kind
+from deepscope.analysis.array_ops.ancestry import nearest, position_in, self_values
+from deepscope.analysis.array_ops.selection import of_kind
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace

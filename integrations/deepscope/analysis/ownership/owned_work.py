@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.compiled import FusedKernels
 from deepscope.analysis.ownership.owners import Owners, joined_paths

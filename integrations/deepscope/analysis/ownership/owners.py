@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest, position_in
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.array_ops.ancestry import nearest, position_in
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.locations import Scopes
 from deepscope.analysis.ownership.paths import PathBuilder

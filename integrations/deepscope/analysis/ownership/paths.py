@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import depth
+from deepscope.analysis.array_ops.ancestry import depth
 from deepscope.trace.arrays import distinct_places, stable_order
 from deepscope.trace.model import Int64
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import named, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.ownership.calls import STEP, step_events
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.analysis.algebra.selection import Mask, named, of_kind
+from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.trace.communication import is_collective
 from deepscope.trace.joins.correlation import launches

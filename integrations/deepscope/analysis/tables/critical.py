@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.algebra.selection import Columns, of_kind
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.selection import Columns, of_kind
 from deepscope.analysis.critical.host_work import HostWork
 from deepscope.analysis.critical.joins import find_joins
 from deepscope.analysis.critical.lines import KINDS, path_by_line, sums_of_kinds

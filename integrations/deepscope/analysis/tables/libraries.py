@@ -8,9 +8,9 @@ from pathlib import PurePath
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest_to
-from deepscope.analysis.algebra.ranking import largest, largest_named
-from deepscope.analysis.algebra.selection import Mask, by_line, distinct, of_kind
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.ranking import largest, largest_named
+from deepscope.analysis.array_ops.selection import Mask, by_line, distinct, of_kind
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file, python_module_of_file
 from deepscope.analysis.ownership.locations import Scopes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest
-from deepscope.analysis.algebra.selection import Columns, by_line, distinct
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.ancestry import nearest
+from deepscope.analysis.array_ops.selection import Columns, by_line, distinct
 from deepscope.analysis.numbers.parts import Parts
 from deepscope.analysis.ownership.below import library_line
 from deepscope.analysis.ownership.paths import PathTable

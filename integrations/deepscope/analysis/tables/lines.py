@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from deepscope.analysis.algebra.ranking import largest_named
-from deepscope.analysis.algebra.selection import Columns
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.ranking import largest_named
+from deepscope.analysis.array_ops.selection import Columns
 from deepscope.analysis.numbers.recording_cost import is_slowed
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.tables.libraries import hot_libraries

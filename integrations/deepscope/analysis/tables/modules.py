@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import self_values
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.ranking import largest
-from deepscope.analysis.algebra.selection import Columns, by_line
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.ancestry import self_values
+from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.ranking import largest
+from deepscope.analysis.array_ops.selection import Columns, by_line
 from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owned_work import OwnedWork

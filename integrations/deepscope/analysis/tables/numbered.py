@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Columns
+from deepscope.analysis.array_ops.selection import Columns
 from deepscope.trace.model import Int64
 
 

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from deepscope.analysis.algebra.ranking import largest
-from deepscope.analysis.algebra.selection import Columns
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.ranking import largest
+from deepscope.analysis.array_ops.selection import Columns
 from deepscope.analysis.numbers.operator_calls import OperatorCalls, operator_calls
 from deepscope.analysis.numbers.output_shapes import output_shapes
 from deepscope.analysis.ownership.owners import joined_paths

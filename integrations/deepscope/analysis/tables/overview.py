@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Mask, of_kind
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Mask, of_kind
 from deepscope.analysis.numbers.step_roles import ROLES, Roles, dashboard_roles, known_roles
 from deepscope.analysis.numbers.tensor_cores import kernels_with_tensor_cores
 from deepscope.analysis.ownership.owned_work import OwnedWork

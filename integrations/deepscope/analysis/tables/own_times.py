@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals
-from deepscope.analysis.algebra.selection import Columns
+from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.selection import Columns
 from deepscope.analysis.critical.lines import PARTS
 from deepscope.analysis.numbers.recording_cost import RecordingCost
 from deepscope.analysis.tables.critical import StepPaths

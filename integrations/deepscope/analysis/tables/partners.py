@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.records import Partner

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.selection import by_line
 from deepscope.analysis.numbers.phases import phase_of_work
 from deepscope.records import PHASES, Phase
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Mask
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.numbers.by_step import Shares, idle_by_step, python_by_step
 from deepscope.records import Kernel, Module, Operator, StepTimes
 from deepscope.records.step_times import StepTable

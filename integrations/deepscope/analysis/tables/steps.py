@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import by_line
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import by_line
 from deepscope.analysis.numbers.collective_calls import CollectiveCalls
 from deepscope.analysis.numbers.idle import idle, timeline
 from deepscope.analysis.numbers.lines import started_by_lines

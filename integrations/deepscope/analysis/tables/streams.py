@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Mask
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.records import Stream
 from deepscope.trace.arrays import distinct_places

@@ -7,8 +7,8 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.analysis.algebra.selection import Mask, named, of_kind
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.ownership.calls import CPU_KINDS, step_events
 from deepscope.records import HostThread, ThreadRole
 from deepscope.trace.arrays import distinct_values

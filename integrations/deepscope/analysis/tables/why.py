@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Columns, Mask, by_line
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line
 from deepscope.analysis.numbers.idle_causes import is_copy_in
 from deepscope.analysis.numbers.moved_bytes import DTYPES
 from deepscope.analysis.numbers.queueing import queueing

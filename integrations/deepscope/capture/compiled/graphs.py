@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from deepscope.capture.compiled.breaks import Broken, Recompiled, graph_breaks, recompilations
 from deepscope.capture.compiled.captures import Captured, captured_graphs
 from deepscope.capture.lines.dynamo import hide_modules
-from deepscope.capture.surroundings.interrupts import comes_from_handler
+from deepscope.capture.process_hooks.interrupts import comes_from_handler
 
 _MODULE = "torch._inductor.output_code"
 _MOST = 2_000

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from deepscope.capture.surroundings.open_recorders import abandoned_in_children
+from deepscope.capture.process_hooks.open_recorders import abandoned_in_children
 
 
 class NoSensorError(Exception):

@@ -14,8 +14,8 @@ from deepscope.capture.counters.machine import Machine
 from deepscope.capture.counters.sampler import Counted, SamplingThread
 from deepscope.capture.counters.samples import counter_events
 from deepscope.capture.naming import run_counters_path
+from deepscope.capture.saving.event_edits import json_bytes
 from deepscope.capture.saving.header import Session
-from deepscope.capture.saving.splice import json_bytes
 from deepscope.capture.saving.trace_folder import current_folder
 from deepscope.trace.format.header import Clock, Header
 

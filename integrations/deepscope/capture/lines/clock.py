@@ -9,9 +9,9 @@ from deepscope.capture.lines.calibration import CostSamples
 from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.emit import Pair
 from deepscope.capture.lines.hooks import make_hooks
-from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.off_cpu import LONG_NS, OffCpuTime
+from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import UNLIMITED, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
@@ -35,10 +35,10 @@ class LineClock:
 
     def __init__(self, user_code: UserCode) -> None:
         self._table = ScopeTable(user_code, UNLIMITED, self._pair)
-        ledger = Ledger(self._table, CostSamples(), Limits())
+        overhead_budget = OverheadBudget(self._table, CostSamples(), Limits())
         modules = ModuleCalls(self._table, are_wanted=False)
-        self._stacks = Stacks(self._table, modules, ledger, only_owner=True)
-        self._hooks = make_hooks(self._table, self._stacks, ledger, self._fail)
+        self._stacks = Stacks(self._table, modules, overhead_budget, only_owner=True)
+        self._hooks = make_hooks(self._table, self._stacks, overhead_budget, self._fail)
         self._running: list[str] = []
         self._since = 0
         self._self_ns: dict[str, int] = {}

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Protocol
 
-from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.lowering import Lowering, Switch
 from deepscope.capture.lines.monitoring import MonitoringHooks, monitoring
+from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import Function, ScopeTable
 from deepscope.capture.lines.tracing import TracingHooks
-from deepscope.capture.surroundings.interrupts import comes_from_handler
+from deepscope.capture.process_hooks.interrupts import comes_from_handler
 
 
 class Hooks(Switch, Protocol):
@@ -40,7 +40,7 @@ class Hooks(Switch, Protocol):
 def make_hooks(
     table: ScopeTable,
     stacks: Stacks,
-    ledger: Ledger,
+    overhead_budget: OverheadBudget,
     fail: Callable[[Exception], None],
 ) -> Hooks:
     """The hooks of this Python, over `stacks`; `fail` is told of an exception in one of them and must not raise.
@@ -54,9 +54,9 @@ def make_hooks(
         fail(error)
 
     make: type[MonitoringHooks] | type[TracingHooks] = MonitoringHooks if monitoring is not None else TracingHooks
-    hooks: Hooks = make(table, stacks, ledger, fail_or_raise)
+    hooks: Hooks = make(table, stacks, overhead_budget, fail_or_raise)
     stacks.adopt = hooks.adopt
-    lowering = Lowering(table, stacks, ledger, hooks)
+    lowering = Lowering(table, stacks, overhead_budget, hooks)
     stacks.look = lowering.look
     stacks.drop = lowering.drop
     return hooks

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from deepscope.capture.lines.code_facts import Loop, find_loops, offsets_of_lines
 from deepscope.capture.lines.detail import Detail
-from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.past_budget import TRIAL_RUNS
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import Stacks
@@ -48,12 +48,12 @@ class Switch(Protocol):
 
 
 class Lowering:
-    """Weighs the costs of one window when its ledger says so, and lowers what is dearest."""
+    """Weighs the costs of one window when its overhead_budget says so, and lowers what is dearest."""
 
-    def __init__(self, table: ScopeTable, stacks: Stacks, ledger: Ledger, switch: Switch) -> None:
+    def __init__(self, table: ScopeTable, stacks: Stacks, overhead_budget: OverheadBudget, switch: Switch) -> None:
         self._table = table
         self._stacks = stacks
-        self._ledger = ledger
+        self._overhead_budget = overhead_budget
         self._switch = switch
         self._tried: set[int] = set()
         self._has_lowered_libraries = False
@@ -61,7 +61,7 @@ class Lowering:
     def look(self, stack: Stack) -> None:
         """A look is due, while `stack` is the current thread's and its top frame at a line's beginning."""
         started = thread_time_ns()
-        beyond = self._ledger.look()
+        beyond = self._overhead_budget.look()
         spent = self._spent()
         is_trial = False
         if beyond > 0 and self._lower_libraries(spent, stack, beyond):
@@ -73,7 +73,7 @@ class Lowering:
         if not is_trial:
             # A callback that is timed takes longer, and how long its runs take decides on a line on trial.
             self._switch.take_samples()
-        self._ledger.add_set_up(thread_time_ns() - started)
+        self._overhead_budget.add_set_up(thread_time_ns() - started)
 
     def _lower_libraries(self, spent: _Spent, stack: Stack, beyond: float) -> bool:
         """Lines of libraries give way before the user's: the dearest functions, then all. False where none is left."""
@@ -139,7 +139,9 @@ class Lowering:
 
     def _is_worth_a_trial(self, function: Function) -> bool:
         """Whether anything follows from what its lines hold: a trial takes three times what it looks at does."""
-        return self._ledger.is_scarce or (self._switch.silences_loops(function) and bool(find_loops(function.code)))
+        return self._overhead_budget.is_scarce or (
+            self._switch.silences_loops(function) and bool(find_loops(function.code))
+        )
 
     def _try_out(self, function: Function) -> bool:
         """Have the lines of `function` judged by whether they hold operators; False where they have been."""

@@ -24,7 +24,7 @@ from typing import Any
 
 from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.detail import Detail
-from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.recursion_limit import RecursionHeadroom
 from deepscope.capture.lines.stacks import UNPAID, Stacks
 from deepscope.capture.lines.table import SILENT, Function, ScopeTable
@@ -47,13 +47,13 @@ class MonitoringHooks:
         self,
         table: ScopeTable,
         stacks: Stacks,
-        ledger: Ledger,
+        overhead_budget: OverheadBudget,
         fail: Callable[[Exception], None],
     ) -> None:
         self._table = table
         self._stacks = stacks
-        self._costs = ledger.costs
-        self._ledger = ledger
+        self._costs = overhead_budget.costs
+        self._overhead_budget = overhead_budget
         self._fail = fail
         self._tool: int | None = None
         self._local: list[CodeType] = []
@@ -118,7 +118,7 @@ class MonitoringHooks:
                 self.follow_detail(function)
             return function
         finally:
-            self._ledger.add_set_up(thread_time_ns() - started)
+            self._overhead_budget.add_set_up(thread_time_ns() - started)
 
     def silences_loops(self, function: Function) -> bool:  # noqa: ARG002 - those of all functions
         """Whether the loops of `function` can be left alone, and the rest of it not."""
@@ -183,15 +183,15 @@ class MonitoringHooks:
             monitoring.register_callback(self._tool, event, timed)
 
     def _timed(self, callback: Callback, *, is_line: bool) -> Callback:
-        costs, ledger, clock = self._costs, self._ledger, self._costs.clock
+        costs, overhead_budget, clock = self._costs, self._overhead_budget, self._costs.clock
         stacks = self._stacks
 
         def on_timed(code: CodeType, place: Any, *value: Any) -> Any:
-            before = ledger.mark()
+            before = overhead_budget.mark()
             started = clock()
             answer = callback(code, place, *value)
             taken = clock() - started
-            if answer is None and (work := ledger.work_since(before)) is not None:
+            if answer is None and (work := overhead_budget.work_since(before)) is not None:
                 costs.add(work if is_line else Work.CALL, taken)
             if costs.is_complete:
                 self._stop_sampling()
@@ -261,7 +261,7 @@ class MonitoringHooks:
     def _instruction_callback(self, on_line: Callback) -> Callback:
         functions, disable = self._table.functions, monitoring.DISABLE
         switched_off = 0
-        self._ledger.switched_off = lambda: switched_off
+        self._overhead_budget.switched_off = lambda: switched_off
 
         def on_instruction(code: CodeType, offset: int) -> Any:
             nonlocal switched_off
@@ -282,7 +282,7 @@ class MonitoringHooks:
         enter, set_line, miss, getframe = stacks.enter, stacks.set_line, stacks.miss, sys._getframe
         disable = monitoring.DISABLE
         module_code, enter_module = stacks.module_code, stacks.enter_module
-        ledger, pay, needs_no_events = self._ledger, stacks.pay, stacks.needs_no_events
+        overhead_budget, pay, needs_no_events = self._overhead_budget, stacks.pay, stacks.needs_no_events
 
         def on_start(code: CodeType, _offset: int) -> Any:
             try:
@@ -298,7 +298,7 @@ class MonitoringHooks:
                     if now - pulse.last >= long_ns:
                         pulse.long(now)
                     pulse.last = now
-                if ledger.unpaid >= UNPAID:
+                if overhead_budget.unpaid >= UNPAID:
                     pay(stack)
                 if function.only_line and needs_no_events(stack, function):
                     return disable
@@ -310,8 +310,8 @@ class MonitoringHooks:
                 else:
                     entry = spare.pop()
                     function.calls += 1
-                    ledger.started += 1
-                    ledger.unpaid += 1
+                    overhead_budget.started += 1
+                    overhead_budget.unpaid += 1
                     entry.code = code
                     entry.function = function
                     entry.line = 0
@@ -330,13 +330,13 @@ class MonitoringHooks:
         fail, adopt, functions, stacks = self._fail, self.adopt, self._table.functions, self._stacks
         own, owner, foreign, beat = stacks.own, stacks.owner, stacks.foreign, stacks.beat
         enter, set_line, getframe, disable = stacks.enter, stacks.set_line, sys._getframe, monitoring.DISABLE
-        ledger, pay = self._ledger, stacks.pay
+        overhead_budget, pay = self._overhead_budget, stacks.pay
 
         def go_on(function: Function, frame: FrameType) -> Any:
             stack = own if get_ident() == owner else foreign()
             if stack is not None:
                 beat(stack)
-                if ledger.unpaid >= UNPAID:
+                if overhead_budget.unpaid >= UNPAID:
                     pay(stack)
                 if function.only_line and stacks.needs_no_events(stack, function):
                     return disable

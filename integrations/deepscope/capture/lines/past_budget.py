@@ -21,7 +21,7 @@ from enum import Enum, auto
 from time import perf_counter_ns
 
 from deepscope.capture.lines.emit import Pair, make_pair, sequence_number
-from deepscope.capture.lines.ledger import Ledger
+from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.table import OFTEN, SILENT, Slot
 from deepscope.trace.format.span_names import MOMENT_NAME, late_name
@@ -61,9 +61,9 @@ class Verdict(Enum):
 class QuietLines:
     """The judgement on lines past their budget, for one window; `dispatch_ns` is what calling a hook takes at least."""
 
-    def __init__(self, budget: int, dispatch_ns: int, ledger: Ledger) -> None:
+    def __init__(self, budget: int, dispatch_ns: int, overhead_budget: OverheadBudget) -> None:
         self._budget = budget
-        self._ledger = ledger
+        self._overhead_budget = overhead_budget
         self._dispatch_ns = dispatch_ns
         self._shortest_ns = 1 << 60
         self._shortest_stretch_ns = 1 << 60
@@ -92,15 +92,15 @@ class QuietLines:
         if is_due:
             slot.holds = False
             slot.long = 0
-        self._ledger.spend(1)
-        self._ledger.unpaid += 1
+        self._overhead_budget.spend(1)
+        self._overhead_budget.unpaid += 1
         slot.judged += 1
         if slot.judged <= TRIAL_RUNS:
             slot.granted += 1
-            self._ledger.trials += 1
+            self._overhead_budget.trials += 1
             return Verdict.TRIAL
         slot.missed += 1
-        self._ledger.quiet += 1
+        self._overhead_budget.quiet += 1
         return Verdict.QUIET
 
     def _judge_library(self, slot: Slot) -> Verdict:
@@ -113,19 +113,19 @@ class QuietLines:
                 slot.judged = slot.long = 0
                 slot.granted += _BETWEEN_TRIALS
                 slot.left = _BETWEEN_TRIALS - 1
-                self._ledger.spend(_BETWEEN_TRIALS)
+                self._overhead_budget.spend(_BETWEEN_TRIALS)
                 return Verdict.NORMAL
             slot.silence()
             slot.left -= 1
             return Verdict.SILENT
-        self._ledger.spend(1)
-        self._ledger.trials += 1
+        self._overhead_budget.spend(1)
+        self._overhead_budget.trials += 1
         slot.judged += 1
         slot.granted += 1
         return Verdict.TRIAL
 
     def _grant(self, slot: Slot) -> Verdict:
-        self._ledger.spend(slot.grant())
+        self._overhead_budget.spend(slot.grant())
         slot.left -= 1
         return Verdict.NORMAL
 

@@ -13,15 +13,15 @@ from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.dynamo import hide_modules
 from deepscope.capture.lines.emit import cost_of_operator_ns
 from deepscope.capture.lines.hooks import make_hooks
-from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.libraries import Libraries
 from deepscope.capture.lines.lowering import lowered_scopes
 from deepscope.capture.lines.modules import ModuleCalls
+from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import LINE, ScopeRow, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.capture.notices import warn
-from deepscope.capture.surroundings.open_recorders import abandoned_in_children
+from deepscope.capture.process_hooks.open_recorders import abandoned_in_children
 from deepscope.trace.format import span_names
 from deepscope.trace.format.header import LineAccount, ModuleParameters
 
@@ -142,9 +142,9 @@ class _Window:
         _costs.prepare()
         self._table = table
         self._modules = ModuleCalls(table, are_wanted=modules, on_outermost=on_outermost)
-        self._ledger = Ledger(self._table, _costs, limits)
-        self._stacks = Stacks(self._table, self._modules, self._ledger, _costs.overhead.event_ns)
-        self._hooks = make_hooks(self._table, self._stacks, self._ledger, self.fail)
+        self._overhead_budget = OverheadBudget(self._table, _costs, limits)
+        self._stacks = Stacks(self._table, self._modules, self._overhead_budget, _costs.overhead.event_ns)
+        self._hooks = make_hooks(self._table, self._stacks, self._overhead_budget, self.fail)
         self._is_hooked = False
         self._is_closing = False
         self._is_unhooked = False
@@ -234,11 +234,11 @@ class _Window:
             entries=sum(entries),
             cost_ns=_costs.of(Work.ENTRY),
             operator_ns=self._operator_ns,
-            total_ns=self._ledger.cost_ns,
-            calls=self._ledger.calls,
-            left_alone=self._ledger.left_alone,
+            total_ns=self._overhead_budget.cost_ns,
+            calls=self._overhead_budget.calls,
+            left_alone=self._overhead_budget.left_alone,
             slowdown=round(_costs.overhead.slowdown, 2),
-            on_core=round(self._ledger.share_on_core, 3),
+            on_core=round(self._overhead_budget.share_on_core, 3),
             budget=table.budget,
             over_budget=[(slot.id, slot.missed - slot.late) for slot in table.slots if slot.missed > slot.late],
             lowered=lowered,

@@ -16,9 +16,9 @@ from types import CodeType, FrameType
 from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.emit import Pair, make_pair, profiler_enabled, sequence_number
-from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.off_cpu import LONG_NS, Pulse, tells_cpu_time
+from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.past_budget import TRIAL_RUNS, QuietLines, Verdict
 from deepscope.capture.lines.running_frame import Entry, Stack, bury
 from deepscope.capture.lines.table import SILENT, Function, ScopeTable, Slot
@@ -47,7 +47,7 @@ class Stacks:
         self,
         table: ScopeTable,
         modules: ModuleCalls,
-        ledger: Ledger,
+        overhead_budget: OverheadBudget,
         dispatch_ns: int = 0,
         *,
         only_owner: bool = False,
@@ -61,16 +61,16 @@ class Stacks:
         self._modules = modules
         self.module_code = modules.code
         """Of a module's call; None where these have no scopes."""
-        self._ledger = ledger
-        self._costs = ledger.costs
-        self._quiet = QuietLines(table.budget, dispatch_ns, ledger)
+        self._overhead_budget = overhead_budget
+        self._costs = overhead_budget.costs
+        self._quiet = QuietLines(table.budget, dispatch_ns, overhead_budget)
         self.owner = get_ident()
         self.own: Stack = []
         self.spare: list[Entry] = []
         """Entries to use again."""
         self.adopt: Adopt = lambda _code: None
         self.look: Callable[[Stack], None] | None = None
-        """Called when the ledger says that a look is due."""
+        """Called when the overhead_budget says that a look is due."""
         self.drop: Callable[[Function, Stack], None] = lambda _function, _stack: None
         """Called for a function that gets no scopes any more."""
         self._is_aligning = False
@@ -134,7 +134,7 @@ class Stacks:
         if stack is not self.own or not self._is_open:
             return
         started = perf_counter_ns()
-        enter, leave = make_pair(recording_name(self._ledger.pay() + self._mark_ns))
+        enter, leave = make_pair(recording_name(self._overhead_budget.pay() + self._mark_ns))
         enter()
         leave()
         now = perf_counter_ns()
@@ -152,8 +152,8 @@ class Stacks:
         slot = self._table.line(function, line)
         if slot is not None and not slot.pool and slot.left > SILENT:
             slot.pool.append(slot.pair())
-        self._ledger.add_set_up(thread_time_ns() - started)
-        if self._ledger.unpaid >= UNPAID and self.is_owner:
+        self._overhead_budget.add_set_up(thread_time_ns() - started)
+        if self._overhead_budget.unpaid >= UNPAID and self.is_owner:
             self.pay(self.own)
         return slot
 
@@ -190,8 +190,8 @@ class Stacks:
                 is_special = False
         entry = self.spare.pop() if self.spare else Entry()
         function.calls += 1
-        self._ledger.started += 1
-        self._ledger.unpaid += 1
+        self._overhead_budget.started += 1
+        self._overhead_budget.unpaid += 1
         entry.code = function.code
         entry.function = function
         entry.line = 0
@@ -208,7 +208,7 @@ class Stacks:
         started = 0 if costs.is_complete or modules.is_new(frame) else perf_counter_ns()
         slot = modules.slot_of(stack, frame)
         slot.left -= 1
-        self._ledger.modules += 1
+        self._overhead_budget.modules += 1
         if not spare or (stack and stack[-1].is_special):
             self.enter(stack, function)
             self.run(stack, slot, 0)
@@ -273,14 +273,14 @@ class Stacks:
             entry.quiet = slot
             entry.sequence = sequence_number() if slot.is_unproven else 0
             entry.since = perf_counter_ns()
-        if self._ledger.is_due and self.look is not None and not self._is_aligning:
+        if self._overhead_budget.is_due and self.look is not None and not self._is_aligning:
             self.look(stack)
-        if self._ledger.unpaid >= UNPAID:
+        if self._overhead_budget.unpaid >= UNPAID:
             self.pay(stack)
 
     def pass_over(self, stack: Stack, slot: Slot, line: int) -> bool:
         """The top frame is at a library's line without operators; whether its events need not be heard any more."""
-        self._ledger.silent += 1
+        self._overhead_budget.silent += 1
         entry = stack[-1]
         pair = entry.pair
         if pair is not None:

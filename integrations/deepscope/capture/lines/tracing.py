@@ -19,8 +19,8 @@ from typing import Any
 from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.code_facts import Loop, is_resumed
 from deepscope.capture.lines.detail import Detail
-from deepscope.capture.lines.ledger import Ledger
 from deepscope.capture.lines.off_cpu import Pulse
+from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.recursion_limit import RecursionHeadroom
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import UNPAID, Stacks
@@ -41,13 +41,13 @@ class TracingHooks:
         self,
         table: ScopeTable,
         stacks: Stacks,
-        ledger: Ledger,
+        overhead_budget: OverheadBudget,
         fail: Callable[[Exception], None],
     ) -> None:
         self._table = table
         self._stacks = stacks
-        self._costs = ledger.costs
-        self._ledger = ledger
+        self._costs = overhead_budget.costs
+        self._overhead_budget = overhead_budget
         self._fail = fail
         self._module_code = stacks.module_code
         self._all: list[Trace] = []
@@ -123,7 +123,7 @@ class TracingHooks:
         try:
             return self._table.function(code) if code is self._module_code or self._table.owns(code) else None
         finally:
-            self._ledger.add_set_up(thread_time_ns() - started)
+            self._overhead_budget.add_set_up(thread_time_ns() - started)
 
     def silences_loops(self, function: Function) -> bool:
         """Whether the loops of `function` can be left alone, and the rest of it not."""
@@ -226,10 +226,10 @@ class TracingHooks:
         self._files.append(files)
         long_ns, clock = stacks.long_ns, perf_counter_ns
 
-        ledger, pay, needs_no_events = self._ledger, stacks.pay, stacks.needs_no_events
+        overhead_budget, pay, needs_no_events = self._overhead_budget, stacks.pay, stacks.needs_no_events
         end_loop = self._end_loop
         left_alone = 0
-        self._ledger.alone.append(lambda: left_alone)
+        self._overhead_budget.alone.append(lambda: left_alone)
 
         def on_call(frame: FrameType, _event: str, _arg: Any) -> Any:  # noqa: PLR0912, PLR0915 - as above
             nonlocal left_alone
@@ -248,7 +248,7 @@ class TracingHooks:
                     if not left_alone & _MANY_ALONE:
                         pay(stack)
                     return None
-                if ledger.unpaid >= UNPAID:
+                if overhead_budget.unpaid >= UNPAID:
                     pay(stack)
                 if function.only_line and needs_no_events(stack, function):
                     left_alone += 1
@@ -266,8 +266,8 @@ class TracingHooks:
                 else:
                     entry = spare.pop()
                     function.calls += 1
-                    ledger.started += 1
-                    ledger.unpaid += 1
+                    overhead_budget.started += 1
+                    overhead_budget.unpaid += 1
                     entry.code = code
                     entry.function = function
                     entry.line = 0
@@ -299,22 +299,22 @@ class TracingHooks:
             return None
         started = thread_time_ns()
         wanted = files[code.co_filename] = self._table.owns(code)
-        self._ledger.add_set_up(thread_time_ns() - started)
+        self._overhead_budget.add_set_up(thread_time_ns() - started)
         return wanted
 
     def _sampled(self, on_local: Trace, stack: Stack) -> Trace:
         """`on_local` for as long as samples of what it costs are wanted."""
-        costs, ledger, clock = self._costs, self._ledger, self._costs.clock
+        costs, overhead_budget, clock = self._costs, self._overhead_budget, self._costs.clock
         begin_stretch = self._stacks.begin_stretch
 
         def on_local_sampled(frame: FrameType, event: str, arg: Any) -> Any:
-            before = ledger.mark()
+            before = overhead_budget.mark()
             started = clock()
             on_local(frame, event, arg)
             taken = clock() - started
             if costs.is_complete:
                 return on_local
-            if event in ("line", "return") and (work := ledger.work_since(before)) is not None:
+            if event in ("line", "return") and (work := overhead_budget.work_since(before)) is not None:
                 costs.add(work if event == "line" else Work.CALL, taken)
             begin_stretch(stack, perf_counter_ns())
             return on_local_sampled

@@ -18,22 +18,22 @@ from deepscope.capture import torch_compat
 from deepscope.capture.lines import emit
 from deepscope.capture.lines.dynamo import hide_modules, undisturbed
 from deepscope.capture.lines.emit import make_pair
-from deepscope.capture.memory import holders
+from deepscope.capture.memory import owners
 from deepscope.capture.memory import storages as value_storages
-from deepscope.capture.memory.holders import (
+from deepscope.capture.memory.owners import (
     INPUTS,
     PARAMETERS,
     Graph,
     Holding,
-    Living,
+    LiveObjects,
     held_by_living,
     held_by_optimizer,
     living,
     walk,
 )
 from deepscope.capture.memory.storages import storages, tensors_in
-from deepscope.capture.surroundings import optimizer_steps
-from deepscope.capture.surroundings.interrupts import held_back
+from deepscope.capture.process_hooks import optimizer_steps
+from deepscope.capture.process_hooks.interrupts import held_back
 from deepscope.trace.format import span_names
 from deepscope.trace.format.held_memory import ELSEWHERE, Held, MemoryAccount, OutOfMemory, Release, Survey
 from deepscope.trace.format.span_names import memory_name
@@ -87,7 +87,7 @@ class MemorySurveys:
     def begin(self) -> None:
         """Look for what is there already, and watch what comes; torch records by now."""
         self._is_open = True
-        hide_modules((sys.modules[__name__], holders, value_storages, torch_compat, emit, span_names, optimizer_steps))
+        hide_modules((sys.modules[__name__], owners, value_storages, torch_compat, emit, span_names, optimizer_steps))
         if not torch_compat.shows_saved_values():
             self.account.warnings.append(_NO_ACTIVATIONS)
         self._safely(self._look_around, "begin")
@@ -143,12 +143,12 @@ class MemorySurveys:
             self._safely(self._look_at_graphs, occasion, found)
         self._optimizers.update(map(id, found.optimizers))
 
-    def _look_at_graphs(self, occasion: str, found: Living) -> None:
+    def _look_at_graphs(self, occasion: str, found: LiveObjects) -> None:
         at = self._moment()
         graph = walk(found.results)
         self._add(at, occasion, itertools.chain(_storages(graph.held_by_leaves()), graph.kept))
 
-    def _others(self, found: Living) -> list[Holding]:
+    def _others(self, found: LiveObjects) -> list[Holding]:
         """The CPU's tensors, whatever holds them: its allocator does not tell what was there before the window."""
         on_cpu = [(ELSEWHERE, one) for one in found.tensors if one.device.type == "cpu"]
         if len(on_cpu) > _MOST_TENSORS:

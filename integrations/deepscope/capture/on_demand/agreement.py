@@ -19,9 +19,9 @@ from typing import Any
 
 from msgspec import structs
 
-from deepscope.capture.on_demand.client import GoneError, SilentError, Visitor
+from deepscope.capture.on_demand.client import Client, GoneError, SilentError
 from deepscope.capture.on_demand.messages import Answer, Request
-from deepscope.errors import DoorError
+from deepscope.errors import ControlError
 
 _POLL_SECONDS = 0.1
 _ATTEMPTS = 8
@@ -53,7 +53,7 @@ class Outcome:
 
 @dataclass
 class _Rank:
-    visitor: Visitor
+    visitor: Client
     answer: Answer
     problem: str = ""
     """Why nothing more is to be had of it."""
@@ -89,7 +89,7 @@ class Recording:
 
     def __init__(
         self,
-        visitors: Sequence[Visitor],
+        visitors: Sequence[Client],
         wanted: Wanted,
         *,
         show: Callable[[str], None] = lambda _: None,
@@ -111,7 +111,7 @@ class Recording:
         self._began = clock()
 
     def record(self) -> list[Outcome]:
-        """Returns when all windows are saved, or failed. Raises `DoorError` if no window could be agreed on."""
+        """Returns when all windows are saved, or failed. Raises `ControlError` if no window could be agreed on."""
         try:
             if self._wanted.seconds is not None and not any(one.answer.step for one in self._ranks):
                 self._record_at_once(self._wanted.seconds)
@@ -194,12 +194,12 @@ class Recording:
                 self._ask_all(Request("drop", self._id))
                 self._wait_until_dropped()
                 self._id = secrets.token_hex(6)
-        raise DoorError(f"no step could be agreed on in {_ATTEMPTS} attempts: the ranks are too far apart")
+        raise ControlError(f"no step could be agreed on in {_ATTEMPTS} attempts: the ranks are too far apart")
 
     def _check(self, answers: Sequence[Answer]) -> None:
         for one in answers:
             if not one.accepted:
-                raise DoorError(f"process {one.pid} (rank {one.rank}): {one.problem}")
+                raise ControlError(f"process {one.pid} (rank {one.rank}): {one.problem}")
 
     def _wait_until_dropped(self) -> None:
         self._wait(lambda: all(one.answer.state != "recording" for one in self._ranks))

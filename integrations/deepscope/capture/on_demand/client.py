@@ -9,35 +9,35 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from deepscope.capture.on_demand.door import peer, receive, send
+from deepscope.capture.on_demand.control_server import peer, receive, send
 from deepscope.capture.on_demand.messages import Answer, Request, decode_answer, encode
 from deepscope.capture.on_demand.places import Entry, is_own
-from deepscope.errors import DoorError
+from deepscope.errors import ControlError
 
 _PATIENCE_SECONDS = 5.0
 
 
-class GoneError(DoorError):
+class GoneError(ControlError):
     """The process is not there any more, or its door is not."""
 
 
-class SilentError(DoorError):
+class SilentError(ControlError):
     """The process does not answer: it is stopped, or holds its interpreter's lock."""
 
 
-class Visitor(Protocol):
+class Client(Protocol):
     """Somebody at a process's door."""
 
     entry: Entry
 
     def ask(self, request: Request) -> Answer:
-        """Raises `GoneError`, `SilentError`, and `DoorError` for an answer that is none."""
+        """Raises `GoneError`, `SilentError`, and `ControlError` for an answer that is none."""
         ...
 
     def leave(self) -> None: ...
 
 
-class SocketVisitor:
+class SocketClient:
     """At a door that is a socket; leaving it ends what was asked for."""
 
     def __init__(self, entry: Entry) -> None:
@@ -49,7 +49,7 @@ class SocketVisitor:
         self._socket.settimeout(_PATIENCE_SECONDS)
         try:
             if not is_own(path.parent.lstat()) or not is_own(path.lstat()):
-                raise DoorError(f"{path}: is not yours")
+                raise ControlError(f"{path}: is not yours")
             self._connect(path)
         except (FileNotFoundError, ConnectionRefusedError):
             self._socket.close()
@@ -59,10 +59,10 @@ class SocketVisitor:
             raise self._silent() from None
         except OSError as error:
             self._socket.close()
-            raise DoorError(f"{path}: {error.strerror or error}") from None
+            raise ControlError(f"{path}: {error.strerror or error}") from None
         if peer(self._socket) not in {os.getuid(), -1}:
             self._socket.close()
-            raise DoorError(f"{path}: somebody else answers there")
+            raise ControlError(f"{path}: somebody else answers there")
 
     def _connect(self, path: Path) -> None:
         until = time.monotonic() + _PATIENCE_SECONDS

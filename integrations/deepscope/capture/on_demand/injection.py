@@ -16,7 +16,7 @@ from pathlib import Path
 
 from deepscope.capture.on_demand.inspection import Process
 from deepscope.capture.on_demand.places import place_for_socket, read_private, write_private
-from deepscope.errors import DoorError
+from deepscope.errors import ControlError
 
 FIRST_VERSION = (3, 14)
 
@@ -63,7 +63,7 @@ finally:
 def inject(process: Process, folder: str, tell: Callable[[str], None] = lambda _: None) -> None:
     """Opens a door in a running process, whose traces go to `folder`; relative to that process's own.
 
-    Raises `DoorError`, which says what to do where the process cannot be entered.
+    Raises `ControlError`, which says what to do where the process cannot be entered.
     """
     _check(process)
     home = Path(__file__).resolve().parents[3]
@@ -86,7 +86,7 @@ def inject(process: Process, folder: str, tell: Callable[[str], None] = lambda _
             with suppress(OSError):
                 path.unlink()
     if problem:
-        raise DoorError(f"process {process.pid}: {problem}")
+        raise ControlError(f"process {process.pid}: {problem}")
 
 
 def _check(process: Process) -> None:
@@ -97,13 +97,13 @@ def _check(process: Process) -> None:
     )
     if version < FIRST_VERSION:
         known = f"runs Python {version[0]}.{version[1]}, which" if version != (0, 0) else "runs a Python that"
-        raise DoorError(f"process {pid} {known} cannot be entered unprepared (3.14 and later can); {prepared}")
+        raise ControlError(f"process {pid} {known} cannot be entered unprepared (3.14 and later can); {prepared}")
     if process.is_elsewhere:
-        raise DoorError(f"process {pid} runs in a container: run `deepscope attach` in there")
+        raise ControlError(f"process {pid} runs in a container: run `deepscope attach` in there")
     if process.environment.get("PYTHON_DISABLE_REMOTE_DEBUG"):
-        raise DoorError(f"process {pid} was started with PYTHON_DISABLE_REMOTE_DEBUG, which forbids it; {prepared}")
+        raise ControlError(f"process {pid} was started with PYTHON_DISABLE_REMOTE_DEBUG, which forbids it; {prepared}")
     if process.executable.endswith(" (deleted)"):
-        raise DoorError(f"process {pid} runs a Python that was removed or replaced meanwhile; {prepared}")
+        raise ControlError(f"process {pid} runs a Python that was removed or replaced meanwhile; {prepared}")
 
 
 def _ask(process: Process, script: Path) -> None:
@@ -120,12 +120,12 @@ def _ask(process: Process, script: Path) -> None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise DoorError(f"{process.executable}: cannot be run to enter process {process.pid}: {error}") from None
+        raise ControlError(f"{process.executable}: cannot be run to enter process {process.pid}: {error}") from None
     if done.returncode == 0:
         return
     lines = done.stderr.strip().splitlines()
     said = lines[-1] if lines else f"exit code {done.returncode}"
-    raise DoorError(f"process {process.pid} cannot be entered: {said}; {_remedy(said)}")
+    raise ControlError(f"process {process.pid} cannot be entered: {said}; {_remedy(said)}")
 
 
 def _remedy(said: str) -> str:
@@ -151,12 +151,12 @@ def _answer_of(process: Process, answer: Path, tell: Callable[[str], None]) -> s
     while (words := read_private(answer)) is None:
         waited = time.monotonic() - began
         if not Path(f"/proc/{process.pid}").exists() and Path("/proc/self").exists():
-            raise DoorError(f"process {process.pid} has ended")
+            raise ControlError(f"process {process.pid} has ended")
         if waited > _SPEAK_AFTER_SECONDS and not is_told:
             is_told = True
             tell(f"process {process.pid} has not let us in yet: it imports deepscope, or waits outside Python")
         if waited > _PATIENCE_SECONDS:
-            raise DoorError(
+            raise ControlError(
                 f"process {process.pid} did not let us in within {_PATIENCE_SECONDS:.0f} s: it hangs, or waits"
             )
         time.sleep(0.05)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deepscope.errors import DoorError
+from deepscope.errors import ControlError
 
 _PROC = Path("/proc")
 _VERSION = re.compile(r"(?:lib)?python(3)\.(\d+)[a-z]*(?:\.so[\d.]*)?$|/python(3)\.(\d+)t?/lib-dynload/")
@@ -30,7 +30,7 @@ class Process:
 
 
 def inspect(pid: int) -> Process:
-    """Raises `DoorError` if there is no such process, it is somebody else's, or no Python."""
+    """Raises `ControlError` if there is no such process, it is somebody else's, or no Python."""
     folder = _PROC / str(pid)
     if not _PROC.joinpath("self").exists():
         _check_alive(pid)
@@ -40,20 +40,20 @@ def inspect(pid: int) -> Process:
         state = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
         name = (folder / "comm").read_text(encoding="utf-8", errors="replace").strip()
     except (OSError, IndexError):
-        raise DoorError(f"there is no process {pid}") from None
+        raise ControlError(f"there is no process {pid}") from None
     if owner != os.getuid():
-        raise DoorError(f"process {pid} ({name}) is {_user(owner)}'s; only that user can attach to it")
+        raise ControlError(f"process {pid} ({name}) is {_user(owner)}'s; only that user can attach to it")
     if state in "ZX":
-        raise DoorError(f"process {pid} ({name}) has ended")
+        raise ControlError(f"process {pid} ({name}) has ended")
     try:
         executable = os.readlink(folder / "exe")  # noqa: PTH115  a Path would drop what stands behind the name
         maps = (folder / "maps").read_text(encoding="utf-8", errors="replace")
         words = (folder / "environ").read_bytes()
     except OSError as error:
-        raise DoorError(f"process {pid} ({name}) cannot be looked at: {error.strerror or error}") from None
+        raise ControlError(f"process {pid} ({name}) cannot be looked at: {error.strerror or error}") from None
     version = _version(executable, maps)
     if version is None:
-        raise DoorError(f"process {pid} ({name}) is not Python")
+        raise ControlError(f"process {pid} ({name}) is not Python")
     return Process(pid, executable, version, _environment(words), _is_elsewhere(folder))
 
 
@@ -63,9 +63,9 @@ def _check_alive(pid: int) -> None:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        raise DoorError(f"there is no process {pid}") from None
+        raise ControlError(f"there is no process {pid}") from None
     except PermissionError:
-        raise DoorError(f"process {pid} is another user's; only that user can attach to it") from None
+        raise ControlError(f"process {pid} is another user's; only that user can attach to it") from None
 
 
 def _user(number: int) -> str:
@@ -136,5 +136,5 @@ def _mark(environment: dict[str, str]) -> tuple[str, str, str]:
 def _all_python() -> Iterator[Process]:
     for folder in _PROC.iterdir():
         if folder.name.isdigit() and int(folder.name) != os.getpid():
-            with suppress(DoorError):
+            with suppress(ControlError):
                 yield inspect(int(folder.name))

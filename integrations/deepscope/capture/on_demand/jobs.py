@@ -8,13 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deepscope.capture.on_demand.client import GoneError, SocketVisitor, Visitor
-from deepscope.capture.on_demand.file_door import FileVisitor, file_entries
+from deepscope.capture.on_demand.client import Client, GoneError, SocketClient
+from deepscope.capture.on_demand.control_files import FileClient, file_entries
 from deepscope.capture.on_demand.inspection import ancestors
 from deepscope.capture.on_demand.messages import Answer, Request
 from deepscope.capture.on_demand.places import Entry, door_folders, entries, here, started_at
 from deepscope.capture.other_processes import is_alive
-from deepscope.errors import DoorError
+from deepscope.errors import ControlError
 
 
 @dataclass
@@ -59,9 +59,9 @@ class Found:
     path: Path
     entry: Entry
 
-    def visit(self) -> Visitor:
-        """Goes to the door. Raises `DoorError` where it cannot be entered."""
-        return FileVisitor(self.entry, self.path) if self.entry.door == "files" else SocketVisitor(self.entry)
+    def visit(self) -> Client:
+        """Goes to the door. Raises `ControlError` where it cannot be entered."""
+        return FileClient(self.entry, self.path) if self.entry.door == "files" else SocketClient(self.entry)
 
 
 def live_entries(extra: Iterable[Path] = (), *, traces: Path | None = None) -> list[Found]:
@@ -104,7 +104,7 @@ def find_jobs(found: Iterable[Found]) -> tuple[list[Job], list[str]]:
             answer = _described(entry) if entry.door == "files" else _asked(one)
         except GoneError:
             continue
-        except DoorError as error:
+        except ControlError as error:
             problems.append(f"rank {entry.rank}: {error}" if entry.world_size > 1 else str(error))
             continue
         jobs.setdefault(answer.job or f"pid {entry.pid}", Job()).members.append(Member(one, answer))
@@ -148,13 +148,13 @@ def _folders(job: Job) -> list[str]:
     return [os.path.realpath(one) for one in (first.answer.folder, *beside)]
 
 
-def visitors_of(job: Job, ranks: Sequence[int] = ()) -> list[Visitor]:
-    """At the doors of a job's processes, or of these ranks of it. Raises `DoorError`."""
+def visitors_of(job: Job, ranks: Sequence[int] = ()) -> list[Client]:
+    """At the doors of a job's processes, or of these ranks of it. Raises `ControlError`."""
     members = [one for one in job.members if not ranks or one.answer.rank in ranks]
     if not members:
         known = ", ".join(str(one.answer.rank) for one in job.members)
-        raise DoorError(f"the job has no such rank on this machine; it has: {known}")
-    visitors: list[Visitor] = []
+        raise ControlError(f"the job has no such rank on this machine; it has: {known}")
+    visitors: list[Client] = []
     try:
         for one in members:
             visitors += [one.found.visit()]

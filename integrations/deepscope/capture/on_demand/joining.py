@@ -9,11 +9,11 @@ from pathlib import Path
 from types import FrameType
 
 from deepscope.capture.on_demand.start import OnDemand, current
-from deepscope.errors import DoorError
+from deepscope.errors import ControlError
 
 _NEEDED = (
     "deepscope.capture.recorder",
-    "deepscope.capture.surroundings.optimizer_steps",
+    "deepscope.capture.process_hooks.optimizer_steps",
     "deepscope.store",  # reads traces' heads, for the folder's upkeep
     "deepscope.trace.read",
 )
@@ -23,7 +23,7 @@ _LONG_SECONDS = 100.0
 
 
 def join(folder: str) -> None:
-    """Makes this process one that can be recorded on demand. Raises `DoorError`, and torch's own errors."""
+    """Makes this process one that can be recorded on demand. Raises `ControlError`, and torch's own errors."""
     for module in _NEEDED:
         import_module(module)
     if current() is None:
@@ -33,7 +33,7 @@ def join(folder: str) -> None:
         if not made.is_open:
             problem = made.problem
             made.close()
-            raise DoorError(problem)
+            raise ControlError(problem)
 
 
 def _between_hooks(made: OnDemand) -> None:

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from deepscope.capture.surroundings.interrupts import put_off
+from deepscope.capture.process_hooks.interrupts import put_off
 
 _Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _add: Any = getattr(ctypes.pythonapi, "Py_AddPendingCall", None)

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from deepscope.errors import DoorError
+from deepscope.errors import ControlError
 
 VERSION = 1
 LIMIT_BYTES = 1 << 16
@@ -99,20 +99,20 @@ def as_json(record: msgspec.Struct) -> bytes:
 
 
 def encode(message: Request | Answer) -> bytes:
-    """The bytes of a message; raises `DoorError` where they would be too many."""
+    """The bytes of a message; raises `ControlError` where they would be too many."""
     words = as_json(message)
     if len(words) > LIMIT_BYTES:
-        raise DoorError(f"a message of {len(words):,} bytes; {LIMIT_BYTES:,} are the limit")
+        raise ControlError(f"a message of {len(words):,} bytes; {LIMIT_BYTES:,} are the limit")
     return words
 
 
 def decode_request(words: bytes) -> Request:
-    """Raises `DoorError` for anything that is no request of this version."""
+    """Raises `ControlError` for anything that is no request of this version."""
     return _decode(words, Request)
 
 
 def decode_answer(words: bytes) -> Answer:
-    """Raises `DoorError` for anything that is no answer of this version."""
+    """Raises `ControlError` for anything that is no answer of this version."""
     return _decode(words, Answer)
 
 
@@ -121,13 +121,13 @@ _Message = TypeVar("_Message", Request, Answer)
 
 def _decode(words: bytes, kind: type[_Message]) -> _Message:
     if len(words) > LIMIT_BYTES:
-        raise DoorError(f"a message of {len(words):,} bytes; {LIMIT_BYTES:,} are the limit")
+        raise ControlError(f"a message of {len(words):,} bytes; {LIMIT_BYTES:,} are the limit")
     try:
         message = msgspec.json.decode(words, type=kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise DoorError(f"no message of DeepScope's: {error}") from None
+        raise ControlError(f"no message of DeepScope's: {error}") from None
     if message.version != VERSION:
-        raise DoorError(
+        raise ControlError(
             f"a message of version {message.version}, where {VERSION} is spoken; "
             "use the same version of DeepScope on both sides"
         )

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from deepscope.capture.on_demand.messages import VERSION
-from deepscope.errors import DoorError
+from deepscope.errors import ControlError
 
 FILE_DOORS = ".deepscope-door"
 """The folder beside the traces that holds a door made of files."""
@@ -100,20 +100,20 @@ def is_own(status: os.stat_result) -> bool:
 
 
 def make_private(folder: Path) -> None:
-    """Makes a folder that nobody else can enter; raises `DoorError` where somebody else has one of this name."""
+    """Makes a folder that nobody else can enter; raises `ControlError` where somebody else has one of this name."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.lstat()
         if not stat.S_ISDIR(status.st_mode) or not is_own(status):
-            raise DoorError(f"{folder}: is not a folder of yours; remove it")
+            raise ControlError(f"{folder}: is not a folder of yours; remove it")
         if os.name != "nt" and stat.S_IMODE(status.st_mode) & 0o077:
             folder.chmod(0o700)
     except OSError as error:
-        raise DoorError(f"{folder}: {error.strerror or error}") from None
+        raise ControlError(f"{folder}: {error.strerror or error}") from None
 
 
 def place_for_socket(pid: int) -> Path:
-    """Where this process's socket goes; raises `DoorError` if no folder can be had with a path short enough."""
+    """Where this process's socket goes; raises `ControlError` if no folder can be had with a path short enough."""
     problems: list[str] = []
     for folder in door_folders():
         path = folder / f"{here()}-{pid}.sock"
@@ -124,11 +124,11 @@ def place_for_socket(pid: int) -> Path:
             continue
         try:
             make_private(folder)
-        except DoorError as error:
+        except ControlError as error:
             problems.append(str(error))
             continue
         return path
-    raise DoorError(f"no folder for a socket: {'; '.join(problems)}")
+    raise ControlError(f"no folder for a socket: {'; '.join(problems)}")
 
 
 def write_private(path: Path, words: bytes) -> None:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from deepscope.capture.naming import check_template
 from deepscope.capture.notices import warn
-from deepscope.capture.on_demand.dormant import Dormant
+from deepscope.capture.on_demand.idle_recorder import IdleRecorder
 from deepscope.capture.on_demand.places import Entry, here, place_for_socket, started_at
 from deepscope.capture.options import OptionKeywords, checked_options
 from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER, current_folder
-from deepscope.errors import DeepScopeError, DoorError, OptionError
+from deepscope.errors import ControlError, DeepScopeError, OptionError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -66,7 +66,7 @@ class OnDemand:
         """Why there is no door."""
         self._name = filename
         self._kind = control
-        self.dormant = Dormant(
+        self.dormant = IdleRecorder(
             self.make_recorder,
             folder=current_folder() / folder,
             options=dict(options),
@@ -122,7 +122,7 @@ class OnDemand:
 
     def listen(self) -> None:
         """Count the steps of optimizers."""
-        from deepscope.capture.surroundings import optimizer_steps
+        from deepscope.capture.process_hooks import optimizer_steps
 
         self._leave = optimizer_steps.listen(self._stepped)
 
@@ -143,17 +143,17 @@ class OnDemand:
     def _new_door(self, kind: str) -> _Door:
         dormant = self.dormant
         if kind == "files":
-            from deepscope.capture.on_demand.file_door import FileDoor
+            from deepscope.capture.on_demand.control_files import ControlFiles
 
-            files = FileDoor(dormant.folder, self._entry("files"), dormant.answer, dormant.let_go)
+            files = ControlFiles(dormant.folder, self._entry("files"), dormant.answer, dormant.let_go)
             dormant.looks = files.look
             return files
         if not hasattr(socket, "AF_UNIX"):
-            raise DoorError("this system has no sockets that are files")
-        from deepscope.capture.on_demand.door import Door
+            raise ControlError("this system has no sockets that are files")
+        from deepscope.capture.on_demand.control_server import ControlServer
 
         path = place_for_socket(os.getpid())
-        return Door(path, self._entry(str(path)), dormant.answer, dormant.let_go)
+        return ControlServer(path, self._entry(str(path)), dormant.answer, dormant.let_go)
 
     def _entry(self, door: str) -> Entry:
         pid = os.getpid()

@@ -21,11 +21,11 @@ from deepscope.capture.lines import LineRecord, UserCode
 from deepscope.capture.lines.dynamo import continued_name
 from deepscope.capture.naming import worker_name
 from deepscope.capture.options import RecordingOptions
+from deepscope.capture.process_hooks.failsafe import known_or
+from deepscope.capture.process_hooks.settings import settings
 from deepscope.capture.rank_choice import first_rank, is_chosen, warn_if_nobody
 from deepscope.capture.saving.sources import describe_file, describe_files
 from deepscope.capture.schedule import Schedule
-from deepscope.capture.surroundings.failsafe import known_or
-from deepscope.capture.surroundings.settings import settings
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import OptionError

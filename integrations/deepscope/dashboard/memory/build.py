@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepscope.analysis.algebra.extent import Extent
+from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.numbers.memory import find_memory, reserved_bytes
 from deepscope.analysis.numbers.memory_blocks import device_of
 from deepscope.analysis.ownership.attribution import Attribution

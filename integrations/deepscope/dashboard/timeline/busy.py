@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, BusyTimes, Labels, Slices
 from deepscope.trace.model import Int64

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.ownership.frames import frame_of
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Labels
 from deepscope.dashboard.timeline.texts import Texts

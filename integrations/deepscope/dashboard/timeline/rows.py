@@ -6,8 +6,8 @@ import heapq
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import depth, nearest
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.array_ops.ancestry import depth, nearest
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.dashboard.timeline.columns import MOST_ROWS
 from deepscope.trace.arrays import pick
 from deepscope.trace.joins.nesting import Ints, Nesting

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import named, of_kind
+from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.ownership.calls import CPU_KINDS, step_events
 from deepscope.dashboard.timeline.answers import Track, TrackKind
 from deepscope.printable import printable

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import union
+from deepscope.analysis.array_ops.intervals import union
 from deepscope.dashboard.timeline.answers import TrackWindow, Window
 from deepscope.dashboard.timeline.columns import Columns
 from deepscope.dashboard.timeline.counters import bins_for, counter_window, edges_of

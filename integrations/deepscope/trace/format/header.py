@@ -13,10 +13,10 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from deepscope.trace.format.brackets import with_depth
 from deepscope.trace.format.compiled_code import CompiledCode
 from deepscope.trace.format.counters import CounterAccount
 from deepscope.trace.format.held_memory import MemoryAccount
+from deepscope.trace.format.json_scan import with_depth
 from deepscope.trace.format.settings import Settings
 from deepscope.trace.format.tolerant import Count, LineNumber, Moment, salvaged
 

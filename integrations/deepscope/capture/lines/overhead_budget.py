@@ -22,7 +22,7 @@ _SCARCITY = 25
 """Graces beyond the limit for each part of `max_entries` used past `_SCARCE`: ten when all are used."""
 
 
-class Ledger:
+class OverheadBudget:
     """The costs of one window, over all its threads: they hold the interpreter's lock one after another.
 
     `spend` counts entries in passing; where `is_due` says so, `look` counts and weighs exactly.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from deepscope.capture.on_demand.messages import LIMIT_BYTES, Answer, Request, as_json, decode_request, encode
 from deepscope.capture.on_demand.places import Entry, make_private, write_private
-from deepscope.errors import DoorError
+from deepscope.errors import ControlError
 
 _LENGTH = struct.Struct("!I")
 _MOST_AT_ONCE = 8
@@ -24,7 +24,7 @@ _LAST_WORDS_SECONDS = 1.0
 """How long the end of the process waits for whoever is to hear what became of the window."""
 
 
-class Door:
+class ControlServer:
     """Answers requests at a socket from `open` to `close`, each connection on a thread of its own.
 
     `let_go` is told the id of the window that a connection asked for, when the connection ends.
@@ -44,7 +44,7 @@ class Door:
         self._nobody.set()
 
     def open(self) -> None:
-        """Raises `OSError` or `DoorError` where no socket can be had."""
+        """Raises `OSError` or `ControlError` where no socket can be had."""
         make_private(self.path.parent)
         with suppress(OSError):
             self.path.unlink()
@@ -126,8 +126,8 @@ class Door:
                 if answer.accepted and request.kind in {"start", "now"}:
                     asked = request.id
                 send(connection, encode(answer))
-        except DoorError as error:
-            with suppress(OSError, DoorError):
+        except ControlError as error:
+            with suppress(OSError, ControlError):
                 send(connection, encode(Answer(accepted=False, problem=str(error)[:1000])))
         except OSError:
             pass
@@ -164,16 +164,16 @@ def send(connection: socket.socket, words: bytes) -> None:
 
 
 def receive(connection: socket.socket) -> bytes | None:
-    """One message; None where the other side has gone. Raises `DoorError` for one that is too long or ends early."""
+    """One message; None where the other side has gone. Raises `ControlError` for one that is too long or ends early."""
     head = _exactly(connection, _LENGTH.size)
     if head is None:
         return None
     (length,) = _LENGTH.unpack(head)
     if length > LIMIT_BYTES:
-        raise DoorError(f"a message of {length:,} bytes; {LIMIT_BYTES:,} are the limit")
+        raise ControlError(f"a message of {length:,} bytes; {LIMIT_BYTES:,} are the limit")
     words = _exactly(connection, length)
     if words is None and length:
-        raise DoorError("a message that ends early")
+        raise ControlError("a message that ends early")
     return words or b""
 
 
@@ -199,7 +199,7 @@ def peer(connection: socket.socket) -> int:
         return -1
 
 
-_doors: list[Door] = []
+_doors: list[ControlServer] = []
 
 
 def _after_fork() -> None:

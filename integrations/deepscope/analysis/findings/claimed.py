@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.findings import data_loader, logging_lines, tiny_operators, worker_restarts
 from deepscope.analysis.findings.facts import Facts
 

@@ -27,7 +27,7 @@ from deepscope.capture.on_demand.messages import (
     encode,
 )
 from deepscope.capture.on_demand.places import FILE_DOORS, Entry, entries, make_private, read_private, write_private
-from deepscope.errors import DeepScopeError, DoorError
+from deepscope.errors import ControlError, DeepScopeError
 
 _IDLE_SECONDS = 1.0
 _BUSY_SECONDS = 0.05
@@ -48,7 +48,7 @@ def file_entries(folder: Path) -> Iterator[tuple[Path, Entry]]:
             yield path, entry
 
 
-class FileDoor:
+class ControlFiles:
     """Answers requests at steps: `look` is called at each of them."""
 
     def __init__(
@@ -65,7 +65,7 @@ class FileDoor:
         self._pid = os.getpid()
 
     def open(self) -> None:
-        """Raises `OSError` or `DoorError` where the files cannot be written."""
+        """Raises `OSError` or `ControlError` where the files cannot be written."""
         make_private(self._folder)
         with suppress(OSError):
             self._ask.unlink()
@@ -119,7 +119,7 @@ class FileDoor:
         write_private(self._ask.with_suffix(".answer"), encode(answer))
 
 
-class FileVisitor:
+class FileClient:
     """At a door of files; leaving it ends what was asked for."""
 
     def __init__(self, entry: Entry, path: Path) -> None:
@@ -163,7 +163,7 @@ class FileVisitor:
         try:
             write_private(self._ask, words)
         except OSError as error:
-            raise DoorError(f"{self._ask}: {error.strerror or error}") from None
+            raise ControlError(f"{self._ask}: {error.strerror or error}") from None
 
     def _here(self, trace: str) -> str:
         """A trace by the name that its folder has on this side."""
@@ -172,7 +172,7 @@ class FileVisitor:
 
     def leave(self) -> None:
         """What is still open is to end; the files of the visit go."""
-        with suppress(OSError, DoorError):
+        with suppress(OSError, ControlError):
             self._answer.unlink(missing_ok=True)
             self._ask.unlink(missing_ok=True)
             if self._asked and self._state not in {"saved", "failed"} and self._path.exists():

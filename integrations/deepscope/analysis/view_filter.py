@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.algebra.ancestry import nearest
-from deepscope.analysis.algebra.extent import Extent
-from deepscope.analysis.algebra.intervals import Intervals, union
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.array_ops.ancestry import nearest
+from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.numbers.phases import PhaseTimeline, phase_of_work
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.modules import ModuleScopes
@@ -22,7 +22,7 @@ _EVER = 2**61
 """Beyond any time of a trace."""
 
 
-class Narrowed(NamedTuple):
+class SelectedRows(NamedTuple):
     """What counts, and where wall time and idle time are measured."""
 
     extent: Extent
@@ -30,7 +30,7 @@ class Narrowed(NamedTuple):
     steps: int
 
 
-def narrow(attribution: Attribution, modules: ModuleScopes, phases: PhaseTimeline, view: View) -> Narrowed:
+def narrow(attribution: Attribution, modules: ModuleScopes, phases: PhaseTimeline, view: View) -> SelectedRows:
     """The part of a trace that a view asks for.
 
     Work belongs to the phase of its launch, and to the modules that it ran below; so do operators and lines, to the
@@ -51,7 +51,7 @@ def narrow(attribution: Attribution, modules: ModuleScopes, phases: PhaseTimelin
         steps = len(window.start)
         extent = Extent(window)
     if not view.is_filtered:
-        return Narrowed(extent, window, steps)
+        return SelectedRows(extent, window, steps)
     work = attribution.work
     chosen = extent.launched(work.launch_ns)
     spans, events = extent.spans, None
@@ -65,7 +65,7 @@ def narrow(attribution: Attribution, modules: ModuleScopes, phases: PhaseTimelin
         events = _below(modules, view.module)
         chosen &= (work.node >= 0) & events[work.node]
         window = window.intersection(_calls_on(attribution, modules, events))
-    return Narrowed(Extent(spans, events, chosen), window, steps)
+    return SelectedRows(Extent(spans, events, chosen), window, steps)
 
 
 def _spans_of(phases: PhaseTimeline, number: int) -> Intervals:

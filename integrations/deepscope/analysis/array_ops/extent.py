@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.algebra.intervals import Intervals, grouped_union_ns
-from deepscope.analysis.algebra.selection import Mask
+from deepscope.analysis.array_ops.intervals import Intervals, grouped_union_ns
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.trace.model import Events, Int64
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.algebra.selection import distinct
+from deepscope.analysis.array_ops.selection import distinct
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 

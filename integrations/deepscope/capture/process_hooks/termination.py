@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
-from deepscope.capture.surroundings.interrupts import is_main_thread
+from deepscope.capture.process_hooks.interrupts import is_main_thread
 
 _saves: list[tuple[object, Callable[[], None]]] = []
 _pid = 0

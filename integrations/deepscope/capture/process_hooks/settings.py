@@ -13,7 +13,7 @@ import torch
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
-from deepscope.capture.surroundings.living import living
+from deepscope.capture.process_hooks.live_objects import living
 from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, ParallelSettings, Settings
 
 _MOST = 16

@@ -13,7 +13,7 @@ from deepscope.capture.saving.header import Session
 from deepscope.capture.workers.training_side import WorkerClocks
 
 
-class Equipment:
+class Resources:
     """Of one recorder; nothing of it is at work before `take`.
 
     `workers`: the clocks in data-loader workers, where the caller arms them. `run_counters`: of the whole run, where

@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, Protocol, TypeVar
 
 from deepscope.capture.notices import error_words, warn
-from deepscope.capture.surroundings.interrupts import comes_from_handler
+from deepscope.capture.process_hooks.interrupts import comes_from_handler
 from deepscope.errors import DeepScopeError
 
 

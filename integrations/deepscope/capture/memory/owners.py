@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from deepscope.capture import torch_compat
 from deepscope.capture.memory.storages import storages
-from deepscope.capture.surroundings.living import living as living_of
+from deepscope.capture.process_hooks.live_objects import living as living_of
 from deepscope.trace.format.held_memory import HELD_KINDS, Held
 
 Holding = tuple[int, Any]
@@ -23,7 +23,7 @@ PARAMETERS, GRADIENTS, OPTIMIZER, INPUTS, ACTIVATIONS = range(len(HELD_KINDS))
 _MOST_NODES = 300_000
 
 
-class Living:
+class LiveObjects:
     """The modules and optimizers that are alive in this process; the tensors, and which of them are results of
     differentiable operations, where they were asked for."""
 
@@ -34,9 +34,9 @@ class Living:
         self.results: list[Any] = []
 
 
-def living(*, tensors: bool = False) -> Living:
+def living(*, tensors: bool = False) -> LiveObjects:
     """All of them; tensors and results where they are asked for."""
-    found = Living()
+    found = LiveObjects()
     found.modules, found.optimizers, *more = living_of([nn.Module, Optimizer, *([torch.Tensor] if tensors else [])])
     found.tensors = [one for kind in more for one in kind]
     found.results = [one for one in found.tensors if _is_result(one)]
@@ -49,7 +49,7 @@ def _is_result(tensor: Any) -> bool:
     return False
 
 
-def held_by_living(found: Living) -> Iterator[Holding]:
+def held_by_living(found: LiveObjects) -> Iterator[Holding]:
     """Parameters, buffers, gradients and optimizers' state, each as often as it is held."""
     for module in found.modules:
         fields = module.__dict__

@@ -23,10 +23,10 @@ from deepscope.capture import notices
 from deepscope.capture.on_demand.main_thread import call_soon
 from deepscope.capture.on_demand.messages import Answer, Request
 from deepscope.capture.on_demand.order import Order
+from deepscope.capture.process_hooks.interrupts import comes_from_handler
 from deepscope.capture.rank_choice import checked_ranks
 from deepscope.capture.step_timer import StepKind, StepTimer
-from deepscope.capture.surroundings.interrupts import comes_from_handler
-from deepscope.errors import DeepScopeError, DoorError
+from deepscope.errors import ControlError, DeepScopeError
 
 if TYPE_CHECKING:
     from deepscope.capture.options import RecordingOptions
@@ -48,7 +48,7 @@ MakeRecorder = Callable[["RecordingOptions", "Plan | None", int, str], "Recorder
 """Makes the recorder of a window: its options, its plan, the number of its first step, the id of its run."""
 
 
-class _LateError(DoorError):
+class _LateError(ControlError):
     """The job has come too far for what was proposed."""
 
 
@@ -58,7 +58,7 @@ def _said(ranks: Any) -> str:
     return str(choice) if not isinstance(choice, frozenset) else ",".join(map(str, sorted(choice)))
 
 
-class Dormant:
+class IdleRecorder:
     """Counts steps (`step`), answers requests (`answer`) and records the windows that they ask for.
 
     `make` makes the recorder of a window; `options` are its options unless a request says otherwise.
@@ -189,7 +189,7 @@ class Dormant:
             recorder.timer.take_over(self._timer)
             recorder.start()
             if not recorder.is_chosen:
-                raise DoorError(f"this rank does not record: the job was started with ranks={_said(options.ranks)}")
+                raise ControlError(f"this rank does not record: the job was started with ranks={_said(options.ranks)}")
         except DeepScopeError:
             notices.hear(None)
             raise
@@ -314,7 +314,7 @@ class Dormant:
         """What a window needs is imported and checked here, so that no step waits for it."""
         unknown = sorted(request.options.keys() - CHOSEN_ON_REQUEST)
         if unknown:
-            raise DoorError(f"{unknown[0]} cannot be chosen while a job runs; it is chosen when the job starts")
+            raise ControlError(f"{unknown[0]} cannot be chosen while a job runs; it is chosen when the job starts")
         import deepscope.capture.recorder  # noqa: F401
         from deepscope.capture.options import checked_options
 
@@ -323,15 +323,15 @@ class Dormant:
     def _new(self, request: Request) -> Order:
         order = self._order
         if self._is_finished:
-            raise DoorError("the job ends")
+            raise ControlError("the job ends")
         if not request.id:
-            raise DoorError("a window needs an id")
+            raise ControlError("a window needs an id")
         if order is not None and order.id != request.id and not order.is_over:
-            raise DoorError("another `deepscope attach` records this job; wait until it is done")
+            raise ControlError("another `deepscope attach` records this job; wait until it is done")
         if order is not None and order.state == "saving":
-            raise DoorError("the window before this one is still being saved; wait until it is done")
+            raise ControlError("the window before this one is still being saved; wait until it is done")
         if order is not None and order.id == request.id and (order.recorder is not None or order.is_over):
-            raise DoorError("this window has been opened already")
+            raise ControlError("this window has been opened already")
         return Order(id=request.id, options=dict(request.options), warmup=request.warmup)
 
     def _propose(self, request: Request) -> None:
@@ -349,7 +349,7 @@ class Dormant:
     def _mine(self, request: Request) -> Order:
         order = self._order
         if order is None or order.id != request.id:
-            raise DoorError("there is no window of this id")
+            raise ControlError("there is no window of this id")
         return order
 
     def _hold(self, request: Request) -> None:
@@ -366,7 +366,7 @@ class Dormant:
         if order.is_over:  # Another stage of a Trainer began meanwhile, say: what there is is being saved.
             return
         if not order.is_held or request.step <= order.first:
-            raise DoorError("no window is open that could end at this step")
+            raise ControlError("no window is open that could end at this step")
         self._check_ahead(request.step)
         order.proposed_end = request.step
 
@@ -377,7 +377,7 @@ class Dormant:
         self._order = order
         if not call_soon(self._here):
             self._order = None
-            raise DoorError("this Python takes no call on its main thread")
+            raise ControlError("this Python takes no call on its main thread")
 
     def _here(self) -> None:
         """On the main thread, at any moment of the program: begins or ends a window that does not wait for a step."""
