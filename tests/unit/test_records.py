@@ -15,11 +15,12 @@ MERGED = [
     for one in (getattr(records, name) for name in records.__all__)
     if isinstance(one, type)
     and issubclass(one, msgspec.Struct)
-    # Parts that are taken over whole: of one of the ranks, of a file's first, or what a merge itself makes.
+    # Taken over whole, of one of the ranks or of a file's first, or what a merge makes, or is worked out of its result.
     and one
     not in {
         records.CurvePoint,
         records.Edit,
+        records.KeyFigures,
         records.MemoryFailure,
         records.RankSpread,
         records.Remedy,
