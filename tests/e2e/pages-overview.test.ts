@@ -1,7 +1,8 @@
+import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { openPages, type Pages } from "./support/pages";
-import { hottestOf, PROGRAM, report, traces, type Report } from "./support/recorded";
+import { hottestOf, PROGRAM, report, scratch, traces, type Report } from "./support/recorded";
 import { OUTPUT } from "./support/surroundings";
 
 describe("the first page of the dashboard", () => {
@@ -33,5 +34,30 @@ describe("the first page of the dashboard", () => {
 
   it("asks nobody else for anything, and nothing fails", () => {
     expect(pages.said).toEqual([]);
+  });
+});
+
+describe("the list of runs of a folder with a broken one", () => {
+  const folder = scratch();
+  let pages: Pages;
+
+  beforeAll(async () => {
+    copyFileSync(traces(inject("project"))[0]!, join(folder.path, "whole.pt.trace.json.gz"));
+    writeFileSync(join(folder.path, "a_name_that_is_too_long_for_a_narrow_panel_4242.rank0.1999999999000000000.pt.trace.json.gz"), "");
+    pages = await openPages([folder.path], { width: 380, height: 800 });
+  });
+  afterAll(async () => {
+    await pages.close();
+    folder.remove();
+  });
+
+  it("says of the broken one what is wrong, in its row", async () => {
+    await pages.page.getByTitle("Run", { exact: true }).click();
+    const row = pages.page.locator(".runlist li").filter({ hasText: "cannot be shown" });
+    const [problem, around, panel] = await Promise.all([row.locator(".problem").boundingBox(), row.boundingBox(), pages.page.locator(".runs .panel").boundingBox()]);
+    expect(problem!.y).toBeGreaterThanOrEqual(around!.y);
+    expect(problem!.y + problem!.height).toBeLessThanOrEqual(around!.y + around!.height);
+    expect(around!.x + around!.width).toBeLessThanOrEqual(panel!.x + panel!.width);
+    await pages.page.screenshot({ path: join(OUTPUT, "pages-broken-run.png") });
   });
 });

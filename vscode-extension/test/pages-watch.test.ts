@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { look } from "../src/pages/app/useRuns";
+import { look, newerThan } from "../src/pages/app/useRuns";
+import type { Run } from "../src/pages/contract";
 import { HttpSource } from "../src/pages/source/http";
 import type { Source } from "../src/pages/source/source";
 
@@ -40,5 +41,22 @@ describe("a page that looks for new runs", () => {
       "The server was started anew: open the address that it printed.",
       "",
     ]);
+  });
+});
+
+describe("a newer run", () => {
+  const run = (id: string, problem = ""): Run => ({ id, title: id, name: "", folder: "", recordedAt: "", ranks: [], stages: [], windows: [], traces: 1, sizeBytes: 1, problem });
+  const newer = (first: readonly string[], ...runs: readonly Run[]): string | undefined => newerThan(new Set(first), runs)?.id;
+
+  it("was not there at first, and stands before those that were", () => {
+    expect(newer(["a"], run("b"), run("a"))).toBe("b");
+    expect(newer(["a"], run("a"), run("b"))).toBeUndefined();
+    expect(newer(["a", "b"], run("b"))).toBeUndefined();
+  });
+
+  it("is one that can be shown", () => {
+    expect(newer(["a"], run("c", "is empty"), run("a"))).toBeUndefined();
+    expect(newer(["a"], run("c", "is empty"), run("b"), run("a"))).toBe("b");
+    expect(newer(["b", "a"], run("b", "turned out to be cut"), run("a"))).toBeUndefined();
   });
 });

@@ -18,7 +18,6 @@ export function App(): JSX.Element {
   const header = useAnswer(questions.header, choiceOf(address), true);
   const answer = header.state === "ready" ? header.answer : undefined;
   const found = useRuns();
-  const newest = found.isNewer ? found.runs[0] : undefined;
   useEffect(() => {
     document.title = answer === undefined ? "DeepScope" : `${answer.title} · DeepScope`;
   }, [answer]);
@@ -33,7 +32,7 @@ export function App(): JSX.Element {
           {found.problem} What is shown was read before.
         </p>
       )}
-      {newest !== undefined && answer !== undefined && <NewerRun run={newest} shown={answer} address={address} />}
+      {found.newer !== undefined && answer !== undefined && <NewerRun run={found.newer} shown={answer} address={address} />}
       {header.state === "failed" && <WayBack address={address} />}
       <Answer of={header}>{(shown) => <Body header={shown} address={address} />}</Answer>
     </div>

@@ -9,8 +9,8 @@ const LOOK_MS = 5000;
 
 export interface Runs {
   readonly runs: readonly Run[];
-  /** A run is there that was not when the page was opened, and is newer than all of those. */
-  readonly isNewer: boolean;
+  /** A run that was not there when the page was opened, and is newer than all of those; undefined where none is. */
+  readonly newer: Run | undefined;
   /** What is wrong with the server; "" where it answers. */
   readonly problem: string;
 }
@@ -32,13 +32,19 @@ export async function look(source: Source, last: News | undefined): Promise<Look
   }
 }
 
+/** The newest run that can be shown, if it is none of the first ones: what a killed training leaves behind leads nowhere. */
+export function newerThan(first: ReadonlySet<string>, runs: readonly Run[]): Run | undefined {
+  const newest = runs.find(({ problem }) => problem === "");
+  return newest === undefined || first.size === 0 || first.has(newest.id) ? undefined : newest;
+}
+
 export function useRuns(): Runs {
   const source = useSource();
-  const [shown, setShown] = useState<Runs>({ runs: [], isNewer: false, problem: "" });
+  const [shown, setShown] = useState<Runs>({ runs: [], newer: undefined, problem: "" });
   useEffect(() => {
     let isWanted = true;
     let last: News | undefined;
-    let newest: string | undefined;
+    let first: ReadonlySet<string> = new Set();
     const set = (change: Partial<Runs>): void => {
       if (isWanted) {
         setShown((before) => ({ ...before, ...change }));
@@ -47,8 +53,8 @@ export function useRuns(): Runs {
     const read = (answer: Promise<{ readonly runs: readonly Run[] }>): void => {
       answer.then(
         ({ runs }) => {
-          newest ??= runs[0]?.id;
-          set({ runs, isNewer: runs[0] !== undefined && runs[0].id !== newest });
+          first = first.size === 0 ? new Set(runs.map(({ id }) => id)) : first;
+          set({ runs, newer: newerThan(first, runs) });
         },
         () => undefined, // what fails is told in the page's place
       );
