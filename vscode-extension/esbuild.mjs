@@ -48,6 +48,7 @@ const bundles = [
     // Served by resources/board.py among TensorBoard's pages.
     entryPoints: { charts: "src/webviews/charts/google.ts", page: "src/webviews/tensorboard.ts" },
     outdir: "dist/tensorboard",
+    loader: { ".css": "text" },
     platform: "browser",
     target: "es2022",
     format: "iife",

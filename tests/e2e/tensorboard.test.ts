@@ -25,8 +25,8 @@ describe("TensorBoard in a panel", () => {
     const profiler = bench.profiler();
     await profiler.getByRole("columnheader", { name: "Time Duration (us)" }).waitFor();
     await profiler.getByRole("cell", { name: "Average Step Time" }).waitFor();
-    for (const words of ["CPU Exec", "Step Time (microseconds)"]) {
-      await profiler.locator("svg[role=img] text").filter({ hasText: words }).first().waitFor();
+    for (const chart of [".deepscope-shares", ".u-legend"]) {
+      await profiler.locator(chart).filter({ hasText: "CPU Exec" }).first().waitFor();
     }
     await profiler.getByRole("button", { name: "Google Charts could not be loaded" }).waitFor();
     expect(await bench.webview().locator("#place").innerText()).toBe(traces(inject("project")).at(-1)); // the run that is shown
@@ -37,7 +37,7 @@ describe("TensorBoard in a panel", () => {
     const profiler = bench.profiler();
     await profiler.getByText("Overview").first().click();
     await profiler.getByText("Operator", { exact: true }).last().click();
-    await profiler.locator("svg[role=img] text").filter({ hasText: "aten::" }).first().waitFor();
+    await profiler.locator(".deepscope-shares").filter({ hasText: "aten::" }).first().waitFor();
     await profiler.locator("button").first().click(); // folds the drawer, which lies over the table
     // Operators without a stack have it greyed out.
     await profiler.locator("button:enabled").filter({ hasText: "View CallStack" }).first().click();
@@ -127,7 +127,7 @@ describe("TensorBoard in a panel", () => {
       const profiler = page.frameLocator('iframe[src*="name=pytorch_profiler"]');
       await profiler.getByText("Step Time Breakdown").waitFor();
       await expect.poll(() => profiler.locator("body").evaluate(isGooglesHere)).toBe(isGoogles);
-      await expect.poll(() => profiler.locator("svg[role=img]").count()).toBe(isGoogles ? 0 : 2);
+      await expect.poll(() => profiler.locator(".deepscope-shares, .uplot").count()).toBe(isGoogles ? 0 : 2);
       await page.close();
       await forget();
     }

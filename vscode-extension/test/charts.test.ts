@@ -1,8 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { arrayToDataTable, DataTable, seriesOf, shown } from "../src/webviews/charts/data";
-import { axisOf, labelStep, marksOf, type Drawn } from "../src/webviews/charts/marks";
-import { orderOf, slicesOf, spansOf } from "../src/webviews/charts/rows";
-import { axis, position } from "../src/webviews/charts/ticks";
+import { arrayToDataTable, DataTable, orderOf, seriesOf, sharesOf, shown, spansOf, stacked } from "../src/webviews/charts/data";
 
 /** As torch-tb-profiler makes one. */
 function table(columns: readonly { type: string; label: string; role?: string }[], rows: readonly (string | number | boolean | null)[][]): DataTable {
@@ -19,12 +16,12 @@ describe("the data of a chart", () => {
     expect(seriesOf(made).map(({ label, values }) => [label, values])).toEqual([["Baseline", [3, 4]], ["Exp", [null, 5]]]);
   });
 
-  it("keeps a column of tooltips with the numbers before it", () => {
+  it("takes a column of tooltips for no series", () => {
     const made = table(
       [{ type: "string", label: "Step" }, { type: "number", label: "Kernel" }, { type: "string", label: "", role: "tooltip" }],
       [["4", 7, "<b>Step 4</b>"]],
     );
-    expect(seriesOf(made)).toEqual([{ label: "Kernel", column: 1, values: [7], tooltips: ["<b>Step 4</b>"] }]);
+    expect(seriesOf(made)).toEqual([{ label: "Kernel", column: 1, values: [7] }]);
   });
 
   it("takes cells as values, as objects, and what is no number for none", () => {
@@ -40,58 +37,22 @@ describe("the data of a chart", () => {
   });
 });
 
-describe("an axis", () => {
-  it.each([
-    [0, 293_000, [0, 100_000, 200_000, 300_000]],
-    [0, 0.8, [0, 0.2, 0.4, 0.6, 0.8]],
-    [-3, 4, [-4, -2, 0, 2, 4]],
-  ])("from %d to %d has round ticks", (low, high, ticks) => expect(axis(low, high).ticks).toEqual(ticks));
-
-  it.each([[0, 0], [5, 5], [Infinity, -Infinity], [Number.NaN, 1]])("of nothing or of one value has an extent (%d, %d)", (low, high) => {
-    const made = axis(low, high);
-    expect(made.high).toBeGreaterThan(made.low);
-    expect(made.ticks.every(Number.isFinite)).toBe(true);
-  });
-
-  it("places its ends at the ends", () => {
-    const made = axis(0, 90);
-    expect([position(made.low, made, 200), position(made.high, made, 200)]).toEqual([0, 200]);
-  });
-
-  it("leaves labels out where not all have room", () => {
-    expect([labelStep(3, 50, 400), labelStep(100, 50, 500)]).toEqual([1, 10]);
-  });
-});
-
-describe("marks", () => {
-  const drawn = (kinds: readonly Drawn["kind"][], sides: readonly (0 | 1)[] = []): Drawn[] =>
-    kinds.map((kind, at) => ({ kind, side: sides[at] ?? 0, series: { label: "", column: at + 1, values: [at + 1, 10], tooltips: [null, null] } }));
-
-  it("lie on each other where they are stacked, and their axis holds the sum", () => {
-    const stacked = drawn(["bars", "bars", "bars"]);
-    const marks = marksOf(stacked, true);
-    expect(marks.map((of) => of[0])).toEqual([{ row: 0, base: 0, top: 1 }, { row: 0, base: 1, top: 3 }, { row: 0, base: 3, top: 6 }]);
-    expect(axisOf(stacked, marks, 0)?.high).toBe(30);
-  });
-
-  it("begin at 0 where they are not, and lines always do", () => {
-    expect(marksOf(drawn(["bars", "bars"]), false).map((of) => of[0]?.base)).toEqual([0, 0]);
-    expect(marksOf(drawn(["bars", "line"]), true).map((of) => of[0]?.base)).toEqual([0, 0]);
-  });
-
-  it("on the other side have an axis of their own", () => {
-    const two = drawn(["bars", "line"], [0, 1]);
-    expect(axisOf(two, marksOf(two, false), 1)?.high).toBe(10);
-    expect(axisOf(drawn(["bars"]), marksOf(drawn(["bars"]), false), 1)).toBeUndefined();
+describe("stacked series", () => {
+  it("lie on each other, and what is not known lies nowhere", () => {
+    const made = table(
+      [{ type: "string", label: "" }, { type: "number", label: "a" }, { type: "number", label: "b" }, { type: "number", label: "c" }],
+      [["0", 1, 2, 3], ["1", 10, null, 10]],
+    );
+    expect(stacked(seriesOf(made))).toEqual([[1, 10], [3, null], [6, 20]]);
   });
 });
 
 describe("rows", () => {
   const shares = table([{ type: "string", label: "name" }, { type: "number", label: "self" }], [["a", 3], ["b", 0], ["c", 1], ["d", null]]);
 
-  it("as slices make a whole, those without a value left out", () => {
-    expect(slicesOf(shares).map(({ label, from, to }) => [label, from, to])).toEqual([["a", 0, 0.75], ["c", 0.75, 1]]);
-    expect(slicesOf(table([{ type: "string", label: "" }, { type: "number", label: "" }], []))).toEqual([]);
+  it("as shares make a whole, those without a value left out", () => {
+    expect(sharesOf(shares)).toEqual([{ row: 0, label: "a", share: 0.75 }, { row: 2, label: "c", share: 0.25 }]);
+    expect(sharesOf(table([{ type: "string", label: "" }, { type: "number", label: "" }], []))).toEqual([]);
   });
 
   it("are sorted by a column either way, those without a value last", () => {
@@ -105,7 +66,7 @@ describe("rows", () => {
     const columns = [{ type: "string", label: "Layer" }, { type: "string", label: "Name" }, { type: "string", label: "", role: "tooltip" },
       { type: "number", label: "Start" }, { type: "number", label: "End" }];
     expect(spansOf(table(columns, [["0", "Net", "Net 5 us", 1, 6], ["1", "?", "", null, 6]]))).toEqual([
-      { row: 0, label: "0", name: "Net", tooltip: "Net 5 us", start: 1, end: 6 },
+      { label: "0", name: "Net", tooltip: "Net 5 us", start: 1, end: 6 },
     ]);
   });
 });

@@ -1,60 +1,66 @@
 /** What all charts have: a container, listeners, a selection. */
 
-export type Listener = (event: { readonly row?: number; readonly column?: number }) => void;
-export interface Selected {
-  readonly row?: number;
-  readonly column?: number;
+/** The options that torch-tb-profiler gives, as far as these charts heed them. */
+export interface Options {
+  readonly title?: string;
+  readonly height?: number | string;
+  readonly isStacked?: boolean;
+  readonly colors?: readonly string[];
+  readonly hAxis?: { readonly title?: string };
+  readonly vAxis?: { readonly title?: string };
+  readonly series?: Readonly<Record<number, { readonly type?: string; readonly targetAxisIndex?: number }>>;
+  readonly sortColumn?: number;
+  readonly sortAscending?: boolean;
 }
 
+type Selected = readonly { readonly row: number; readonly column: number }[];
+
 export abstract class Chart {
-  private readonly listeners = new Map<string, Set<Listener>>();
-  private selected: readonly Selected[] = [];
+  /** Told of a selection, of which the page then asks. */
+  readonly onSelect: (() => void)[] = [];
+  private selected: Selected = [];
 
-  constructor(protected readonly container: Element) {}
-
-  listen(event: string, listener: Listener): void {
-    const listeners = this.listeners.get(event) ?? new Set();
-    listeners.add(listener);
-    this.listeners.set(event, listeners);
-  }
-
-  /** Answers a function that takes the listener away. */
-  unlisten(event: string, listener: Listener): void {
-    this.listeners.get(event)?.delete(listener);
-  }
+  constructor(protected readonly container: HTMLElement) {}
 
   clearChart(): void {
     this.container.replaceChildren();
   }
 
-  getSelection(): readonly Selected[] {
+  getSelection(): Selected {
     return this.selected;
   }
 
-  setSelection(selected: readonly Selected[] = []): void {
+  setSelection(selected: Selected = []): void {
     this.selected = selected;
-    const wanted = new Set(selected.map(({ row, column }) => `${row ?? ""}/${column ?? ""}`));
-    for (const mark of this.container.querySelectorAll("[data-row]")) {
-      const [row, column] = [mark.getAttribute("data-row"), mark.getAttribute("data-column")];
-      mark.toggleAttribute("data-selected", wanted.has(`${row}/${column}`) || wanted.has(`${row}/`));
-    }
   }
 
-  protected tell(event: string, about: Selected = {}): void {
-    for (const listener of this.listeners.get(event) ?? []) {
-      listener(about);
-    }
+  protected select(row: number, column: number): void {
+    this.selected = [{ row, column }];
+    this.onSelect.forEach((told) => told());
   }
+}
 
-  /** A mark of the chart that answers to the mouse. */
-  protected offer(mark: SVGElement, row: number, column: number): void {
-    mark.setAttribute("data-row", String(row));
-    mark.setAttribute("data-column", String(column));
-    mark.addEventListener("mouseover", () => this.tell("onmouseover", { row, column }));
-    mark.addEventListener("mouseout", () => this.tell("onmouseout", { row, column }));
-    mark.addEventListener("click", () => {
-      this.setSelection([{ row, column }]);
-      this.tell("select");
-    });
-  }
+/** Colours that stay apart for most colour-blind readers. */
+const COLOURS = ["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#997700", "#555555", "#44aa99", "#882255"];
+
+export function colour(at: number, given: readonly string[] = COLOURS): string {
+  return given[at % given.length] ?? "#555555";
+}
+
+/** Words become text, never markup: names in them come from traces. */
+export function html<Name extends keyof HTMLElementTagNameMap>(
+  name: Name,
+  attributes: Readonly<Record<string, string>> = {},
+  ...children: readonly (Node | string)[]
+): HTMLElementTagNameMap[Name] {
+  const element = document.createElement(name);
+  Object.entries(attributes).forEach(([key, value]) => element.setAttribute(key, value));
+  element.append(...children);
+  return element;
+}
+
+/** The words of a piece of HTML. It is parsed in a document of its own, where nothing runs and nothing is loaded. */
+export function wordsOf(markup: string): string {
+  const spaced = markup.replace(/<br\s*\/?>|<\/(?:div|p|tr|li)>/gi, "\n");
+  return /[<&]/.test(markup) ? (new DOMParser().parseFromString(spaced, "text/html").body.textContent || "").trim() : markup;
 }

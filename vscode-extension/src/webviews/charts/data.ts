@@ -1,24 +1,18 @@
 /** The data of a chart, with as much of Google's DataTable as torch-tb-profiler asks for. */
 
 export type Cell = string | number | boolean | null;
-
-export interface Column {
-  readonly type: string;
-  readonly label: string;
-  /** `tooltip` and the like: no data of its own, it belongs to the column before it. */
-  readonly role: string | undefined;
-}
-
 type Given = Cell | undefined | { readonly v?: Cell; readonly f?: string };
 
 export class DataTable {
-  readonly columns: Column[] = [];
+  /** A column with a role (`tooltip`) has no data of its own. */
+  readonly columns: { readonly type: string; readonly label: string; readonly role: string | undefined }[] = [];
   readonly rows: Cell[][] = [];
-  private readonly properties = new Map<string, unknown>();
+  /** By row/column, in CSS. */
+  readonly styles = new Map<string, string>();
 
-  addColumn(given: string | { readonly type?: string; readonly label?: string; readonly id?: string; readonly role?: string | null }, label = ""): void {
+  addColumn(given: string | { readonly type?: string; readonly label?: string; readonly role?: string | null }, label = ""): void {
     const column = typeof given === "string" ? { type: given, label } : given;
-    this.columns.push({ type: column.type ?? "string", label: column.label ?? column.id ?? "", role: column.role ?? undefined });
+    this.columns.push({ type: column.type ?? "string", label: column.label ?? "", role: column.role ?? undefined });
   }
 
   addRow(cells: readonly Given[]): void {
@@ -30,11 +24,9 @@ export class DataTable {
   }
 
   setProperty(row: number, column: number, name: string, given: unknown): void {
-    this.properties.set(`${row}/${column}/${name}`, given);
-  }
-
-  getProperty(row: number, column: number, name: string): unknown {
-    return this.properties.get(`${row}/${column}/${name}`) ?? null;
+    if (name === "style") {
+      this.styles.set(`${row}/${column}`, String(given));
+    }
   }
 }
 
@@ -60,25 +52,43 @@ export interface Series {
   /** In the table. */
   readonly column: number;
   readonly values: readonly (number | null)[];
-  /** What the page wants said of each value, in HTML; null where it leaves that to the chart. */
-  readonly tooltips: readonly (string | null)[];
 }
 
 /** All columns of numbers but the first column, which says where the values stand. */
 export function seriesOf(table: DataTable): Series[] {
-  return table.columns.flatMap((column, at) => {
-    if (at === 0 || column.type !== "number" || column.role !== undefined) {
-      return [];
-    }
-    const next = table.columns[at + 1];
-    return [
-      {
-        label: column.label,
-        column: at,
-        values: table.rows.map((row) => finite(row[at])),
-        tooltips: table.rows.map((row) => (next?.role === "tooltip" ? words(row[at + 1]) : null)),
-      },
-    ];
+  return table.columns.flatMap(({ type, label, role }, column) =>
+    column === 0 || type !== "number" || role !== undefined ? [] : [{ label, column, values: table.rows.map((row) => finite(row[column])) }],
+  );
+}
+
+/** Each series on those before it: what a row's values sum to up to there. */
+export function stacked(series: readonly Series[]): (number | null)[][] {
+  const heights: number[] = [];
+  return series.map(({ values }) =>
+    values.map((value, row) => (value === null ? null : (heights[row] = (heights[row] ?? 0) + value))),
+  );
+}
+
+/** The rows that have a positive value, as parts of all from 0 to 1. */
+export function sharesOf(table: DataTable): { readonly row: number; readonly label: string; readonly share: number }[] {
+  const values = (seriesOf(table)[0]?.values ?? []).map((value) => Math.max(value ?? 0, 0));
+  const total = values.reduce((sum, value) => sum + value, 0);
+  return values.map((value, row) => ({ row, label: shown(table.rows[row]?.[0]), share: value / total })).filter(({ share }) => share > 0);
+}
+
+export interface Span {
+  readonly label: string;
+  readonly name: string;
+  readonly tooltip: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The spans of a table of label, name, tooltip, start and end. */
+export function spansOf(table: DataTable): Span[] {
+  return table.rows.flatMap(([label, name, tooltip, from, to]) => {
+    const [start, end] = [finite(from), finite(to)];
+    return start === null || end === null ? [] : [{ label: shown(label), name: shown(name), tooltip: shown(tooltip), start, end }];
   });
 }
 
@@ -86,17 +96,25 @@ export function finite(cell: Cell | undefined): number | null {
   return typeof cell === "number" && Number.isFinite(cell) ? cell : null;
 }
 
-function words(cell: Cell | undefined): string | null {
-  return cell === null || cell === undefined ? null : String(cell);
-}
-
 /** Three digits after the point at most, thousands apart. */
 export function shown(cell: Cell | undefined): string {
   if (typeof cell === "number") {
     return cell.toLocaleString("en-US", { maximumFractionDigits: Math.abs(cell) < 1 ? 6 : 3 });
   }
-  if (typeof cell === "boolean") {
-    return cell ? "✔" : "✗";
+  return typeof cell === "boolean" ? (cell ? "✔" : "✗") : (cell ?? "");
+}
+
+/** Rows by the values of a column, those without one last; -1 leaves them as they are. */
+export function orderOf(table: DataTable, column: number, isAscending: boolean): number[] {
+  const order = table.rows.map((_, at) => at);
+  if (column < 0) {
+    return order;
   }
-  return cell ?? "";
+  const of = (row: number): Cell => table.rows[row]?.[column] ?? null;
+  const filled = order.filter((row) => of(row) !== null).sort((a, b) => {
+    const [left, right] = [of(a), of(b)];
+    const compared = typeof left === "number" && typeof right === "number" ? left - right : String(left).localeCompare(String(right));
+    return isAscending ? compared : -compared;
+  });
+  return [...filled, ...order.filter((row) => of(row) === null)];
 }
