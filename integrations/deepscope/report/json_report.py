@@ -71,7 +71,7 @@ def report_object(
         "peaks": None if profile.peaks is None else plain(profile.peaks),
         "resolved": {**plain(profile.resolved), "ratio": profile.resolved.ratio},
         "figures": plain(key_figures(profile)),
-        "lines": _with_derived("line", lines, profile),
+        "lines": with_derived("line", lines, profile),
         "no_line": plain(profile.no_line),
         "framework": [plain(part) for part in profile.framework],
         "memory": _memory(profile.memory),
@@ -79,7 +79,7 @@ def report_object(
         "findings": [plain(finding) for finding in profile.findings],
     }
     shown = chosen.limited(kept, sort, limit)
-    report[chosen.key] = _with_derived(by, shown, profile)
+    report[chosen.key] = with_derived(by, shown, profile)
     if by == "module":
         children = children_of(kept)
         for row, depth in zip(report[chosen.key], depths(shown), strict=True):
@@ -90,7 +90,7 @@ def report_object(
     return report
 
 
-def _with_derived(by: str, rows: Sequence[Any], profile: Profile) -> list[dict[str, Any]]:
+def with_derived(by: str, rows: Sequence[Any], profile: Profile) -> list[dict[str, Any]]:
     """Records with the numbers of their table that are no fields of them."""
     more = derived_columns(by, profile)
     return [plain(row) | {one.key: one.value(row) for one in more} for row in rows]

@@ -16,7 +16,7 @@ from deepscope.records import Line, Profile
 from deepscope.report.below import Node, below, fold_alike, lines_of
 from deepscope.report.csv_report import cell
 from deepscope.report.header import header
-from deepscope.report.json_report import plain
+from deepscope.report.json_report import with_derived
 from deepscope.report.layout import Column, cut_end, cut_start, render
 from deepscope.report.places import Sources, place_name, short_path
 from deepscope.report.style import Styles
@@ -36,7 +36,10 @@ def line_object(profile: Profile, line: int, *, fold: bool = False) -> dict[str,
         line: its place among `lines_of`.
         fold: modules that differ in a number alone become one.
     """
-    return {"line": plain(lines_of(profile)[line]), "below": _object(_tree(profile, line, fold))}
+    return {
+        "line": with_derived("line", [lines_of(profile)[line]], profile)[0],
+        "below": _object(_tree(profile, line, fold)),
+    }
 
 
 def line_json(profile: Profile, line: int, *, fold: bool = False) -> str:
