@@ -280,13 +280,13 @@ def test_options_are_checked_where_they_are_given(options: dict[str, Any], messa
 
 def test_importing_deepscope_imports_neither_torch_nor_numpy() -> None:
     program = "import sys, deepscope; print({'torch', 'numpy', 'msgspec'} & sys.modules.keys() or 'none')"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=250)
     assert done.stdout.strip() == "none"
 
 
 def test_a_public_name_without_torch_names_the_command_that_brings_it() -> None:
     program = "import sys; sys.modules['torch'] = None; import deepscope; deepscope.profile"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=250)
     assert "pip install 'deepscope[torch]'" in done.stderr
 
 

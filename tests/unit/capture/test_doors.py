@@ -199,18 +199,19 @@ def test_options_that_are_wrong_are_told(door, visitor):
 
 def test_an_answer_that_comes_late_is_not_taken_for_the_next_ones(door, visitor, monkeypatch):
     """The process holds its interpreter's lock for longer than anybody waits, as torch does while it exports."""
-    asking, look = visitor(), door.dormant._tell
+    asking, look, is_given_up = visitor(), door.dormant._tell, threading.Event()
     asking._socket.settimeout(0.2)
 
     def slow():
-        time.sleep(0.6)
+        assert is_given_up.wait(60)
         return look()
 
     monkeypatch.setattr(door.dormant, "_tell", slow)
     with pytest.raises(client.SilentError):
         asking.ask(Request("look"))
     monkeypatch.setattr(door.dormant, "_tell", look)
-    asking._socket.settimeout(5)
+    is_given_up.set()
+    asking._socket.settimeout(60)
     answer = asking.ask(Request("commit", "ab"))
     assert not answer.accepted
     assert answer.problem == "there is no window of this id"

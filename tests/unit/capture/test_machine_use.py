@@ -16,7 +16,7 @@ from deepscope.records import TraceInfo
 from deepscope.report.machine_use import busy_words
 from deepscope.trace.format.header import MachineUse
 
-SPIN = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
+SPIN = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(flush=True)\nwhile True: pass"
 
 
 def machine(root: Path, *, busy: int, stolen: int, throttled: int, ran: int, waited: int) -> None:
@@ -90,10 +90,12 @@ def test_it_is_said_who_had_the_cores(use: MachineUse, words: str) -> None:
 @pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="/proc is Linux's")
 def test_processes_that_compete_for_the_core_are_seen() -> None:
     allowed = os.sched_getaffinity(0)
-    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(3)]
+    others = [subprocess.Popen([sys.executable, "-c", SPIN], stdout=subprocess.PIPE) for _ in range(3)]
     try:
+        for other in others:
+            assert other.stdout is not None
+            other.stdout.readline()  # it spins
         os.sched_setaffinity(0, {min(allowed)})
-        time.sleep(0.3)  # until they spin
         watch = MachineWatch()
         until = time.thread_time() + 0.2
         while time.thread_time() < until:
@@ -103,7 +105,7 @@ def test_processes_that_compete_for_the_core_are_seen() -> None:
         os.sched_setaffinity(0, allowed)
         for other in others:
             other.kill()
-            other.wait()
+            other.communicate()
     assert found.core_wait_ratio is not None
     assert found.core_wait_ratio > 0.3
     assert found.others_cores is not None
