@@ -182,6 +182,10 @@ describe("the timeline", () => {
     await page.setViewportSize({ width: 380, height: 800 });
     await expect.poll(() => page.locator(".stage.narrow").count()).toBe(1);
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(380);
+    await page.locator("#timeline-search").fill("aten");
+    const found = page.locator(".finder output", { hasText: "·" });
+    await found.waitFor();
+    expect((await found.boundingBox())!.x + (await found.boundingBox())!.width).toBeLessThanOrEqual(380);
     await page.screenshot({ path: join(OUTPUT, "pages-timeline-narrow.png") });
   });
 
