@@ -38,6 +38,13 @@ def test_few_operators_or_long_ones_are_not_found(findings_of):
     assert findings_of(loop(400, each=20), "DS007") == []
 
 
+def test_waiting_for_a_core_makes_a_loop_no_smaller(findings_of):
+    busy = loop(400).step(2, 6_000 * US, 260_000 * US)
+    assert findings_of(busy, "DS007") == [], "4 of 266 ms"
+    busy.metadata["deepscope"] = {"machine": {"cores": 2, "core_wait_ratio": 0.5}}
+    assert len(findings_of(busy, "DS007")) == 1
+
+
 def test_an_optimizers_own_loop_is_not_found(findings_of):
     builder = loop(400, name="aten::add_")
     for number in range(2):

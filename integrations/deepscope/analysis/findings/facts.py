@@ -56,6 +56,13 @@ class Facts:
         return round(count / max(self.steps, 1), 1)
 
     @cached_property
+    def wall_with_cores_ns(self) -> int:
+        """The wall time without the part in which the program could run and had no core, where that is known: a busy
+        machine draws out the whole, and not the CPU time of a line."""
+        machine = self.trace.header.machine
+        return round(self.wall_ns * (1 - ((machine.core_wait_ratio if machine is not None else None) or 0)))
+
+    @cached_property
     def devices(self) -> int:
         """How many devices do work in the trace, at least 1."""
         return max(len(self.work.busy), 1)

@@ -20,7 +20,7 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
 WORTH = 0.02
-"""A line is named if it would save at least this share of the wall time."""
+"""A line is named if it would save at least this share of the wall time in which the program had a core."""
 MANY = 200
 """A line loops if it starts something at least so often in a step (without steps: in all)."""
 AT_ONCE = 20
@@ -56,7 +56,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         return
     started = facts.once(_started)
     for loop in facts.once(_loops):
-        if loop.saving_ns < max(WORTH * facts.wall_ns, 1):
+        if loop.saving_ns < max(WORTH * facts.wall_with_cores_ns, 1):
             continue
         duration = started.duration_ns[np.isin(started.location, loop.members)]
         called = _called(facts, loop)
