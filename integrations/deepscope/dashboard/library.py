@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -115,6 +115,17 @@ class RanksOfRun:
     report: RanksReport
 
 
+@dataclass(eq=False)
+class _Listing:
+    """What was found below the paths that are shown. A listing takes as long as a remote store does, so the library's
+    own lock is not held meanwhile."""
+
+    recognizers: dict[str, Recognizer]
+    runs: list[FoundRun] = field(default_factory=list)
+    looked_at: float = float("-inf")
+    looking: Lock = field(default_factory=Lock)
+
+
 class Library:
     """Runs and profiles, for many questions at a time.
 
@@ -134,7 +145,7 @@ class Library:
         self._ranks: Background[Request, RanksOfRun] = Background(RUNS)
         self._moments: Background[TraceFile, Moments] = Background(MOMENTS)
         self._timelines: Background[TraceFile, TimelineIndex] = Background(TIMELINES)
-        self._recognizers: dict[str, Recognizer] = {}
+        self._listing = _Listing({})
         self._broken: dict[TraceFile, TraceError] = {}
         """Files that were tried and cannot be read. One that is written again is another `TraceFile`."""
         self.show(paths)
@@ -150,9 +161,8 @@ class Library:
             self.paths = tuple(paths)
             self._first = first
             self._look_seconds = REMOTE_LOOK_SECONDS if any(is_url(path) for path in paths) else LOOK_SECONDS
-            self._recognizers = {path: self._recognizers.get(path) or Recognizer() for path in paths}
-            self._looked_at = float("-inf")
-            self._runs: list[FoundRun] = []
+            known = self._listing.recognizers
+            self._listing = _Listing({path: known.get(path) or Recognizer() for path in paths})
 
     def runs(self) -> list[FoundRun]:
         """The runs below the paths, the newest first.
@@ -161,10 +171,21 @@ class Library:
             NoTraceError: there is none.
         """
         with self._lock:
-            if time.monotonic() - self._looked_at > self._look_seconds or not self._runs:
-                self._runs = _runs_of(self._recognizers)
-                self._looked_at = time.monotonic()
-            return self._runs
+            listing = self._listing
+            if listing.runs and time.monotonic() - listing.looked_at <= self._look_seconds:
+                return listing.runs
+        # One thread looks at a time; the others go on with what was seen before, if anything was.
+        is_mine = listing.looking.acquire(blocking=not listing.runs)
+        if not is_mine:
+            return listing.runs
+        try:
+            if time.monotonic() - listing.looked_at > self._look_seconds or not listing.runs:
+                runs = _runs_of(listing.recognizers)
+                with self._lock:
+                    listing.runs, listing.looked_at = runs, time.monotonic()
+            return listing.runs
+        finally:
+            listing.looking.release()
 
     def run(self, choice: Choice) -> FoundRun:
         """The chosen run, else the one to be shown first: the newest that is not known to be broken.
