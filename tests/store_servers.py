@@ -143,5 +143,5 @@ def report_alone(url: str, place: Path, **environment: str) -> set[str]:
     assert f"ranks 0-{RANKS - 1}" in run.stdout
     assert len(list((place / "cache" / "kept").iterdir())) == 2 * RANKS
     return {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()} - {
-        str(path.relative_to(place)) for path in (place / "cache").rglob("*.msgpack")
+        str(path.relative_to(place)) for path in (place / "cache" / "kept").iterdir()
     }

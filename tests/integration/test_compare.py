@@ -99,7 +99,7 @@ def rows_of(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("by", ["line", "operator", "module", "phase"])
-@pytest.mark.parametrize("repeats", ["1", "5"])
+@pytest.mark.parametrize("repeats", ["1", pytest.param("5", marks=pytest.mark.thorough)])
 def test_two_runs_of_one_program_differ_by_noise(runs: Path, by: str, repeats: str) -> None:
     rows = rows_of(compare("base", "again", "--by", by, "--repeats", repeats, "--format", "json", cwd=runs))
     assert len(rows) >= 3

@@ -40,10 +40,10 @@ def test_an_editor_that_refuses_everything_still_has_its_numbers(root: Path, tmp
         refuse(editor)
         env = {**os.environ, "DEEPSCOPE_CACHE_DIR": str(tmp_path / "cache")}
         await editor.start_io(*SERVER, env=env)
-        await begin(editor, root, options={"threshold": 0.5})
+        await begin(editor, root, options={"threshold": 0.15})
         uri = editor.open(root / "train.py")
         await editor.until_ready()
-        assert set(await editor.hints(uri)) == {6, 11}  # the options hold where nothing else is told
+        assert set(await editor.hints(uri)) == {6, 11, 12}  # the options hold where nothing else is told
         assert editor.progress == []
         assert editor.messages == []
         await editor.command("showCallers", uri=uri, line=6)
@@ -60,7 +60,7 @@ def test_an_editor_with_no_capabilities_at_all(root: Path, tmp_path: Path) -> No
         record(root)
         async with editing(root, cache=tmp_path / "cache", client=types.ClientCapabilities()) as editor:
             uri = editor.open(root / "train.py")
-            await editor.until(lambda: len(editor.diagnostics.get(uri, ())) == 3, "diagnostics are pushed")
+            await editor.until(lambda: len(editor.diagnostics.get(uri, ())) == 5, "diagnostics are pushed")
             assert (await editor.hints(uri))[6] == "38 µs · 19 %"
             assert (editor.progress, editor.questions, editor.registered, editor.refreshes) == ([], [], [], 0)
             pushed = {"deepscope": {"inlayHints": {"detail": "off"}, "diagnostics": {"hotLines": False}}}

@@ -137,6 +137,8 @@ def test_a_trace_recorded_by_torch_on_this_machine(tmp_path: Path) -> None:
             status = await editor.until_ready()
             assert status["trace"]["metric"] == "cpu_self"
             text = await every_answer(editor, uri, line=7, definition=5, name="heavy")
-            matches_golden(timeless(placeless(text, root)), "lsp/recorded.txt")
+            shown = timeless(placeless(text, root))
+            # How much of a line is Python, and so what holds it back, follows the machine.
+            matches_golden(shown.replace("host-bound: # % of its cost is Python; ", ""), "lsp/recorded.txt")
 
     run(scenario())

@@ -356,11 +356,11 @@ def test_a_question_is_asked_where_two_files_fare_alike_and_the_answer_remembere
             assert [one.title for one in question.actions or ()] == [
                 "/cluster/a/train.py", "/cluster/b/train.py", "None of them",
             ]  # fmt: skip
-            assert (await editor.hints(uri))[6] == "10 µs · 67 %"
+            assert (await editor.hints(uri))[6] == "12 µs · 38 %"
         async with editing(root, cache=tmp_path / "cache") as editor:
             uri = editor.open(root / "train.py")
             await editor.until_ready()
-            assert (await editor.hints(uri))[6] == "10 µs · 67 %"
+            assert (await editor.hints(uri))[6] == "12 µs · 38 %"
             assert editor.questions == []
 
     run(scenario())

@@ -103,14 +103,14 @@ def test_cells_of_a_notebook_have_hints_and_hovers(folder: Path, tmp_path: Path)
             notebook.open()
             await editor.until_ready()
             assert await editor.hints(notebook.cells[0]) == {}
-            assert await editor.hints(notebook.cells[1]) == {2: "5 µs · 100 %"}
+            assert await editor.hints(notebook.cells[1]) == {2: "9 µs · 100 %"}
             assert (await editor.hover(notebook.cells[1], 2, 6)).startswith("**forward, line 2**")
             (hot,) = (await editor.command("hotLines"))["lines"]
             assert hot["uri"] == notebook.cells[1]
             notebook.type_above(1, "# above\n")
-            assert await editor.hints(notebook.cells[1]) == {3: "5 µs · 100 %"}
+            assert await editor.hints(notebook.cells[1]) == {3: "9 µs · 100 %"}
             added = notebook.add(CELL)
-            assert await editor.hints(added) == {2: "5 µs · 100 %"}
+            assert await editor.hints(added) == {2: "9 µs · 100 %"}
             removed = notebook.remove(1)
             assert await editor.hints(removed) == {}
 
@@ -127,7 +127,7 @@ def test_an_edited_cell_keeps_its_numbers_when_all_is_looked_at_again(folder: Pa
             notebook.type_above(0, "".join(f"value_{number} = compute({number})\n" for number in range(9)))
             await editor.command("reload")
             await editor.set({"pathMappings": {"/elsewhere": "/here"}})
-            assert await editor.hints(notebook.cells[0]) == {11: "5 µs · 100 %"}
+            assert await editor.hints(notebook.cells[0]) == {11: "9 µs · 100 %"}
 
     run(scenario())
 
@@ -146,10 +146,10 @@ def test_which_of_two_processes_a_cell_is_of_is_asked(folder: Path, tmp_path: Pa
             assert "nötebook/n.ipynb" in question.message
             titles = [one.title for one in question.actions or ()]
             assert titles == ["/tmp/ipykernel_1/99.py", "/tmp/ipykernel_2/99.py", "None of them"]
-            assert await editor.hints(notebook.cells[0]) == {2: "10 µs · 67 %"}
+            assert await editor.hints(notebook.cells[0]) == {2: "12 µs · 38 %"}
             notebook.type_above(0, "# above\n")
             await editor.command("reload")
-            assert await editor.hints(notebook.cells[0]) == {3: "10 µs · 67 %"}
+            assert await editor.hints(notebook.cells[0]) == {3: "12 µs · 38 %"}
             assert len(editor.questions) == 1
 
     run(scenario())
