@@ -64,7 +64,7 @@ describe("a recorded run in the editor", () => {
     bench.editor.set({ "debug.allowBreakpointsEverywhere": true, "deepscope.diagnostics.warningShare": share / 2 });
     await row.waitFor();
     await bench.screenshot("problems");
-    expect(await row.innerText()).toMatch(/Hot line: \d+ % of the run's cost/);
+    expect(await row.innerText()).toMatch(/Hot line: [\d.]+ % of the run's cost/);
     await bench.run("View: Hide Panel");
   });
 

@@ -83,7 +83,7 @@ describe("a jump after an edit", () => {
 
   /** The last lens above a line of code: that of its function, once edits have moved all lenses to their places. */
   async function lensAbove(code: string): Promise<Locator> {
-    const lenses = bench.page.locator(".editor-instance .codelens-decoration a").filter({ hasText: /, own/, visible: true });
+    const lenses = bench.page.locator(".editor-instance .codelens-decoration a").filter({ hasText: /, cost/, visible: true });
     const drawn = async (): Promise<{ readonly below: number; readonly tops: readonly number[] }> => ({
       below: (await bench.codeLine(code).boundingBox())?.y ?? 0,
       tops: await lenses.evaluateAll((found) => found.map((lens) => lens.getBoundingClientRect().top)),
