@@ -43,7 +43,7 @@ describe("Run with DeepScope", () => {
 
   it("records a plain program as it is, and tells its hottest line", async () => {
     await bench.run("DeepScope: Run Python File with DeepScope");
-    await bench.told(/plain\.py:\d+ took \d+(\.\d)? %/, RECORDING_MS);
+    await bench.told(/plain\.py:\d+ takes \d+(\.\d)? %/, RECORDING_MS);
     await bench.screenshot("run");
     expect(traces(own.path).length).toBe(1);
     await bench.goToLine(10);
