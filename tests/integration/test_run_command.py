@@ -196,6 +196,10 @@ main()
 
 @pytest.mark.timeout(600)  # two processes that read all of the compiler's modules: minutes, from a slow disk
 @pytest.mark.skipif(not torch._dynamo.is_dynamo_supported(), reason="this torch cannot compile on this Python")
+@pytest.mark.skipif(
+    tuple(map(int, torch.__version__.split(".")[:2])) < (2, 3),
+    reason=f"torch {torch.__version__} cannot call the hooks of a step that it has compiled",
+)
 def test_a_compiled_step_of_the_optimizer_ends_a_step_and_nothing_more_is_compiled(folder):
     path = write(folder, program=COMPILED)
     command = [sys.executable, str(path)]
