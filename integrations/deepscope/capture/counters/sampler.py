@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +23,8 @@ LOOK_EVERY_S = 1.0
 """So often the thread asks what can be counted by now: a program may come to its device long after the beginning."""
 _PATIENCE_S = 2.0
 """So long the end of a window waits for the last sample at most, off the training thread."""
+_FORK_PATIENCE_S = 0.2
+"""So long a fork waits at most for sensors to be opened or read."""
 
 
 class Opened(msgspec.Struct):
@@ -50,6 +53,36 @@ class Counted(msgspec.Struct):
     tracks: list[Track] = []
     """On the clock of `time.time_ns`."""
     account: CounterAccount | None = None
+
+
+class _Forks:
+    """Holds forks off while a sensor is opened or read: a child would keep the file that it is read from open."""
+
+    def __init__(self) -> None:
+        self._reading = threading.Lock()
+        self._is_forking = False
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=self._wait, after_in_parent=self._go_on, after_in_child=self._begin_anew)
+
+    def held_off(self) -> threading.Lock:
+        """For a `with` statement."""
+        return self._reading
+
+    def _wait(self) -> None:
+        if self._reading.acquire(timeout=_FORK_PATIENCE_S):
+            self._is_forking = True
+
+    def _go_on(self) -> None:
+        if self._is_forking:
+            self._is_forking = False
+            self._reading.release()
+
+    def _begin_anew(self) -> None:
+        self._is_forking = False
+        self._reading = threading.Lock()
+
+
+_forks = _Forks()
 
 
 class Sampler:
@@ -125,15 +158,19 @@ class SamplingThread(threading.Thread):
     def run(self) -> None:
         """Open, wait for the window, sample until it ends."""
         with suppress(Exception):  # a sensor that nobody foresaw: the run goes on without counters
-            self._machine.open()
+            self._open()
             self.go.wait()
             self._sample_all()
         with suppress(Exception):
             self._machine.close()
 
+    def _open(self) -> Opened:
+        with _forks.held_off():
+            return self._machine.open()
+
     def _sample_all(self) -> None:
         began = time.thread_time_ns()
-        opened = self._take(self._machine.open())  # anew: in the warm-up steps a device may have come into use
+        opened = self._take(self._open())  # anew: in the warm-up steps a device may have come into use
         self._unix_ns = time.time_ns() - time.perf_counter_ns()
         least_s = self._interval_s
         count = 0
@@ -156,7 +193,7 @@ class SamplingThread(threading.Thread):
             if not self._ended.wait(interval_s) and time.monotonic() - looked_s >= LOOK_EVERY_S:
                 looked_s = time.monotonic()
                 with suppress(Exception):  # whatever fails there: what is counted already goes on
-                    opened = self._take(self._machine.open())
+                    opened = self._take(self._open())
         account = self._described(opened, interval_s, count, began)
         with suppress(Exception):  # of what nobody foresaw there the samples are no less true
             self._machine.finish(account)
@@ -192,7 +229,7 @@ class SamplingThread(threading.Thread):
         began = time.thread_time_ns()
         for source, samples in self._samples:
             at_ns = time.perf_counter_ns()
-            with suppress(Exception):  # a sensor that has gone for a moment, or for good
+            with _forks.held_off(), suppress(Exception):  # a sensor that has gone for a moment, or for good
                 samples.add(at_ns, source.read())
         return (time.thread_time_ns() - began) / 1e9
 
