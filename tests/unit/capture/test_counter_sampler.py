@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -228,3 +230,34 @@ def test_without_a_thread_nothing_is_counted(monkeypatch: pytest.MonkeyPatch):
     sampler = sampler_of(Reads())
     sampler.begin()
     assert sampler.end()() == Counted()
+
+
+class ReadsFile(Reads):
+    """Holds a file open for a while, and says when."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.opened = threading.Event()
+        self._path = path
+
+    def read(self) -> Sequence[float]:
+        with self._path.open("rb"):
+            self.opened.set()
+            time.sleep(0.01)
+            return super().read()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="which files are open is told by Linux")
+def test_forked_children_inherit_no_file_of_a_sensor(tmp_path: Path) -> None:
+    path = tmp_path / "sensor"
+    path.touch()
+    source = ReadsFile(path)
+    sampler = sampler_of(source)
+    sampler.begin()
+    assert source.opened.wait(60)
+    child = os.fork()
+    if not child:
+        files = Path("/proc/self/fd").iterdir()
+        os._exit(any(file.exists() and file.samefile(path) for file in files))
+    assert os.waitpid(child, 0)[1] == 0
+    sampler.end()()
