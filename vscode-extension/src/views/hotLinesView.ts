@@ -45,6 +45,8 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
   private isStale = false;
   private readonly subscriptions: vscode.Disposable[];
   private timer: NodeJS.Timeout | undefined;
+  /** The cursor came to a line that had no row, or none yet: rows name their places a moment after an edit. */
+  private isBehindCursor = false;
 
   constructor(
     private readonly state: vscode.Memento,
@@ -157,6 +159,9 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
     if (generation === this.generation && !isSame) {
       [this.lines, this.modules] = [lines, modules];
       this.draw();
+      if (this.isBehindCursor) {
+        await this.followCursor();
+      }
     }
   }
 
@@ -164,6 +169,7 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
   private async followCursor(): Promise<void> {
     const place = cursorPlace();
     const row = place === undefined || !this.view.visible ? undefined : pathTo(this.rows(), place.uri, place.line).at(-1);
+    this.isBehindCursor = row === undefined;
     if (row !== undefined && this.view.selection[0]?.id !== row.id) {
       await Promise.resolve(this.view.reveal(row, { select: true, focus: false })).catch((error: unknown) => this.log.debug(`Hot Lines: ${String(error)}`));
     }
