@@ -24,6 +24,7 @@ from deepscope.records import Profile
 from deepscope.report.csv_report import csv_report
 from deepscope.report.event_names import readable
 from deepscope.report.json_report import json_report
+from deepscope.report.summary import summary
 from deepscope.report.text import text_report
 from deepscope.report.top import Question, ranking
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
@@ -36,7 +37,7 @@ __all__ = ["NUMBERS", "Said", "differ", "every"]
 
 NUMBERS = (
     "hottest line", "its share", "second line", "its cost a step", "step length", "steps",
-    "device busy", "waiting a step", "first operator", "its time", "first rate", "recording",
+    "device busy", "waiting a step", "first operator", "its time", "first rate", "recording", "verdict",
 )  # fmt: skip
 """Times in nanoseconds, shares from 0 to 1, places as `file:line`."""
 
@@ -82,6 +83,17 @@ def _first(values: Iterable[float | None]) -> float | None:
     return next((value for value in values if value), None)
 
 
+def _sentence(text: str) -> str:
+    """A sentence without the spaces before units, and with its lines joined: faces set them each in their way."""
+    return re.sub(rf"(?<=\d) (?=%|(?:{'|'.join(_UNITS)})\b)", "", re.sub(r"\s+", " ", text.strip()))
+
+
+def _verdict(head: str) -> str | None:
+    """Of a text in entries, each a title and its words, which go on in lines below."""
+    found = re.match(r"verdict (.*(?:\n  .*)*)", head)
+    return None if found is None else _sentence(found[1])
+
+
 def _name(place: str) -> str:
     """A place without its folders, which faces shorten each in their way."""
     return re.sub(r".*[/\\…]", "", place)
@@ -110,6 +122,7 @@ def terminal(profile: Profile) -> Said:
     said: Said = {}
     text = text_report(profile, width=400, limit=0)
     head = text.partition("\n\n")[0]
+    said |= _known(verdict=_verdict(head))
     if profile.lines:
         rows = [row for row in _grid(text) if not row["line"].startswith("(")]
         first = rows[0]
@@ -136,13 +149,18 @@ def terminal(profile: Profile) -> Said:
     return said
 
 
+def at_the_end(profile: Profile) -> Said:
+    """The summary at the end of a run."""
+    return _known(verdict=_verdict(summary(profile)))
+
+
 def as_json(profile: Profile) -> Said:
     """`deepscope report --format json`."""
     found = json.loads(json_report(profile))
     rows, figures = found["lines"], found.get("figures", {})
     ranked = json.loads(json_report(profile, by="operator"))["operators"]
     said = _known(**{name: figures.get(key) for name, key in _FIGURES.items()})
-    said |= _known(recording=found["totals"]["recording_ns"] or None)
+    said |= _known(recording=found["totals"]["recording_ns"] or None, verdict=_sentence(found["verdict"]["sentence"]))
     if rows:
         said |= _known(
             hottest_line=_name(f"{rows[0]['file']}:{rows[0]['line']}"),
@@ -221,6 +239,7 @@ def _pages(first: Any, lines: Table | Any, ranked: Any, step_page: Any, side: An
         device_busy=figures.get("device busy"),
         waiting_a_step=figures.get("waiting a step"),
     )
+    said["overview"] |= _known(verdict=_sentence(first["sentence"]))
     hot = first["lines"]
     if hot:
         said["overview"] |= _known(
@@ -329,13 +348,15 @@ def editor(profile: Profile) -> dict[str, Said]:
     )
     shown = status_of(project, None, "ready").trace
     if shown is not None:
-        said["status"] = _known(step_length=shown.step_ns, steps=float(shown.steps) or None)
+        said["status"] = _known(
+            step_length=shown.step_ns, steps=float(shown.steps) or None, verdict=_sentence(shown.verdict)
+        )
     return said
 
 
 def every(profile: Profile, detailed: Profile) -> Iterator[tuple[str, Said]]:
     """What each face says; `detailed` is the profile with its operators by shapes."""
-    for name, one in {"terminal": terminal, "json": as_json, "csv": as_csv}.items():
+    for name, one in {"terminal": terminal, "summary": at_the_end, "json": as_json, "csv": as_csv}.items():
         yield name, one(profile)
     yield "top", top(detailed)
     for several in (pages, html, editor):

@@ -350,6 +350,8 @@ class ShownTrace(Answer, frozen=True, kw_only=True):
     recorded_at: str
     """ISO 8601; "" where the trace does not say."""
     program: str
+    verdict: str
+    """What most of the run's time goes to, in a sentence."""
     step_ns: int | None
     """Mean of a step; null where the trace has none."""
     stage: str

@@ -209,7 +209,7 @@ def test_a_part_of_a_report_is_chosen_and_what_makes_no_sense_is_told(written: P
     assert sum(part["totals"]["device_ns"] for part in parts) == 500_000
     assert {part["filters"]["whole_device_ns"] for part in parts} == {500_000}
     assert (
-        "filter  include aten::*: 1 of 1 rows"
+        "filter   include aten::*: 1 of 1 rows"
         in run("report", str(written), "--by", "operator", "--include", "aten::*").stdout
     )
     rows = json.loads(run("report", str(written), "--by", "operator", "--stacks", "--format", "json").stdout)

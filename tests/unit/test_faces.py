@@ -13,6 +13,7 @@ from recorded_traces import each_trace, own_paths, profile_of
 _FACES = {
     "hottest line": 10, "its share": 10, "second line": 8, "its cost a step": 10, "step length": 9, "steps": 7,
     "device busy": 4, "waiting a step": 3, "first operator": 6, "its time": 6, "first rate": 6, "recording": 2,
+    "verdict": 6,
 }  # fmt: skip
 """How many faces give each number for some trace of the repository; so a face that says nothing is missed."""
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { noticeWords } from "../src/run/noticeWords";
 import { plain, shortDevice, statusWords, unlinked } from "../src/status/words";
-import { hotLine, remark, shownTrace, status } from "./examples";
+import { remark, shownTrace, status } from "./examples";
 
 const now = Date.parse("2026-01-01T00:05:00+00:00");
 
@@ -9,7 +9,7 @@ describe("the status item", () => {
   it("names the extension and the time of a step", () => {
     const shown = statusWords("ready", status(), { edited: false }, now);
     expect(shown.text).toBe("$(flame) DeepScope 2.79 s");
-    expect(shown.tooltip.slice(0, 2)).toEqual(["train.py, fit, steps 2–4, 5 min ago", "step 2.79 s"]);
+    expect(shown.tooltip.slice(0, 3)).toEqual([shownTrace().verdict, "train.py, fit, steps 2–4, 5 min ago", "step 2.79 s"]);
     expect(statusWords("ready", status({ stepTimeWords: "" }), { edited: false }, now).text).toBe("$(flame) DeepScope fit");
   });
 
@@ -18,8 +18,8 @@ describe("the status item", () => {
     const words = { stepTimeWords: "step 2.95 → 2.79 s, -5.4 %", remarks: [remark("within noise (±12 %)"), remark("same code", "The same code ran."), remark("machine busy (38 %)")] };
     const shown = statusWords("ready", status({ baseline: shownTrace(), comparison, ...words }), { edited: false }, now);
     expect(shown.text).toBe("$(flame) DeepScope 2.95 → 2.79 s, -5.4 %, within noise (±12 %), same code, machine busy (38 %) $(diff)");
-    expect(shown.tooltip[1]).toBe("step 2.95 → 2.79 s, -5.4 %, within noise (±12 %), same code, machine busy (38 %)");
-    expect(shown.tooltip[2]).toBe("The same code ran.");
+    expect(shown.tooltip[2]).toBe("step 2.95 → 2.79 s, -5.4 %, within noise (±12 %), same code, machine busy (38 %)");
+    expect(shown.tooltip[3]).toBe("The same code ran.");
     expect(shown.tooltip).toContain("compared with the run before, /w/runs/a");
   });
 
@@ -59,21 +59,16 @@ describe("the status item", () => {
 });
 
 describe("the notice of a new trace", () => {
-  it("names the hottest line as it stands now", () => {
+  it("says how long a step is, and what most of it goes to", () => {
     const shown = status({ baseline: shownTrace(), comparison: { isChosen: false, stepsDiffer: true, isSameCode: false }, stepTimeWords: "step 2.95 → 2.79 s" });
-    expect(noticeWords(shownTrace(), shown, hotLine({ currentLine: 44 }))).toBe(
-      "fit, steps 2–4: step 2.95 → 2.79 s; model.py:44 takes 38 % of the run's cost",
+    expect(noticeWords(shownTrace({ verdict: "Waits for data: 41 % of each step, from data.py:46." }), shown)).toBe(
+      "fit, steps 2–4: step 2.95 → 2.79 s. Waits for data: 41 % of each step, from data.py:46.",
     );
   });
 
-  it("says when there was no device", () => {
-    expect(noticeWords(shownTrace({ metric: "cpu_self", stage: "" }), status(), hotLine())).toBe(
-      "steps 2–4: step 2.79 s; model.py:42 takes 38 % of the run's cost",
-    );
-  });
-
-  it("says when no line took time", () => {
-    expect(noticeWords(shownTrace(), status(), undefined)).toContain("no line of your code");
+  it("goes without a stage and without steps", () => {
+    const words = noticeWords(shownTrace({ stage: "", stepsWords: "the whole recording", verdict: "The device is busy." }), status({ stepTimeWords: "" }));
+    expect(words).toBe("the whole recording. The device is busy.");
   });
 });
 

@@ -42,6 +42,12 @@ def without_findings(profile: Profile) -> str:
     if totals.steps < _FEWEST and profile.step is None:
         steps = "one step" if totals.steps else "no steps"
         return f"Cannot tell from a trace with {steps}: advice is about what happens again in each step."
+    return busy_or_slowed(profile) or "Nothing was found that would pay to change."
+
+
+def busy_or_slowed(profile: Profile) -> str:
+    """Why times tell nothing: other programs had the cores, or recording slowed lines that matter; "" if they tell."""
+    totals = profile.totals
     waited_ns = sum(line.core_wait_ns for line in profile.lines)
     if waited_ns >= _BUSY * totals.wall_ns:
         return "Cannot tell: other programs had the cores for much of the time. Record again when they are free."
@@ -50,7 +56,7 @@ def without_findings(profile: Profile) -> str:
         worst = max(slowed, key=lambda line: line.cost_ns)
         place = f"{short_path(worst.file, profile.trace.project_root)}:{worst.line}"
         return printable(f"Cannot tell: recording slowed lines down that matter, first of all {place}.")
-    return "Nothing was found that would pay to change."
+    return ""
 
 
 def finding_words(finding: Finding, profile: Profile) -> str:

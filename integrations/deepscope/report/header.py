@@ -10,13 +10,19 @@ from deepscope.records import Profile, key_figures
 from deepscope.records.ranges import ranges
 from deepscope.report.filters import part_words
 from deepscope.report.places import short_path
+from deepscope.report.run_verdict import run_verdict
 from deepscope.report.tables import table
 
 DOT = " · "
 
 
 def header(profile: Profile, by: str = "line", sort: str | None = None) -> Iterator[tuple[str, str]]:
-    """Entries of the head, each a title and its printable text, above the table `by`, which is ordered by `sort`."""
+    """Entries of the head, each a title and its printable text, above the table `by`, which is ordered by `sort`.
+
+    The first is the verdict on the run, but above what is of one line (`by` is "").
+    """
+    if by:
+        yield "verdict", run_verdict(profile).sentence
     yield "trace", _trace(profile)
     if run := _run(profile):
         yield "run", run

@@ -31,6 +31,7 @@ from deepscope.report.derived_columns import derived_columns
 from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.module_tree import children_of, depths
+from deepscope.report.run_verdict import run_verdict
 from deepscope.report.shapes import parsed
 from deepscope.report.step_times import step_times
 from deepscope.report.tables import DERIVED, table
@@ -64,6 +65,7 @@ def report_object(
     report: dict[str, Any] = {
         "format": REPORT_FORMAT,
         "metric": profile.metric,
+        "verdict": plain(run_verdict(profile)),
         "step": profile.step,
         "filters": filters_object(profile, filters),
         "trace": plain(profile.trace),

@@ -20,7 +20,7 @@ FINDINGS = 3
 FEWEST_ROWS = 3
 MOST_ROWS = 12
 """Of what fits a tall screen: more is for the report."""
-_HEAD = {"run", "time", "phases"}
+_HEAD = {"verdict", "run", "time", "phases"}
 
 
 def summary(

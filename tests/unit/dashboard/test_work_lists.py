@@ -45,7 +45,7 @@ def test_without_lines_the_dearest_work_stands_there(tmp_path: Path) -> None:
         "operators": [("aten::mm", 30 * MS, 0.75), ("aten::relu", 10 * MS, 0.25)],
         "kernels": [("gemm", 30 * MS, 0.75), ("relu", 10 * MS, 0.25)],
     }
-    assert "aten::mm costs most, 75 %" in page["sentence"]
+    assert "the module with most of the work is net.first (75.0 %)" in page["sentence"]
 
 
 @pytest.mark.parametrize(

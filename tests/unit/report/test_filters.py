@@ -64,7 +64,7 @@ def test_a_row_that_takes_less_time_goes() -> None:
 
 def test_the_head_says_what_part_of_the_whole_it_is_and_no_row_stands_for_the_rest() -> None:
     text = text_report(built_profiles.training(), width=200, filters=Filters(include=("nets/*",), min_ns=10 * MS))
-    assert "filter  include nets/*, at least 10ms: 2 of 5 rows with 70ms of 100ms (70.0%) of the device time" in text
+    assert "filter   include nets/*, at least 10ms: 2 of 5 rows with 70ms of 100ms (70.0%) of the device time" in text
     assert "(no user line)" not in text
     assert "no operators match" in text_report(
         built_profiles.training(), by="operator", filters=Filters(include=("nothing",))

@@ -32,7 +32,7 @@ def words(text: str) -> str:
 
 def test_a_line_of_fused_kernels_alone_has_its_mark_its_source_and_a_note() -> None:
     text = text_report(fused(), by="line", width=160)
-    row = next(row for row in text.splitlines() if "model.py:42" in row)
+    row = next(row for row in text.partition("\n\n")[2].splitlines() if "model.py:42" in row)
     assert row.split("model.py:42")[1].split()[0] == "f"
     assert "x = self.attention(" in row
     assert "def Net.forward" not in row

@@ -112,6 +112,7 @@ FILTERS = {
 REPORT = {
     "format": int,
     "metric": str,
+    "verdict": {"cause": str, "share": (float, None), "sentence": str, "file": str, "line": int},
     "step": (int, None),
     "filters": (FILTERS, None),
     "trace": {

@@ -118,7 +118,7 @@ def test_several_ranks_show_how_far_they_lie_apart() -> None:
     second.trace.ranks = [1]
     second.lines[0].self_device_ns = 10_000_000
     text = text_report(merge_profiles([first, second]), width=160)
-    row = next(line for line in text.splitlines() if "nets/model.py:42" in line)
+    row = next(line for line in text.partition("\n\n")[2].splitlines() if "nets/model.py:42" in line)
     assert "10ms to 50ms" in row
     assert "ranks 0-1 of 2, summed up" in text
     assert "25ms a step" not in text  # two ranks side by side take no longer than one

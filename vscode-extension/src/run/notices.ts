@@ -40,7 +40,7 @@ export class Notices {
     }
     try {
       const [hottest] = (await this.requests.hotLines(1)).lines;
-      const choice = await notify("info", noticeWords(trace, status, hottest), "Show", "Dashboard");
+      const choice = await notify("info", noticeWords(trace, status), "Show", "Dashboard");
       if (choice === "Dashboard") {
         await vscode.commands.executeCommand("deepscope.openDashboard");
       } else if (choice === "Show" && hottest?.uri != null) {

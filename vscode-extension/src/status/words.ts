@@ -59,6 +59,7 @@ function ready(trace: ShownTrace, status: Status, file: { edited: boolean }, now
   const newer = status.newer ?? undefined;
   const step = stepTimeWords(status);
   const tooltip = [
+    trace.verdict,
     [programName(trace.program), trace.stage, trace.stepsWords, recorded].filter((word) => word !== "").join(", "),
     ...(step === "" ? [] : [step]),
     ...status.remarks.map(({ detail }) => detail).filter((detail) => detail !== ""),

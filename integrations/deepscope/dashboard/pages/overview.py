@@ -8,13 +8,14 @@ from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
 from deepscope.dashboard.pages.idle import Idle, idle_of
 from deepscope.dashboard.pages.parts import Part
 from deepscope.dashboard.pages.training import Training, training_of
-from deepscope.dashboard.pages.words import place_words, share_words, time_words, word
+from deepscope.dashboard.pages.words import in_page_words, place_words, word
 from deepscope.dashboard.pages.work import ONE_LINE, WorkList, work_of
 from deepscope.records import PHASES, Costs, Line, Profile, cost_ns, key_figures
 from deepscope.records.tables import Section
 from deepscope.report.findings import without_findings
 from deepscope.report.framework import without_framework
 from deepscope.report.places import Sources
+from deepscope.report.run_verdict import run_verdict
 
 LINES = 5
 FINDINGS = 3
@@ -71,7 +72,7 @@ class Overview(Answer):
     """What a stranger should see first."""
 
     sentence: str
-    """What the run spends its time on, in words."""
+    """The verdict on the run."""
     figures: list[Figure]
     splits: list[Split]
     phase_names: list[str]
@@ -94,7 +95,7 @@ def overview(library: Library, question: Choice) -> Overview:
     lines = _lines(profile)
     work = work_of(profile) if not lines or lines[0].share > ONE_LINE else []
     return Overview(
-        sentence=_sentence(profile, lines, work),
+        sentence=in_page_words(run_verdict(profile).sentence),
         figures=_figures(profile),
         splits=_splits(profile),
         phase_names=list(PHASES),
@@ -145,24 +146,6 @@ def _hot_line(profile: Profile, line: Line, costs: Costs, sources: Sources) -> H
         idle_ns=without_framework(line, profile).idle_ns,
         verdict=line.verdict,
     )
-
-
-def _sentence(profile: Profile, lines: list[HotLine], work: list[WorkList]) -> str:
-    run, wall_ns = key_figures(profile), Costs.of(profile).per_step(profile.totals.wall_ns)
-    if profile.part_of is not None:
-        words = [f"It takes {time_words(wall_ns)}{' of a step' if run.steps else ''}"]
-    elif run.step_ns is not None:
-        words = [f"A step takes {time_words(run.step_ns)}"]
-    else:
-        words = [f"{time_words(wall_ns)} were recorded"]
-    if run.busy_share is not None:
-        words.append(f"the device works {share_words(run.busy_share)} of it")
-    if lines:
-        words.append(f"{lines[0].place} costs most, {share_words(lines[0].share)}")
-    elif work:
-        first = next((one for one in work if one.page == "operators"), work[0])
-        words.append(f"{first.rows[0].label} costs most, {share_words(first.rows[0].time_ns / max(first.whole_ns, 1))}")
-    return f"{'; '.join(words)}."
 
 
 def _figures(profile: Profile) -> list[Figure]:

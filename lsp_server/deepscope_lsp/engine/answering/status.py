@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from deepscope.records import Profile
 from deepscope.report.machine_use import busy_ratio, busy_words
+from deepscope.report.run_verdict import run_verdict
 from deepscope_lsp.answers import Comparison, Remark, ShownTrace, State, Status
 from deepscope_lsp.engine.comparison.baseline import Baseline
 from deepscope_lsp.engine.profile.scales import mean_step_ns, program_of
@@ -71,6 +72,7 @@ def _shown_trace(profile: Profile | None) -> ShownTrace | None:
         device=info.device,
         recorded_at=info.recorded_at,
         program=program_of(profile),
+        verdict=quantities.spaced(run_verdict(profile).sentence),
         step_ns=mean_step_ns(profile),
         stage=info.stage,
         also_recorded=info.also_recorded,

@@ -1,0 +1,218 @@
+"""One sentence on the run: what most of its time goes to, how much that is, and at which line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from deepscope.printable import printable
+from deepscope.quantities import share_text, time_text
+from deepscope.records import Costs, Line, MemoryFailure, Profile, cost_ns, key_figures
+from deepscope.records.tables import NO_OPERATOR
+from deepscope.report.findings import busy_or_slowed
+from deepscope.report.framework import without_framework
+from deepscope.report.places import short_path
+
+RunCause = Literal[
+    "out of memory", "data", "communication", "device idle", "device busy", "operators", "Python", "unknown"
+]
+
+_BUSY = 0.8
+"""A device that works for this share of the time is what the run is about."""
+_RIVAL = 0.2
+"""The second cause is named from this share of the time on; a device that works, from half of the first one's on."""
+_CHEAP = 0.05
+"""A finding that could save this share of the time is worth a look."""
+_LEAST = 0.1
+"""A line with less of what the sentence is about is not named."""
+_LONGEST = 60
+"""Characters of a name."""
+_MOST = 0.25
+"""A module, an operator or a kernel with less of the device's time is not named."""
+
+
+class RunVerdict(msgspec.Struct):
+    """What most of the time goes to."""
+
+    cause: RunCause
+    share: float | None
+    """Of the steps' time, 0 to 1; without steps of the whole; None for what no share tells."""
+    sentence: str
+    """With the place; printable."""
+    file: str = ""
+    """Of the line that has most of it; "" where none is known."""
+    line: int = 0
+
+
+class _Candidate(NamedTuple):
+    cause: RunCause
+    share: float
+
+
+def run_verdict(profile: Profile) -> RunVerdict:
+    """The verdict on a run."""
+    if profile.memory.failure is not None:
+        return _of_failure(profile.memory.failure, profile)
+    if profile.part_of is not None:
+        return _of_part(profile)
+    parts = {row.name: row.time_ns for row in profile.overview if row.section == "step"}
+    whole = sum(parts.values())
+    if not whole:
+        return RunVerdict("unknown", None, "Cannot tell what the time goes to: this trace has no work.")
+    unsure = busy_or_slowed(profile)
+    if unsure:
+        return RunVerdict("unknown", None, unsure)
+    first, *others = _candidates(profile, parts, whole)
+    rival = next((one for one in others if one.share >= _least_of_rival(one, first)), None)
+    first = _as_figure(first, profile)
+    line = _line_of(first, profile)
+    words = _words(first, line, profile)
+    if rival is not None:
+        words += f"; {_rival_words(rival, profile, beside=first.cause)}"
+    words += _what_is_missing(profile) if line is None else ""
+    if first.cause == "device busy" and not any(one.saving_ns >= _CHEAP * whole for one in profile.findings):
+        words += ": nothing cheap to gain was found" if line is not None else ""
+    file, number = (line.file, line.line) if line is not None else ("", 0)
+    return RunVerdict(first.cause, first.share, printable(f"{words}."), file, number)
+
+
+def _of_failure(failure: MemoryFailure, profile: Profile) -> RunVerdict:
+    if not failure.lines or not failure.lines[0].file:
+        return RunVerdict("out of memory", None, printable(f"Memory ran out on {failure.device}."))
+    file, number = failure.lines[0].file, failure.lines[0].line
+    place = f"{short_path(file, profile.trace.project_root)}:{number}"
+    sentence = f"Memory ran out on {failure.device}; the line that holds most is {place}."
+    return RunVerdict("out of memory", None, printable(sentence), file, number)
+
+
+def _of_part(profile: Profile) -> RunVerdict:
+    """What a part costs; what the run waits for is known of the whole alone."""
+    each = " of each step" if profile.totals.steps > 1 else ""
+    words = f"This part takes {time_text(Costs.of(profile).per_step(profile.totals.wall_ns)) or '0'}{each}"
+    line = _line_of(_Candidate("operators", 0.0), profile)
+    if line is None:
+        return RunVerdict("unknown", None, f"{words}.")
+    share = Costs.of(profile).share(line)
+    sentence = f"{words}; {share_text(share, 1)} of its cost is at {_place(line, profile)}."
+    return RunVerdict("unknown", share, printable(sentence), line.file, line.line)
+
+
+def _candidates(profile: Profile, parts: dict[str, int], whole: int) -> Sequence[_Candidate]:
+    """The causes, by what they take; a device that nearly always works is the first."""
+
+    def share(*names: str) -> float:
+        return sum(parts.get(name, 0) for name in names) / whole
+
+    waits = [_Candidate("data", share("data loader")), _Candidate("communication", share("communication"))]
+    if profile.metric != "device":
+        cause: RunCause = "operators"
+        dearest = next(iter(Costs.ranked(profile.lines)), None)
+        if dearest is not None and _python_ns(dearest) > cost_ns(dearest) / 2:
+            cause = "Python"
+        waits.append(_Candidate(cause, share("CPU", "runtime", "other", "kernel", "memcpy", "memset")))
+        return sorted(waits, key=lambda one: -one.share)
+    works = _Candidate("device busy", share("kernel", "memcpy", "memset"))
+    waits.append(_Candidate("device idle", share("runtime", "CPU", "other")))
+    waits.sort(key=lambda one: -one.share)
+    return [works, *waits] if works.share >= _BUSY or works.share > 2 * waits[0].share else [*waits, works]
+
+
+def _python_ns(line: Line) -> int:
+    return line.python_ns - line.framework_ns
+
+
+def _as_figure(one: _Candidate, profile: Profile) -> _Candidate:
+    """Busy and idle as every face has them: waiting for data is idle time, too, and communication is work."""
+    run = key_figures(profile)
+    share = {"device busy": run.busy_share, "device idle": run.idle_share}.get(one.cause)
+    return one if share is None else one._replace(share=share)
+
+
+def _least_of_rival(one: _Candidate, first: _Candidate) -> float:
+    return max(_RIVAL, first.share / 2) if one.cause == "device busy" else _RIVAL
+
+
+def _of(profile: Profile) -> str:
+    return "of each step" if profile.totals.steps > 1 else "of the step" if profile.totals.steps else "of the time"
+
+
+def _words(one: _Candidate, line: Line | None, profile: Profile) -> str:
+    share = f"{share_text(one.share, 1) or '0%'} {_of(profile)}"
+    place = "" if line is None else _place(line, profile)
+    if one.cause == "data":
+        return f"Waits for data: {share}" + (f", from {place}" if place else "")
+    if one.cause == "communication":
+        return f"Waits for communication: {share}" + (f", at {place}" if place else "")
+    if one.cause == "device idle":
+        return f"The device is idle for {share}" + ("" if line is None else f": {_why_idle(line)}, at {place}")
+    if one.cause == "device busy":
+        verdict = "" if line is None else f", {line.verdict or 'most of all'} at {place}"
+        return f"The device is busy for {share}{verdict}"
+    if line is None:
+        return f"Runs on the CPU: operators and Python take {share}"
+    kind = "Python" if one.cause == "Python" else "operators"
+    return f"Runs on the CPU: {share_text(Costs.of(profile).share(line), 1)} of the cost is at {place}, mostly {kind}"
+
+
+def _rival_words(one: _Candidate, profile: Profile, *, beside: RunCause) -> str:
+    line = _line_of(one, profile)
+    is_apart = one.cause == "device busy" and beside == "communication"
+    one = one if is_apart else _as_figure(one, profile)
+    what = {
+        "data": "it waits for data for",
+        "communication": "it waits for communication for",
+        "device idle": "the device is idle for",
+        "device busy": "the device computes for" if is_apart else "the device is busy for",
+    }.get(one.cause, "operators and Python take")
+    return f"{what} {share_text(one.share, 1)}" + ("" if line is None else f", at {_place(line, profile)}")
+
+
+def _place(line: Line, profile: Profile) -> str:
+    return f"{short_path(line.file, profile.trace.project_root)}:{line.line}"
+
+
+_IDLE: dict[str, str] = {
+    "launch_ns": "launching many small kernels",
+    "host_ns": "Python and the CPU's own work between kernels",
+    "waiting_ns": "the CPU waits for the device first",
+}
+
+
+def _why_idle(line: Line) -> str:
+    return _IDLE[max(_IDLE, key=lambda name: getattr(line.why, name))]
+
+
+def _line_of(one: _Candidate, profile: Profile) -> Line | None:
+    """The line that has most of it; None where none has a part of it that is worth naming."""
+    of: dict[str, Callable[[Line], int]] = {
+        "data": lambda line: line.why.data_ns,
+        "communication": lambda line: line.why.communication_ns,
+        "device idle": lambda line: without_framework(line, profile).idle_ns - line.why.data_ns,
+        "device busy": lambda line: line.self_device_ns,
+    }
+    value = of.get(one.cause, cost_ns)
+    best = max(profile.lines, key=value, default=None)
+    least = _LEAST * one.share * profile.totals.wall_ns if one.cause in of else 0
+    return best if best is not None and value(best) > least else None
+
+
+def _what_is_missing(profile: Profile) -> str:
+    """Why no line is named, and what else is known."""
+    why = "no line has much of it" if profile.lines else "the trace has no lines"
+    return f"; at which line is not known: {why}{next(_largest(profile), '')}"
+
+
+def _largest(profile: Profile) -> Iterator[str]:
+    """The module that has most of the work, else the operator, else the kernel."""
+    kinds: tuple[tuple[str, list[tuple[str, int]]], ...] = (
+        ("module", [(one.path, one.self_device_ns) for one in profile.modules]),
+        ("operator", [(one.name, one.self_device_ns) for one in profile.operators]),
+        ("kernel", [(one.name, one.device_ns) for one in profile.kernels]),
+    )
+    for kind, rows in kinds:
+        whole = sum(time_ns for _, time_ns in rows)
+        name, time_ns = max(rows, key=lambda row: row[1], default=("", 0))
+        if time_ns > _MOST * whole and name not in {"", NO_OPERATOR}:
+            yield f"; the {kind} with most of the work is {name[:_LONGEST]} ({share_text(time_ns, whole)})"

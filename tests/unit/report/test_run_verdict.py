@@ -1,0 +1,140 @@
+"""The verdict on a run: the largest part of a step, how much it is, and the line that has most of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from built_profiles import MODEL, MS, TRAIN, line, training
+from deepscope.records import OverviewRow, Profile, Why, key_figures
+from deepscope.report.run_verdict import run_verdict
+from recorded_traces import each_trace, profile_of
+
+
+def run(parts: dict[str, int], **changes: Any) -> Profile:
+    """A run of two steps of 100 ms with these milliseconds in the parts of both, and these lines."""
+    profile = training()
+    profile.memory.failure = None
+    profile.lines = []
+    profile.findings = []
+    profile.framework = []
+    profile.totals.steps, profile.totals.wall_ns = 2, 200 * MS
+    busy = sum(parts.get(name, 0) for name in ("kernel", "communication"))
+    profile.totals.busy_ns, profile.totals.idle_ns = busy * MS, (200 - busy) * MS
+    profile.overview = [
+        OverviewRow(section="step", name=name, time_ns=time * MS, whole_ns=200 * MS) for name, time in parts.items()
+    ]
+    for name, value in changes.items():
+        setattr(profile, name, value)
+    return profile
+
+
+LOADING = line(TRAIN, 2, "main", 0, idle_ns=80 * MS, why=Why(data_ns=80 * MS))
+WORKING = line(MODEL, 7, "Net.forward", 90 * MS, verdict="compute-bound")
+
+
+def test_waiting_for_data_is_named_with_the_loading_line_and_what_else_takes_long() -> None:
+    said = run_verdict(run({"kernel": 100, "data loader": 80, "CPU": 20}, lines=[WORKING, LOADING]))
+    assert (said.cause, said.share, said.file, said.line) == ("data", 0.4, TRAIN, 2)
+    assert said.sentence == (
+        "Waits for data: 40.0% of each step, from train.py:2; the device is busy for 50.0%, at nets/model.py:7."
+    )
+
+
+def test_a_device_that_nearly_always_works_has_nothing_cheap_to_gain_unless_a_finding_says_so() -> None:
+    profile = run({"kernel": 196, "CPU": 4}, lines=[WORKING])
+    words = "The device is busy for 98.0% of each step, compute-bound at nets/model.py:7"
+    assert run_verdict(profile).sentence == f"{words}: nothing cheap to gain was found."
+    profile.findings = [training().findings[0]]
+    profile.findings[0].saving_ns = 20 * MS
+    assert run_verdict(profile).sentence == f"{words}."
+
+
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        (Why(launch_ns=60 * MS, host_ns=40 * MS), "launching many small kernels"),
+        (Why(launch_ns=40 * MS, host_ns=60 * MS), "Python and the CPU's own work between kernels"),
+        (Why(waiting_ns=90 * MS), "the CPU waits for the device first"),
+    ],
+)
+def test_an_idle_device_is_explained_by_the_line_that_leaves_it_idle(why: Why, words: str) -> None:
+    idle = line(TRAIN, 5, "main", 0, idle_ns=100 * MS, why=why)
+    said = run_verdict(run({"kernel": 60, "runtime": 50, "CPU": 60, "other": 30}, lines=[WORKING, idle]))
+    assert said.cause == "device idle"
+    assert said.sentence == f"The device is idle for 70.0% of each step: {words}, at train.py:5."
+
+
+def test_communication_that_nothing_hides_is_waiting() -> None:
+    sums = line(TRAIN, 4, "main", 120 * MS, why=Why(communication_ns=110 * MS))
+    said = run_verdict(run({"kernel": 50, "communication": 120, "CPU": 30}, lines=[sums]))
+    assert (said.cause, said.line) == ("communication", 4)
+    assert said.sentence == "Waits for communication: 60.0% of each step, at train.py:4."
+
+
+def test_a_second_cause_is_named_from_a_fifth_on() -> None:
+    said = run_verdict(run({"communication": 110, "data loader": 40, "kernel": 50}, lines=[WORKING, LOADING]))
+    assert "; it waits for data for 20.0%, at train.py:2" in said.sentence
+    assert "data" not in run_verdict(run({"communication": 111, "data loader": 39, "kernel": 50})).sentence
+
+
+def test_without_lines_it_says_so_and_names_the_module_with_most_of_the_work() -> None:
+    profile = run({"kernel": 60, "CPU": 140})
+    profile.modules = [profile.modules[0]]
+    profile.modules[0].self_device_ns = MS
+    said = run_verdict(profile)
+    assert (said.file, said.line) == ("", 0)
+    name = profile.modules[0].path
+    assert said.sentence == (
+        "The device is idle for 70.0% of each step; at which line is not known: the trace has no lines; "
+        f"the module with most of the work is {name} (100.0%)."
+    )
+
+
+def test_a_line_with_little_of_the_cause_is_not_named() -> None:
+    few = line(TRAIN, 5, "main", 0, idle_ns=5 * MS)
+    assert "no line has much of it" in run_verdict(run({"kernel": 60, "CPU": 140}, lines=[few])).sentence
+
+
+def test_on_the_cpu_it_is_the_dearest_line_and_what_that_spends_its_time_on() -> None:
+    python = line(TRAIN, 3, "main", MS, python_ns=59 * MS)
+    operators = line(MODEL, 9, "Net.forward", 20 * MS)
+    profile = run({"CPU": 60, "other": 140}, lines=[operators, python], metric="cpu_self")
+    profile.no_line.cost_ns = 20 * MS
+    said = run_verdict(profile)
+    assert (said.cause, said.line) == ("Python", 3)
+    assert said.sentence == "Runs on the CPU: 60.0% of the cost is at train.py:3, mostly Python."
+
+
+def test_nothing_is_concluded_from_lines_that_recording_slowed() -> None:
+    slowed = line(TRAIN, 3, "main", 0, python_ns=150 * MS, slowed=True)
+    said = run_verdict(run({"CPU": 200}, lines=[slowed], metric="cpu_self"))
+    assert said.cause == "unknown"
+    assert said.sentence.startswith("Cannot tell")
+
+
+def test_memory_that_ran_out_comes_first() -> None:
+    profile = profile_of(next(Path(__file__).parents[2].glob("data/traces/threads-out-of-memory.json.gz")))
+    said = run_verdict(profile)
+    assert (said.cause, said.share) == ("out of memory", None)
+    assert said.sentence == f"Memory ran out on cpu; the line that holds most is {Path(said.file).name}:{said.line}."
+    assert profile.memory.failure is not None
+    assert (said.file, said.line) == (profile.memory.failure.lines[0].file, profile.memory.failure.lines[0].line)
+
+
+@pytest.mark.parametrize("path", each_trace())
+def test_each_trace_has_a_verdict_that_its_times_bear(path: Path) -> None:
+    profile = profile_of(path)
+    said = run_verdict(profile)
+    assert said.sentence.endswith(".")
+    assert said.sentence.isprintable()
+    assert said.share is None or 0 <= said.share <= 1
+    if said.file:
+        assert any((one.file, one.line) == (said.file, said.line) for one in profile.lines) or profile.memory.failure
+    run = key_figures(profile)
+    if said.cause in {"device busy", "device idle"}:
+        assert said.share == (run.busy_share if said.cause == "device busy" else run.idle_share)
+    if said.cause == "data":
+        assert run.idle_share is None or said.share <= run.idle_share + 0.02
