@@ -42,21 +42,24 @@ def without_findings(profile: Profile) -> str:
     if totals.steps < _FEWEST and profile.step is None:
         steps = "one step" if totals.steps else "no steps"
         return f"Cannot tell from a trace with {steps}: advice is about what happens again in each step."
-    return busy_or_slowed(profile) or "Nothing was found that would pay to change."
-
-
-def busy_or_slowed(profile: Profile) -> str:
-    """Why times tell nothing: other programs had the cores, or recording slowed lines that matter; "" if they tell."""
-    totals = profile.totals
-    waited_ns = sum(line.core_wait_ns for line in profile.lines)
-    if waited_ns >= _BUSY * totals.wall_ns:
+    if was_busy(profile):
         return "Cannot tell: other programs had the cores for much of the time. Record again when they are free."
+    return slowed_words(profile) or "Nothing was found that would pay to change."
+
+
+def was_busy(profile: Profile) -> bool:
+    """Whether other programs had the cores for so much of the time that little can be concluded."""
+    return sum(line.core_wait_ns for line in profile.lines) >= _BUSY * profile.totals.wall_ns > 0
+
+
+def slowed_words(profile: Profile) -> str:
+    """That recording slowed lines that matter, so that their times tell nothing; "" where it did not."""
     slowed = [line for line in profile.lines if line.slowed]
-    if sum(line.cost_ns for line in slowed) >= _BUSY * totals.wall_ns:
-        worst = max(slowed, key=lambda line: line.cost_ns)
-        place = f"{short_path(worst.file, profile.trace.project_root)}:{worst.line}"
-        return printable(f"Cannot tell: recording slowed lines down that matter, first of all {place}.")
-    return ""
+    if not slowed or sum(line.cost_ns for line in slowed) < _BUSY * profile.totals.wall_ns:
+        return ""
+    worst = max(slowed, key=lambda line: line.cost_ns)
+    place = f"{short_path(worst.file, profile.trace.project_root)}:{worst.line}"
+    return printable(f"Cannot tell: recording slowed lines down that matter, first of all {place}.")
 
 
 def finding_words(finding: Finding, profile: Profile) -> str:

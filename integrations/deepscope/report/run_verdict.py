@@ -11,7 +11,7 @@ from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Costs, Line, MemoryFailure, Profile, cost_ns, key_figures
 from deepscope.records.tables import NO_OPERATOR
-from deepscope.report.findings import busy_or_slowed
+from deepscope.report.findings import slowed_words, was_busy
 from deepscope.report.framework import without_framework
 from deepscope.report.places import short_path
 
@@ -61,9 +61,8 @@ def run_verdict(profile: Profile) -> RunVerdict:
     whole = sum(parts.values())
     if not whole:
         return RunVerdict("unknown", None, "Cannot tell what the time goes to: this trace has no work.")
-    unsure = busy_or_slowed(profile)
-    if unsure:
-        return RunVerdict("unknown", None, unsure)
+    if slowed := slowed_words(profile):
+        return RunVerdict("unknown", None, slowed)
     first, *others = _candidates(profile, parts, whole)
     rival = next((one for one in others if one.share >= _least_of_rival(one, first)), None)
     first = _as_figure(first, profile)
@@ -74,6 +73,8 @@ def run_verdict(profile: Profile) -> RunVerdict:
     words += _what_is_missing(profile) if line is None else ""
     if first.cause == "device busy" and not any(one.saving_ns >= _CHEAP * whole for one in profile.findings):
         words += ": nothing cheap to gain was found" if line is not None else ""
+    if was_busy(profile):
+        words += "; times are rough, for other programs had the cores"
     file, number = (line.file, line.line) if line is not None else ("", 0)
     return RunVerdict(first.cause, first.share, printable(f"{words}."), file, number)
 
@@ -199,9 +200,12 @@ def _line_of(one: _Candidate, profile: Profile) -> Line | None:
 
 
 def _what_is_missing(profile: Profile) -> str:
-    """Why no line is named, and what else is known."""
-    why = "no line has much of it" if profile.lines else "the trace has no lines"
-    return f"; at which line is not known: {why}{next(_largest(profile), '')}"
+    """What else is known where no line has most of it."""
+    dearest = next(iter(Costs.ranked(profile.lines)), None)
+    if dearest is None:
+        return f"; at which line is not known: the trace has no lines{next(_largest(profile), '')}"
+    share = share_text(Costs.of(profile).share(dearest), 1)
+    return f"; the line that costs most is {_place(dearest, profile)} ({share})" if share else ""
 
 
 def _largest(profile: Profile) -> Iterator[str]:

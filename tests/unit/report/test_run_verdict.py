@@ -93,9 +93,17 @@ def test_without_lines_it_says_so_and_names_the_module_with_most_of_the_work() -
     )
 
 
-def test_a_line_with_little_of_the_cause_is_not_named() -> None:
+def test_a_line_with_little_of_the_cause_is_not_its_place() -> None:
     few = line(TRAIN, 5, "main", 0, idle_ns=5 * MS)
-    assert "no line has much of it" in run_verdict(run({"kernel": 60, "CPU": 140}, lines=[few])).sentence
+    said = run_verdict(run({"kernel": 60, "CPU": 140}, lines=[few, WORKING]))
+    words = "The device is idle for 70.0% of each step; the line that costs most is nets/model.py:7 (81.8%)."
+    assert said.sentence == words
+
+
+def test_a_busy_machine_is_said() -> None:
+    late = line(TRAIN, 3, "main", MS, python_ns=159 * MS, core_wait_ns=100 * MS)
+    said = run_verdict(run({"CPU": 60, "other": 140}, lines=[late], metric="cpu_self"))
+    assert said.sentence.endswith("; times are rough, for other programs had the cores.")
 
 
 def test_on_the_cpu_it_is_the_dearest_line_and_what_that_spends_its_time_on() -> None:
