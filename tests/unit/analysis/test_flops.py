@@ -204,6 +204,10 @@ def test_a_bilinear_layer_multiplies_with_its_first_input_then_with_its_second()
     [
         ("aten::_cdist_forward", [[4, 7, 5], [4, 9, 5]], None, "no formula"),
         ("aten::_sparse_addmm", [[6, 5], [6, 8], [8, 5]], [[5, 1], [], [5, 1]], "no formula"),
+        ("aten::_linalg_svd", [[6, 8]], None, "no formula"),
+        ("aten::_linalg_solve_ex", [[6, 6], [6, 2]], None, "no formula"),
+        ("aten::linalg_cholesky_ex", [[6, 6]], None, "no formula"),
+        ("aten::linalg_vector_norm", [[6, 8]], None, ""),
         ("aten::mm", [[6, 8], [8, 5]], [[], [5, 1]], "unknown"),
         ("aten::mm", [[0, 8], [8, 5]], [[8, 1], [5, 1]], ""),
         ("vllm::unified_attention_with_output", [[6, 8]], None, "no formula"),

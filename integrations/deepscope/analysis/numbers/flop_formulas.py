@@ -237,7 +237,11 @@ _OTHERS = re.compile(
     r"aten::(?:_[cp]dist_\w+|_fft_\w+|sspaddmm|hspmm|_?(?:cslt_)?sparse_\w*(?:mm|matmul|linear)\w*|"
     r"mkldnn_linear\w*|_weight_int\w+|_dyn_quant_matmul\w*|quantized_\w+|conv_tbc\w*|_nnpack_spatial_\w+|"
     r"_native_multi_head_attention|_transformer_encoder_layer_fwd|_triton_\w+_attention|"
-    r"_scaled_dot_product_attention_math_for_mps)"
+    r"_scaled_dot_product_attention_math_for_mps|"
+    r"_linalg_(?:det|eigh|eigvals|slogdet|solve_ex|svd)|"
+    r"linalg_(?:cholesky_ex|eig|householder_product|inv_ex|ldl_factor_ex|ldl_solve|lstsq|lu|lu_factor_ex|lu_solve|qr|"
+    r"solve_triangular)|"
+    r"cholesky|cholesky_inverse|_cholesky_solve_helper|geqrf|ormqr|triangular_solve)"
 )
 """Operators of aten that multiply much and have no formula."""
 _FOREIGN_KINDS = frozenset({"attention", "convolution", "matmul", "recurrent"})
