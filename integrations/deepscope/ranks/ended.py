@@ -2,19 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
 import msgspec
 
+from deepscope.printable import printable
+from deepscope.quantities import time_text
 from deepscope.ranks.results import EndedRank, MissingWait, RankRow, Waited
 from deepscope.ranks.summary import RankLine, RankSummary
+from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
 
 _WAITED = 0.5
 """Communication that is longer than usual by this part of a step was waiting for the rank that was gone."""
 _WAITED_FOR_MISSING = 1.0
 """The same of a rank without a trace: nothing else tells that it is gone."""
+
+_NAMED = 3
+"""So many ranks that ended early are named one by one."""
+
+
+class Ends(NamedTuple):
+    """Which ranks were not there to the end."""
+
+    missing: str
+    """Ranks without a trace: `3, 8-15`."""
+    ended: list[EndedRank]
+    """The first to end first."""
+    missing_wait: MissingWait | None
+    """What the others waited at the end for a missing one."""
+
+
+def find_ends(summaries: Sequence[RankSummary]) -> Ends:
+    """Which of a run's ranks are missing or ended early, by the summaries of the others; each has its number."""
+    missing = _missing(sorted(one.rank for one in summaries), world_of(summaries))
+    return Ends(missing, ended_ranks(summaries), missing_wait(summaries) if missing else None)
+
+
+def world_of(summaries: Sequence[RankSummary]) -> int:
+    """How many ranks a run has, as its traces claim or their numbers show."""
+    return max(max(one.world_size, one.rank + 1) for one in summaries)
+
+
+def end_sentences(ends: Ends, root: str) -> Iterator[str]:
+    """`Rank 3 ended after step 5, the others after step 8: ranks 0-2 waited for it, up to 9.98s, at train.py:30.`
+
+    Args:
+        ends: what was found.
+        root: the project's folder, which files are named from.
+    """
+    for one in ends.ended[:_NAMED]:
+        what = f"The trace of rank {one.rank} is cut" if one.is_cut else f"Rank {one.rank} ended"
+        words = f"{what} after step {one.last_step}, the others after step {one.last_of_others}"
+        if one.waiting:
+            words += f": {_ranks(one.waiting)} waited for it, {_longest(one, root)}"
+        yield printable(f"{words}.")
+    if (waited := ends.missing_wait) is not None:
+        whom, have = ("it", "has") if ends.missing.isdigit() else ("one of them", "have")
+        yield printable(
+            f"{_ranks(ends.missing).capitalize()} {have} no readable trace: {_ranks(waited.waiting)} waited for {whom} "
+            f"in step {waited.step}, the last one, {_longest(waited, root)}."
+        )
 
 
 def ended_ranks(summaries: Sequence[RankSummary]) -> list[EndedRank]:
@@ -51,8 +102,14 @@ def missing_wait(summaries: Sequence[RankSummary]) -> MissingWait | None:
     return MissingWait(step=step, **msgspec.structs.asdict(_waited(summaries, step - 1)))
 
 
-def leave_out_waiting(rows: Iterable[RankRow], summaries: Sequence[RankSummary], after: int) -> None:
-    """Takes what ranks waited after that step, for one that was gone, out of their times a step: no step has it."""
+def leave_out_waiting(rows: Iterable[RankRow], summaries: Sequence[RankSummary], ends: Ends) -> None:
+    """Takes what ranks waited for one that was gone out of their times a step: no step has it."""
+    gone_after = [one.last_step for one in ends.ended]
+    if ends.missing_wait is not None:
+        gone_after.append(ends.missing_wait.step - 1)
+    if not gone_after:
+        return
+    after = min(gone_after)
     waited = {one.rank: sum(_waits(one, after).values()) for one in summaries}
     for row in rows:
         if (less_ns := waited.get(row.rank, 0) // max(row.steps, 1)) > 0:
@@ -115,3 +172,19 @@ def _line_of_longest_call(one: RankSummary, after: int) -> RankLine | None:
     calls = [(end[at] - start[at], line[at]) for at in range(len(start)) if step[at] > after and line[at] >= 0]
     place = one.line_of.get(max(calls)[1]) if calls else None
     return one.lines[place] if place is not None else None
+
+
+def _missing(there: Sequence[int], world: int) -> str:
+    """The gaps between sorted ranks, up to the size of the run: a trace may claim any size."""
+    edges = [-1, *there, world]
+    gaps = [(before + 1, after - 1) for before, after in pairwise(edges) if after - before > 1]
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in gaps)
+
+
+def _ranks(numbers: str) -> str:
+    return f"ranks {numbers}" if {"-", ","} & set(numbers) else f"rank {numbers}"
+
+
+def _longest(one: Waited, root: str) -> str:
+    where = f", at {short_path(one.file, root)}:{one.line}" if one.file else ""
+    return f"up to {time_text(one.longest_ns)}{where}"

@@ -10,6 +10,7 @@ import numpy as np
 from deepscope.ranks.arrivals import Arrivals, arrivals_of
 from deepscope.ranks.calls import RowKey, gather, key_of
 from deepscope.ranks.collectives import fill_waits
+from deepscope.ranks.ended import end_sentences, find_ends
 from deepscope.ranks.finding import straggler_findings
 from deepscope.ranks.matching import Matches, match
 from deepscope.ranks.overview import rank_rows
@@ -21,7 +22,7 @@ from deepscope.records.profile import add_findings
 
 
 def add_what_ranks_tell(merged: Profile, profiles: Sequence[Profile]) -> None:
-    """Adds what no rank tells alone: how long its collectives take once all are there, and which rank is late.
+    """Adds what no rank tells alone: which rank ended early or is late, how long collectives take once all are there.
 
     Args:
         merged: of the profiles.
@@ -30,6 +31,7 @@ def add_what_ranks_tell(merged: Profile, profiles: Sequence[Profile]) -> None:
     if len(profiles) < 2:
         return
     named, _ = numbered([summary_of(profile) for profile in profiles])
+    merged.trace.warnings = [*merged.trace.warnings, *end_sentences(find_ends(named), merged.trace.project_root)]
     matches = match(gather(named))
     arrivals = arrivals_of(matches)
     set_transfers(merged, matches, arrivals)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count, pairwise
+from itertools import count
 
 import msgspec
 
@@ -12,7 +12,7 @@ from deepscope.ranks.ascend import domain_rows, link_rows
 from deepscope.ranks.calls import gather
 from deepscope.ranks.clocks import align_clocks
 from deepscope.ranks.collectives import collective_rows, fill_waits
-from deepscope.ranks.ended import ended_ranks, leave_out_waiting, missing_wait
+from deepscope.ranks.ended import find_ends, leave_out_waiting, world_of
 from deepscope.ranks.finding import straggler_findings
 from deepscope.ranks.groups import group_rows, set_roles
 from deepscope.ranks.lines import varying_lines
@@ -39,13 +39,10 @@ def side_by_side(summaries: Sequence[RankSummary], failures: Sequence[Failure] =
     clocks = align_clocks(matches)
     arrivals = arrivals_of(matches, clocks.aligned_ns(matches.calls.rank, matches.calls.start_ns))
     fill_waits(rows, named, matches, arrivals)
-    there = {row.rank for row in rows}
-    world = max(*(one.world_size for one in named), max(there) + 1)
-    missing = _missing(sorted(there), world)
-    ended = ended_ranks(named)
-    waited = missing_wait(named) if missing else None
-    if gone_after := [*(one.last_step for one in ended), *([waited.step - 1] if waited is not None else [])]:
-        leave_out_waiting(rows, named, min(gone_after))
+    there = [row.rank for row in rows]
+    world = world_of(named)
+    ends = find_ends(named)
+    leave_out_waiting(rows, named, ends)
     stragglers = find_stragglers(named, rows)
     collectives = collective_rows(named, matches, arrivals)
     groups = group_rows(named, matches, arrivals, world)
@@ -53,11 +50,11 @@ def side_by_side(summaries: Sequence[RankSummary], failures: Sequence[Failure] =
     return RanksReport(
         path=path,
         world_size=world,
-        missing=missing,
+        missing=ends.missing,
         project_root=named[0].project_root,
         failures=[*failures, *doubled],
-        ended=ended,
-        missing_wait=waited,
+        ended=ends.ended,
+        missing_wait=ends.missing_wait,
         ranks=rows,
         part_names=_part_names(named, rows),
         slowest=slowest_ranks(rows),
@@ -65,7 +62,7 @@ def side_by_side(summaries: Sequence[RankSummary], failures: Sequence[Failure] =
         varying=varying_rows(named),
         findings=straggler_findings(stragglers, named),
         lines=varying_lines(named),
-        clocks=clocks.rows(list(there)),
+        clocks=clocks.rows(there),
         groups=groups,
         collectives=collectives,
         pairs=pair_rows(matches.calls, clocks.aligned_ns),
@@ -93,13 +90,6 @@ def numbered(summaries: Sequence[RankSummary]) -> tuple[list[RankSummary], list[
     nameless = [one for one in summaries if one.rank < 0]
     named = [*first.values(), *(_with_rank(one, rank) for one, rank in zip(nameless, free, strict=False))]
     return sorted(named, key=lambda one: one.rank), doubled
-
-
-def _missing(there: Sequence[int], world: int) -> str:
-    """The gaps between sorted ranks, up to the size of the run: a trace may claim any size."""
-    edges = [-1, *there, world]
-    gaps = [(before + 1, after - 1) for before, after in pairwise(edges) if after - before > 1]
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in gaps)
 
 
 def _with_rank(summary: RankSummary, rank: int) -> RankSummary:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -22,6 +25,26 @@ from deepscope.records.merging import (
 )
 from deepscope.records.numbers import Numbers
 from deepscope.records.why import Verdict, Why
+
+_INSTALLED = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
+
+
+def short_path(path: str, root: str = "") -> str:
+    """A path relative to the recorded project root, else to the current folder, else to the installed packages."""
+    if root and (inner := _below(path, root)):
+        return inner
+    with suppress(OSError):  # the current folder may have been removed
+        # Compared as text, with the trace's own separators.
+        if inner := _below(path, os.getcwd()):  # noqa: PTH109
+            return inner
+    return _INSTALLED.sub("", path)
+
+
+def _below(path: str, root: str) -> str:
+    root = root.rstrip("/\\")
+    if path.startswith(root) and path[len(root) : len(root) + 1] in {"/", "\\"}:
+        return path[len(root) + 1 :]
+    return ""
 
 
 class Top(msgspec.Struct, array_like=True):

@@ -18,6 +18,7 @@ from deepscope.records import (
     Profile,
     Step,
 )
+from deepscope.records.places import short_path
 from deepscope.report.bars import share, shares
 from deepscope.report.column_kinds import WHERE_WIDTH
 from deepscope.report.column_kinds import counts as _counts
@@ -33,7 +34,7 @@ from deepscope.report.line_columns import line_columns
 from deepscope.report.memory import KINDS, kind_words
 from deepscope.report.module_columns import module_columns
 from deepscope.report.operator_columns import operator_columns
-from deepscope.report.places import Sources, short_path
+from deepscope.report.places import Sources
 from deepscope.report.places_of_work import collective_columns, overview_columns, stream_columns, thread_columns
 from deepscope.report.style import Styles
 from deepscope.report.table_column import text_column, text_columns

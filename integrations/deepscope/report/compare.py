@@ -12,12 +12,12 @@ from deepscope.comparison.noise import CONFIDENCE
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Profile
+from deepscope.records.places import short_path
 from deepscope.report import markdown
 from deepscope.report.event_names import readable
 from deepscope.report.header import header
 from deepscope.report.layout import Column, Style, cut_end, cut_start, render
 from deepscope.report.machine_use import busy_words
-from deepscope.report.places import short_path
 from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
 

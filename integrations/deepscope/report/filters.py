@@ -11,8 +11,8 @@ from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Collective, Operator, Profile
+from deepscope.records.places import short_path
 from deepscope.report.event_names import readable
-from deepscope.report.places import short_path
 from deepscope.trace.operator_kinds import operator_kind
 
 _TIMES = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, share_text, time_text
 from deepscope.records import Finding, Profile
-from deepscope.report.places import short_path
+from deepscope.records.places import short_path
 
 SHOWN = 5
 _FEWEST = 2

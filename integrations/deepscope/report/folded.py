@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from deepscope.printable import printable
 from deepscope.records import Place, Profile
+from deepscope.records.places import short_path
 from deepscope.report.paths import Depth, Metric, stacks
-from deepscope.report.places import place_name, short_path
+from deepscope.report.places import place_name
 
 
 def folded_report(profile: Profile, depth: Depth = "kernel", metric: Metric = "device") -> str:

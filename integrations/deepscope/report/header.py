@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Profile, key_figures
+from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
 from deepscope.report.filters import part_words
-from deepscope.report.places import short_path
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.tables import table
 

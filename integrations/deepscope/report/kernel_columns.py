@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text
 from deepscope.records import Kernel, Profile
+from deepscope.records.places import short_path
 from deepscope.report.bars import share
 from deepscope.report.column_kinds import counts, names, times
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end, cut_start
-from deepscope.report.places import short_path
 from deepscope.report.shapes import parsed, sizes_text
 from deepscope.report.style import Styles
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Line, Profile
+from deepscope.records.places import short_path
 from deepscope.report.below import lines_of
-from deepscope.report.places import short_path
 
 _LISTED = 8
 _LONGEST = 9

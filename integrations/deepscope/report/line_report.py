@@ -13,12 +13,13 @@ from deepscope.analysis.verdict import Reason
 from deepscope.printable import printable
 from deepscope.quantities import count_text, share_text, time_text
 from deepscope.records import Line, Profile
+from deepscope.records.places import short_path
 from deepscope.report.below import Node, below, fold_alike, lines_of
 from deepscope.report.csv_report import cell
 from deepscope.report.header import header
 from deepscope.report.json_report import with_derived
 from deepscope.report.layout import Column, cut_end, cut_start, render
-from deepscope.report.places import Sources, place_name, short_path
+from deepscope.report.places import Sources, place_name
 from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
 from deepscope.report.why_words import no_word, why_words

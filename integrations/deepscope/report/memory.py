@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, share_text
 from deepscope.records import DeviceMemory, HeldByLine, HeldMemory, Line, Numbers, Profile
-from deepscope.report.places import short_path
+from deepscope.records.places import short_path
 
 KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations", "temporaries", "unknown")
 """In the names of fields: `activations_bytes`, `peak_activations_bytes`."""

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import re
 import stat
-from contextlib import suppress
 from pathlib import Path
 
 from deepscope.printable import printable
@@ -16,26 +13,6 @@ from deepscope.trace.source_lines import source_lines
 
 LARGEST_BYTES = 32 << 20
 """Of a source file that is read."""
-
-_INSTALLED = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
-
-
-def short_path(path: str, root: str = "") -> str:
-    """A path relative to the recorded project root, else to the current folder, else to the installed packages."""
-    if root and (inner := _below(path, root)):
-        return inner
-    with suppress(OSError):  # the current folder may have been removed
-        # Compared as text, with the trace's own separators.
-        if inner := _below(path, os.getcwd()):  # noqa: PTH109
-            return inner
-    return _INSTALLED.sub("", path)
-
-
-def _below(path: str, root: str) -> str:
-    root = root.rstrip("/\\")
-    if path.startswith(root) and path[len(root) : len(root) + 1] in {"/", "\\"}:
-        return path[len(root) + 1 :]
-    return ""
 
 
 def place_name(kind: PartKind, name: str) -> str:

@@ -10,10 +10,10 @@ import msgspec
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Costs, Line, MemoryFailure, Profile, cost_ns, key_figures
+from deepscope.records.places import short_path
 from deepscope.records.tables import NO_OPERATOR
 from deepscope.report.findings import slowed_words, was_busy
 from deepscope.report.framework import without_framework
-from deepscope.report.places import short_path
 
 RunCause = Literal[
     "out of memory", "data", "communication", "device idle", "device busy", "operators", "Python", "unknown"

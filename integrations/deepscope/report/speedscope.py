@@ -11,8 +11,9 @@ from typing import Any
 
 from deepscope.printable import printable
 from deepscope.records import Place, Profile
+from deepscope.records.places import short_path
 from deepscope.report.paths import Depth, Metric, Stack, stacks
-from deepscope.report.places import place_name, short_path
+from deepscope.report.places import place_name
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

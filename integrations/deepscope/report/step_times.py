@@ -9,7 +9,7 @@ import msgspec
 from deepscope.printable import printable
 from deepscope.quantities import time_text
 from deepscope.records import Profile, step_length_ns
-from deepscope.report.places import short_path
+from deepscope.records.places import short_path
 
 PERCENTILES = (50, 90, 95, 99)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope.printable import printable
-from deepscope.report.places import short_path
+from deepscope.records.places import short_path
 from deepscope_lsp.engine.wording.annotation import total_words
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ from deepscope.analysis.build import build_profile
 from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import RankSummary, summary_of
+from deepscope.records import Profile
 from deepscope.report.ranks.words import answer
+from deepscope.store import load_profile
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 
@@ -20,7 +22,7 @@ FILE = "/job/train.py"
 OWN, SEND, GAVE_UP = 20 * MS, 2 * MS, 900 * MS
 
 
-def summary(folder: Path, rank: int, steps: range, *, gave_up: int | None = None, world: int = 4) -> RankSummary:
+def profile_of(folder: Path, rank: int, steps: range, *, gave_up: int | None = None, world: int = 4) -> Profile:
     """A rank that computes and reduces in each step; in step `gave_up` it waits for one that is gone."""
     builder = TraceBuilder(
         distributedInfo={"backend": "nccl", "rank": rank, "world_size": world}, deepscope={"project_root": "/job"}
@@ -35,8 +37,12 @@ def summary(folder: Path, rank: int, steps: range, *, gave_up: int | None = None
         builder.runtime("cudaDeviceSynchronize", at + 3 * MS, OWN + reduce - 3 * MS)
         builder.step(step, at, OWN + reduce)
         at += OWN + reduce
-    profile = build_profile(read_trace(builder.write(folder / f"rank{rank}.json")))
-    return msgspec.structs.replace(summary_of(profile), rank=rank)
+    return build_profile(read_trace(builder.write(folder / f"rank{rank}.json")))
+
+
+def summary(folder: Path, rank: int, steps: range, *, gave_up: int | None = None, world: int = 4) -> RankSummary:
+    """What is kept of it."""
+    return msgspec.structs.replace(summary_of(profile_of(folder, rank, steps, gave_up=gave_up, world=world)), rank=rank)
 
 
 @pytest.fixture
@@ -59,6 +65,15 @@ def test_the_answer_begins_with_it(report: RanksReport) -> None:
     assert answer(report).startswith(
         "Rank 2 ended after step 5, the others after step 6: ranks 0-1, 3 waited for it, up to 898ms, at train.py:30. "
     )
+
+
+def test_the_report_of_several_ranks_says_the_same(tmp_path: Path, report: RanksReport) -> None:
+    for rank in (0, 1, 3):
+        profile_of(tmp_path, rank, range(3, 7), gave_up=6)
+    profile_of(tmp_path, 2, range(3, 6))
+    (told,) = load_profile(tmp_path, cache=False).trace.warnings
+    assert answer(report).startswith(f"{told} ")
+    assert load_profile(tmp_path, cache=False, step=4).trace.warnings == []
 
 
 def test_what_they_waited_is_in_no_mean(report: RanksReport) -> None:

@@ -7,7 +7,7 @@ import re
 from deepscope.printable import printable
 from deepscope.quantities import time_text
 from deepscope.records import Profile
-from deepscope.report.places import short_path
+from deepscope.records.places import short_path
 
 _LONGEST = 300
 """Letters of a name that are shown in a table or a list."""

@@ -12,8 +12,8 @@ from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.tables.memory import memory_table
 from deepscope.printable import printable
 from deepscope.records import PHASES
+from deepscope.records.places import short_path
 from deepscope.report.event_names import readable
-from deepscope.report.places import short_path
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Int64
 

@@ -9,9 +9,9 @@ from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, time_text
 from deepscope.ranks.detail import CollectiveBeside, LineBeside, NumberBeside, RankDetail, WorkBeside
 from deepscope.ranks.results import RanksReport
+from deepscope.records.places import short_path
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, Style, cut_end, cut_start, render
-from deepscope.report.places import short_path
 from deepscope.report.ranks.tables import clock_columns, collective_columns, pair_columns
 from deepscope.report.ranks.words import above_text, collective_name, late_entries, step_unit
 from deepscope.report.style import Styles

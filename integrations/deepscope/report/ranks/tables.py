@@ -16,10 +16,10 @@ from deepscope.ranks.results import (
     VaryingLine,
     VaryingRow,
 )
+from deepscope.records.places import short_path
 from deepscope.report.column_kinds import counts, names, sizes, times
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end, cut_start
-from deepscope.report.places import short_path
 from deepscope.report.ranks.words import CAUSES, collective_name, group_name, line_place
 from deepscope.report.style import Styles
 

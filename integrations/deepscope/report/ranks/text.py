@@ -10,9 +10,9 @@ from deepscope.printable import printable
 from deepscope.quantities import time_text
 from deepscope.ranks.finding import clause
 from deepscope.ranks.results import RankRow, RanksReport, Straggler
+from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
 from deepscope.report.layout import Column, cut_end, cut_start, render
-from deepscope.report.places import short_path
 from deepscope.report.ranks.ascend import domain_columns, link_columns
 from deepscope.report.ranks.forms import rows_of
 from deepscope.report.ranks.heat_map import heat_map

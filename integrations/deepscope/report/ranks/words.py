@@ -8,8 +8,9 @@ from statistics import median
 
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, share_text, time_text
-from deepscope.ranks.results import Cause, EndedRank, Figure, RankRow, RanksReport, Straggler, Waited
-from deepscope.report.places import short_path
+from deepscope.ranks.ended import Ends, end_sentences
+from deepscope.ranks.results import Cause, Figure, RankRow, RanksReport, Straggler
+from deepscope.records.places import short_path
 
 CAUSES: dict[Cause, str] = {
     "hardware": "slower hardware",
@@ -35,37 +36,8 @@ def step_unit(report: RanksReport) -> str:
 
 def answer(report: RanksReport) -> str:
     """The sentences that say first what one came for: who ended, who holds the others up, by how much, and where."""
-    ended = [ended_words(one, report.project_root) for one in report.ended[:_NAMED]]
-    return " ".join([*ended, *_missing_words(report), _of_steps(report)])
-
-
-def ended_words(one: EndedRank, root: str) -> str:
-    """`Rank 3 ended after step 5, the others after step 8: ranks 0-2 waited for it, up to 9.98s, at train.py:30.`"""
-    what = f"The trace of rank {one.rank} is cut" if one.is_cut else f"Rank {one.rank} ended"
-    words = f"{what} after step {one.last_step}, the others after step {one.last_of_others}"
-    if one.waiting:
-        words += f": {_ranks(one.waiting)} waited for it, {_longest(one, root)}"
-    return printable(f"{words}.")
-
-
-def _missing_words(report: RanksReport) -> Iterator[str]:
-    """`Rank 2 has no readable trace: ranks 0-1, 3 waited for it in step 8, their last, up to 9.98s, at train.py:30.`"""
-    one = report.missing_wait
-    if one is not None:
-        whom, have = ("it", "has") if report.missing.isdigit() else ("one of them", "have")
-        yield printable(
-            f"{_ranks(report.missing).capitalize()} {have} no readable trace: {_ranks(one.waiting)} waited for {whom} "
-            f"in step {one.step}, the last one, {_longest(one, report.project_root)}."
-        )
-
-
-def _ranks(numbers: str) -> str:
-    return f"ranks {numbers}" if {"-", ","} & set(numbers) else f"rank {numbers}"
-
-
-def _longest(one: Waited, root: str) -> str:
-    where = f", at {short_path(one.file, root)}:{one.line}" if one.file else ""
-    return f"up to {time_text(one.longest_ns)}{where}"
+    ends = Ends(report.missing, report.ended, report.missing_wait)
+    return " ".join([*end_sentences(ends, report.project_root), _of_steps(report)])
 
 
 def _of_steps(report: RanksReport) -> str:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from deepscope.analysis.verdict import Reason
 from deepscope.records import Finding, Function, Line, Numbers, Profile, Top, cost_ns
+from deepscope.records.places import short_path
 from deepscope.report import markdown
 from deepscope.report.below import Node, main_branch
 from deepscope.report.event_names import readable
 from deepscope.report.memory import peak_kinds
-from deepscope.report.places import place_name, short_path
+from deepscope.report.places import place_name
 from deepscope.report.why_words import no_word, why_words
 from deepscope_lsp.engine.comparison.baseline import Baseline, Noise
 from deepscope_lsp.engine.files.binding import Mark
