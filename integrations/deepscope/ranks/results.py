@@ -312,7 +312,9 @@ class RanksReport(msgspec.Struct, kw_only=True):
     clocks: list[Clock] = []
     groups: list[GroupRow] = []
     collectives: list[CollectiveRow] = []
-    """By `time_ns`, the largest first; so are pairs."""
+    """Of all calls, by `time_ns`, the largest first; so are pairs."""
+    calls_outside_steps: int = 0
+    """Of the calls that are kept of all ranks, those outside their steps; 0 without steps."""
     pairs: list[PairRow] = []
     domains: list[DomainRow] = []
     """Of Ascend devices alone, by `elapsed_ns`; so are links, by `time_ns`."""

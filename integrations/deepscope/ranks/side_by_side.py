@@ -65,6 +65,7 @@ def side_by_side(summaries: Sequence[RankSummary], failures: Sequence[Failure] =
         clocks=clocks.rows(there),
         groups=groups,
         collectives=collectives,
+        calls_outside_steps=int((matches.calls.step < 0).sum()) if any(one.step_ns for one in named) else 0,
         pairs=pair_rows(matches.calls, clocks.aligned_ns),
         domains=domain_rows(named),
         links=link_rows(named),

@@ -9,12 +9,15 @@ import pytest
 
 import built_profiles
 import built_ranks
+from deepscope.analysis.build import build_profile
 from deepscope.errors import NoTraceError
 from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import RankSummary, summary_of
+from deepscope.report.ranks import ranks_text
 from deepscope.report.ranks.words import answer
 from deepscope.store.ranks import read_ranks
+from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 
 
@@ -103,3 +106,11 @@ def test_of_several_traces_of_a_rank_the_newest_counts_and_the_others_are_told(t
     report = side_by_side(found.summaries, found.failures)
     assert [Path(row.path).name[:5] for row in report.ranks] == ["b_new", "b_new"]
     assert [(Path(one.path).name[:5], one.rank) for one in report.failures] == [("a_old", 0), ("a_old", 1)]
+
+
+def test_calls_outside_the_steps_are_told_which_may_be_longer_than_a_step(tmp_path: Path) -> None:
+    builder = TraceBuilder(distributedInfo={"backend": "gloo", "rank": 0, "world_size": 2}).step(1, 0, 1000)
+    builder.op("gloo:all_reduce", 100, 700).op("gloo:all_reduce", 2000, 5000)
+    report = side_by_side([summary_of(build_profile(read_trace(builder.write(tmp_path / "rank0.json"))))])
+    assert report.calls_outside_steps == 1
+    assert " a step · 1 call of a collective lies outside the steps\n" in ranks_text(report, by="collective", width=120)

@@ -286,4 +286,7 @@ def _time(report: RanksReport) -> str:
         return f"no steps marked{DOT}{middle}"
     count = f"{min(steps)} to {max(steps)}" if min(steps) < max(steps) else str(max(steps))
     noun = "step" if count == "1" else "steps"
-    return f"{count} {noun} a rank{DOT}{middle}"
+    outside = report.calls_outside_steps
+    calls = "1 call of a collective lies" if outside == 1 else f"{outside:,} calls of collectives lie"
+    apart = f"{DOT}{calls} outside the steps" if outside else ""
+    return f"{count} {noun} a rank{DOT}{middle}{apart}"
