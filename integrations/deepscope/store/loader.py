@@ -12,13 +12,15 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from deepscope.errors import DeepScopeError, TraceError
+from deepscope.errors import DeepScopeError, NotATraceError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Told
 from deepscope.records import Detail, Profile, View
 from deepscope.store.load import kept_profile
 from deepscope.store.ranks import ReadRanks, kept_ranks
 from deepscope.store.runs import Selection, select
 from deepscope.store.workers import worker
+from deepscope.trace.kineto.file_head import EMPTY
+from deepscope.trace.kineto.remote import is_url
 
 T = TypeVar("T")
 
@@ -108,6 +110,7 @@ class Loader:
         return kept or self._answer(msgspec.structs.replace(request, answer="ranks"), ReadRanks, progress)
 
     def _answer(self, request: Request, kind: type[T], progress: Told | None) -> T:
+        _check_empty(request.selection)
         try:
             body = msgspec.msgpack.encode(request)
         except UnicodeEncodeError:
@@ -134,6 +137,16 @@ class Loader:
 
     def _cancelled(self) -> CancelledLoadError:
         return CancelledLoadError(f"{self.request.path}: loading was cancelled")
+
+
+def _check_empty(selection: Selection | None) -> None:
+    """Raises NotATraceError where all files are empty, as a killed training leaves them: no process is asked for it."""
+    if (
+        selection is not None
+        and selection.files
+        and not any(file.size_bytes or is_url(file.path) for file in selection.files)
+    ):
+        raise NotATraceError(f"{selection.files[0].path}: {EMPTY}")
 
 
 def _why(error: Exception) -> str:

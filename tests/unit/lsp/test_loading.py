@@ -7,6 +7,7 @@ import pytest
 
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
 from deepscope.store.loader import CancelledLoadError, Loader, Request, cached_profile
+from deepscope.store.runs import select
 from lsp_profiles import record
 
 
@@ -36,6 +37,14 @@ def test_the_error_is_that_of_the_reader(tmp_path: Path, content: str, error: ty
     path.write_text(content, encoding="utf-8")
     with pytest.raises(error, match=r"bad\.pt\.trace\.json"):
         Loader(Request(path=str(path))).load()
+
+
+def test_an_empty_file_is_told_without_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rank0.pt.trace.json"
+    path.touch()
+    monkeypatch.setattr("deepscope.store.loader.worker", lambda: pytest.fail("a process was asked"))
+    with pytest.raises(NotATraceError, match=r"rank0\.pt\.trace\.json: is empty; was the run ended"):
+        Loader(Request(path=str(path), selection=select(str(path)))).load()
 
 
 def test_what_is_not_there_or_not_in_it(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from deepscope.errors import NotATraceError
 from deepscope.trace.kineto.decode import FAILURES
 from deepscope.trace.kineto.text import BLANK, Text
 
+EMPTY = "is empty; was the run ended before the trace was written?"
 ADVICE = "give a Kineto or Chrome trace (.json or .json.gz)"
 
 _ARRAY_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -92,7 +93,7 @@ def _is_cut_object(buffer: bytearray) -> bool:
 def _what_it_is(buffer: bytearray, path: str) -> str:
     body = bytes(buffer).strip(BLANK)
     if not body:
-        return "is empty; was the run ended before the trace was written?"
+        return EMPTY
     try:
         msgspec.json.decode(body)
     except FAILURES:
