@@ -62,10 +62,8 @@ async def find_newest(
     candidates = Candidates(watched.found, rank=settings.rank, stage=settings.stage, broken=watched.broken)
     problem: DeepScopeError | None = None
     elsewhere: list[Profile] = []
-    tried, runs = 0, len({one.run for one in watched.found})
     while len(elsewhere) < FOREIGN_RUNS and (selection := candidates.next()) is not None:
-        tried += 1
-        count = f"{tried} of {runs}" if 1 <= tried <= runs > 1 else ""
+        count = candidates.position(selection)
         try:
             profile = await _read(server, project, watched, selection.files[0].path, selection, count=count)
         except (CancelledLoadError, OptionError):

@@ -70,6 +70,21 @@ def test_after_a_broken_rank_come_older_windows_then_older_runs_then_the_ranks_b
     assert len(seen) == 9
 
 
+def test_the_position_of_a_selection_says_how_many_traces_were_looked_at() -> None:
+    traces = [found("new", rank, 9 - window, 3 - window) for window in range(2) for rank in range(2)]
+    traces += [found("old", rank, 1) for rank in range(2)]
+    candidates = Candidates(traces, rank=None, stage=None, broken=())
+    told = []
+    while (selection := candidates.next()) is not None and len(told) < 6:
+        told.append(candidates.position(selection))
+        candidates.drop(selection)
+    assert told == ["2 of 6", "4 of 6", "6 of 6", "6 of 6", "6 of 6", "6 of 6"]
+    alone = Candidates(traces[:2], rank=None, stage=None, broken=())
+    selection = alone.next()
+    assert selection is not None
+    assert alone.position(selection) == ""
+
+
 def test_a_run_that_is_not_wanted_is_passed_over_with_all_its_windows() -> None:
     traces = [found("new", 0, 9, 1), found("new", 0, 8, 0), found("old", 0, 1)]
     candidates = Candidates(traces, rank=None, stage=None, broken=())

@@ -27,6 +27,7 @@ class Candidates:
         broken: Collection[tuple[TraceFile, ...]],
     ) -> None:
         self._left = list(found)
+        self._total = len(found)
         self._alone: list[Selection] = []
         self._rank = rank
         self._stage = stage
@@ -48,6 +49,15 @@ class Candidates:
             if selection.files not in self._broken:
                 return selection
         return None
+
+    def position(self, selection: Selection) -> str:
+        """`12 of 56`: how many of the traces were looked at once this selection was; "" where there are no others.
+
+        A rank that is tried alone was looked at before, with the others of its run.
+        """
+        files = set(selection.files)
+        left = sum(one.file not in files for one in self._left)
+        return f"{self._total - left} of {self._total}" if self._total > len(files) else ""
 
     def drop(self, selection: Selection) -> None:
         """One of its files is broken: older windows and runs come next."""
