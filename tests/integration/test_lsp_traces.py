@@ -173,6 +173,33 @@ def test_a_trace_still_being_written_is_left_alone_until_it_is_whole(root: Path,
     run(scenario())
 
 
+def test_the_newest_whole_trace_is_shown_while_a_newer_one_is_not_whole(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        old = record(root, name=name(1))
+        newest = record(
+            root,
+            name="last.1795000000000000000.pt.trace.json",
+            recorded_at="2026-11-18T00:00:00+00:00",
+            scale=2,
+        )
+        whole = newest.read_bytes()
+        for text in (whole[: len(whole) // 2], b""):
+            newest.write_bytes(text)
+            now = time.time() + 3600  # as young as it can be, however slow this is
+            os.utime(newest, (now, now))
+            async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
+                await editor.until(lambda: shows(editor, name(1)), "the older trace is shown")
+                await editor.until(
+                    lambda: editor.statuses[-1]["message"] == f"{newest}: still being written", "the newer one is named"
+                )
+                assert editor.statuses[-1]["trace"]["path"] == str(old)
+                newest.write_bytes(whole)
+                await editor.until(lambda: shows(editor, newest.name), "it is shown once it is whole")
+                assert editor.messages == []
+
+    run(scenario())
+
+
 def test_traces_are_listed_chosen_remembered_and_let_go(root: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
         old, new = (record(root, name=name(one), scale=one, program="train.py") for one in (1, 2))

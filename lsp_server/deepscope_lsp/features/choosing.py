@@ -55,27 +55,31 @@ async def find_newest(
 ) -> tuple[Profile, Profile | None]:
     """The newest run that can be read and whose code is here, and the newest of all where that is another one.
 
+    Unless `strict`, a newer one that may be still being written is passed over.
+
     Raises:
-        DeepScopeError: none can be read, or, unless `strict`, the newest is not whole yet.
+        DeepScopeError: none can be read, or the newest is not whole yet and what comes after it is shown already.
     """
     settings = project.settings
     candidates = Candidates(watched.found, rank=settings.rank, stage=settings.stage, broken=watched.broken)
     problem: DeepScopeError | None = None
     elsewhere: list[Profile] = []
     while len(elsewhere) < FOREIGN_RUNS and (selection := candidates.next()) is not None:
+        if problem is not None and watched.passed_over and _is_shown(project, selection):
+            raise problem
         count = candidates.position(selection)
         try:
             profile = await _read(server, project, watched, selection.files[0].path, selection, count=count)
         except (CancelledLoadError, OptionError):
             raise
         except DeepScopeError as error:
-            is_first = problem is None and not elsewhere
-            if is_first and not strict and is_perhaps_unfinished(error, watched.seen or ()):
-                raise
-            if is_first:
-                tell_error(server, project, error)
+            if not strict and is_perhaps_unfinished(error, selection.files):
+                watched.passed_over += selection.files
+            else:
+                if problem is None and not elsewhere:
+                    tell_error(server, project, error)
+                watched.broken.add(selection.files)
             problem = problem or error
-            watched.broken.add(selection.files)
             candidates.drop(selection)
         else:
             if not project.root or await _is_here(server, project, profile):
@@ -143,6 +147,14 @@ def tell_error(server: DeepScopeServer, project: Project, error: DeepScopeError)
     """Keeps what went wrong, and says it."""
     project.error = error.told(in_settings)
     server.say(types.MessageType.Error, f"DeepScope: {project.error}")
+
+
+def _is_shown(project: Project, selection: Selection) -> bool:
+    """Whether just these versions of traces are shown."""
+    if project.index is None or not set(selection.files) <= set(project.stamps):
+        return False
+    info = project.index.profile.trace
+    return [without_secrets(file.path) for file in selection.files] == (info.paths or [info.path])
 
 
 async def _is_here(server: DeepScopeServer, project: Project, profile: Profile) -> bool:

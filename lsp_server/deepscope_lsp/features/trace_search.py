@@ -42,6 +42,8 @@ class TraceSearch:
     """How long the last look took."""
     unfinished: tuple[TraceFile, ...] | None = None
     """The traces that were there when the newest was not whole yet; looked at again when they change, or it is old."""
+    passed_over: tuple[TraceFile, ...] = ()
+    """Of these, those that an older one is shown in place of."""
     tried: str = ""
     """The path that was loaded last."""
     broken: set[tuple[TraceFile, ...]] = field(default_factory=set)
@@ -56,6 +58,7 @@ class TraceSearch:
             self.places = await loop.run_in_executor(None, resolve_places, self.entries, root or str(Path.cwd()))
         started = time.monotonic()
         found = await loop.run_in_executor(None, find_traces, self.places, self.recognizer)
+        self.passed_over = ()
         self.look_seconds = time.monotonic() - started
         seen = tuple(one.file for one in found)
         if seen != self.seen:

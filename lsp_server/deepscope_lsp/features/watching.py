@@ -191,10 +191,14 @@ class Watcher:
             tell_status(self._server, project, "error", project.error)
         else:
             # Where the settings have changed since the load began, it is looked at once more.
-            project.stamps = stamps if project.settings == settings else ()
-            watched.unfinished = None
+            unfinished = watched.passed_over
+            tried = tuple(stamp for stamp in stamps if stamp not in unfinished)
+            project.stamps = tried if project.settings == settings else ()
+            watched.unfinished = stamps if unfinished else None
             kept = previous if isinstance(previous, Profile) else None
             loading.show(self._server, project, profile, newer=newer, previous=kept)
+            if unfinished:
+                self._tell_ready(project, f"{unfinished[0].path}: still being written")
             if isinstance(previous, Selection):
                 self._server.start(read_previous(self._server, project, watched, profile, previous))
 
