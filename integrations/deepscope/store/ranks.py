@@ -15,7 +15,7 @@ from deepscope.ranks.summary import RankSummary
 from deepscope.records import View
 from deepscope.records.decoding import decoded
 from deepscope.store.ascend.cluster import Cluster
-from deepscope.store.ascend.ranks import tables_alone, tables_beside, with_tables
+from deepscope.store.ascend.ranks import tables_alone, tables_beside, tables_of_several, with_tables
 from deepscope.store.each import Wanted, read_each
 from deepscope.store.read import Progress
 from deepscope.store.readable import read_newest
@@ -66,7 +66,8 @@ def read_ranks(
     paths = expanded([os.fspath(path)] if isinstance(path, (str, os.PathLike)) else path)
     where, wanted = paths[0], Wanted("summary", View(step=step), partial, cache, scheduler)
     if len(paths) > 1:
-        together = _read(select_together(paths, stage=stage), Cluster(), wanted, progress)
+        selected = select_together(paths, stage=stage)
+        together = _read(selected.selection, tables_of_several(selected, step), wanted, progress)
         return replace(together, skipped=[*_left_out(paths, together)])
 
     def read(selection: Selection) -> ReadRanks:

@@ -145,23 +145,40 @@ def expanded(paths: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def select_together(paths: Iterable[str], *, stage: str | None = None) -> Selection:
+@dataclass(frozen=True, slots=True)
+class SelectedTogether:
+    """What is to be read of several paths as of one run."""
+
+    selection: Selection
+    tables: list[str]
+    """Of the paths with traces of Ascend devices: the folders in which the tables beside these lie."""
+    without_trace: dict[str, NoTraceError]
+    """Paths at which there is no trace; tables of Ascend's profiler may be there."""
+
+
+def select_together(paths: Iterable[str], *, stage: str | None = None) -> SelectedTogether:
     """The traces at several paths as those of one run: of each path what `select` picks there, by rank.
 
     Raises:
-        NoTraceError: at one of the paths there is no trace.
         OptionError: as `select`.
     """
-    found = {path: find_traces(path) for path in paths}
+    found: dict[str, list[FoundTrace]] = {}
+    without_trace: dict[str, NoTraceError] = {}
+    for path in paths:
+        try:
+            found[path] = find_traces(path)
+        except NoTraceError as error:
+            without_trace[path] = error
     chosen = [select_below(path, there, stage=stage) for path, there in found.items()]
     files = {file for one in chosen for file in one.files}
     traces = list({one.file: one for there in found.values() for one in there if one.file in files}.values())
     traces.sort(key=_by_rank)
-    return Selection(
+    selection = Selection(
         files=tuple(one.file for one in traces),
-        stage=chosen[0].stage,
+        stage=chosen[0].stage if chosen else stage or "",
         ranks=tuple(one.identity.rank for one in traces),
     )
+    return SelectedTogether(selection, list({one.tables: None for one in chosen if one.tables}), without_trace)
 
 
 def _by_rank(one: FoundTrace) -> tuple[float, int]:

@@ -164,6 +164,35 @@ def test_some_ranks_alone_are_some_ranks(tmp_path: Path) -> None:
     assert {(row.ranks, row.size, row.here) for row in found.domains} >= {("1, 3", 2, 2), ("0-1", 2, 1), ("2-3", 2, 1)}
 
 
+@pytest.mark.parametrize("inside", ["", "ASCEND_PROFILER_OUTPUT/trace_view.json"])
+def test_several_paths_have_the_tables_of_their_ranks(inside: str, tmp_path: Path) -> None:
+    run = write_cluster(tmp_path / "run")
+    read = read_ranks([str(rank_folder(run, rank) / inside) for rank in range(4)], cache=False)
+    whole = read_ranks(str(run), cache=False)
+    assert [one.ascend for one in read.summaries] == [one.ascend for one in whole.summaries]
+    assert all(one.ascend is not None and one.ascend.calls for one in read.summaries)
+    assert read.failures == []
+
+
+def test_of_several_paths_some_may_have_tables_alone(tmp_path: Path) -> None:
+    run = write_cluster(tmp_path / "run")
+    (rank_folder(run, 2) / "ASCEND_PROFILER_OUTPUT" / "trace_view.json").unlink()
+    paths = [str(rank_folder(run, rank)) for rank in (1, 2)]
+    assert [one.rank for one in read_ranks(paths, cache=False).summaries] == [1, 2]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(NoTraceError, match="empty: no trace in this folder"):
+        read_ranks([*paths, str(tmp_path / "empty")], cache=False)
+
+
+def test_of_two_paths_with_the_tables_of_one_rank_the_first_counts_and_the_other_is_told(tmp_path: Path) -> None:
+    first, second = (rank_folder(write_cluster(tmp_path / name, traces=False), 1) for name in ("a", "b"))
+    read = read_ranks([str(first), str(second)], cache=False)
+    assert [one.rank for one in read.summaries] == [1]
+    (told,) = read.failures
+    assert told.path.startswith(str(second))
+    assert "claims to be rank 1" in told.message
+
+
 def test_tables_stand_in_for_a_trace_that_is_missing(tmp_path: Path) -> None:
     run = write_cluster(tmp_path / "run")
     (rank_folder(run, 2) / "ASCEND_PROFILER_OUTPUT" / "trace_view.json").unlink()

@@ -34,6 +34,17 @@ class Cluster:
     steps: set[int] = field(default_factory=set)
     """All that there are, whether asked for or not."""
 
+    def add(self, other: Cluster) -> None:
+        """Takes the ranks of another folder in; those that are here already stay, and the others are told."""
+        for rank, told in other.ranks.items():
+            own = self.ranks.setdefault(rank, told)
+            if own.folder != told.folder:
+                why = f"{told.folder}: claims to be rank {rank}, which {own.folder} is; left out"
+                self.failures.append(Failure(path=told.folder, rank=rank, message=why))
+        self.failures += [one for one in other.failures if one not in self.failures]
+        self.world_size = max(self.world_size, other.world_size)
+        self.steps |= other.steps
+
 
 def find_cluster(path: str, step: int | None = None) -> Cluster:
     """What is found below a folder; nothing where no rank of an Ascend run lies there.

@@ -68,9 +68,13 @@ def tables_of(paths: Sequence[str], where: str, *, is_alone: bool) -> str:
         is_alone: whether no other run was found there, whose tables would be taken for theirs.
     """
     folders = {folder for path in paths if (folder := cluster_folder(path))}
-    if not folders or (is_alone and where):
-        return where if folders else ""
     whole = where if is_url(where) or not where else os.path.abspath(where)  # noqa: PTH100
+    if not folders or not where:
+        return ""
+    if whole in paths and "::" not in whole:  # a single trace: the tables beside it are its rank's
+        return re.sub(r"[^/\\]+$", "", whole)
+    if is_alone:
+        return where
     only = folders.pop()
     return only if not folders and only.startswith(whole) else where
 

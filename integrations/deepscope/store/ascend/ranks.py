@@ -13,7 +13,7 @@ from deepscope.ranks.ascend_rank import AscendRank
 from deepscope.ranks.summary import RankSummary, summary_of
 from deepscope.records import Numbers, Profile, Resolved, Totals, TraceInfo
 from deepscope.store.ascend.cluster import Cluster, find_cluster
-from deepscope.store.runs import Selection
+from deepscope.store.runs import SelectedTogether, Selection
 
 
 def tables_alone(path: str, step: int | None) -> Cluster:
@@ -32,6 +32,24 @@ def tables_alone(path: str, step: int | None) -> Cluster:
 def tables_beside(selection: Selection, step: int | None) -> Cluster:
     """The tables of selected traces; nothing where these are no Ascend run's."""
     return find_cluster(selection.tables, step) if selection.tables else Cluster()
+
+
+def tables_of_several(selected: SelectedTogether, step: int | None) -> Cluster:
+    """The tables at several paths as those of one run; of two of one rank the first is taken, and the other told.
+
+    Raises:
+        NoTraceError: at one of the paths there is neither a trace nor a table.
+        OptionError: at a path with tables alone there is no such step.
+    """
+    whole = Cluster()
+    for folder in selected.tables:
+        whole.add(find_cluster(folder, step))
+    for path, error in selected.without_trace.items():
+        alone = tables_alone(path, step)
+        if not alone.ranks:
+            raise error
+        whole.add(alone)
+    return whole
 
 
 def with_tables(summaries: Sequence[RankSummary], cluster: Cluster) -> list[RankSummary]:
