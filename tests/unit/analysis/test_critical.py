@@ -94,6 +94,29 @@ def test_a_loop_that_python_holds_up_is_on_the_path_with_its_lines(profile_of):
     assert by_line(profile)[2].would_shorten_ns == 3 * 30 * US
 
 
+@pytest.mark.parametrize("pause", [10 * US, 100 * US])
+def test_a_busy_device_whose_work_ran_out_once_waited_for_all_that_the_cpu_did_before_that(profile_of, pause):
+    """The device is 40 µs behind the CPU, which never waits; one launch comes late."""
+    builder, at, free = TraceBuilder(), 0, 140 * US
+    for number in range(20):
+        is_late = number == 9
+        length = 140 * US + pause if is_late else 100 * US if number < 9 else 50 * US
+        builder.line(FILE, 1 + is_late, "f", at, length)
+        at += length
+        start = max(free, at)
+        builder.kernel("gemm", at - 2 * US, start, 100 * US, launch_duration=US)
+        free = start + 100 * US
+        if is_late:
+            late_ns = start
+    profile = profile_of(builder.step(0, 0, at))
+    path, lines = profile.critical, by_line(profile)
+    assert late_ns == 900 * US + 140 * US + pause
+    assert profile.totals.idle_ns == 140 * US + pause
+    assert path.critical_ns == at == sum(times(path).values())
+    assert path.kernel_ns == at - late_ns
+    assert (lines[1].cpu_ns, lines[2].cpu_ns, path.launch_ns) == (900 * US, 140 * US + pause - 2 * US, 2 * US)
+
+
 def test_a_loop_that_data_holds_up_is_on_the_path_with_its_loader(profile_of):
     builder = TraceBuilder()
     for number in range(3):
