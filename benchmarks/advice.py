@@ -23,7 +23,8 @@ from measure import Program, Spread, run_once
 from results import Goal, Result
 
 _STEPS = Path(__file__).resolve().parent / "programs" / "advice.py"
-RULES = tuple(path.stem.upper() for path in sorted((_STEPS.parent / "advice").glob("ds*.py")))
+_PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "targets" / "advice"
+RULES = tuple(path.stem.upper() for path in sorted(_PROGRAMS.glob("ds*.py")))
 _HEAD = ["", "bad step ms", "mended step ms", "estimated", "measured", "estimated / measured", "found in the mended"]
 
 

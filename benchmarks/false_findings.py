@@ -1,6 +1,6 @@
 """What findings say of programs that need no change, and of programs with one known mistake each.
 
-Each program of `programs/advice/clean` and `programs/advice/mistaken` runs under `deepscope run`. A mistaken program
+Each program of `tests/targets/advice/clean` and `mistaken` runs under `deepscope run`. A mistaken program
 names the code of its finding first in its docstring. A finding that promises a saving, or is no mere hint, counts.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import deepscope
 from deepscope.records import Finding, Profile
 
-_PROGRAMS = Path(__file__).resolve().parent / "programs" / "advice"
+_PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "targets" / "advice"
 
 
 def recorded(program: Path, options: list[str]) -> Profile:

@@ -1,4 +1,4 @@
-"""One of the programs of `programs/advice`, bad or mended: the time of its steps, or a recording of some of them.
+"""One of the programs of `tests/targets/advice`, bad or mended: the time of its steps, or a recording of some of them.
 
 Writes `result.json` into `--folder`.
 """
@@ -18,7 +18,7 @@ import torch
 
 import deepscope
 
-PROGRAMS = Path(__file__).resolve().parent / "advice"
+PROGRAMS = Path(__file__).resolve().parents[2] / "tests" / "targets" / "advice"
 
 
 def load(rule: str) -> ModuleType:

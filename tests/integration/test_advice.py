@@ -1,4 +1,4 @@
-"""Advice on real recordings: each mistake of the benchmark's programs is found, and a clean training loop has none."""
+"""Advice on real recordings: each mistake of the programs of `targets/advice` is found, and a clean training loop has none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from recorded import TESTS
 
 pytestmark = pytest.mark.thorough
 
-PROGRAMS = TESTS.parent / "benchmarks" / "programs" / "advice"
+PROGRAMS = TESTS / "targets" / "advice"
 STEPS = 12
 
 
@@ -103,7 +103,7 @@ def test_what_waits_for_other_processes_is_found_at_its_line_and_not_in_the_mend
 
 def findings_of_program(rule: str, folder: Path, *words: str) -> list[dict[str, Any]]:
     folder.mkdir()
-    command = [sys.executable, str(PROGRAMS.parent / "advice.py"), "--rule", rule, "--steps", "12", "--record", *words]
+    command = [sys.executable, str(TESTS.parent / "benchmarks" / "programs" / "advice.py"), "--rule", rule, "--steps", "12", "--record", *words]
     subprocess.run([*command, "--folder", str(folder)], check=True, capture_output=True, timeout=300)
     found: list[dict[str, Any]] = json.loads((folder / "result.json").read_text(encoding="utf-8"))["findings"]
     return found
