@@ -9,7 +9,6 @@ process, which other programs do not disturb: what a worker process does counts 
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
@@ -18,9 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from machine import describe_machine, describe_python
 from measure import Program, Spread, run_once
-from results import Goal, Result
+from results import Goal, Result, make_parser
 
 _STEPS = Path(__file__).resolve().parent / "programs" / "advice.py"
 _PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "targets" / "advice"
@@ -75,15 +73,12 @@ def middle(rounds: list[Round]) -> tuple[float, float, float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=5, help="rounds (default 5)")
+    parser = make_parser(__doc__, 5)
     parser.add_argument("--steps", type=int, default=24, help="steps of each process (default 24)")
-    parser.add_argument("--python", default=sys.executable, help="interpreter to measure (default this one)")
-    parser.add_argument("--json", type=Path, help="also write every measurement here")
     parser.add_argument("--rule", choices=RULES, action="append", help="only this one")
     options = parser.parse_args()
     settings = {"repeats": options.repeats, "steps": options.steps}
-    result = Result("advice", describe_machine(), describe_python(options.python), settings, [], {}, {})
+    result = Result.of("advice", options, settings)
     table, errors, ratios = [_HEAD], [], []
     for rule in options.rule or RULES:
         rounds = []
@@ -101,9 +96,7 @@ def main() -> None:
     largest = max(ratios)
     result.goals.append(Goal("largest estimated / measured", Spread(largest, min(ratios), largest), at_most=2.0))
     result.tables[f"savings as shares of the step; medians of {options.repeats}"] = table
-    result.print()
-    if options.json:
-        result.write_json(options.json)
+    result.finish(options)
 
 
 if __name__ == "__main__":

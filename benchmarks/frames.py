@@ -22,12 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from larger_trace import write_larger_trace
-from machine import describe_machine, describe_python
 from measure import Spread
-from results import Goal, Result
+from results import RECORDED_TRACE, Goal, Result, make_parser
 
 _HERE = Path(__file__).resolve().parent
-_DEFAULT_TRACE = _HERE.parents[1] / "shared" / "traces" / "tracelens-xdit_sd_3.5-profile_trace_rank_0.json.gz"
 _FRAME_MS = 1000 / 60
 _TOLERANCE = 1.02  # a screen's own clock is no more exact
 
@@ -87,13 +85,11 @@ def add_motions(result: Result, runs: Sequence[dict[str, Any]]) -> None:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trace", type=Path, default=_DEFAULT_TRACE, help="what is repeated")
+    parser = make_parser(__doc__, 3, interpreter=False)
+    parser.add_argument("--trace", type=Path, default=RECORDED_TRACE, help="what is repeated")
     parser.add_argument("--copies", type=int, default=5, help="how often (default 5: a million slices of the default)")
-    parser.add_argument("--repeats", type=int, default=3, help="browsers that are measured (default 3)")
     parser.add_argument("--seconds", type=float, default=4, help="of each motion (default 4)")
     parser.add_argument("--chromium", default=os.environ.get("DEEPSCOPE_E2E_CHROMIUM") or shutil.which("chromium"))
-    parser.add_argument("--json", type=Path, help="also write every measurement here")
     options = parser.parse_args()
     if not options.chromium:
         parser.error("no chromium is on the path; name one with --chromium")
@@ -104,8 +100,7 @@ def main() -> None:
     options = parse_options()
     settings = {"trace": options.trace.name, "copies": options.copies, "repeats": options.repeats}
     settings |= {"seconds": options.seconds}
-    versions = describe_python(sys.executable)
-    result = Result("frames of the timeline", describe_machine(), versions, settings, [], {}, {})
+    result = Result.of("frames of the timeline", options, settings)
     with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-") as name:
         folder = Path(name)
         trace = folder / "large.pt.trace.json.gz"
@@ -121,9 +116,7 @@ def main() -> None:
     result.goals.append(Goal("from the address to the timeline, read before, s", shown))
     result.goals.append(Goal("the first time, with reading the trace, s", Spread.of([first_s])))
     result.samples["runs"] = runs
-    result.print()
-    if options.json:
-        result.write_json(options.json)
+    result.finish(options)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["write_larger_trace"]
-
 _SHIFTED_ARGS = frozenset(
     {
         "correlation",

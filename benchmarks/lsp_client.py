@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Client", "is_ready", "open_document"]
-
 
 class Client:
     """The least that speaks the protocol: requests one at a time, over pipes."""

@@ -7,6 +7,7 @@ A file of 10,000 lines, a profile of 2,000 hot lines in the cache; then a trace 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import shutil
 import statistics
@@ -18,18 +19,31 @@ from pathlib import Path
 from typing import Any
 
 from lsp_client import Client, is_ready, open_document
-from lsp_workspace import HOT_LINES, LINES, keep_profile, make_workspace
-from machine import describe_machine, describe_python
 from measure import Spread
-from results import Goal, Result
+from results import RECORDED_TRACE, Goal, Result, make_parser
+
+from deepscope.records import (
+    CallNode,
+    Function,
+    Line,
+    Numbers,
+    Profile,
+    Resolved,
+    SourceFile,
+    Top,
+    Totals,
+    TraceInfo,
+)
+from deepscope.store import cache as profile_cache
+from deepscope.store.files import single_file
 
 _HERE = Path(__file__).resolve().parent
-_DEFAULT_TRACE = _HERE.parents[1] / "shared" / "traces" / "tracelens-xdit_sd_3.5-profile_trace_rank_0.json.gz"
 SERVERS = {
     "deepscope": (sys.executable, "-m", "deepscope_lsp"),
     "idle": (sys.executable, str(_HERE / "programs" / "idle_lsp.py")),
 }
 VIEWPORT = 60
+LINES, HOT_LINES = 10_000, 2_000
 WARM_UP = 20
 
 HOVER, FUNCTION_HOVER = "hover on a hot line", "hover on a function of 2,000 lines"
@@ -37,6 +51,75 @@ HINTS, HINTS_AFTER, KEYSTROKE = "inlay hints, 60 lines", "inlay hints after the 
 START, PROCESS_START = "first annotations, profile in the cache", "the same from the start of the process"
 
 Times = dict[str, list[float]]
+
+
+def make_workspace(root: Path) -> Path:
+    """The file, and beside it an empty trace that stands for its profile."""
+    rng = random.Random(1)
+    lines = [
+        f"    y{number} = self.layer_{rng.randrange(400)}(x)" if number % 3 else "    return x"
+        for number in range(LINES)
+    ]
+    lines[0] = "def forward(self, x):"
+    file = root / "model.py"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    folder = root / "deepscope_logs"
+    folder.mkdir()
+    trace = folder / "bench.fit.rank0.1760000000000000000.pt.trace.json"
+    trace.write_text('{"traceEvents": []}', encoding="utf-8")
+    old = time.time() - 60
+    os.utime(trace, (old, old))
+    return file
+
+
+def keep_profile(file: Path, cache: Path) -> None:
+    """Puts the profile of the trace into the cache; again before each run, since an edit of the library empties it."""
+    tops = [Top(f"kernel_{number}<float, 128>", 1000 - number, 7) for number in range(5)]
+    records = [
+        Line(
+            file=str(file),
+            line=1 + number * (LINES // HOT_LINES),
+            function="Net.forward",
+            exact=True,
+            self_device_ns=10**6 - number,
+            total_device_ns=2 * 10**6,
+            backward_device_ns=4 * 10**5,
+            self_cpu_ns=10**5,
+            total_cpu_ns=10**5,
+            launches=12,
+            calls=3,
+            bytes_allocated=1 << 20,
+            top_kernels=tops,
+            top_operators=tops,
+        )
+        for number in range(HOT_LINES)
+    ]
+    device_ns = sum(record.self_device_ns for record in records)
+    trace = next((file.parent / "deepscope_logs").iterdir())
+    profile = Profile(
+        metric="device",
+        trace=TraceInfo(path=str(trace), project_root=str(file.parent), ranks=[0], stage="fit", device="bench"),
+        totals=Totals(
+            device_ns=device_ns,
+            busy_ns=device_ns,
+            idle_ns=0,
+            wall_ns=device_ns,
+            wait_ns=0,
+            steps=3,
+            launches=9,
+            operators=9,
+        ),
+        lines=records,
+        no_line=Numbers(),
+        resolved=Resolved(line_ns=device_ns),
+        functions=[Function(file=str(file), line=1, function="Net.forward", self_device_ns=device_ns)],
+        call_tree=[CallNode(number // 2 if number else -1, number, 1000, 1000) for number in range(HOT_LINES)],
+        files={str(file): SourceFile(text=file.read_text(encoding="utf-8"))},
+    )
+    found = single_file(str(trace))
+    assert found is not None
+    os.environ["DEEPSCOPE_CACHE_DIR"] = str(cache)
+    profile_cache.save(found, profile, partial=False)
 
 
 class Session:
@@ -201,12 +284,10 @@ def measure_new_trace(result: Result, options: argparse.Namespace, folder: Path)
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=5, help="server processes that are measured (default 5)")
+    parser = make_parser(__doc__, 5, interpreter=False)
     parser.add_argument("--rounds", type=int, default=2000, help="requests of each kind in each (default 2000)")
     parser.add_argument("--starts", type=int, default=10, help="starts that are measured (default 10)")
-    parser.add_argument("--trace", type=Path, default=_DEFAULT_TRACE, help="a trace of 60 MB to be read anew")
-    parser.add_argument("--json", type=Path, help="also write every measurement here")
+    parser.add_argument("--trace", type=Path, default=RECORDED_TRACE, help="a trace of 60 MB to be read anew")
     return parser.parse_args()
 
 
@@ -214,8 +295,7 @@ def main() -> None:
     options = parse_options()
     settings = {key: getattr(options, key) for key in ("repeats", "rounds", "starts")}
     settings |= {"lines": LINES, "hot_lines": HOT_LINES, "trace": options.trace.name}
-    versions = describe_python(sys.executable)
-    result = Result("language server", describe_machine(), versions, settings, [], {}, {})
+    result = Result.of("language server", options, settings)
     with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-") as name:
         folder = Path(name)
         (folder / "project").mkdir()
@@ -223,9 +303,7 @@ def main() -> None:
         measure_requests(result, options, file, folder / "cache")
         measure_starts(result, options, file, folder / "cache")
         measure_new_trace(result, options, folder)
-    result.print()
-    if options.json:
-        result.write_json(options.json)
+    result.finish(options)
 
 
 if __name__ == "__main__":

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Program", "Runs", "Sample", "Spread", "environment", "run_once", "run_rounds"]
+import psutil
 
+_PAUSE_S = 0.05
 # Linux reports KiB, macOS bytes (getrusage(2) of each).
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
@@ -87,6 +90,46 @@ def run_once(program: Program) -> Sample:
             raise RuntimeError(f"{program.name}: exit code {child.returncode}: {' '.join(program.command)}\n{tail}")
         output = out.read().decode(errors="replace")
     return Sample(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT, output)
+
+
+def run_tree(program: Program) -> Sample:
+    """Runs the program to its end; `peak_bytes` is the largest sum over its processes, looked at 20 times a second.
+
+    Of pages that processes share each counts its part (PSS), where the system tells it.
+
+    Raises:
+        RuntimeError: the program failed; the message holds the end of what it wrote to stderr.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        start, cpu_s = time.perf_counter(), _cpu_s()
+        child = subprocess.Popen(list(program.command), stdout=out, stderr=err, env=environment(program))
+        process, peak = psutil.Process(child.pid), 0
+        while child.poll() is None:
+            peak = max(peak, _looked_at(process))
+            time.sleep(_PAUSE_S)
+        wall_s = time.perf_counter() - start
+        out.seek(0)
+        err.seek(0)
+        if child.returncode != 0:
+            tail = err.read().decode(errors="replace")[-4000:]
+            raise RuntimeError(f"{program.name}: exit code {child.returncode}: {' '.join(program.command)}\n{tail}")
+        return Sample(wall_s, _cpu_s() - cpu_s, peak, out.read().decode(errors="replace"))
+
+
+def _cpu_s() -> float:
+    """Of all processes that have ended, with those that they waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _looked_at(top: psutil.Process) -> int:
+    size = 0
+    with suppress(psutil.Error):
+        for process in [top, *top.children(recursive=True)]:
+            with suppress(psutil.Error):
+                memory = process.memory_full_info()
+                size += getattr(memory, "pss", 0) or memory.rss
+    return size
 
 
 def environment(program: Program) -> dict[str, str]:

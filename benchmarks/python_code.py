@@ -5,7 +5,6 @@ Each kind runs in a process of its own. All times are CPU time of the thread, a 
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
@@ -13,9 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from machine import describe_machine, describe_python
 from measure import Program, Spread, run_once
-from results import Goal, Result
+from results import Goal, Result, make_parser
 
 _STEPS = Path(__file__).resolve().parent / "programs" / "python_code.py"
 KINDS = (
@@ -51,16 +49,11 @@ def row(kind: str, rounds: list[dict[str, Any]]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=3, help="rounds (default 3)")
-    parser.add_argument("--python", default=sys.executable, help="interpreter to measure (default this one)")
-    parser.add_argument("--json", type=Path, help="also write every measurement here")
+    parser = make_parser(__doc__, 3)
     parser.add_argument("--kind", choices=KINDS, action="append", help="only this one")
     options = parser.parse_args()
     kinds = options.kind or KINDS
-    result = Result(
-        "python_code", describe_machine(), describe_python(options.python), {"repeats": options.repeats}, [], {}, {}
-    )
+    result = Result.of("python_code", options, {"repeats": options.repeats})
     table = [["", "plain ms", "first recorded", "recorded", "shown", "recorder", "error / allowed", ""]]
     for kind in kinds:
         rounds = []
@@ -75,9 +68,7 @@ def main() -> None:
     before_monitoring = str(result.versions["python"]).startswith(("3.10.", "3.11."))
     result.goals.append(Goal("kinds marked as slowed by recording", marked, at_most=3.0 if before_monitoring else 1.0))
     result.tables[f"CPU time of a step; medians of {options.repeats}"] = table
-    result.print()
-    if options.json:
-        result.write_json(options.json)
+    result.finish(options)
 
 
 if __name__ == "__main__":

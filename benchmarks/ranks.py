@@ -16,10 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from machine import describe_machine, describe_python
-from measure import Program, Runs, Sample, Spread, run_once, run_rounds
-from results import Goal, Result
-from tree import run_tree
+from measure import Program, Runs, Sample, Spread, run_once, run_rounds, run_tree
+from results import Goal, Result, make_parser
 
 _HERE = Path(__file__).resolve().parent
 _LABELS = {"read": "deepscope ranks", "cached": "the same, cached", "hta": "HTA"}
@@ -147,11 +145,8 @@ def growth(all_runs: dict[int, Runs]) -> list[Goal]:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__, 3)
     default = _HERE.parents[1] / "shared" / "traces" / "astra-sim-megatron-tp8-megatron_kineto_0.json.gz"
-    parser.add_argument("--repeats", type=int, default=3, help="rounds that count, after one that does not (default 3)")
-    parser.add_argument("--python", default=sys.executable, help="interpreter to measure (default this one)")
-    parser.add_argument("--json", type=Path, help="also write every measurement here")
     parser.add_argument("--trace", type=Path, default=default, help="the rank that the others are made from")
     parser.add_argument("--sizes", default="8,64,256,1024", help="ranks, powers of two (default 8,64,256,1024)")
     parser.add_argument("--hta", type=int, default=64, help="most ranks that HTA is given (default 64)")
@@ -174,12 +169,10 @@ def main() -> None:
     settings["trace"] = options.trace.name
     if options.work is not None:
         options.work.mkdir(parents=True, exist_ok=True)
-    result = Result("ranks", describe_machine(), describe_python(options.python), settings, [], {}, {})
+    result = Result.of("ranks", options, settings)
     with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-", dir=options.work) as name:
         measure(result, options, options.work if options.keep and options.work else Path(name))
-    result.print()
-    if options.json:
-        result.write_json(options.json)
+    result.finish(options)
 
 
 if __name__ == "__main__":

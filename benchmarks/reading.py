@@ -17,12 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from machine import describe_machine, describe_python
 from measure import Program, Runs, Sample, Spread, run_once, run_rounds
-from results import Goal, Result
+from results import RECORDED_TRACE, Goal, Result, make_parser
 
 _HERE = Path(__file__).resolve().parent
-_DEFAULT_TRACE = _HERE.parents[1] / "shared" / "traces" / "tracelens-xdit_sd_3.5-profile_trace_rank_0.json.gz"
 _LABELS = {
     "deepscope": "deepscope report",
     "hta": "HTA parse",
@@ -191,11 +189,8 @@ def measure_growth(result: Result, options: argparse.Namespace, folder: Path, so
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=5, help="rounds that count, after one that does not (default 5)")
-    parser.add_argument("--python", default=sys.executable, help="interpreter to measure (default this one)")
-    parser.add_argument("--json", type=Path, help="also write every measurement here")
-    parser.add_argument("--trace", type=Path, default=_DEFAULT_TRACE, help="recorded inference to read and to grow")
+    parser = make_parser(__doc__, 5)
+    parser.add_argument("--trace", type=Path, default=RECORDED_TRACE, help="recorded inference to read and to grow")
     parser.add_argument("--training-steps", type=int, default=18, help="steps of the training (default 18: some 62 MB)")
     parser.add_argument(
         "--large-mb", type=float, default=430, help="least size of the large trace, uncompressed (default 430)"
@@ -215,7 +210,7 @@ def main() -> None:
     options = parse_options()
     settings = {key: getattr(options, key) for key in ("repeats", "large_mb", "forms", "growth", "training_steps")}
     settings["trace"] = options.trace.name
-    result = Result("reading", describe_machine(), describe_python(options.python), settings, [], {}, {})
+    result = Result.of("reading", options, settings)
     with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-", dir=options.work) as name:
         folder = Path(name)
         for kind in options.kinds.split(","):
@@ -229,9 +224,7 @@ def main() -> None:
                 compare(result, options, folder, source)
             if options.only != "compare":
                 measure_growth(result, options, folder, source)
-    result.print()
-    if options.json:
-        result.write_json(options.json)
+    result.finish(options)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,13 @@
-"""Measurements as tables, goals and JSON."""
+"""Measurements as tables, goals and JSON, with what they were measured on; nothing names the machine."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
+import platform
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +15,10 @@ from typing import Any
 
 from measure import Runs, Spread
 
-__all__ = ["Goal", "Result", "render_table"]
+RECORDED_TRACE = (
+    Path(__file__).resolve().parents[2] / "shared/traces/tracelens-xdit_sd_3.5-profile_trace_rank_0.json.gz"
+)
+"""62 MB of JSON: a diffusion inference with Python frames."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,19 @@ class Result:
     tables: dict[str, list[list[str]]]
     samples: dict[str, Any]
 
+    @classmethod
+    def of(cls, benchmark: str, options: argparse.Namespace, settings: Mapping[str, Any]) -> Result:
+        """Without measurements yet, on this machine and the interpreter of `--python`."""
+        return cls(
+            benchmark,
+            describe_machine(),
+            describe_python(vars(options).get("python", sys.executable)),
+            settings,
+            [],
+            {},
+            {},
+        )
+
     def add_runs(self, title: str, runs: Runs) -> None:
         """Keeps wall time, CPU time and peak of each run; what the programs printed is left out."""
         self.samples[title] = {
@@ -68,7 +89,13 @@ class Result:
             print(f"\n{title}\n{render_table(rows)}")
         print(f"\nGoals\n{render_table([['claim', 'goal', 'measured', ''], *(goal.row() for goal in self.goals)])}")
 
-    def write_json(self, path: Path) -> None:
+    def finish(self, options: argparse.Namespace) -> None:
+        """Printed, and written to `--json`."""
+        self.print()
+        if options.json:
+            self._write_json(options.json)
+
+    def _write_json(self, path: Path) -> None:
         content = asdict(self)
         content["goals"] = [{**asdict(goal), "is_met": goal.is_met} for goal in self.goals]
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
@@ -85,3 +112,59 @@ def render_table(rows: Sequence[Sequence[str]]) -> str:
         ]
         lines.append("  " + "  ".join(cells).rstrip())
     return "\n".join(lines)
+
+
+def make_parser(doc: str | None, repeats: int, *, interpreter: bool = True) -> argparse.ArgumentParser:
+    """With the options that every benchmark has; `--python` only where `interpreter` holds."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=repeats, help=f"rounds that count (default {repeats})")
+    if interpreter:
+        parser.add_argument("--python", default=sys.executable, help="interpreter to measure (default this one)")
+    parser.add_argument("--json", type=Path, help="also write every measurement here")
+    return parser
+
+
+_VERSIONS = """
+import importlib.metadata, json, platform
+def version(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+names = ["torch", "lightning", "HolisticTraceAnalysis", "torch-tb-profiler", "numpy", "msgspec", "isal", "pygls"]
+print(json.dumps({"python": platform.python_version(), **{name: version(name) for name in names}}))
+"""
+
+
+def describe_machine() -> dict[str, str | int | float]:
+    """Processor, cores that this process may use, memory in GiB, system, and how many other programs were running."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "memory_gib": round(_memory_bytes() / 2**30, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else 0.0,
+    }
+
+
+def describe_python(python: str) -> dict[str, str | None]:
+    """The interpreter's version and those of the packages that are measured with it."""
+    done = subprocess.run([python, "-c", _VERSIONS], capture_output=True, text=True, check=True)
+    versions: dict[str, str | None] = json.loads(done.stdout)
+    return versions
+
+
+def _cpu_model() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory_bytes() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return 0

@@ -17,12 +17,10 @@ import tempfile
 from pathlib import Path
 
 from larger_trace import write_larger_trace
-from machine import describe_machine, describe_python
 from measure import Program, Spread, run_once
-from results import Goal, Result
+from results import RECORDED_TRACE, Goal, Result, make_parser
 
 _HERE = Path(__file__).resolve().parent
-_DEFAULT_TRACE = _HERE.parents[1] / "shared" / "traces" / "tracelens-xdit_sd_3.5-profile_trace_rank_0.json.gz"
 _PROGRAM = _HERE / "programs" / "timeline.py"
 _SHOWN = {
     "read_s": "read, s",
@@ -62,19 +60,17 @@ def measure(trace: Path, options: argparse.Namespace) -> tuple[dict[str, list[fl
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trace", type=Path, default=_DEFAULT_TRACE, help="recorded trace to grow")
+    parser = make_parser(__doc__, 3, interpreter=False)
+    parser.add_argument("--trace", type=Path, default=RECORDED_TRACE, help="recorded trace to grow")
     parser.add_argument("--events", default="1000000,5000000", help="sizes, in events (default 1000000,5000000)")
-    parser.add_argument("--repeats", type=int, default=3, help="rounds (default 3)")
     parser.add_argument("--windows", type=int, default=400, help="windows that are asked for in each (default 400)")
-    parser.add_argument("--json", type=Path, help="also write every measurement here")
     return parser.parse_args()
 
 
 def main() -> None:
     options = parse_options()
     settings = {"trace": options.trace.name, "repeats": options.repeats, "windows": options.windows}
-    result = Result("timeline", describe_machine(), describe_python(sys.executable), settings, [], {}, {})
+    result = Result.of("timeline", options, settings)
     content = options.trace.read_bytes()
     text = gzip.decompress(content) if options.trace.suffix == ".gz" else content
     events = len(re.findall(rb'"ph": ?"X"', text))
@@ -99,9 +95,7 @@ def main() -> None:
             columns.append([title, *figures])
             result.samples[title] = found
     result.tables[f"timeline (median of {options.repeats})"] = [list(row) for row in zip(*columns, strict=True)]
-    result.print()
-    if options.json:
-        result.write_json(options.json)
+    result.finish(options)
 
 
 if __name__ == "__main__":

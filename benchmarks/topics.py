@@ -10,12 +10,11 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 
-from machine import describe_machine, describe_python
 from measure import Program, Spread, run_once
+from results import Result, make_parser
 
 SETS = ("minimal", "lines", "modules", "libraries", "shapes", "flops", "memory", "stacks", "default", "everything")
 _RUN = Path(__file__).resolve().parent / "programs" / "topics.py"
@@ -27,28 +26,26 @@ def run_round(options: argparse.Namespace, shift: int) -> dict[str, tuple[float,
     with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-") as folder:
         words = ["--folder", folder, "--active", str(options.active), "--topics", "minimal", *order]
         run_once(Program("topics", [options.python, str(_RUN), *words], {"DEEPSCOPE_CACHE_DIR": folder}))
-        told = json.loads(Path(folder, "result.json").read_text())
-    return {topics: (statistics.median(told[topics]["steps_ms"]), told[topics]["size_bytes"]) for topics in SETS}
+        measured = json.loads(Path(folder, "result.json").read_text())
+    return {
+        topics: (statistics.median(measured[topics]["steps_ms"]), measured[topics]["size_bytes"]) for topics in SETS
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--active", type=int, default=20)
-    parser.add_argument("--json")
+    parser = make_parser(__doc__, 3)
+    parser.add_argument("--active", type=int, default=20, help="recorded steps (default 20)")
     options = parser.parse_args()
     rounds = [run_round(options, 3 * shift % len(SETS)) for shift in range(options.repeats)]
-    print(f"{describe_machine()}; {describe_python(options.python)}\n", file=sys.stderr)
-    print("| topics | step | low to high | trace |\n|---|--:|--:|--:|")
-    rows = {}
+    result = Result.of("topics", options, {"repeats": options.repeats, "active": options.active})
+    rows = [["topics", "step", "low to high", "trace"]]
     for topics in SETS:
         step = Spread.of([one[topics][0] / one["minimal"][0] for one in rounds])
         size = Spread.of([one[topics][1] / one["minimal"][1] for one in rounds])
-        print(f"| {topics} | {step.median:.2f} | {step.low:.2f} to {step.high:.2f} | {size.median:.2f} |")
-        rows[topics] = {"step": step.median, "low": step.low, "high": step.high, "size": size.median}
-    if options.json:
-        Path(options.json).write_text(json.dumps(rows, indent=1))
+        rows.append([topics, f"{step.median:.2f}", f"{step.low:.2f} to {step.high:.2f}", f"{size.median:.2f}"])
+    result.tables[f"over torch's own recording; medians of {options.repeats}"] = rows
+    result.samples["rounds"] = rounds
+    result.finish(options)
 
 
 if __name__ == "__main__":

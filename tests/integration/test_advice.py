@@ -1,4 +1,4 @@
-"""Advice on real recordings: each mistake of the programs of `targets/advice` is found, and a clean training loop has none."""
+"""Advice on real recordings: each mistake of `targets/advice` is found, and a clean training loop has none."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from recorded import TESTS
 pytestmark = pytest.mark.thorough
 
 PROGRAMS = TESTS / "targets" / "advice"
+RUNNER = TESTS.parent / "benchmarks" / "programs" / "advice.py"
 STEPS = 12
 
 
@@ -103,7 +104,7 @@ def test_what_waits_for_other_processes_is_found_at_its_line_and_not_in_the_mend
 
 def findings_of_program(rule: str, folder: Path, *words: str) -> list[dict[str, Any]]:
     folder.mkdir()
-    command = [sys.executable, str(TESTS.parent / "benchmarks" / "programs" / "advice.py"), "--rule", rule, "--steps", "12", "--record", *words]
+    command = [sys.executable, str(RUNNER), "--rule", rule, "--steps", "12", "--record", *words]
     subprocess.run([*command, "--folder", str(folder)], check=True, capture_output=True, timeout=300)
     found: list[dict[str, Any]] = json.loads((folder / "result.json").read_text(encoding="utf-8"))["findings"]
     return found
