@@ -22,7 +22,7 @@ from deepscope.errors import DeepScopeError, remake
 if TYPE_CHECKING:
     import subprocess
 
-Told: TypeAlias = Callable[[int, int], None]
+Progress: TypeAlias = Callable[[int, int], None]
 """Called with bytes done and bytes in all."""
 
 
@@ -33,7 +33,7 @@ class Answered(NamedTuple):
     afterwards: Callable[[], None]
 
 
-Work: TypeAlias = Callable[[bytes, Told], "bytes | Answered"]
+Work: TypeAlias = Callable[[bytes, Progress], "bytes | Answered"]
 """From a request, and a callback for progress, to the answer."""
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
@@ -100,7 +100,7 @@ class HelperProcess:
             return None
         return cls(process)
 
-    def ask(self, request: bytes, told: Told | None = None) -> bytes:
+    def ask(self, request: bytes, told: Progress | None = None) -> bytes:
         """The answer, while `told` hears how far the work is.
 
         Raises:

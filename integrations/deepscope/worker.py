@@ -7,14 +7,14 @@ from functools import partial
 import msgspec
 
 from deepscope.errors import DeepScopeError, TraceError
-from deepscope.processes import Answered, Told, serve
+from deepscope.processes import Answered, Progress, serve
 from deepscope.store.loader import Request
 from deepscope.store.opening import Parsed, keep, parsed_within
 from deepscope.store.remote_settings import using
 from deepscope.store.requests import Asked, ColumnsRequest, answer
 
 
-def work(body: bytes, told: Told) -> Answered:
+def work(body: bytes, told: Progress) -> Answered:
     """The answer to one request; what was parsed for it is kept once it is given."""
     request = msgspec.msgpack.decode(body, type=Asked | ColumnsRequest | Request)
     with parsed_within() as parsed:
@@ -31,7 +31,7 @@ def _keep(parsed: list[Parsed]) -> None:
         keep(parsed.pop())
 
 
-def _answered(request: ColumnsRequest | Request, told: Told) -> bytes:
+def _answered(request: ColumnsRequest | Request, told: Progress) -> bytes:
     path = request.path if isinstance(request, Request) else request.file.path
     try:
         if isinstance(request, ColumnsRequest):
@@ -43,7 +43,7 @@ def _answered(request: ColumnsRequest | Request, told: Told) -> bytes:
         raise TraceError(f"{path}: {type(error).__name__}: {error}") from error
 
 
-def _profile(request: Request, told: Told) -> bytes:
+def _profile(request: Request, told: Progress) -> bytes:
     from deepscope.store.load import load_profile, load_selection
 
     selected = request.selection
@@ -62,7 +62,7 @@ def _profile(request: Request, told: Told) -> bytes:
     return msgspec.msgpack.encode(profile)
 
 
-def _ranks(request: Request, told: Told) -> bytes:
+def _ranks(request: Request, told: Progress) -> bytes:
     from deepscope.store.ranks import read_selected
     from deepscope.store.runs import select
 
@@ -70,7 +70,7 @@ def _ranks(request: Request, told: Told) -> bytes:
     return msgspec.msgpack.encode(read_selected(selection, request.view, partial=request.partial, progress=told))
 
 
-def _columns(request: ColumnsRequest, told: Told) -> bytes:
+def _columns(request: ColumnsRequest, told: Progress) -> bytes:
     if request.answer == "timeline":
         from deepscope.dashboard.timeline.opening import make_timeline
 

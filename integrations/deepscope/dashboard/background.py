@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
 from typing import Generic, TypeVar
 
-from deepscope.processes import Told
+from deepscope.processes import Progress
 from deepscope.store.loader import CancelledLoadError
 
 PATIENCE_SECONDS = 0.4
@@ -40,7 +40,7 @@ class Background(Generic[K, T]):
         self._jobs: OrderedDict[K, _Job[T]] = OrderedDict()
         self._is_closed = False
 
-    def get(self, key: K, make: Callable[[Told], T], size: int) -> T:
+    def get(self, key: K, make: Callable[[Progress], T], size: int) -> T:
         """The result; made now where it is not there.
 
         Raises:

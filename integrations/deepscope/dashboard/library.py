@@ -18,7 +18,7 @@ from deepscope.dashboard.background import Background
 from deepscope.dashboard.memory.moments import Moments, read_moments
 from deepscope.errors import DeepScopeError, NoTraceError, OptionError, TraceError, in_words
 from deepscope.printable import without_secrets
-from deepscope.processes import Told
+from deepscope.processes import Progress
 from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import RankSummary
@@ -255,7 +255,7 @@ class Library:
             request = self._request(whole, selection)
             path = selection.files[0].path if len(selection.files) == 1 else ""
 
-            def load(told: Told) -> RanksOfRun:
+            def load(told: Progress) -> RanksOfRun:
                 with self._loading(request) as loader:
                     ranks = loader.ranks(told)
                 return RanksOfRun(ranks.summaries, side_by_side(ranks.summaries, ranks.failures, without_secrets(path)))
@@ -383,7 +383,7 @@ class Library:
         for loader in loaders:
             loader.cancel()
 
-    def _load(self, request: Request, told: Told) -> Profile:
+    def _load(self, request: Request, told: Progress) -> Profile:
         with self._loading(request) as loader:
             return loader.load(told)
 

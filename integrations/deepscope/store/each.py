@@ -13,7 +13,7 @@ from deepscope.errors import DeepScopeError, OptionError, TraceError, in_words
 from deepscope.records import View
 from deepscope.store.cache import Kind, prune, save_body
 from deepscope.store.files import TraceFile
-from deepscope.store.pool import Answer, Got, Told, answers_of_processes, workers_for
+from deepscope.store.pool import Answer, Got, RequestProgress, answers_of_processes, workers_for
 from deepscope.store.read import FilesProgress, Progress
 from deepscope.store.requests import Request, answer, kept_answer, trace_error
 
@@ -69,7 +69,7 @@ def read_each(
     return [_one(answered, file, has_some=has_some) for answered, file in zip(found, files, strict=True)]
 
 
-def _elsewhere(requests: Sequence[Request], wanted: Wanted, got: Got, told: Told) -> None:
+def _elsewhere(requests: Sequence[Request], wanted: Wanted, got: Got, told: RequestProgress) -> None:
     """Has a cluster or processes answer; what gets no answer is left to this process."""
     if wanted.scheduler and requests:
         from deepscope.store.cluster import answers_of_cluster

@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from deepscope.errors import DeepScopeError, NotATraceError, TraceError
-from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Told
+from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Progress
 from deepscope.records import Detail, Profile, View
 from deepscope.store.load import kept_profile
 from deepscope.store.ranks import ReadRanks, kept_ranks
@@ -87,7 +87,7 @@ class Loader:
             if self._process is not None:
                 self._process.end()
 
-    def load(self, progress: Told | None = None) -> Profile:
+    def load(self, progress: Progress | None = None) -> Profile:
         """Loads, from the cache or in a process of its own; called from a thread of its own.
 
         Raises:
@@ -97,7 +97,7 @@ class Loader:
         profile = cached_profile(self.request)
         return profile or self._answer(self.request, Profile, progress)
 
-    def ranks(self, progress: Told | None = None) -> ReadRanks:
+    def ranks(self, progress: Progress | None = None) -> ReadRanks:
         """The request's ranks one by one, from the cache or in a process of its own; called from a thread of its own.
 
         Raises:
@@ -109,7 +109,7 @@ class Loader:
         kept = kept_ranks(selection, request.view, partial=request.partial)
         return kept or self._answer(msgspec.structs.replace(request, answer="ranks"), ReadRanks, progress)
 
-    def _answer(self, request: Request, kind: type[T], progress: Told | None) -> T:
+    def _answer(self, request: Request, kind: type[T], progress: Progress | None) -> T:
         _check_empty(request.selection)
         try:
             body = msgspec.msgpack.encode(request)

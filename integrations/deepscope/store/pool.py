@@ -32,7 +32,7 @@ Answer: TypeAlias = bytes | DeepScopeError
 """A record, encoded, or why there is none."""
 Got: TypeAlias = Callable[[int, Answer], None]
 """Called, in the caller's thread, with the index of a request and its answer."""
-Told: TypeAlias = Callable[[int, int], None]
+RequestProgress: TypeAlias = Callable[[int, int], None]
 """Called, in the caller's thread, with the index of a file and how many of its bytes are read."""
 
 
@@ -48,7 +48,7 @@ def workers_for(files: Sequence[TraceFile]) -> int:
     return min(len(files), cores() * _REMOTE_PER_CORE, max(whole // WORTH_BYTES, len(files) // REMOTE_WORTH_FILES))
 
 
-def answers_of_processes(requests: Sequence[Request], *, workers: int, got: Got, told: Told) -> None:
+def answers_of_processes(requests: Sequence[Request], *, workers: int, got: Got, told: RequestProgress) -> None:
     """Has processes answer. What gets no answer could not be asked: no process, or something spoke in its place.
 
     A process that is killed while it reads (by the system, for want of memory) is replaced. What it was reading is read
@@ -69,7 +69,9 @@ def _encoded(asked: Asked) -> bytes | None:
 class _Pool:
     """Processes, each with a thread that gives it one request after another."""
 
-    def __init__(self, requests: Sequence[Request], bodies: Sequence[bytes | None], got: Got, told: Told) -> None:
+    def __init__(
+        self, requests: Sequence[Request], bodies: Sequence[bytes | None], got: Got, told: RequestProgress
+    ) -> None:
         self._requests = requests
         self._bodies = bodies
         self._got, self._told = got, told

@@ -94,7 +94,7 @@ def bus_factor(kind: str, ranks: int) -> float:
 _DIVIDED = frozenset({"all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"})
 
 
-class Told(NamedTuple):
+class CollectiveFacts(NamedTuple):
     """What is known of a call."""
 
     kind: str = ""
@@ -113,7 +113,7 @@ class CollectiveCalls:
     """The kernel, or the span."""
     work: Int64
     """The piece of work; -1 for spans of the CPU."""
-    told: list[Told]
+    told: list[CollectiveFacts]
     of: Int64
     """Index into `told`."""
     on_device: Mask
@@ -184,7 +184,7 @@ def _queued(trace: Trace, host: Int64) -> Int64:
     return pick(queued_by(trace, spans, kind_of_collective), position_in(spans, host, len(trace.events)))
 
 
-def _peers(trace: Trace, told: list[Told], of_told: Int64, message: Int64, in_group: Int64) -> Int64:
+def _peers(trace: Trace, told: list[CollectiveFacts], of_told: Int64, message: Int64, in_group: Int64) -> Int64:
     """The other rank of each message, by its number in the group if nothing tells more; -1 for none."""
     sends, receives = (np.array([one.kind == kind for one in told], np.bool_)[of_told] for kind in ("send", "recv"))
     if not (sends | receives).any():
@@ -244,7 +244,7 @@ def _columns(trace: Trace, event: Int64, message: Int64, operator: Int64, span: 
     ]
 
 
-def _told(trace: Trace, row: list[int]) -> Told:
+def _told(trace: Trace, row: list[int]) -> CollectiveFacts:
     """What is known of a call, from one row of `_columns`."""
     numbers, codes = row[: len(_NUMBERS)], row[len(_NUMBERS) + len(_TEXTS) + 1 :]
     in_elements, out_elements, first_rank, stride = numbers
@@ -266,7 +266,7 @@ def _told(trace: Trace, row: list[int]) -> Told:
         if kind == "all_gather":  # what one rank puts in
             size_bytes *= found.size
     library = library_of(span) or library_of(name) or ""
-    return Told(kind, library, dtype, size_bytes if size_bytes <= _MOST_BYTES else 0, found)
+    return CollectiveFacts(kind, library, dtype, size_bytes if size_bytes <= _MOST_BYTES else 0, found)
 
 
 def _tensors(shapes: str, dtypes: str) -> list[Tensor]:

@@ -81,7 +81,7 @@ def find_blocks(memory: MemoryEvents, rows: Int64, account: MemoryAccount | None
     silent = _silent(told, marks)
     if account is not None:
         _end_released(silent, account, ts)
-    found = _Told.joined(told, silent)
+    found = _KnownBlocks.joined(told, silent)
     return Blocks(
         device=found.device,
         size_bytes=found.size_bytes,
@@ -93,7 +93,7 @@ def find_blocks(memory: MemoryEvents, rows: Int64, account: MemoryAccount | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _KnownBlocks:
     """Blocks whose kinds are not known yet; arrays of shape (b,)."""
 
     device: Int64
@@ -103,7 +103,7 @@ class _Told:
     end: Int64
 
     @classmethod
-    def joined(cls, one: _Told, other: _Told) -> _Told:
+    def joined(cls, one: _KnownBlocks, other: _KnownBlocks) -> _KnownBlocks:
         """Both, one after the other."""
         return cls(*(np.concatenate((getattr(one, name), getattr(other, name))) for name in cls.__slots__))
 
@@ -122,7 +122,7 @@ class _Marks:
     """Found as the window began."""
 
 
-def _told(device: Int64, address: Int64, size: Int64) -> _Told:
+def _told(device: Int64, address: Int64, size: Int64) -> _KnownBlocks:
     """A block is live from its allocation to the next thing that happens at its address.
 
     What is released before anything else happens at its address was there before the window.
@@ -135,7 +135,7 @@ def _told(device: Int64, address: Int64, size: Int64) -> _Told:
     was_there = (size[order] < 0) & ~is_later
     chosen = (size[order] > 0) | was_there
     event, was_there = order[chosen], was_there[chosen]
-    return _Told(
+    return _KnownBlocks(
         device=device[event],
         address=address[event],
         size_bytes=np.abs(size[event]),
@@ -168,7 +168,7 @@ def _place_of(moment_ns: Int64, ts: Int64) -> Int64:
     return np.asarray(np.searchsorted(ts, moment_ns, "right") - 1, np.int64)
 
 
-def _silent(told: _Told, marks: _Marks) -> _Told:
+def _silent(told: _KnownBlocks, marks: _Marks) -> _KnownBlocks:
     """What was there as the window began, and of which no event tells that it was; until its address is used anew."""
     first = np.flatnonzero(marks.is_first & (marks.size_bytes > 0))
     order = first[np.lexsort((marks.address[first], marks.device[first]))]
@@ -184,7 +184,7 @@ def _silent(told: _Told, marks: _Marks) -> _Told:
     np.minimum.at(earliest, mark, told.begin[block])
     known[mark[told.begin[block] < 0]] = True
     left = ~known
-    return _Told(
+    return _KnownBlocks(
         device=device[left],
         address=address[left],
         size_bytes=marks.size_bytes[chosen][left],
@@ -211,7 +211,7 @@ def _same_place(device: Int64, address: Int64, at_device: Int64, at_address: Int
     return block[same], question[same]
 
 
-def _end_released(silent: _Told, account: MemoryAccount, ts: Int64) -> None:
+def _end_released(silent: _KnownBlocks, account: MemoryAccount, ts: Int64) -> None:
     """Ends the blocks whose release the recorder saw."""
     releases = sorted(account.releases, key=lambda one: one.at_ns)
     device = device_codes(
@@ -224,7 +224,7 @@ def _end_released(silent: _Told, account: MemoryAccount, ts: Int64) -> None:
     np.minimum.at(silent.end, block, place[release])
 
 
-def _kinds(blocks: _Told, marks: _Marks, surveys: list[Survey], ts: Int64) -> Int64:
+def _kinds(blocks: _KnownBlocks, marks: _Marks, surveys: list[Survey], ts: Int64) -> Int64:
     """What each block is: what a survey found in it, else a temporary if none saw it live."""
     looks = [survey.at_ns for survey in surveys if survey.occasion != _PARTIAL]
     look = np.sort(_place_of(np.array(looks, np.int64), ts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.numbers.collective_calls import CollectiveCalls, Told, bus_factor
+from deepscope.analysis.numbers.collective_calls import CollectiveCalls, CollectiveFacts, bus_factor
 from deepscope.records import Collective
 from deepscope.trace.model import Int64
 
@@ -34,7 +34,7 @@ def collective_table(calls: CollectiveCalls) -> tuple[list[Collective], Int64]:
     return [record for _, record in found], place[row]
 
 
-def _key(told: Told) -> tuple[object, ...]:
+def _key(told: CollectiveFacts) -> tuple[object, ...]:
     return told.kind, told.library, told.group, told.dtype, _size_class(told)
 
 
@@ -70,5 +70,5 @@ _MOST_MATCHED = 4096
 """Calls of one row that are kept one by one, to be matched with those of other ranks."""
 
 
-def _size_class(told: Told) -> int:
+def _size_class(told: CollectiveFacts) -> int:
     return 1 << (told.size_bytes.bit_length() - 1) if told.size_bytes else 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from deepscope.capture.naming import remove_raw
 from deepscope.capture.saving.turns import memory_needed, turn
-from deepscope.processes import Told, serve
+from deepscope.processes import Progress, serve
 
 
 def request(instructions: bytes, *, raw: Path, local_rank: int, is_awaited: bool = False) -> bytes:
@@ -23,7 +23,7 @@ def request(instructions: bytes, *, raw: Path, local_rank: int, is_awaited: bool
     return json.dumps([str(raw), local_rank, os.getpid(), is_awaited]).encode() + b"\n" + instructions
 
 
-def _obey(words: bytes, _: Told) -> bytes:
+def _obey(words: bytes, _: Progress) -> bytes:
     head, instructions = words.split(b"\n", 1)
     raw, local_rank, owner, is_awaited = json.loads(head)
     if hasattr(os, "nice") and not is_awaited:

@@ -12,7 +12,7 @@ import numpy as np
 from deepscope.analysis.numbers.memory_blocks import Blocks, held_by_owner
 from deepscope.analysis.tables.memory import curve_rows
 from deepscope.errors import OptionError, TraceError
-from deepscope.processes import MessageError, ProcessEndedError, Told
+from deepscope.processes import MessageError, ProcessEndedError, Progress
 from deepscope.records import CurvePoint
 from deepscope.store.files import TraceFile
 from deepscope.store.mapped import decoded
@@ -117,7 +117,7 @@ class Moments:
         )
 
 
-def read_moments(file: TraceFile, told: Told, *, partial: bool = False) -> Moments:
+def read_moments(file: TraceFile, told: Progress, *, partial: bool = False) -> Moments:
     """A trace's moments, made in a process of its own: that one has the whole trace, this one what is asked about.
 
     Raises:

@@ -81,17 +81,17 @@ def facts_of(of: Attribution, of_event: Int64) -> tuple[list[FactColumn], Texts]
     return [one for one in found if len(one.slice)], Texts.of(strings[one] for one in used.tolist())
 
 
-Told = tuple[Int64, Int64]
+EventFacts = tuple[Int64, Int64]
 """Events, and what is told of each."""
 
 
-def _text_column(of: Attribution, key: str) -> Told:
+def _text_column(of: Attribution, key: str) -> EventFacts:
     column = getattr(of.trace.events, key)
     event = np.flatnonzero(column >= 0)
     return event, column[event].astype(np.int64)
 
 
-def _of_events(of: Attribution) -> dict[str, Told]:
+def _of_events(of: Attribution) -> dict[str, EventFacts]:
     events = of.trace.events
     on_device = (events.kind >= Kind.KERNEL) & (events.kind <= Kind.DEVICE_SPAN)
     found = {}
@@ -107,7 +107,7 @@ def _of_events(of: Attribution) -> dict[str, Told]:
     return found
 
 
-def _of_messages(of: Attribution) -> dict[str, Told]:
+def _of_messages(of: Attribution) -> dict[str, EventFacts]:
     messages = of.trace.messages
     found = {}
     for key in ("collective", "element_type", "group", "group_description", "group_ranks"):
@@ -117,7 +117,7 @@ def _of_messages(of: Attribution) -> dict[str, Told]:
     return found
 
 
-def _of_launches(of: Attribution) -> dict[str, Told]:
+def _of_launches(of: Attribution) -> dict[str, EventFacts]:
     """The operators that launched work, and the shapes of their arguments."""
     work, events = of.work, of.trace.events
     rows = np.flatnonzero(work.counts & (work.metric == "device"))
@@ -130,7 +130,7 @@ def _of_launches(of: Attribution) -> dict[str, Told]:
     }
 
 
-def _of_work(of: Attribution) -> dict[str, Told]:
+def _of_work(of: Attribution) -> dict[str, EventFacts]:
     work = of.work
     found = {}
     if work.metric == "device":
@@ -147,7 +147,7 @@ def _of_work(of: Attribution) -> dict[str, Told]:
     return found
 
 
-def _of_operators(of: Attribution) -> dict[str, Told]:
+def _of_operators(of: Attribution) -> dict[str, EventFacts]:
     flops = flops_of_operators(of.trace, of.operators).counted
     known = flops > 0
     return {"flops": (of.operators.nodes[known], flops[known])}

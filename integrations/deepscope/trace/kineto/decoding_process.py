@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Iterator
 
 from deepscope.errors import DeepScopeError
-from deepscope.processes import Told, serve
+from deepscope.processes import Progress, serve
 from deepscope.trace.kineto.event_columns import Columns
 from deepscope.trace.kineto.pieces import Pieces
 from deepscope.trace.kineto.source import CHUNK_BYTES
@@ -31,7 +31,7 @@ def _chunks(text: bytes) -> Iterator[bytes]:
         yield text[start : start + CHUNK_BYTES]
 
 
-def _pickled(text: bytes, _: Told) -> bytes:
+def _pickled(text: bytes, _: Progress) -> bytes:
     return pickle.dumps(decode_part(text), pickle.HIGHEST_PROTOCOL)
 
 
