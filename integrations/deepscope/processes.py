@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import subprocess
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with bytes done and bytes in all."""
+"""Called with the bytes that are read, and the bytes in all (0 where unknown)."""
 
 
 class Answered(NamedTuple):

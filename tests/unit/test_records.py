@@ -8,7 +8,18 @@ import msgspec
 import pytest
 
 from deepscope import records
-from deepscope.records.merging import First, Group, Largest, Smallest, Sum, merge, merged_by, quotient, rule_of, table
+from deepscope.records.merging import (
+    First,
+    Largest,
+    RankRecords,
+    Smallest,
+    Sum,
+    merge,
+    merged_by,
+    quotient,
+    rule_of,
+    table,
+)
 
 MERGED = [
     one
@@ -53,7 +64,7 @@ def test_a_field_that_does_not_say_is_an_error_and_not_the_first_ranks() -> None
         calls: int
 
     with pytest.raises(TypeError, match=r"Silent\.calls does not say how ranks merge"):
-        merge(Group([Silent(1), Silent(2)], [0, 1], [0, 1]))
+        merge(RankRecords([Silent(1), Silent(2)], [0, 1], [0, 1]))
 
 
 def test_fields_follow_their_rules() -> None:
@@ -61,7 +72,7 @@ def test_fields_follow_their_rules() -> None:
         Whole([Row("b", 1, 10, 10, 5), Row("a", 2, 30, 20, 9)]),
         Whole([Row("c", 3, 3, 1, 1), Row("b", 2, 5, 4, 3)]),
     ]
-    merged = merge(Group(ranks, [0, 1], [0, 1]))
+    merged = merge(RankRecords(ranks, [0, 1], [0, 1]))
     assert merged.rows == [Row("a", 2, 30, 20, 9, 15), Row("b", 3, 15, 10, 3, 5), Row("c", 3, 3, 1, 1, 1)]
 
 
@@ -71,7 +82,7 @@ def test_what_holds_on_one_rank_alone_does_not_depend_on_their_order() -> None:
             records.Function(file="a.py", line=1, function="f", **dict(zip(fields, values, strict=True)))
             for values in zip(*fields.values(), strict=True)
         ]
-        return merge(Group(functions, range(len(functions)), range(len(functions))))
+        return merge(RankRecords(functions, range(len(functions)), range(len(functions))))
 
     assert merged(exact=[False, True]).exact
     assert merged(exact=[True, False]).exact

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from deepscope.records.merging import First, Group, Sum, left_out, merged_by
+from deepscope.records.merging import First, RankRecords, Sum, left_out, merged_by
 
 
-def _mean(group: Group[Any], field: str) -> float:
+def _mean(group: RankRecords[Any], field: str) -> float:
     """Weighted by the time that each rank's covers; where none covers any, the plain mean."""
     weights = [record.covered_ns for record in group.records]
     whole = sum(weights)
@@ -19,11 +19,11 @@ def _mean(group: Group[Any], field: str) -> float:
     return float(sum(value * weight for value, weight in zip(values, weights, strict=True)) / whole)
 
 
-def _smallest(group: Group[Any], field: str) -> float:
+def _smallest(group: RankRecords[Any], field: str) -> float:
     return float(min(group.values(field)))
 
 
-def _largest(group: Group[Any], field: str) -> float:
+def _largest(group: RankRecords[Any], field: str) -> float:
     return float(max(group.values(field)))
 
 

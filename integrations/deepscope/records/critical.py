@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from deepscope.records.merging import First, Group, Sum, largest_first, merged_by, record, table
+from deepscope.records.merging import First, RankRecords, Sum, largest_first, merged_by, record, table
 
 
-def _sum_of_known(group: Group[Any], field: str) -> int | None:
+def _sum_of_known(group: RankRecords[Any], field: str) -> int | None:
     """The sum over the ranks that know it."""
     known = [value for value in group.values(field) if value is not None]
     return sum(known) if known else None

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from deepscope.records.merging import First, Group, Sum, merged_by, of_largest
+from deepscope.records.merging import First, RankRecords, Sum, merged_by, of_largest
 
 Severity = Literal["warning", "info", "hint"]
 Evidence = dict[str, int | float | str]
@@ -24,12 +24,12 @@ def severity_of(saving_ns: int, wall_ns: int) -> Severity:
 _WEIGHT = {"warning": 2, "info": 1, "hint": 0}
 
 
-def _heaviest(group: Group[Any], field: str) -> str:
+def _heaviest(group: RankRecords[Any], field: str) -> str:
     severities: list[str] = group.values(field)
     return max(severities, key=_WEIGHT.__getitem__)
 
 
-def _figures(group: Group[Any], field: str) -> Evidence:
+def _figures(group: RankRecords[Any], field: str) -> Evidence:
     """Those of the rank with the largest saving; integers are summed over the ranks."""
     tables: list[Evidence] = group.values(field)
     chosen: Evidence = of_largest("saving_ns")(group, field)

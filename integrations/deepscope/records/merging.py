@@ -28,7 +28,7 @@ class RankSpread(msgspec.Struct, array_like=True):
     max_rank: int
 
 
-class Group(msgspec.Struct, Generic[Record], frozen=True):
+class RankRecords(msgspec.Struct, Generic[Record], frozen=True):
     """Records of one thing, from some of the ranks."""
 
     records: Sequence[Record]
@@ -42,7 +42,7 @@ class Group(msgspec.Struct, Generic[Record], frozen=True):
         return [getattr(record, field) for record in self.records]
 
 
-Rule: TypeAlias = Callable[[Group[Any], str], Any]
+Rule: TypeAlias = Callable[[RankRecords[Any], str], Any]
 """From the records and a field's name to the merged record's value of it."""
 
 
@@ -65,58 +65,58 @@ def rule_of(record: type[msgspec.Struct], field: msgspec.structs.FieldInfo) -> R
     raise TypeError(f"{record.__name__}.{field.name} does not say how ranks merge")
 
 
-def merge(group: Group[Record], kind: type[Record] | None = None) -> Record:
+def merge(group: RankRecords[Record], kind: type[Record] | None = None) -> Record:
     """One record of a group of at least one, each field by its rule; `kind` where the group's are encoded ones."""
     kind = kind or type(group.records[0])
     return kind(**{field: rule(group, field) for field, rule in _rules(kind).items()})
 
 
-def total(group: Group[Any], field: str) -> int:
+def total(group: RankRecords[Any], field: str) -> int:
     """The sum."""
     return sum(group.values(field))
 
 
-def largest(group: Group[Any], field: str) -> Any:
+def largest(group: RankRecords[Any], field: str) -> Any:
     """The largest value."""
     return max(group.values(field))
 
 
-def smallest(group: Group[Any], field: str) -> Any:
+def smallest(group: RankRecords[Any], field: str) -> Any:
     """The smallest value."""
     return min(group.values(field))
 
 
-def smallest_known(group: Group[Any], field: str) -> Any:
+def smallest_known(group: RankRecords[Any], field: str) -> Any:
     """The smallest value but 0, which says that it is not known."""
     return min(filter(None, group.values(field)), default=0)
 
 
-def first(group: Group[Any], field: str) -> Any:
+def first(group: RankRecords[Any], field: str) -> Any:
     """The first rank's: what is the same on all ranks, or belongs to one of them."""
     return getattr(group.records[0], field)
 
 
-def first_known(group: Group[Any], field: str) -> Any:
+def first_known(group: RankRecords[Any], field: str) -> Any:
     """The first that says anything."""
     return next((value for value in group.values(field) if value is not None), None)
 
 
-def any_of(group: Group[Any], field: str) -> bool:
+def any_of(group: RankRecords[Any], field: str) -> bool:
     """Whether it holds on any rank."""
     return any(group.values(field))
 
 
-def joined(group: Group[Any], field: str) -> str:
+def joined(group: RankRecords[Any], field: str) -> str:
     """The different words, in the order of the ranks."""
     return ", ".join(dict.fromkeys(filter(None, group.values(field))))
 
 
-def distinct(group: Group[Any], field: str) -> list[Any]:
+def distinct(group: RankRecords[Any], field: str) -> list[Any]:
     """The different elements of lists, in the order of the ranks."""
     return list(dict.fromkeys(element for value in group.values(field) for element in value))
 
 
-def keys_summed(group: Group[Any], field: str) -> dict[str, int]:
+def keys_summed(group: RankRecords[Any], field: str) -> dict[str, int]:
     """The sum for each key."""
     result: dict[str, int] = {}
     for value in group.values(field):
@@ -138,7 +138,7 @@ Joined = Annotated[str, merged_by(joined)]
 def quotient(dividend: str, divisor: str) -> Rule:
     """One field's sum divided by another's, rounded down; 0 if the divisor is 0."""
 
-    def rule(group: Group[Any], _: str) -> int:
+    def rule(group: RankRecords[Any], _: str) -> int:
         below = total(group, divisor)
         return total(group, dividend) // below if below else 0
 
@@ -153,7 +153,7 @@ def of_largest(by: str) -> Rule:
 def spread_of(number: str) -> Rule:
     """The spread of a number over all ranks; the first rank wins a tie."""
 
-    def rule(group: Group[Any], _: str) -> RankSpread:
+    def rule(group: RankRecords[Any], _: str) -> RankSpread:
         values = dict(zip(group.ranks, group.values(number), strict=True))
         if len(values) < len(group.all_ranks):
             return _spread_beside_zeros(values, group.all_ranks)
@@ -196,7 +196,7 @@ def table(*key: str, order: Callable[[Any], Any] | None = None, as_long_as_befor
     """
     key_of: Callable[[Any], Hashable] = attrgetter(*key)
 
-    def rule(group: Group[Any], field: str) -> list[Any]:
+    def rule(group: RankRecords[Any], field: str) -> list[Any]:
         rows: dict[Hashable, tuple[list[Any], list[int]]] = {}
         tables = group.values(field)
         for rank, rows_of_rank in zip(group.ranks, tables, strict=True):
@@ -204,7 +204,7 @@ def table(*key: str, order: Callable[[Any], Any] | None = None, as_long_as_befor
                 same, ranks = rows.setdefault(key_of(row), ([], []))
                 same.append(row)
                 ranks.append(rank)
-        merged = [merge(Group(same, ranks, group.all_ranks)) for same, ranks in rows.values()]
+        merged = [merge(RankRecords(same, ranks, group.all_ranks)) for same, ranks in rows.values()]
         if order is not None:
             merged.sort(key=order)
         return merged[: max(map(len, tables))] if as_long_as_before else merged
@@ -218,21 +218,21 @@ def largest_first(field: str) -> Callable[[Any], int]:
     return lambda row: -value(row)
 
 
-def left_out(_: Group[Any], __: str) -> Any:
+def left_out(_: RankRecords[Any], __: str) -> Any:
     """Nothing: the caller fills in what needs the rest of the merged record."""
     return []
 
 
-def nothing(_: Group[Any], __: str) -> None:
+def nothing(_: RankRecords[Any], __: str) -> None:
     """None: it is known of a single rank alone."""
 
 
-def to_be_judged(_: Group[Any], __: str) -> str:
+def to_be_judged(_: RankRecords[Any], __: str) -> str:
     """No word: the caller judges the merged record."""
     return ""
 
 
-def record(group: Group[Any], field: str) -> Any:
+def record(group: RankRecords[Any], field: str) -> Any:
     """A record within the record; None if a rank has none."""
     values = group.values(field)
-    return None if any(value is None for value in values) else merge(Group(values, group.ranks, group.all_ranks))
+    return None if any(value is None for value in values) else merge(RankRecords(values, group.ranks, group.all_ranks))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from deepscope.records.merging import First, Group, Largest, Smallest, Sum, merged_by
+from deepscope.records.merging import First, Largest, RankRecords, Smallest, Sum, merged_by
 
 ThreadRole = Literal["training", "autograd", "other"]
 
@@ -79,7 +79,7 @@ TOGETHER = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all"
 """Collectives in which each rank needs the data of each, so that all leave at one time."""
 
 
-def _shortest(group: Group[Any], field: str) -> list[int]:
+def _shortest(group: RankRecords[Any], field: str) -> list[int]:
     """Call by call the least of the ranks of a known group; nothing unless all have as many calls."""
     lists = group.values(field)
     if not lists[0] or not group.records[0].group_ranks or len({len(one) for one in lists}) > 1:

@@ -18,8 +18,8 @@ from deepscope.records.findings import Finding
 from deepscope.records.memory import Memory
 from deepscope.records.merging import (
     First,
-    Group,
     Largest,
+    RankRecords,
     Sum,
     largest_first,
     left_out,
@@ -119,7 +119,7 @@ def add_findings(profile: Profile, findings: list[Finding]) -> None:
     profile.findings = sorted([*profile.findings, *findings], key=_by_saving)
 
 
-def _files(group: Group[Any], field: str) -> dict[str, SourceFile]:
+def _files(group: RankRecords[Any], field: str) -> dict[str, SourceFile]:
     """By path, the first rank's text: ranks on other hosts may run another text, which then stays unseen here."""
     merged: dict[str, SourceFile] = {}
     for files in group.values(field):

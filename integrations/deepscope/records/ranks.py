@@ -12,7 +12,7 @@ import msgspec
 from deepscope.errors import IncomparableError
 from deepscope.records.below import Part, Place
 from deepscope.records.decoding import decoder_of
-from deepscope.records.merging import Group, merge
+from deepscope.records.merging import RankRecords, merge
 from deepscope.records.places import CallNode, Line
 from deepscope.records.profile import LINE_KEY, Profile
 from deepscope.records.step_times import merged_step_times
@@ -66,7 +66,9 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
         without = [info.path for info, metric in zip(infos, metrics, strict=True) if metric == "cpu_self"]
         raise IncomparableError(f"{without[0]}: has no device events while other ranks have; choose one rank")
     ranks = [info.ranks[0] if info.ranks else place for place, info in enumerate(infos)]
-    merged = merge(Group(profiles, ranks, {rank: place for place, rank in enumerate(dict.fromkeys(ranks))}), Profile)
+    merged = merge(
+        RankRecords(profiles, ranks, {rank: place for place, rank in enumerate(dict.fromkeys(ranks))}), Profile
+    )
     merged.totals.steps = len(merged.steps) or merged.totals.steps
     merged.call_tree, moved = _one_tree(profiles, merged.lines)
     merged.parts, merged.places = _parts(profiles, moved)

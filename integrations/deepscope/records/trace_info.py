@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from deepscope.records.merging import Either, First, Group, Joined, Largest, distinct, merged_by
+from deepscope.records.merging import Either, First, Joined, Largest, RankRecords, distinct, merged_by
 
 LineSource = Literal["scopes", "call_stack", "frames", "none"]
 """What tells the lines, the best first."""
@@ -14,20 +14,20 @@ LineSource = Literal["scopes", "call_stack", "frames", "none"]
 _SOURCES: tuple[LineSource, ...] = ("scopes", "call_stack", "frames", "none")
 
 
-def _paths(group: Group[Any], _: str) -> list[str]:
+def _paths(group: RankRecords[Any], _: str) -> list[str]:
     return [str(path) for path in group.values("path")]
 
 
-def _ranks(group: Group[Any], _: str) -> list[int]:
+def _ranks(group: RankRecords[Any], _: str) -> list[int]:
     return list(group.ranks)
 
 
-def _world_size(group: Group[Any], field: str) -> int:
+def _world_size(group: RankRecords[Any], field: str) -> int:
     sizes: list[int] = group.values(field)
     return max(*sizes, len(group.records))
 
 
-def _best(group: Group[Any], field: str) -> LineSource:
+def _best(group: RankRecords[Any], field: str) -> LineSource:
     return min(group.values(field), key=_SOURCES.index)
 
 

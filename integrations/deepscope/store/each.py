@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deepscope.errors import DeepScopeError, OptionError, TraceError, in_words
+from deepscope.processes import Progress
 from deepscope.records import View
 from deepscope.store.cache import Kind, prune, save_body
 from deepscope.store.files import TraceFile
 from deepscope.store.pool import Answer, Got, RequestProgress, answers_of_processes, workers_for
-from deepscope.store.read import FilesProgress, Progress
+from deepscope.store.read import FilesProgress
 from deepscope.store.requests import Request, answer, kept_answer, trace_error
 
 

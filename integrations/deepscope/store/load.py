@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterable, Sequence
 from deepscope.analysis.peaks import given_peaks, peaks_of
 from deepscope.analysis.verdict import judge
 from deepscope.errors import OptionError, TraceError, in_words
+from deepscope.processes import Progress
 from deepscope.records import DETAILS, PHASES, Detail, Profile, View
 from deepscope.records.decoding import decoded
 from deepscope.records.ranges import ranges
 from deepscope.records.ranks import encoded_profile, merge_profiles
 from deepscope.store.files import TraceFile
-from deepscope.store.read import Progress, cached_profile, read_profile
+from deepscope.store.read import cached_profile, read_profile
 from deepscope.store.readable import read_newest
 from deepscope.store.requests import kept_answers
 from deepscope.store.runs import Selection

@@ -7,9 +7,9 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple
 
+from deepscope.processes import Progress
 from deepscope.store.cache import has_columns, load_columns, save_columns
 from deepscope.store.files import TraceFile
-from deepscope.store.read import Progress
 
 if TYPE_CHECKING:
     from deepscope.analysis.ownership.attribution import Attribution

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from deepscope.errors import NoTraceError, TraceError, in_words
 from deepscope.printable import without_secrets
+from deepscope.processes import Progress
 from deepscope.ranks.results import Failure
 from deepscope.ranks.summary import RankSummary
 from deepscope.records import View
@@ -17,7 +18,6 @@ from deepscope.records.decoding import decoded
 from deepscope.store.ascend.cluster import Cluster
 from deepscope.store.ascend.ranks import tables_alone, tables_beside, tables_of_several, with_tables
 from deepscope.store.each import Wanted, read_each
-from deepscope.store.read import Progress
 from deepscope.store.readable import read_newest
 from deepscope.store.requests import kept_answers
 from deepscope.store.runs import Selection, expanded, find_traces, select_together

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
+from deepscope.processes import Progress
 from deepscope.records import Profile, View
 from deepscope.store.ascend.folders import rank_of_trace
 from deepscope.store.files import TraceFile
-
-Progress = Callable[[int, int], None]
-"""Called with bytes done and bytes in all."""
 
 
 @runtime_checkable

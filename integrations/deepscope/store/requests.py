@@ -8,11 +8,12 @@ from typing import Literal
 import msgspec
 
 from deepscope.errors import DeepScopeError, TraceError
+from deepscope.processes import Progress
 from deepscope.records import Profile, View
 from deepscope.records.decoding import decoded
 from deepscope.store.cache import Kind, load_body, save_body
 from deepscope.store.files import TraceFile
-from deepscope.store.read import Progress, read_profile
+from deepscope.store.read import read_profile
 from deepscope.store.remote_settings import RemoteSettings
 
 

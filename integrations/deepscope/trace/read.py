@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.errors import NotATraceError, TruncatedTraceError
+from deepscope.processes import Progress
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.format.header import read_header
 from deepscope.trace.joins.ascend import CANN, corrected
@@ -22,7 +23,7 @@ from deepscope.trace.kineto.bounds import MOST_BYTES, possible_times, summable
 from deepscope.trace.kineto.decoders import Decoders, workers_for
 from deepscope.trace.kineto.event_columns import Columns
 from deepscope.trace.kineto.pieces import Pieces
-from deepscope.trace.kineto.source import Progress, Source
+from deepscope.trace.kineto.source import Source
 from deepscope.trace.kineto.values import as_int
 from deepscope.trace.model import QUEUE_OFFSET, Events, Int32, Int64, MemoryEvents, Messages, Thread, Trace
 from deepscope.trace.names import kind_of

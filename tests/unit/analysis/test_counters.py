@@ -19,7 +19,7 @@ from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.counters import MOST_SERIES
 from deepscope.dashboard.pages.counters import counter_charts
 from deepscope.records import CounterSeries, Profile
-from deepscope.records.merging import Group, merge
+from deepscope.records.merging import RankRecords, merge
 from deepscope.report.exports.tensorboard import scalars
 from deepscope.trace.format.counters import TRACKS
 from deepscope.trace.read import read_trace
@@ -159,6 +159,6 @@ def test_ranks_merge_by_the_time_that_they_cover():
         CounterSeries(counter="CPU", series="all", mean=10.0, smallest=1, largest=20, samples=2, covered_ns=100),
         CounterSeries(counter="CPU", series="all", mean=40.0, smallest=5, largest=90, samples=3, covered_ns=200),
     ]
-    merged = merge(Group(ranks, [0, 1], [0, 1]))
+    merged = merge(RankRecords(ranks, [0, 1], [0, 1]))
     assert (merged.mean, merged.smallest, merged.largest) == (30, 1, 90)
     assert (merged.samples, merged.covered_ns, merged.blocks) == (5, 300, [])

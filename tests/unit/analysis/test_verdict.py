@@ -6,7 +6,7 @@ import pytest
 
 from deepscope.analysis.verdict import Reason, judge, judgement, limit_of
 from deepscope.records import Peaks, Rate, Why
-from deepscope.records.merging import Group, merge
+from deepscope.records.merging import RankRecords, merge
 
 PEAKS = Peaks(name="P", flops_per_s={"float32": 10e12, "bfloat16": 100e12}, memory_bytes_per_s=1e12, source="test")
 MS = 1_000_000
@@ -84,7 +84,7 @@ def test_a_line_that_waits_longer_than_it_costs_is_waiting():
 
 def test_the_word_of_merged_ranks_is_that_of_the_sums():
     one, other = Why(rates=[memory(4), compute(1)], host_ns=MS), Why(rates=[compute(9)], kernels=3)
-    merged = merge(Group([one, other], [0, 1], [0, 1]))
+    merged = merge(RankRecords([one, other], [0, 1], [0, 1]))
     assert merged.rates == [memory(4), Rate("bfloat16", 8, 10 * MS, 800 * 10**9, 2 * 10**9)]
     assert (merged.host_ns, merged.kernels) == (MS, 3)
     assert [judgement(why, PEAKS).word for why in (one, other, merged)] == [

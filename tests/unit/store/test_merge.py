@@ -12,7 +12,7 @@ import pytest
 import built_profiles
 from deepscope.errors import IncomparableError
 from deepscope.records import Numbers, Profile, RankSpread, Totals
-from deepscope.records.merging import Group, spread_of
+from deepscope.records.merging import RankRecords, spread_of
 from deepscope.records.ranks import encoded_profile, merge_profiles
 
 
@@ -96,7 +96,7 @@ def test_a_spread_beside_ranks_without_a_record_is_that_of_all_of_them(seed: int
     if not own:
         own[all_ranks[0]] = 1
     records = [_Number(value) for value in own.values()]
-    group = Group(records, list(own), {rank: place for place, rank in enumerate(all_ranks)})
+    group = RankRecords(records, list(own), {rank: place for place, rank in enumerate(all_ranks)})
     values = [own.get(rank, 0) for rank in all_ranks]
     low, high = min(values), max(values)
     assert spread_of("value")(group, "") == RankSpread(

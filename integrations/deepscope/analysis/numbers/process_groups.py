@@ -11,7 +11,7 @@ from deepscope.trace.model import Trace
 MOST_RANKS = 2**20
 
 
-class Group(NamedTuple):
+class ProcessGroup(NamedTuple):
     """A process group, as far as the trace tells."""
 
     name: str = ""
@@ -29,7 +29,7 @@ def rank_in_run(number: int, ranks: str) -> int:
 
 def process_group(
     trace: Trace, name: str, description: str, ranks: str, *, size: int, first_rank: int, stride: int
-) -> Group:
+) -> ProcessGroup:
     """The group of a call, with what the head of the trace says of it.
 
     Args:
@@ -42,7 +42,7 @@ def process_group(
         stride: by how much each rank is larger than the one before, if that is the same for all.
     """
     size = size if 0 < size < MOST_RANKS else 0
-    told = Group(name, description, _ranks(ranks) or _cut_ranks(ranks, size, first_rank, stride), size)
+    told = ProcessGroup(name, description, _ranks(ranks) or _cut_ranks(ranks, size, first_rank, stride), size)
     info = trace.metadata.get("distributedInfo")
     head = info if isinstance(info, dict) else {}
     found = _listed(head, told)
@@ -90,7 +90,7 @@ def _runs(ranks: list[Any]) -> str:
     return ranges(ranks)
 
 
-def _listed(head: dict[str, Any], told: Group) -> Group:
+def _listed(head: dict[str, Any], told: ProcessGroup) -> ProcessGroup:
     """The group with what the head says of it: of the one of its name; without a name, of the only one of its size."""
     groups = _groups(head)
     if told.name:
@@ -104,7 +104,7 @@ def _listed(head: dict[str, Any], told: Group) -> Group:
         return told._replace(ranks=told.ranks or ranks, size=told.size or len(listed(ranks)))
     (group,) = fits
     name, description, size = (group.get(key) for key in ("pg_name", "pg_desc", "pg_size"))
-    return Group(
+    return ProcessGroup(
         told.name or (name if isinstance(name, str) else ""),
         told.description or (description if isinstance(description, str) else ""),
         told.ranks or _ranks_of(group),

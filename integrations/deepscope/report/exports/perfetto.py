@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.report.exports.timeline import Counter, Group, Timeline, timeline_of
+from deepscope.report.exports.timeline import Counter, Timeline, TrackGroup, timeline_of
 from deepscope.store.analyses import rank_of
 
 LIMIT = 200_000
@@ -39,7 +39,7 @@ def perfetto_text(shown: list[Timeline]) -> Iterator[str]:
     yield "]}\n"
 
 
-def _events(group: Group, pid: int, prefix: str, shift: int) -> Iterator[str]:
+def _events(group: TrackGroup, pid: int, prefix: str, shift: int) -> Iterator[str]:
     yield _meta("process_name", pid, 0, {"name": prefix + group.name})
     yield _meta("process_sort_index", pid, 0, {"sort_index": pid})
     for number, track in enumerate(group.tracks):

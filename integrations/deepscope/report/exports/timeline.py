@@ -28,7 +28,7 @@ class Slices:
     """Slices in order of track and time; arrays of shape (n,)."""
 
     track: Int64
-    """Index into `Group.tracks`."""
+    """Index into `TrackGroup.tracks`."""
     start_ns: Int64
     end_ns: Int64
     name: Int64
@@ -51,7 +51,7 @@ class Counter:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class TrackGroup:
     """Tracks that stand together, with the counters beside them."""
 
     name: str
@@ -68,7 +68,7 @@ class Timeline:
 
     rank: int
     base_ns: int
-    groups: list[Group]
+    groups: list[TrackGroup]
 
     @property
     def begin_ns(self) -> int:
@@ -96,7 +96,7 @@ def _line_names(analysis: Analysis) -> list[str]:
     return [*found, "(no user line)"]
 
 
-def _training(analysis: Analysis) -> Group:
+def _training(analysis: Analysis) -> TrackGroup:
     """Steps, and the phases of the training thread; memory beside them."""
     steps, phases = analysis.attribution.training.steps, analysis.phases
     shown = np.flatnonzero(analysis.extent.holds(steps.spans.start))
@@ -121,10 +121,10 @@ def _training(analysis: Analysis) -> Group:
         )
         for one in memory_table(analysis).devices
     ]
-    return Group("Training", ["steps", "phases"], slices, memory)
+    return TrackGroup("Training", ["steps", "phases"], slices, memory)
 
 
-def _cpu_lines(analysis: Analysis, names: list[str], limit: int) -> Group:
+def _cpu_lines(analysis: Analysis, names: list[str], limit: int) -> TrackGroup:
     """The runs of lines, a track a thread; of too many the shortest are left out."""
     attribution = analysis.attribution
     events, runs = attribution.trace.events, attribution.runs
@@ -142,10 +142,10 @@ def _cpu_lines(analysis: Analysis, names: list[str], limit: int) -> Group:
     words = [
         printable(one.name if str(one.tid) in one.name else f"{one.name or 'thread'} {one.tid}") for one in threads
     ]
-    return Group("Lines on the CPU", words, slices, left_out=whole - len(node))
+    return TrackGroup("Lines on the CPU", words, slices, left_out=whole - len(node))
 
 
-def _device_lines(analysis: Analysis, device: int, names: list[str], limit: int) -> Group:
+def _device_lines(analysis: Analysis, device: int, names: list[str], limit: int) -> TrackGroup:
     """The work of a device, a track for each line on each stream, the dearest line first."""
     attribution = analysis.attribution
     trace, work = attribution.trace, attribution.work
@@ -181,7 +181,9 @@ def _device_lines(analysis: Analysis, device: int, names: list[str], limit: int)
             "line": line,
         },
     )
-    return Group(f"Device {device} by line", tracks, _apart(_fewer(slices, limit)), _counters(analysis, work, device))
+    return TrackGroup(
+        f"Device {device} by line", tracks, _apart(_fewer(slices, limit)), _counters(analysis, work, device)
+    )
 
 
 def _fewer(slices: Slices, limit: int) -> Slices:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from deepscope.trace.kineto.arguments import Arguments
 from deepscope.trace.kineto.decode import Args, Buffer, Event
-from deepscope.trace.kineto.heads import Group, Heads
+from deepscope.trace.kineto.heads import Heads, PhaseGroup
 from deepscope.trace.kineto.moments import Moments
 from deepscope.trace.kineto.times import exact_times, nanoseconds
 from deepscope.trace.kineto.values import Table
@@ -52,7 +52,7 @@ class Columns:
         """Take the events of one piece; `text` is the JSON array that they were decoded from."""
         heads = self._heads.of(events)
         groups = self._heads.groups(heads)
-        complete, others = groups == Group.COMPLETE, groups > Group.COMPLETE
+        complete, others = groups == PhaseGroup.COMPLETE, groups > PhaseGroup.COMPLETE
         whole, rest = _chosen(events, complete), _chosen(events, others)
         starts = nanoseconds([e.ts for e in whole])
         durations = nanoseconds([e.dur if e.dur is not None else 0 for e in whole])
@@ -92,22 +92,22 @@ class Columns:
         present = np.flatnonzero(np.bincount(groups)).tolist()
         for group in present:
             rows = groups == group
-            self._add_group(Group(group), _chosen(events, rows), heads[rows], times[rows], text)
+            self._add_group(PhaseGroup(group), _chosen(events, rows), heads[rows], times[rows], text)
 
-    def _add_group(self, group: Group, events: list[Event], heads: Int32, times: Int64, text: Buffer) -> None:
-        if group in (Group.FLOW, Group.LAUNCH):
+    def _add_group(self, group: PhaseGroup, events: list[Event], heads: Int32, times: Int64, text: Buffer) -> None:
+        if group in (PhaseGroup.FLOW, PhaseGroup.LAUNCH):
             threads, is_start = self._heads.threads(heads), self._heads.is_start(heads)
-            self.moments.add_arrows(events, times, threads, is_start, launch=group == Group.LAUNCH)
-        elif group == Group.MEMORY:
+            self.moments.add_arrows(events, times, threads, is_start, launch=group == PhaseGroup.LAUNCH)
+        elif group == PhaseGroup.MEMORY:
             has_args = np.array([e.args is not None for e in events], np.bool_)
             args = [e.args or _ABSENT for e in _chosen(events, has_args)]
             self.moments.add_memory(args, times[has_args], self._heads.threads(heads[has_args]))
-        elif group == Group.COUNTER:
+        elif group == PhaseGroup.COUNTER:
             self.moments.add_counters([e.name for e in events], times, text, self.strings)
-        elif group == Group.METADATA:
+        elif group == PhaseGroup.METADATA:
             for event in events:
                 self._add_metadata(event, event.args or _ABSENT)
-        elif group == Group.HALF:
+        elif group == PhaseGroup.HALF:
             self._add_halves(events, times)
 
     def _add_halves(self, events: list[Event], times: Int64) -> None:

@@ -19,7 +19,7 @@ from deepscope.trace.kineto.values import Table
 from deepscope.trace.model import Int32
 
 
-class Group(IntEnum):
+class PhaseGroup(IntEnum):
     """Events that are read alike, by their phase."""
 
     IGNORED = 0
@@ -37,22 +37,22 @@ class Group(IntEnum):
 
 
 _PHASES = {
-    "X": Group.COMPLETE,
-    "B": Group.HALF,
-    "E": Group.HALF,
-    "M": Group.METADATA,
-    "C": Group.COUNTER,
+    "X": PhaseGroup.COMPLETE,
+    "B": PhaseGroup.HALF,
+    "E": PhaseGroup.HALF,
+    "M": PhaseGroup.METADATA,
+    "C": PhaseGroup.COUNTER,
 }
 # Other arrows (`ac2g`, `async`) say no more than the correlation does.
-_ARROWS = {"fwdbwd": Group.FLOW, "forward_backward": Group.FLOW, "HostToDevice": Group.LAUNCH}
+_ARROWS = {"fwdbwd": PhaseGroup.FLOW, "forward_backward": PhaseGroup.FLOW, "HostToDevice": PhaseGroup.LAUNCH}
 
 
-def _group(phase: str, category: str, name: str) -> Group:
+def _group(phase: str, category: str, name: str) -> PhaseGroup:
     if phase in {"s", "f"}:
-        return _ARROWS.get(category, Group.IGNORED)
+        return _ARROWS.get(category, PhaseGroup.IGNORED)
     if phase in {"i", "I"}:
-        return Group.MEMORY if name == "[memory]" else Group.IGNORED
-    return _PHASES.get(phase, Group.IGNORED)
+        return PhaseGroup.MEMORY if name == "[memory]" else PhaseGroup.IGNORED
+    return _PHASES.get(phase, PhaseGroup.IGNORED)
 
 
 class Heads:
@@ -98,7 +98,7 @@ class Heads:
         return np.fromiter(codes, np.int32, len(codes))
 
     def groups(self, codes: Int32) -> npt.NDArray[np.uint8]:
-        """The `Group` of each event."""
+        """The `PhaseGroup` of each event."""
         return np.asarray(self._group[codes])
 
     def is_start(self, codes: Int32) -> npt.NDArray[np.bool_]:

@@ -7,11 +7,12 @@ import os
 import threading
 import zlib
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from deepscope.errors import DeepScopeError, NoTraceError, TraceError
+from deepscope.processes import Progress
 from deepscope.trace.kineto.remote import is_url, open_remote
 from deepscope.trace.kineto.unpacking import UnpackLimit
 
@@ -19,9 +20,6 @@ _zlib: Any = zlib
 with contextlib.suppress(ImportError):  # no wheel for this machine
     # The same interface as zlib's, three times as fast, and it lets go of the interpreter's lock.
     from isal import isal_zlib as _zlib
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes of the file read so far and its size (0 where unknown)."""
 
 CHUNK_BYTES = 1 << 20
 """What is decoded at once. Smaller pieces cost more calls for the same events, larger ones more memory."""
