@@ -12,7 +12,7 @@ from deepscope.records import (
     Line,
     Numbers,
     Part,
-    Place,
+    PartKey,
     Profile,
     Resolved,
     SourceFile,
@@ -194,15 +194,15 @@ def make_opened_profile(file: str, **info: Any) -> Profile:
     profile = make_profile(file, **info)
     profile.call_tree[1].backward_device_ns = 10 * ms
     profile.places = [
-        Place("module", "encoder.0", LIBRARY, 10),
-        Place("module", "encoder.1", LIBRARY, 10),
-        Place("library", "Layer.forward", LIBRARY, 12),
-        Place("module", "encoder.0.proj", LIBRARY, 30),
-        Place("module", "encoder.1.proj", LIBRARY, 30),
-        Place("operator", "aten::mm"),
-        Place("kernel", "void ns::sgemm<float>(float*)"),
-        Place("other", ""),
-        Place("operator", "aten::relu"),
+        PartKey("module", "encoder.0", LIBRARY, 10),
+        PartKey("module", "encoder.1", LIBRARY, 10),
+        PartKey("library", "Layer.forward", LIBRARY, 12),
+        PartKey("module", "encoder.0.proj", LIBRARY, 30),
+        PartKey("module", "encoder.1.proj", LIBRARY, 30),
+        PartKey("operator", "aten::mm"),
+        PartKey("kernel", "void ns::sgemm<float>(float*)"),
+        PartKey("other", ""),
+        PartKey("operator", "aten::relu"),
     ]
     project, relu = 1, 2
     profile.parts = [

@@ -32,7 +32,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Fields go over the wire in camel case."""
 
 
-class Place(Answer, frozen=True, kw_only=True):
+class SourceLocation(Answer, frozen=True, kw_only=True):
     """Where something stands: as recorded, and where it is here."""
 
     function: str
@@ -55,7 +55,7 @@ class HotAmount(Answer, frozen=True, kw_only=True):
     """Share and mean of a step: `38 % · 12.4 ms`."""
 
 
-class HotLine(Place, frozen=True, kw_only=True):
+class HotLine(SourceLocation, frozen=True, kw_only=True):
     """A measured line with all its numbers."""
 
     short_file: str
@@ -87,7 +87,7 @@ class HotLine(Place, frozen=True, kw_only=True):
     """Those of docs/report.md that are not 0."""
 
 
-class VanishedLine(Place, frozen=True, kw_only=True):
+class VanishedLine(SourceLocation, frozen=True, kw_only=True):
     """A line of the baseline that is gone or has no time any more, where it stood; the numbers are the baseline's."""
 
     short_file: str
@@ -149,7 +149,7 @@ class HotModules(Answer, frozen=True, kw_only=True):
     modules: list[HotModule]
 
 
-class Frame(Place, frozen=True, kw_only=True):
+class Frame(SourceLocation, frozen=True, kw_only=True):
     """A line on a call path, or a part of its work.
 
     The file of a module is that of its class. Operators and kernels have none.
@@ -196,14 +196,14 @@ class LinePath(Frame, frozen=True, kw_only=True):
 class LinePaths(Answer, frozen=True, kw_only=True):
     """Answer of `deepscope.linePaths`: who calls a line, what it calls, and what its own work is made of."""
 
-    line: Place | None
+    line: SourceLocation | None
     """Null for a line that is on no path."""
     step_words: str
     callers: list[LinePath]
     callees: list[LinePath]
 
 
-class Caller(Place, frozen=True, kw_only=True):
+class Caller(SourceLocation, frozen=True, kw_only=True):
     """A line that calls another."""
 
     short_file: str

@@ -15,7 +15,7 @@ from deepscope.analysis.numbers.parts import OTHER, Parts, folded
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.below import Places
 from deepscope.analysis.tables.call_tree import all_parts
-from deepscope.records import Place, Profile
+from deepscope.records import PartKey, Profile
 from deepscope.report.below import Node, below, fold_alike
 from deepscope.report.paths import DEPTHS, stacks
 from deepscope.trace.kinds import Kind
@@ -41,7 +41,7 @@ def analysis_of(path: Path) -> Analysis:
 
 
 @lru_cache(maxsize=1)
-def parts_of(path: Path) -> tuple[Parts, list[Place]]:
+def parts_of(path: Path) -> tuple[Parts, list[PartKey]]:
     return all_parts(analysis_of(path))
 
 
@@ -133,7 +133,7 @@ def walked(path: Path) -> Counter[tuple[int, ...]]:
             )
         if work.metric == "device":
             names.insert(0, f"kernel {trace.strings[trace.events.name[work.event[row]]]}")
-        key = tuple(known.add(Place("operator", name)) for name in reversed(names))
+        key = tuple(known.add(PartKey("operator", name)) for name in reversed(names))
         result[(int(work.path[row]), *key)] += int(work.duration_ns[row])
     return Counter({(path, *(known.all[i].name for i in key)): time for (path, *key), time in result.items() if time})
 
@@ -143,7 +143,7 @@ def test_the_parts_are_what_a_walk_from_each_piece_of_work_finds(path):
         pytest.skip(f"more than {MOST_WORK:,} pieces of work: too long for a walk in plain Python")
     parts, places = parts_of(path)
 
-    def name(place: Place) -> str:
+    def name(place: PartKey) -> str:
         if place.kind == "module":
             return f"module {place.name} {place.file} {place.line}"
         return f"kernel {place.name}" if place.kind == "kernel" else place.name

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
-from deepscope.comparison.differences import Difference, Place, Status
+from deepscope.comparison.differences import ComparedLine, Difference, Status
 from deepscope.comparison.noise import Pair, intervals, run_variance
 from deepscope.comparison.pairing import pair_lines, relative_path
 from deepscope.comparison.samples import (
@@ -60,15 +60,15 @@ class Comparison:
 
 class _Row(NamedTuple):
     name: str
-    before: Place | None
-    after: Place | None
+    before: ComparedLine | None
+    after: ComparedLine | None
     pair: Pair
     status: Status
 
 
 class _Entry(NamedTuple):
     name: str
-    place: Place | None
+    place: ComparedLine | None
     samples: dict[int, Sample]
     """By the number of the run."""
 
@@ -156,7 +156,7 @@ def _lines_of(profiles: Sequence[Profile], number: Number) -> _Side:
             line = profile.lines[index]
             path = relative_path(line.file, profile.trace.project_root)
             key: Hashable = (path, line.line, line.function, line.exact) if run else index
-            entry = _Entry(line.function, Place(path, line), {})
+            entry = _Entry(line.function, ComparedLine(path, line), {})
             side.setdefault(here.get(index, key), entry).samples[run] = sample
     return side
 

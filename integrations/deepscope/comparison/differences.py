@@ -12,7 +12,7 @@ Status = Literal["same", "moved", "new", "gone"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ComparedLine:
     """A line in one of the sides."""
 
     path: str
@@ -26,9 +26,9 @@ class Difference:
 
     name: str
     """Of an operator, kernel, module, phase or number of the step; of a line its function."""
-    before: Place | None
+    before: ComparedLine | None
     """Of lines: None for one that is new, and for the work of no line."""
-    after: Place | None
+    after: ComparedLine | None
     before_ns: float
     """0 where it is new."""
     after_ns: float
@@ -48,7 +48,7 @@ class Difference:
         return self.interval is None or self.interval.low_ns <= 0 <= self.interval.high_ns
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> ComparedLine | None:
         """Where a line stands: after, else before."""
         return self.after or self.before
 

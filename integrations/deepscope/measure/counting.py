@@ -31,18 +31,18 @@ _QUESTIONS = {
 
 
 @dataclass(eq=False)
-class Place:
+class ModuleCall:
     """A module in the call of another; the outermost has no module."""
 
     module: nn.Module | None = None
-    parent: Place | None = None
-    inner: dict[int, Place] = field(default_factory=dict)
+    parent: ModuleCall | None = None
+    inner: dict[int, ModuleCall] = field(default_factory=dict)
     """By the identity of the module, which this keeps alive."""
     calls: int = 0
     tallies: dict[str, Tally] = field(default_factory=dict)
     """By operator."""
 
-    def within(self) -> Iterator[Place]:
+    def within(self) -> Iterator[ModuleCall]:
         """This one and all below it."""
         yield self
         for one in self.inner.values():
@@ -75,12 +75,12 @@ class Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is not looked 
 
     def __init__(self) -> None:
         super().__init__()
-        self.root = Place()
+        self.root = ModuleCall()
         self.without_formula: Counter[str] = Counter()
-        self._at: dict[int, Place] = {}
+        self._at: dict[int, ModuleCall] = {}
         """The running module by thread."""
         self._numbers: list[int] = [0]
-        self._places: list[Place] = [self.root]
+        self._places: list[ModuleCall] = [self.root]
         """From the node of the same place in `_numbers` on, this was running."""
         self._thread = threading.get_ident()
         self._is_aside = False
@@ -121,7 +121,7 @@ class Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is not looked 
             tally.activation_bytes += new_bytes(func, args, kwargs, result)
         return result
 
-    def _place(self) -> tuple[Place, bool]:
+    def _place(self) -> tuple[ModuleCall, bool]:
         """The module that an operator belongs to, and whether it works for the backward pass."""
         here = self._at.get(threading.get_ident(), self.root)
         number = torch_compat.running_node_number()
@@ -157,19 +157,19 @@ class Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is not looked 
         parent = self._at.get(threading.get_ident(), self.root)
         place = parent.inner.get(id(module))
         if place is None:
-            place = parent.inner[id(module)] = Place(module, parent)
+            place = parent.inner[id(module)] = ModuleCall(module, parent)
         if torch_compat.running_node_number() is None:
             place.calls += 1
         self._go_to(place)
 
     def _leave(self, module: nn.Module, _inputs: Any, _result: Any) -> None:
-        place: Place | None = self._at.get(threading.get_ident(), self.root)
+        place: ModuleCall | None = self._at.get(threading.get_ident(), self.root)
         while place is not None and place.module is not module:  # one whose hook failed
             place = place.parent
         if place is not None and place.parent is not None:
             self._go_to(place.parent)
 
-    def _go_to(self, place: Place) -> None:
+    def _go_to(self, place: ModuleCall) -> None:
         thread = threading.get_ident()
         self._at[thread] = place
         if thread == self._thread:

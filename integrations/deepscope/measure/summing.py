@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from deepscope.measure.counting import Counting, Place, Tally
+from deepscope.measure.counting import Counting, ModuleCall, Tally
 from deepscope.measure.counts import (
     ModelCounts,
     ModuleNumbers,
@@ -62,7 +62,7 @@ def model_counts(counting: Counting, root: nn.Module | None, *, name: str, with_
     return _counts(counting, rows, name=name, with_backward=with_backward)
 
 
-def _called(root: Place) -> list[nn.Module]:
+def _called(root: ModuleCall) -> list[nn.Module]:
     return [place.module for place in root.inner.values() if place.module is not None]
 
 
@@ -83,7 +83,7 @@ def _joined(prefix: str, path: str) -> str:
     return f"{prefix}.{path}" if prefix and path else prefix or path
 
 
-def _path(place: Place, paths: dict[int, str]) -> str:
+def _path(place: ModuleCall, paths: dict[int, str]) -> str:
     """The path of a place's module; one that the model does not hold is named after its class, below its caller."""
     if place.module is None:
         return ""
@@ -94,13 +94,13 @@ def _path(place: Place, paths: dict[int, str]) -> str:
     return known
 
 
-def _add(place: Place, path: str, rows: dict[str, _Row], paths: dict[int, str]) -> None:
+def _add(place: ModuleCall, path: str, rows: dict[str, _Row], paths: dict[int, str]) -> None:
     """Add the work of one place to its module, and to each of those that called it."""
     if path not in rows and place.module is not None:
         rows[path] = _Row(type(place.module).__qualname__, [place.module])
     rows[path].calls += place.calls
     around = {""}
-    outer: Place | None = place
+    outer: ModuleCall | None = place
     while outer is not None:
         around.add(_path(outer, paths))
         outer = outer.parent

@@ -20,7 +20,7 @@ def without_numbers(path: str) -> str:
     return _NUMBERED.sub("*", path)
 
 
-class Place(msgspec.Struct, array_like=True, frozen=True):
+class PartKey(msgspec.Struct, array_like=True, frozen=True):
     """What a part is: many parts are of one place."""
 
     kind: First[PartKind]
@@ -33,7 +33,7 @@ class Place(msgspec.Struct, array_like=True, frozen=True):
     """1-based; 0 where none is known. Of a module the first line of its `forward`."""
 
     @property
-    def alike(self) -> Place:
+    def alike(self) -> PartKey:
         """The place of all modules whose paths differ in numbers alone (`encoder.layers.*.mlp`); any other as it is."""
         return msgspec.structs.replace(self, name=without_numbers(self.name)) if self.kind == "module" else self
 

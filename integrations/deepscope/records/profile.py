@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from deepscope.records.below import Part, Place
+from deepscope.records.below import Part, PartKey
 from deepscope.records.counters import CounterSeries
 from deepscope.records.critical import CriticalPath
 from deepscope.records.findings import Finding
@@ -188,7 +188,7 @@ class Profile(msgspec.Struct, kw_only=True):
     call_tree: Annotated[list[CallNode], merged_by(left_out)] = []
     parts: Annotated[list[Part], merged_by(left_out)] = []
     """What the work of the call tree's nodes is made of; a part stands before those below it."""
-    places: Annotated[list[Place], merged_by(left_out)] = []
+    places: Annotated[list[PartKey], merged_by(left_out)] = []
     """What the parts are."""
     findings: Annotated[list[Finding], merged_by(table("code", "file", "line", order=_by_saving))] = []
     """The largest saving first."""

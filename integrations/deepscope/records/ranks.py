@@ -10,7 +10,7 @@ from typing import Any, cast, get_type_hints
 import msgspec
 
 from deepscope.errors import IncomparableError
-from deepscope.records.below import Part, Place
+from deepscope.records.below import Part, PartKey
 from deepscope.records.decoding import decoder_of
 from deepscope.records.merging import RankRecords, merge
 from deepscope.records.places import CallNode, Line
@@ -101,11 +101,11 @@ def _one_tree(profiles: Sequence[Profile], lines: Sequence[Line]) -> tuple[list[
     return nodes, all_moved
 
 
-def _parts(profiles: Sequence[Profile], calls: Sequence[Sequence[int]]) -> tuple[list[Part], list[Place]]:
+def _parts(profiles: Sequence[Profile], calls: Sequence[Sequence[int]]) -> tuple[list[Part], list[PartKey]]:
     """Parts with the same parts above them are one part; `calls` says where each profile's call nodes are."""
     parts: list[Part] = []
     numbers: dict[tuple[int, int, int], int] = {}
-    places: dict[Place, int] = {}
+    places: dict[PartKey, int] = {}
     for profile, call_of in zip(profiles, calls, strict=True):
         place_of = [places.setdefault(place, len(places)) for place in profile.places]
         moved: list[int] = []

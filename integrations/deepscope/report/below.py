@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from deepscope.records import Line, Place, Profile
+from deepscope.records import Line, PartKey, Profile
 
 NodeKind = Literal["line", "module", "library", "operator", "kernel", "other"]
 
@@ -20,7 +20,7 @@ class Node:
 
     kind: NodeKind
     name: str
-    """Of a line its function; else as in `Place`. Of layers folded together their path with `*` for the number."""
+    """Of a line its function; else as in `PartKey`. Of layers folded together their path with `*` for the number."""
     file: str
     line: int
     self_device_ns: int = 0
@@ -142,7 +142,7 @@ def main_branch(node: Node) -> list[Node]:
     return branch
 
 
-def _node(place: Place) -> Node:
+def _node(place: PartKey) -> Node:
     return Node(place.kind, place.name, place.file, place.line)
 
 
@@ -175,7 +175,7 @@ def _ordered(nodes: list[Node]) -> list[Node]:
 
 
 def _pattern(name: str) -> str:
-    return Place("module", name).alike.name
+    return PartKey("module", name).alike.name
 
 
 def _renamed(node: Node, old: str, new: str) -> Node:

@@ -6,7 +6,7 @@ https://github.com/brendangregg/FlameGraph#2-fold-stacks
 from __future__ import annotations
 
 from deepscope.printable import printable
-from deepscope.records import Place, Profile
+from deepscope.records import PartKey, Profile
 from deepscope.records.places import short_path
 from deepscope.report.paths import Depth, Metric, stacks
 from deepscope.report.places import place_name
@@ -27,7 +27,7 @@ def folded_report(profile: Profile, depth: Depth = "kernel", metric: Metric = "d
     return "".join(rows)
 
 
-def _place(place: Place, root: str) -> str:
+def _place(place: PartKey, root: str) -> str:
     where = f" ({short_path(place.file, root)}:{place.line})" if place.kind == "library" and place.line else ""
     return place_name(place.kind, place.name) + where
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from deepscope.printable import printable
-from deepscope.records import Place, Profile
+from deepscope.records import PartKey, Profile
 from deepscope.records.places import short_path
 from deepscope.report.paths import Depth, Metric, Stack, stacks
 from deepscope.report.places import place_name
@@ -50,7 +50,7 @@ def speedscope_report(profile: Profile, depth: Depth = "kernel", metric: Metric 
     )
 
 
-def _frame(place: Place) -> dict[str, Any]:
+def _frame(place: PartKey) -> dict[str, Any]:
     where = {"file": place.file, "line": place.line} if place.file and place.line else {}
     return {"name": place_name(place.kind, place.name), **where}
 

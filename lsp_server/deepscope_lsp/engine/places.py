@@ -12,7 +12,7 @@ Locate = Callable[[str, int], "tuple[str, int] | None"]
 
 
 class PlaceFields(TypedDict):
-    """The fields of `answers.Place`."""
+    """The fields of `answers.SourceLocation`."""
 
     function: str
     file: str

@@ -9,13 +9,13 @@ from built_profiles import MS
 from deepscope.dashboard.pages import flame as module
 from deepscope.dashboard.pages.flame import Flame, FlameQuestion, flame
 from deepscope.errors import OptionError
-from deepscope.records import CallNode, Part, Place, Profile
+from deepscope.records import CallNode, Part, PartKey, Profile
 from one_profile import OneProfile
 
 
 def with_parts() -> Profile:
     profile = built_profiles.training()
-    profile.places = [Place("operator", "aten::addmm"), Place("kernel", "gemm"), Place("module", "net.feed")]
+    profile.places = [PartKey("operator", "aten::addmm"), PartKey("kernel", "gemm"), PartKey("module", "net.feed")]
     profile.parts = [Part(1, -1, 2, 0), Part(1, 0, 0, 2 * MS), Part(1, 1, 1, 40 * MS, 30 * MS)]
     return profile
 

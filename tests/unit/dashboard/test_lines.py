@@ -14,7 +14,7 @@ from deepscope.dashboard.pages.line import LineDetails, LineQuestion, line
 from deepscope.dashboard.pages.lines import FileQuestion, FileText, file, line_list, lines
 from deepscope.dashboard.pages.overview import overview
 from deepscope.errors import OptionError
-from deepscope.records import CallNode, Line, Part, Partner, Place, Profile, SourceFile
+from deepscope.records import CallNode, Line, Part, PartKey, Partner, Profile, SourceFile
 from deepscope.records.tables import FrameworkPart
 from one_profile import OneProfile
 
@@ -141,7 +141,7 @@ def test_callers_lead_from_the_outermost_line_with_what_the_line_calls() -> None
 def test_a_line_of_a_library_is_called_from_the_line_whose_work_it_is() -> None:
     profile = built_profiles.training()
     profile.library_lines = [built_profiles.line(WEIGHTS, 125, "Linear.forward", 0, total_device_ns=30 * MS)]
-    profile.places = [Place("library", "Linear.forward", WEIGHTS, 125), Place("kernel", "gemm")]
+    profile.places = [PartKey("library", "Linear.forward", WEIGHTS, 125), PartKey("kernel", "gemm")]
     profile.parts = [Part(1, -1, 0, 5 * MS), Part(1, 0, 1, 25 * MS)]
     found = details_of(profile, WEIGHTS, 125)
     assert found.is_library

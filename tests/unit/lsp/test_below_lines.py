@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepscope.records import Line, Part, Place
+from deepscope.records import Line, Part, PartKey
 from deepscope.report.paths import DEPTHS, Depth
 from deepscope_lsp.answers import FlameGraph, FlameNode, LinePath
 from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths
@@ -88,7 +88,7 @@ def test_what_lies_deeper_is_time_of_what_holds_it(index: ProfileIndex) -> None:
     [("encoder.0.mlp.up", "mlp.up"), ("encoder.0.3", "0.3"), ("encoder", "encoder"), ("encoder.01", "encoder.01")],
 )
 def test_a_module_is_named_by_the_rest_of_its_path(index: ProfileIndex, path: str, name: str) -> None:
-    index.profile.places[3] = Place("module", path, LIBRARY, 30)
+    index.profile.places[3] = PartKey("module", path, LIBRARY, 30)
     assert boxes(flame_graph(ProfileIndex(index.profile), nowhere, depth="module"))[3][1] == name
 
 
@@ -132,7 +132,7 @@ def test_boxes_have_their_numbers_in_words(index: ProfileIndex) -> None:
 
 def test_parts_of_one_place_under_one_parent_are_one_box(index: ProfileIndex) -> None:
     places = index.profile.places
-    places.append(Place("library", "Layer.again", LIBRARY, 14))
+    places.append(PartKey("library", "Layer.again", LIBRARY, 14))
     index.profile.parts += [
         Part(1, 0, len(places) - 1, 0, 0, 2),
         Part(1, len(index.profile.parts), 3, -(0), 0, 2),
@@ -192,8 +192,8 @@ def test_a_hover_leads_with_the_main_branch(index: ProfileIndex) -> None:
 
 def test_layers_within_layers_are_each_counted(index: ProfileIndex) -> None:
     for number, name in enumerate(("encoder.0", "encoder.1", "encoder.0.3", "encoder.1.3")):
-        index.profile.places[(0, 1, 3, 4)[number]] = Place("module", name, LIBRARY, 10)
-    index.profile.places.append(Place("module", "encoder.0.4", LIBRARY, 10))
+        index.profile.places[(0, 1, 3, 4)[number]] = PartKey("module", name, LIBRARY, 10)
+    index.profile.places.append(PartKey("module", "encoder.0.4", LIBRARY, 10))
     parts = index.profile.parts
     parts += [Part(1, 1, 9, 0, 0, 2), Part(1, len(parts), 5, 0, 0, 2), Part(1, len(parts) + 1, 6, 5 * MS, 0, 4)]
     parts[4].self_device_ns = 30 * MS
@@ -208,7 +208,7 @@ def test_a_hover_names_no_operator_that_the_line_names_unless_its_kernel_is_know
     index.profile.parts.append(Part(2, -1, 8, 30 * MS, 0, 2))
     cpu = ProfileIndex(index.profile)
     assert lead(cpu, "relu").startswith("|")
-    index.profile.places[8] = Place("operator", "aten::gelu")
+    index.profile.places[8] = PartKey("operator", "aten::gelu")
     assert lead(ProfileIndex(index.profile), "relu") == "`aten::gelu`: 100 % of it"
 
 
@@ -216,7 +216,7 @@ def test_a_branch_ends_where_less_than_half_of_the_line_is_left(index: ProfileIn
     parts = index.profile.parts
     parts[4].self_device_ns, parts[9].self_device_ns = 14 * MS, 10 * MS
     parts += [Part(1, 3, 6, 21 * MS, 0, 1), Part(1, 8, 6, 10 * MS, 0, 1)]
-    index.profile.places.append(Place("kernel", "other_kernel"))
+    index.profile.places.append(PartKey("kernel", "other_kernel"))
     for part in parts[-2:]:
         part.place = len(index.profile.places) - 1
     assert lead(ProfileIndex(index.profile), "project").endswith("→ `aten::mm` → `other_kernel`: 52 % of it")
@@ -231,8 +231,8 @@ def test_a_line_without_parts_has_no_lead(index: ProfileIndex) -> None:
 
 def test_hostile_names_of_parts_stay_text_and_short(index: ProfileIndex) -> None:
     evil = "[x](command:evil) <img src=x>`\n# " + "a" * 400
-    index.profile.places[5] = Place("operator", evil)
-    index.profile.places[2] = Place("library", evil, "/x/[y](command:z)/l.py", 12)
+    index.profile.places[5] = PartKey("operator", evil)
+    index.profile.places[2] = PartKey("library", evil, "/x/[y](command:z)/l.py", 12)
     words = lead(ProfileIndex(index.profile), "project")
     assert "\n" not in words
     assert len(words) < 400

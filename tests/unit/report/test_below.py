@@ -11,7 +11,7 @@ import pytest
 import built_profiles
 from built_profiles import MODEL, MS, TRAIN
 from deepscope.errors import OptionError
-from deepscope.records import CallNode, Part, Place, Profile
+from deepscope.records import CallNode, Part, PartKey, Profile
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.below import below, fold_alike, main_branch
 from deepscope.report.line_choice import find_line
@@ -28,14 +28,14 @@ def layered() -> Profile:
     profile.call_tree.append(CallNode(0, FORWARD, 30 * MS, 0, 30 * MS))
     forward, backward = 1, len(profile.call_tree) - 1
     profile.places = [
-        Place("module", "h.0", LIBRARY, 400),
-        Place("module", "h.1", LIBRARY, 400),
-        Place("module", "h.1.mlp", LIBRARY, 300),
-        Place("library", "Block.forward", LIBRARY, 420),
-        Place("operator", "aten::addmm"),
-        Place("kernel", "void sgemm_128x64<float, 4>(float const*)"),
-        Place("other", ""),
-        Place("operator", "aten::add"),
+        PartKey("module", "h.0", LIBRARY, 400),
+        PartKey("module", "h.1", LIBRARY, 400),
+        PartKey("module", "h.1.mlp", LIBRARY, 300),
+        PartKey("library", "Block.forward", LIBRARY, 420),
+        PartKey("operator", "aten::addmm"),
+        PartKey("kernel", "void sgemm_128x64<float, 4>(float const*)"),
+        PartKey("other", ""),
+        PartKey("operator", "aten::add"),
     ]
     profile.parts = [
         Part(forward, -1, 0, 0, 0, 2),  # h.0
@@ -83,8 +83,8 @@ def test_layers_that_are_alike_become_one() -> None:
 
 def test_names_without_numbers_are_not_alike() -> None:
     profile = layered()
-    profile.places[0] = Place("module", "h.encoder1", LIBRARY, 400)
-    profile.places[1] = Place("module", "h.encoder2", LIBRARY, 400)
+    profile.places[0] = PartKey("module", "h.encoder1", LIBRARY, 400)
+    profile.places[1] = PartKey("module", "h.encoder2", LIBRARY, 400)
     assert [child.name for child in fold_alike(below(profile, FORWARD)).children] == ["h.encoder1", "h.encoder2", ""]
 
 
@@ -124,7 +124,7 @@ def test_csv_has_a_row_a_node_with_its_depth() -> None:
 
 def test_the_text_names_a_module_by_its_path_below_the_one_around_it() -> None:
     profile = layered()
-    profile.places[3] = Place("library", "wrap.<locals>.wrapper", LIBRARY, 420)
+    profile.places[3] = PartKey("library", "wrap.<locals>.wrapper", LIBRARY, 420)
     found = [row.split()[-2] for row in line_text(profile, FORWARD, width=140).splitlines() if LIBRARY[-20:] in row]
     assert sorted(found) == [".mlp", "h.0", "h.1", "wrap.wrapper"]
     assert "h.1.mlp" in line_json(profile, FORWARD)
@@ -147,7 +147,7 @@ def test_text_shows_the_largest_and_the_sum_of_the_rest() -> None:
 
 def test_hostile_names_stay_on_their_row() -> None:
     profile = layered()
-    profile.places[0] = Place("module", "h.\x1b[31m\n0", "/x\n.py", 1)
+    profile.places[0] = PartKey("module", "h.\x1b[31m\n0", "/x\n.py", 1)
     assert "\x1b" not in line_text(profile, FORWARD)
     assert len(line_text(profile, FORWARD).splitlines()) == len(line_text(layered(), FORWARD).splitlines())
 
@@ -200,7 +200,7 @@ def test_parts_of_ranks_are_summed_where_they_are_the_same() -> None:
     second.places[5], second.places[7] = second.places[7], second.places[5]  # numbered otherwise on the other rank
     for part in second.parts:
         part.place = {5: 7, 7: 5}.get(part.place, part.place)
-    second.places[1] = Place("module", "h.2", LIBRARY, 400)
+    second.places[1] = PartKey("module", "h.2", LIBRARY, 400)
     merged = merge_profiles([first, second])
     line = next(place for place, line in enumerate(merged.lines) if (line.file, line.line) == (MODEL, 42))
     tree = below(merged, line)

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 import built_profiles
-from deepscope.records import Part, Place, Profile
+from deepscope.records import Part, PartKey, Profile
 from deepscope.report.folded import folded_report
 from deepscope.report.paths import Depth
 from deepscope.report.speedscope import speedscope_report
@@ -22,10 +22,10 @@ def opened() -> Profile:
     """Parts below two of the call tree's nodes; the second's do not sum to it, as in a profile of other makers."""
     profile = built_profiles.training()
     profile.places = [
-        Place("module", "net.attention", built_profiles.MODEL, 30),
-        Place("operator", "aten::mm"),
-        Place("kernel", "void gemm<float>(float*)"),
-        Place("other", ""),
+        PartKey("module", "net.attention", built_profiles.MODEL, 30),
+        PartKey("operator", "aten::mm"),
+        PartKey("kernel", "void gemm<float>(float*)"),
+        PartKey("other", ""),
     ]
     profile.parts = [
         Part(1, -1, 0),

@@ -25,7 +25,7 @@ _KEEP_STILL = (
 
 
 @dataclass(slots=True)
-class _Place:
+class _CompiledLine:
     """What is known of one line."""
 
     breaks: list[str] = field(default_factory=list)
@@ -58,19 +58,19 @@ def _find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _texts(place: _Place) -> tuple[tuple[str, bool], ...]:
+def _texts(place: _CompiledLine) -> tuple[tuple[str, bool], ...]:
     return (_BROKEN, bool(place.breaks)), (_RECOMPILED, bool(place.recompilations))
 
 
-def _places(facts: Facts) -> dict[int, _Place]:
+def _places(facts: Facts) -> dict[int, _CompiledLine]:
     """The user's lines (locations) at which graphs broke or that begin functions which were recompiled."""
     code = facts.trace.header.compiled
     index = {(one.file, one.line): i for i, one in enumerate(facts.locations)}
-    found: dict[int, _Place] = {}
+    found: dict[int, _CompiledLine] = {}
 
-    def at(place: int) -> _Place | None:
+    def at(place: int) -> _CompiledLine | None:
         line = index.get(_users_line(facts, place), -1)
-        return found.setdefault(line, _Place()) if line >= 0 else None
+        return found.setdefault(line, _CompiledLine()) if line >= 0 else None
 
     for broken in code.breaks:
         if (here := at(broken.place)) is not None:

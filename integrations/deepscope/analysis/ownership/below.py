@@ -13,7 +13,7 @@ from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.compiled import told_calls
 from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file
 from deepscope.analysis.ownership.modules import ModuleScopes
-from deepscope.records import Place
+from deepscope.records import PartKey
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int32, Int64, Scope
@@ -24,10 +24,10 @@ class Places:
     """Places, each kept once, by number."""
 
     def __init__(self) -> None:
-        self.all: list[Place] = []
-        self._index: dict[Place, int] = {}
+        self.all: list[PartKey] = []
+        self._index: dict[PartKey, int] = {}
 
-    def add(self, place: Place) -> int:
+    def add(self, place: PartKey) -> int:
         """The number of a place."""
         number = self._index.setdefault(place, len(self.all))
         if number == len(self.all):
@@ -36,10 +36,10 @@ class Places:
 
     def alike(self) -> Int64:
         """Of each place the first that is alike: a module whose path differs in numbers alone; shape (places,)."""
-        first: dict[Place, int] = {}
+        first: dict[PartKey, int] = {}
         return np.array([first.setdefault(place.alike, i) for i, place in enumerate(self.all)], np.int64)
 
-    def table(self, known: Mapping[int, Place | None], size: int) -> Int64:
+    def table(self, known: Mapping[int, PartKey | None], size: int) -> Int64:
         """The number of each value's place, -1 for none and for the value -1; shape (size + 1,)."""
         table = np.full(size + 1, -1, np.int64)
         for value, place in known.items():
@@ -114,7 +114,7 @@ def _places(attribution: Attribution, modules: ModuleScopes, places: Places) -> 
     marks = attribution.scopes.marks
     result = np.full(len(events), -1, np.int64)
 
-    def give(rows: Mask, column: Int32, judge: Callable[[int], Place | None], size: int) -> None:
+    def give(rows: Mask, column: Int32, judge: Callable[[int], PartKey | None], size: int) -> None:
         values = distinct(column[rows], size)
         table = places.table({value: judge(value) for value in values}, size)
         result[rows] = table[column[rows]]
@@ -127,34 +127,34 @@ def _places(attribution: Attribution, modules: ModuleScopes, places: Places) -> 
     give(trace.library_lines, events.scope, lambda s: library_line(scopes[s]), len(scopes))
     nodes = modules.nodes[events.kind[modules.nodes] == Kind.PYTHON_FUNCTION]
     if len(nodes):
-        numbers = np.array([places.add(Place("module", path)) for path, _ in modules.names], np.int64)
+        numbers = np.array([places.add(PartKey("module", path)) for path, _ in modules.names], np.int64)
         result[nodes] = numbers[modules.module[position_in(modules.nodes, nodes, len(events))]]
     return result
 
 
-def _operator(name: str) -> Place:
-    return Place("operator", evaluated_node(name))
+def _operator(name: str) -> PartKey:
+    return PartKey("operator", evaluated_node(name))
 
 
-def _optimizer(name: str) -> Place | None:
+def _optimizer(name: str) -> PartKey | None:
     step = stepped_optimizer(name)
-    return Place("library", step) if step else None
+    return PartKey("library", step) if step else None
 
 
-def _frame(name: str) -> Place | None:
+def _frame(name: str) -> PartKey | None:
     frame = frame_of(name)
     if frame is None or owner_of_file(frame.path) is not Owner.LIBRARY:
         return None
-    return Place("library", frame.function, frame.path, frame.line)
+    return PartKey("library", frame.function, frame.path, frame.line)
 
 
-def _module(scope: Scope) -> Place:
-    return Place("module", scope.path or scope.name, scope.file, scope.line if scope.file else 0)
+def _module(scope: Scope) -> PartKey:
+    return PartKey("module", scope.path or scope.name, scope.file, scope.line if scope.file else 0)
 
 
-def library_line(scope: Scope) -> Place:
+def library_line(scope: Scope) -> PartKey:
     """The place of a recorded line of a library."""
-    return Place("library", scope.name, scope.file, scope.line)
+    return PartKey("library", scope.name, scope.file, scope.line)
 
 
 def _towards_owners(attribution: Attribution) -> Int64:

@@ -8,7 +8,7 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.parts import OTHER, Parts, find_parts, folded
 from deepscope.analysis.ownership.below import Places, find_below
 from deepscope.analysis.ownership.paths import PathTable
-from deepscope.records import CallNode, Part, Place
+from deepscope.records import CallNode, Part, PartKey
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64
 
@@ -37,7 +37,9 @@ def call_tree(analysis: Analysis, position: Int64) -> tuple[list[CallNode], Int6
     return nodes, number
 
 
-def part_table(parts: Parts, places: list[Place], paths: PathTable, number: Int64) -> tuple[list[Part], list[Place]]:
+def part_table(
+    parts: Parts, places: list[PartKey], paths: PathTable, number: Int64
+) -> tuple[list[Part], list[PartKey]]:
     """The parts below the call tree's nodes, parents first, and their places; the small ones are folded.
 
     Args:
@@ -53,10 +55,10 @@ def part_table(parts: Parts, places: list[Place], paths: PathTable, number: Int6
     columns = (number[parts.path], parts.parent, place[parts.place], parts.self_ns, parts.backward_ns, parts.calls)
     records = [Part(*row) for row in np.stack(columns, axis=1).tolist()]
     names = [places[i] for i in used.tolist()]
-    return records, [*names, Place("other", "")] if (parts.place == OTHER).any() else names
+    return records, [*names, PartKey("other", "")] if (parts.place == OTHER).any() else names
 
 
-def all_parts(analysis: Analysis) -> tuple[Parts, list[Place]]:
+def all_parts(analysis: Analysis) -> tuple[Parts, list[PartKey]]:
     """The parts of an analysis, however small, and their places."""
     places = Places()
     attribution = analysis.attribution
@@ -65,6 +67,6 @@ def all_parts(analysis: Analysis) -> tuple[Parts, list[Place]]:
     leaf = None
     if work.metric == "device":
         names = trace.events.name[work.event]
-        known = {name: Place("kernel", trace.strings[name]) for name in distinct_values(names).tolist()}
+        known = {name: PartKey("kernel", trace.strings[name]) for name in distinct_values(names).tolist()}
         leaf = places.table(known, len(trace.strings))[names]
     return find_parts(work, analysis.counted, below, leaf, places.alike()), places.all

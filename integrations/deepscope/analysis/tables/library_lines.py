@@ -11,14 +11,14 @@ from deepscope.analysis.numbers.parts import Parts
 from deepscope.analysis.ownership.below import library_line
 from deepscope.analysis.ownership.paths import PathTable
 from deepscope.analysis.tables.numbered import rows
-from deepscope.records import Line, Place
+from deepscope.records import Line, PartKey
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 
 _MOST = 2000
 
 
-def library_line_table(analysis: Analysis, parts: Parts, places: list[Place]) -> list[Line]:
+def library_line_table(analysis: Analysis, parts: Parts, places: list[PartKey]) -> list[Line]:
     """The recorded lines of libraries, the largest first; the work stays that of the user's lines above them.
 
     Args:
@@ -52,7 +52,7 @@ def library_line_table(analysis: Analysis, parts: Parts, places: list[Place]) ->
     ]
 
 
-def _columns(parts: Parts, group: Int64, places: list[Place], count: int) -> Columns:
+def _columns(parts: Parts, group: Int64, places: list[PartKey], count: int) -> Columns:
     """Device time and launches by line; shape (count + 1,), the last place for what is below no line of a library."""
     own = np.append(group, -1)[parts.place]
     inner = pick(own, nearest(parts.parent, own >= 0))

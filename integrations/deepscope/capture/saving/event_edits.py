@@ -24,7 +24,7 @@ from deepscope.trace.model import Scope
 _ARGS = b'"args":{'
 
 
-class _Place(msgspec.Struct, gc=False):
+class _ScopeFields(msgspec.Struct, gc=False):
     """The fields of torch's event that a scope's event keeps; numbers stay the text that they were."""
 
     pid: msgspec.Raw
@@ -33,7 +33,7 @@ class _Place(msgspec.Struct, gc=False):
     dur: msgspec.Raw
 
 
-_decode_place: Callable[[Any], _Place] = msgspec.json.Decoder(_Place).decode
+_decode_place: Callable[[Any], _ScopeFields] = msgspec.json.Decoder(_ScopeFields).decode
 _decode_object: Callable[[Any], dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 

@@ -27,12 +27,12 @@ class LateRuns(NamedTuple):
     duration_ns: int
 
 
-class _Place(msgspec.Struct, gc=False):
+class _ThreadFields(msgspec.Struct, gc=False):
     pid: msgspec.Raw
     tid: msgspec.Raw
 
 
-_decode_place = msgspec.json.Decoder(_Place).decode
+_decode_place = msgspec.json.Decoder(_ThreadFields).decode
 
 
 def with_late_runs(trace: Trace, scope_count: int, end_ns: int | None = None) -> tuple[Trace, dict[int, LateRuns]]:

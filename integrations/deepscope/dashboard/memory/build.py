@@ -8,7 +8,7 @@ from deepscope.analysis.numbers.memory_blocks import device_of
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.modules import find_modules
 from deepscope.analysis.tables.memory import device_name
-from deepscope.dashboard.memory.moments import DeviceMoments, Moments, Place
+from deepscope.dashboard.memory.moments import AllocationSite, DeviceMoments, Moments
 from deepscope.trace.arrays import distinct_values, pick
 
 
@@ -42,7 +42,7 @@ def moments_of(found: Attribution) -> Moments:
         )
     return Moments(
         devices=devices,
-        lines=[Place(one.file, one.line, one.function) for one in locations],
+        lines=[AllocationSite(one.file, one.line, one.function) for one in locations],
         modules=[one.path for one in modules.instances],
         blocks=use.blocks,
         line=use.line_of_block,

@@ -24,7 +24,7 @@ Owner = Literal["line", "module"]
 """By what live bytes are divided, besides by kind."""
 
 
-class Place(msgspec.Struct, array_like=True):
+class AllocationSite(msgspec.Struct, array_like=True):
     """A line of code."""
 
     file: str
@@ -78,7 +78,7 @@ class Moments:
     """The memory of a trace's devices; columns of shape (b,), one row a block."""
 
     devices: list[DeviceMoments]
-    lines: list[Place]
+    lines: list[AllocationSite]
     modules: list[str]
     blocks: Blocks
     line: Int64

@@ -11,7 +11,7 @@ from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.line import NodeKind
 from deepscope.dashboard.pages.words import title_of, whole_place, word
 from deepscope.errors import OptionError
-from deepscope.records import Place, Profile
+from deepscope.records import PartKey, Profile
 from deepscope.report.flame import FlameMetric, FlameTree, flame_tree
 from deepscope.report.paths import Depth
 from deepscope.report.places import place_name
@@ -186,7 +186,7 @@ class _Naming:
         return _frame(profile, number, is_gone)
 
 
-def _alike(place: Place) -> Hashable:
+def _alike(place: PartKey) -> Hashable:
     if place.kind == "library":
         return place.kind, place.name, _last(place.file), place.line
     return place.kind, place.name

@@ -67,12 +67,12 @@ class Timeline(Answer):
     counters: list[Counter]
     kinds: list[SliceKind]
     """What `TrackWindow.kind` counts through."""
-    places: list[Place]
+    places: list[CodeLine]
     """The lines that slices belong to: what `TrackWindow.place` counts through."""
     slices: int
 
 
-class Place(Answer):
+class CodeLine(Answer):
     """A line of code."""
 
     file: str

@@ -12,7 +12,7 @@ from deepscope.analysis.numbers.phases import PhaseTimeline, find_phases
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.calls import step_events
 from deepscope.analysis.ownership.modules import ModuleScopes, find_modules
-from deepscope.dashboard.timeline.answers import Place
+from deepscope.dashboard.timeline.answers import CodeLine
 from deepscope.dashboard.timeline.busy import busy_of_devices, busy_of_tracks
 from deepscope.dashboard.timeline.columns import Columns, OwnWork, Slices
 from deepscope.dashboard.timeline.counters import counters_of
@@ -236,10 +236,10 @@ def _memory(of: Attribution) -> MemoryUse:
     return find_memory(of.trace, of.calls.nested, of.owners.location, lines, Extent(None), on_cpu=not has_device)
 
 
-def _places(of: Attribution) -> list[Place]:
+def _places(of: Attribution) -> list[CodeLine]:
     root = of.trace.header.project_root
     return [
-        Place(
+        CodeLine(
             file=encodable(one.file),
             line=one.line,
             function=printable(one.function),

@@ -13,7 +13,7 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.dashboard.timeline.answers import LinkKind, Place, SliceKind, Track
+from deepscope.dashboard.timeline.answers import CodeLine, LinkKind, SliceKind, Track
 from deepscope.dashboard.timeline.texts import Texts
 from deepscope.dashboard.units import Unit
 from deepscope.trace.model import Int32, Int64
@@ -166,7 +166,7 @@ class Columns:
     """The first slice of each lane; shape (lanes + 1,)."""
     slices: Slices
     labels: Labels
-    places: list[Place]
+    places: list[CodeLine]
     path_parent: Int32
     path_place: Int32
     modules: Texts

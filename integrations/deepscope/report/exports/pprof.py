@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from deepscope.printable import printable
-from deepscope.records import Place, Profile
+from deepscope.records import PartKey, Profile
 from deepscope.report.paths import Depth, Metric, stacks
 from deepscope.report.places import place_name
 
@@ -43,7 +43,7 @@ def pprof_profile(profile: Profile, depth: Depth = "kernel", metric: Metric = "d
     return gzip.compress(bytes(message), mtime=0)
 
 
-def _place(frames: _Frames, place: Place) -> int:
+def _place(frames: _Frames, place: PartKey) -> int:
     return frames.location(place_name(place.kind, place.name), place.file, place.line)
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from deepscope.report.paths import Depth
-from deepscope_lsp.answers import CallPath, CallPaths, LinePath, LinePaths, Place
+from deepscope_lsp.answers import CallPath, CallPaths, LinePath, LinePaths, SourceLocation
 from deepscope_lsp.engine.answering.frames import Modules, detail_words, frame_fields, frame_line, modules_with
 from deepscope_lsp.engine.places import Locate, PlaceFields
 from deepscope_lsp.engine.profile.call_tree import JoinedNode, joined_calls
@@ -59,7 +59,7 @@ def line_paths(index: ProfileIndex, locate: Locate, file: str, line: int, *, dep
     chains = list(_chains(index.joined_calls(depth), wanted, ())) if wanted else []
     maker = _LinePaths(index, locate)
     return LinePaths(
-        line=Place(**_place_fields(index, chains[0][1].frame, locate)) if chains else None,
+        line=SourceLocation(**_place_fields(index, chains[0][1].frame, locate)) if chains else None,
         step_words=index.scales.step_words,
         callers=maker.callers(chains),
         callees=maker.callees([child for _, node in chains for child in node.children], (), 0),

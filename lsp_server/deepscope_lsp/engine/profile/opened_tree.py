@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from deepscope.records import Place, Profile
+from deepscope.records import PartKey, Profile
 from deepscope.report.paths import Depth, call_tree, shown_kinds
 from deepscope.report.places import place_name
 
@@ -63,13 +63,13 @@ def _move(giver: list[int], taker: list[int], self_ns: int, backward_ns: int) ->
         node[4] += sign * backward_ns
 
 
-def place_of(profile: Profile, frame: int) -> Place | None:
+def place_of(profile: Profile, frame: int) -> PartKey | None:
     """What a node below a line is; None for a line's own."""
     number = frame - len(profile.lines)
     return profile.places[number] if number >= 0 else None
 
 
-def node_name(place: Place, modules_above: Iterable[str]) -> str:
+def node_name(place: PartKey, modules_above: Iterable[str]) -> str:
     """What a node below a line is called among those above it, safe to print.
 
     `mlp` for `h.0.mlp` below `h.0`; `feed.2` for `h.0.feed.2` below `h.0.feed`, since a number says nothing alone.
