@@ -8,7 +8,7 @@ import msgspec
 
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import Answered, Progress, serve
-from deepscope.store.loader import Request
+from deepscope.store.loader import LoadRequest
 from deepscope.store.opening import Parsed, keep, parsed_within
 from deepscope.store.remote_settings import using
 from deepscope.store.requests import Asked, ColumnsRequest, answer
@@ -16,7 +16,7 @@ from deepscope.store.requests import Asked, ColumnsRequest, answer
 
 def work(body: bytes, told: Progress) -> Answered:
     """The answer to one request; what was parsed for it is kept once it is given."""
-    request = msgspec.msgpack.decode(body, type=Asked | ColumnsRequest | Request)
+    request = msgspec.msgpack.decode(body, type=Asked | ColumnsRequest | LoadRequest)
     with parsed_within() as parsed:
         if isinstance(request, Asked):
             with using(request.settings):
@@ -31,8 +31,8 @@ def _keep(parsed: list[Parsed]) -> None:
         keep(parsed.pop())
 
 
-def _answered(request: ColumnsRequest | Request, told: Progress) -> bytes:
-    path = request.path if isinstance(request, Request) else request.file.path
+def _answered(request: ColumnsRequest | LoadRequest, told: Progress) -> bytes:
+    path = request.path if isinstance(request, LoadRequest) else request.file.path
     try:
         if isinstance(request, ColumnsRequest):
             return _columns(request, told)
@@ -43,7 +43,7 @@ def _answered(request: ColumnsRequest | Request, told: Progress) -> bytes:
         raise TraceError(f"{path}: {type(error).__name__}: {error}") from error
 
 
-def _profile(request: Request, told: Progress) -> bytes:
+def _profile(request: LoadRequest, told: Progress) -> bytes:
     from deepscope.store.load import load_profile, load_selection
 
     selected = request.selection
@@ -62,7 +62,7 @@ def _profile(request: Request, told: Progress) -> bytes:
     return msgspec.msgpack.encode(profile)
 
 
-def _ranks(request: Request, told: Progress) -> bytes:
+def _ranks(request: LoadRequest, told: Progress) -> bytes:
     from deepscope.store.ranks import read_selected
     from deepscope.store.runs import select
 

@@ -28,11 +28,11 @@ Standing = Literal["same", "edited", "gone"]
 """Of a recorded line: its text is what ran, was edited, or is no longer there."""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class CommandAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Fields go over the wire in camel case."""
 
 
-class SourceLocation(Answer, frozen=True, kw_only=True):
+class SourceLocation(CommandAnswer, frozen=True, kw_only=True):
     """Where something stands: as recorded, and where it is here."""
 
     function: str
@@ -46,7 +46,7 @@ class SourceLocation(Answer, frozen=True, kw_only=True):
     """At the moment of the answer."""
 
 
-class HotAmount(Answer, frozen=True, kw_only=True):
+class HotAmount(CommandAnswer, frozen=True, kw_only=True):
     """One number of a line, a group of lines or a module."""
 
     share: float
@@ -100,7 +100,7 @@ class VanishedLine(SourceLocation, frozen=True, kw_only=True):
     """`1.50 ms per step in the baseline (38 %)`"""
 
 
-class HotGroup(Answer, frozen=True, kw_only=True):
+class HotGroup(CommandAnswer, frozen=True, kw_only=True):
     """The lines of a function or of a file together."""
 
     function: str
@@ -111,7 +111,7 @@ class HotGroup(Answer, frozen=True, kw_only=True):
     """By metric: those that are not 0."""
 
 
-class HotLines(Answer, frozen=True, kw_only=True):
+class HotLines(CommandAnswer, frozen=True, kw_only=True):
     """Answer of `deepscope.hotLines`."""
 
     metric: Metric
@@ -125,7 +125,7 @@ class HotLines(Answer, frozen=True, kw_only=True):
     """The times of all vanished lines together: `-3.00 ms`."""
 
 
-class HotModule(Answer, frozen=True, kw_only=True):
+class HotModule(CommandAnswer, frozen=True, kw_only=True):
     """A module of the model."""
 
     path: str
@@ -141,7 +141,7 @@ class HotModule(Answer, frozen=True, kw_only=True):
     numbers: dict[str, int]
 
 
-class HotModules(Answer, frozen=True, kw_only=True):
+class HotModules(CommandAnswer, frozen=True, kw_only=True):
     """Answer of `deepscope.modules`."""
 
     metric: Metric
@@ -175,7 +175,7 @@ class CallPath(Frame, frozen=True, kw_only=True):
     children: list[CallPath]
 
 
-class CallPaths(Answer, frozen=True, kw_only=True):
+class CallPaths(CommandAnswer, frozen=True, kw_only=True):
     """Answer of `deepscope.callPaths`: the whole call tree."""
 
     metric: Metric
@@ -193,7 +193,7 @@ class LinePath(Frame, frozen=True, kw_only=True):
     children: list[LinePath]
 
 
-class LinePaths(Answer, frozen=True, kw_only=True):
+class LinePaths(CommandAnswer, frozen=True, kw_only=True):
     """Answer of `deepscope.linePaths`: who calls a line, what it calls, and what its own work is made of."""
 
     line: SourceLocation | None
@@ -214,7 +214,7 @@ class Caller(SourceLocation, frozen=True, kw_only=True):
     label: str
 
 
-class FlameNode(Answer, frozen=True, kw_only=True):
+class FlameNode(CommandAnswer, frozen=True, kw_only=True):
     """A box of a flame graph."""
 
     frame: int
@@ -228,7 +228,7 @@ class FlameNode(Answer, frozen=True, kw_only=True):
     children: list[FlameNode]
 
 
-class FlameGraph(Answer, frozen=True, kw_only=True):
+class FlameGraph(CommandAnswer, frozen=True, kw_only=True):
     """Answer of `deepscope.flamegraph`."""
 
     metric: FlameMetric
@@ -246,7 +246,7 @@ class FlameGraph(Answer, frozen=True, kw_only=True):
     roots: list[FlameNode]
 
 
-class AnnotatedLine(Answer, frozen=True, kw_only=True):
+class AnnotatedLine(CommandAnswer, frozen=True, kw_only=True):
     """A measured line of an open document."""
 
     line: Natural
@@ -264,7 +264,7 @@ class AnnotatedLine(Answer, frozen=True, kw_only=True):
     numbers: dict[str, int]
 
 
-class Located(Answer, frozen=True, kw_only=True):
+class Located(CommandAnswer, frozen=True, kw_only=True):
     """Where a recorded line stands at this moment."""
 
     uri: str
@@ -273,14 +273,14 @@ class Located(Answer, frozen=True, kw_only=True):
     """Where the line is gone, `line` is the one above its place."""
 
 
-class RecordedLine(Answer, frozen=True, kw_only=True):
+class RecordedLine(CommandAnswer, frozen=True, kw_only=True):
     """A line as it was recorded: the name of a line that no edit changes."""
 
     file: str
     line: Natural
 
 
-class ResolvedPath(Answer, frozen=True, kw_only=True):
+class ResolvedPath(CommandAnswer, frozen=True, kw_only=True):
     """Where a path stands here that a trace or a dashboard names."""
 
     uri: str
@@ -297,7 +297,7 @@ class FoundFinding(Finding, kw_only=True):
     words: str
 
 
-class ListedTrace(Answer, frozen=True, kw_only=True):
+class ListedTrace(CommandAnswer, frozen=True, kw_only=True):
     """A trace in the configured places; what its name and head do not say is "" or null until it was read once."""
 
     path: str
@@ -326,7 +326,7 @@ class ListedTrace(Answer, frozen=True, kw_only=True):
     """Why it cannot be read; "" where nobody tried, or it can."""
 
 
-class Run(Answer, frozen=True, kw_only=True):
+class Run(CommandAnswer, frozen=True, kw_only=True):
     """The traces of one run, the newest first."""
 
     id: str
@@ -340,7 +340,7 @@ class Run(Answer, frozen=True, kw_only=True):
     traces: list[ListedTrace]
 
 
-class ShownTrace(Answer, frozen=True, kw_only=True):
+class ShownTrace(CommandAnswer, frozen=True, kw_only=True):
     """A trace, or all the traces of a run together, that is shown or compared with."""
 
     path: str
@@ -374,7 +374,7 @@ class ShownTrace(Answer, frozen=True, kw_only=True):
     warnings: list[str]
 
 
-class Comparison(Answer, frozen=True, kw_only=True):
+class Comparison(CommandAnswer, frozen=True, kw_only=True):
     """How the trace is compared with the baseline."""
 
     is_chosen: bool
@@ -385,7 +385,7 @@ class Comparison(Answer, frozen=True, kw_only=True):
     """Whether the files that ran are equal, on equal versions of Python and torch; null where it is not known."""
 
 
-class Remark(Answer, frozen=True, kw_only=True):
+class Remark(CommandAnswer, frozen=True, kw_only=True):
     """A remark on the time of a step."""
 
     words: str
@@ -394,7 +394,7 @@ class Remark(Answer, frozen=True, kw_only=True):
     """The same as a sentence; "" where the words say all."""
 
 
-class Status(Answer, frozen=True, kw_only=True):
+class Status(CommandAnswer, frozen=True, kw_only=True):
     """What is shown of a workspace folder: answer of many commands, and the notification `$/deepscope/status`."""
 
     state: State

@@ -23,7 +23,7 @@ from deepscope.store import cache, cluster, requests
 from deepscope.store.each import Wanted, read_each
 from deepscope.store.ranks import read_ranks
 from deepscope.store.remote_settings import RemoteSettings
-from deepscope.store.requests import Asked, Request
+from deepscope.store.requests import Asked, ReadRequest
 from deepscope.store.runs import select
 from random_traces import random_trace
 
@@ -121,7 +121,7 @@ def test_what_the_cluster_read_is_kept_here(folder: Path, workers: Cluster, monk
 def test_the_cache_of_a_worker_has_its_limit_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "LIMIT_BYTES", 0)
     monkeypatch.setattr(cluster, "_KEPT", count())
-    asked = [Request(file, "profile", WHOLE, partial=False, cache=True) for file in select(str(folder)).files]
+    asked = [ReadRequest(file, "profile", WHOLE, partial=False, cache=True) for file in select(str(folder)).files]
     profiles = cache.cache_folder() / "kept"
     left = []
     for request in asked[:2]:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from deepscope.capture.notices import warn
-from deepscope.capture.on_demand.messages import Request
+from deepscope.capture.on_demand.messages import ControlRequest
 from deepscope.capture.on_demand.start import OnDemand
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ class Span:
         self._is_over.set()
         self._dormant.finish()
         self._on_demand.end_run()
-        answer = self._dormant.answer(Request("look"))
+        answer = self._dormant.answer(ControlRequest("look"))
         if answer.state == "dormant":
             warn(f"nothing was recorded: the program ended before the {self._delay:g} s of --after were over")
             return
         self._is_saved.wait()
-        self.traces += [Path(one) for one in self._dormant.answer(Request("look")).traces]
+        self.traces += [Path(one) for one in self._dormant.answer(ControlRequest("look")).traces]
 
     def _tell_over(self) -> None:
         self._is_saved.set()
@@ -72,7 +72,7 @@ class Span:
     def _run(self) -> None:
         if self._is_over.wait(self._delay):
             return
-        self._dormant.answer(Request("now", id=_ID, warmup=0))
+        self._dormant.answer(ControlRequest("now", id=_ID, warmup=0))
         self._is_open.wait()
         if not self._is_over.wait(self._seconds):
-            self._dormant.answer(Request("stop", id=_ID))
+            self._dormant.answer(ControlRequest("stop", id=_ID))

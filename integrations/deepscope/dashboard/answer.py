@@ -19,7 +19,7 @@ class Question(msgspec.Struct, kw_only=True, frozen=True, rename="camel", forbid
     """What a page asks; each field is a word of the query."""
 
 
-class Answer(msgspec.Struct, kw_only=True, rename="camel"):
+class PageAnswer(msgspec.Struct, kw_only=True, rename="camel"):
     """An answer, or a part of one."""
 
 
@@ -35,14 +35,14 @@ class Choice(Question, kw_only=True, frozen=True):
     module: str = ""
 
 
-class Fact(Answer):
+class Fact(PageAnswer):
     """One thing that is known."""
 
     label: str
     value: str
 
 
-class Figure(Answer):
+class Figure(PageAnswer):
     """A number with its name."""
 
     label: str
@@ -52,7 +52,7 @@ class Figure(Answer):
     """What it means, in a sentence."""
 
 
-class Column(Answer):
+class Column(PageAnswer):
     """A column of a table."""
 
     key: str
@@ -64,7 +64,7 @@ class Column(Answer):
     """0 for what is always shown; where there is little room, those with the largest leave first."""
 
 
-class Table(Answer):
+class Table(PageAnswer):
     """Rows of cells."""
 
     id: str

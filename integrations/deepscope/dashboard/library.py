@@ -25,7 +25,7 @@ from deepscope.ranks.summary import RankSummary
 from deepscope.records import Detail, Profile
 from deepscope.store.ascend.folders import cluster_folder, tables_of
 from deepscope.store.files import TraceFile
-from deepscope.store.loader import Loader, Request
+from deepscope.store.loader import Loader, LoadRequest
 from deepscope.store.readable import skipped_words, without
 from deepscope.store.recognition import FoundTrace, Recognizer
 from deepscope.store.runs import STAGES, Selection, find_traces, select_from
@@ -139,10 +139,10 @@ class Library:
         self.partial = partial
         self._peaks = peaks
         self._lock = Lock()
-        self._profiles: Background[Request, Profile] = Background(PROFILES)
+        self._profiles: Background[LoadRequest, Profile] = Background(PROFILES)
         self._loaders: set[Loader] = set()
         self._is_closed = False
-        self._ranks: Background[Request, RanksOfRun] = Background(RUNS)
+        self._ranks: Background[LoadRequest, RanksOfRun] = Background(RUNS)
         self._moments: Background[TraceFile, Moments] = Background(MOMENTS)
         self._timelines: Background[TraceFile, TimelineIndex] = Background(TIMELINES)
         self._listing = _Listing({})
@@ -277,8 +277,8 @@ class Library:
 
         return self._readable_file(choice, read)
 
-    def _request(self, choice: Choice, selection: Selection, details: tuple[Detail, ...] = ()) -> Request:
-        return Request(
+    def _request(self, choice: Choice, selection: Selection, details: tuple[Detail, ...] = ()) -> LoadRequest:
+        return LoadRequest(
             path=selection.files[0].path,
             selection=selection,
             step=choice.step,
@@ -383,12 +383,12 @@ class Library:
         for loader in loaders:
             loader.cancel()
 
-    def _load(self, request: Request, told: Progress) -> Profile:
+    def _load(self, request: LoadRequest, told: Progress) -> Profile:
         with self._loading(request) as loader:
             return loader.load(told)
 
     @contextmanager
-    def _loading(self, request: Request) -> Iterator[Loader]:
+    def _loading(self, request: LoadRequest) -> Iterator[Loader]:
         """A loader that `close` can cancel."""
         loader = Loader(request)
         with self._lock:

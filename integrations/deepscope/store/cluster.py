@@ -20,9 +20,9 @@ from deepscope.errors import DeepScopeError, MissingExtraError, NoTraceError, Op
 from deepscope.records import PROFILE_FORMAT
 from deepscope.store.cache import digest, prune
 from deepscope.store.files import TraceFile
-from deepscope.store.pool import Answer, Got
+from deepscope.store.pool import Got, ReadAnswer
 from deepscope.store.remote_settings import is_reached_by_others, own_settings, using
-from deepscope.store.requests import Asked, Request, answer, kept_answer, trace_error
+from deepscope.store.requests import Asked, ReadRequest, answer, kept_answer, trace_error
 from deepscope.trace.kineto.remote import is_url
 
 CONNECT_SECONDS = 10
@@ -47,7 +47,7 @@ class _There(msgspec.Struct):
     host: str = ""
 
 
-def answers_of_cluster(address: str, requests: Sequence[Request], *, got: Got) -> None:
+def answers_of_cluster(address: str, requests: Sequence[ReadRequest], *, got: Got) -> None:
     """Has the workers answer; what lies in stores that this process alone can reach gets no answer.
 
     Raises:
@@ -176,7 +176,7 @@ def _wait_for_workers(client: Any, address: str) -> None:
         raise OptionError("scheduler", address, problem) from error
 
 
-def _answer_of(future: Any, file: TraceFile, address: str, own: str) -> Answer:
+def _answer_of(future: Any, file: TraceFile, address: str, own: str) -> ReadAnswer:
     try:
         there = msgspec.msgpack.decode(future.result(), type=_There)
     except Exception as problem:  # noqa: BLE001  whatever the cluster says of a task

@@ -14,9 +14,9 @@ from deepscope.processes import Progress
 from deepscope.records import View
 from deepscope.store.cache import Kind, prune, save_body
 from deepscope.store.files import TraceFile
-from deepscope.store.pool import Answer, Got, RequestProgress, answers_of_processes, workers_for
+from deepscope.store.pool import Got, ReadAnswer, RequestProgress, answers_of_processes, workers_for
 from deepscope.store.read import FilesProgress
-from deepscope.store.requests import Request, answer, kept_answer, trace_error
+from deepscope.store.requests import ReadRequest, answer, kept_answer, trace_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,16 @@ def read_each(
         OptionError: no trace has such a step.
         DeepScopeError: what is no matter of one trace: a missing extra, say.
     """
-    requests = [Request(file, wanted.kind, wanted.view, wanted.partial, wanted.cache) for file in files]
+    requests = [ReadRequest(file, wanted.kind, wanted.view, wanted.partial, wanted.cache) for file in files]
     account = _Account(progress, files)
-    found: list[Answer | None] = []
+    found: list[ReadAnswer | None] = []
     for index, request in enumerate(requests):
         found.append(kept_answer(request))
         if found[index] is not None:
             account.answered(index, request.file.size_bytes)
     missing = [index for index, one in enumerate(found) if one is None]
 
-    def got(place: int, one: Answer) -> None:
+    def got(place: int, one: ReadAnswer) -> None:
         found[missing[place]] = one
         account.answered(missing[place], files[missing[place]].size_bytes)
 
@@ -70,12 +70,12 @@ def read_each(
     return [_one(answered, file, has_some=has_some) for answered, file in zip(found, files, strict=True)]
 
 
-def _elsewhere(requests: Sequence[Request], wanted: Wanted, got: Got, told: RequestProgress) -> None:
+def _elsewhere(requests: Sequence[ReadRequest], wanted: Wanted, got: Got, told: RequestProgress) -> None:
     """Has a cluster or processes answer; what gets no answer is left to this process."""
     if wanted.scheduler and requests:
         from deepscope.store.cluster import answers_of_cluster
 
-        def kept(place: int, one: Answer) -> None:
+        def kept(place: int, one: ReadAnswer) -> None:
             request = requests[place]
             if wanted.cache and isinstance(one, bytes):
                 save_body(request.kind, request.file, one, request.view, partial=request.partial)
@@ -86,14 +86,14 @@ def _elsewhere(requests: Sequence[Request], wanted: Wanted, got: Got, told: Requ
         answers_of_processes(requests, workers=workers, got=got, told=told)
 
 
-def _read_here(request: Request, progress: Progress | None) -> Answer:
+def _read_here(request: ReadRequest, progress: Progress | None) -> ReadAnswer:
     try:
         return answer(request, progress, workers=None)
     except (DeepScopeError, MemoryError) as error:
         return error if isinstance(error, DeepScopeError) else trace_error(request.file, error)
 
 
-def _one(answered: Answer | None, file: TraceFile, *, has_some: bool) -> bytes | TraceError:
+def _one(answered: ReadAnswer | None, file: TraceFile, *, has_some: bool) -> bytes | TraceError:
     assert answered is not None
     if isinstance(answered, OptionError) and has_some:
         return TraceError(f"{file.path}: {answered.told(in_words)}")

@@ -28,7 +28,7 @@ MERGED_AT_ONCE = 32
 """Ranks; merging a thousand takes seconds."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
+class LoadRequest(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     """What to load: the arguments of `load_profile`, or of `load_selection` where the traces are selected."""
 
     answer: Literal["profile", "ranks"] = "profile"
@@ -54,7 +54,7 @@ class CancelledLoadError(DeepScopeError):
     """Loading was cancelled."""
 
 
-def cached_profile(request: Request) -> Profile | None:
+def cached_profile(request: LoadRequest) -> Profile | None:
     """The profile if the cache has every part of it; None if some trace has to be read, or so many ranks merged that it
     would hold up the caller.
 
@@ -73,7 +73,7 @@ def cached_profile(request: Request) -> Profile | None:
 class Loader:
     """One load that can be cancelled from another thread."""
 
-    request: Request
+    request: LoadRequest
     _process: HelperProcess | None = None
     _is_cancelled: bool = False
 
@@ -109,7 +109,7 @@ class Loader:
         kept = kept_ranks(selection, request.view, partial=request.partial)
         return kept or self._answer(msgspec.structs.replace(request, answer="ranks"), ReadRanks, progress)
 
-    def _answer(self, request: Request, kind: type[T], progress: Progress | None) -> T:
+    def _answer(self, request: LoadRequest, kind: type[T], progress: Progress | None) -> T:
         _check_empty(request.selection)
         try:
             body = msgspec.msgpack.encode(request)

@@ -15,7 +15,7 @@ from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, cores
 from deepscope.store.files import TraceFile
 from deepscope.store.remote_settings import is_reached_by_others, own_settings
-from deepscope.store.requests import Asked, Request, trace_error
+from deepscope.store.requests import Asked, ReadRequest, trace_error
 from deepscope.store.workers import WORKER
 from deepscope.trace.kineto.remote import is_url
 from deepscope.trace.kineto.source import likely_json_bytes
@@ -28,9 +28,9 @@ _REMOTE_PER_CORE = 2
 _TRIES = 2
 """Processes that read a trace, the second one when the first was killed."""
 
-Answer: TypeAlias = bytes | DeepScopeError
+ReadAnswer: TypeAlias = bytes | DeepScopeError
 """A record, encoded, or why there is none."""
-Got: TypeAlias = Callable[[int, Answer], None]
+Got: TypeAlias = Callable[[int, ReadAnswer], None]
 """Called, in the caller's thread, with the index of a request and its answer."""
 RequestProgress: TypeAlias = Callable[[int, int], None]
 """Called, in the caller's thread, with the index of a file and how many of its bytes are read."""
@@ -48,7 +48,7 @@ def workers_for(files: Sequence[TraceFile]) -> int:
     return min(len(files), cores() * _REMOTE_PER_CORE, max(whole // WORTH_BYTES, len(files) // REMOTE_WORTH_FILES))
 
 
-def answers_of_processes(requests: Sequence[Request], *, workers: int, got: Got, told: RequestProgress) -> None:
+def answers_of_processes(requests: Sequence[ReadRequest], *, workers: int, got: Got, told: RequestProgress) -> None:
     """Has processes answer. What gets no answer could not be asked: no process, or something spoke in its place.
 
     A process that is killed while it reads (by the system, for want of memory) is replaced. What it was reading is read
@@ -70,13 +70,13 @@ class _Pool:
     """Processes, each with a thread that gives it one request after another."""
 
     def __init__(
-        self, requests: Sequence[Request], bodies: Sequence[bytes | None], got: Got, told: RequestProgress
+        self, requests: Sequence[ReadRequest], bodies: Sequence[bytes | None], got: Got, told: RequestProgress
     ) -> None:
         self._requests = requests
         self._bodies = bodies
         self._got, self._told = got, told
         # None: a thread has no more to do.
-        self._messages: queue.SimpleQueue[tuple[int, int | Answer] | None] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[tuple[int, int | ReadAnswer] | None] = queue.SimpleQueue()
         # The largest first: it would otherwise be waited for at the end.
         by_size = sorted(range(len(requests)), key=lambda index: -requests[index].file.size_bytes)
         self._waiting = deque(index for index in by_size if bodies[index] is not None)

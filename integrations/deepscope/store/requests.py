@@ -17,7 +17,7 @@ from deepscope.store.read import read_profile
 from deepscope.store.remote_settings import RemoteSettings
 
 
-class Request(msgspec.Struct, frozen=True):
+class ReadRequest(msgspec.Struct, frozen=True):
     """A trace to be read, and what of it is wanted. The answer is that record, encoded."""
 
     file: TraceFile
@@ -30,7 +30,7 @@ class Request(msgspec.Struct, frozen=True):
 class Asked(msgspec.Struct, frozen=True, tag="rank"):
     """A request to another process, and how its asker reaches remote stores."""
 
-    request: Request
+    request: ReadRequest
     settings: RemoteSettings
 
 
@@ -42,7 +42,7 @@ class ColumnsRequest(msgspec.Struct, frozen=True, tag="columns"):
     partial: bool = False
 
 
-def kept_answer(request: Request) -> bytes | None:
+def kept_answer(request: ReadRequest) -> bytes | None:
     """The answer that the cache has; None where it has none or is not to be asked."""
     if not request.cache:
         return None
@@ -65,14 +65,14 @@ def kept_answers(files: Iterable[TraceFile], kind: Kind, view: View, *, partial:
     """The answers of all files, if the cache has every one; None if some trace has to be read."""
     bodies = []
     for file in files:
-        body = kept_answer(Request(file, kind, view, partial, cache=True))
+        body = kept_answer(ReadRequest(file, kind, view, partial, cache=True))
         if body is None:
             return None
         bodies.append(body)
     return bodies
 
 
-def answer(request: Request, progress: Progress | None = None, *, workers: int | None = 0) -> bytes:
+def answer(request: ReadRequest, progress: Progress | None = None, *, workers: int | None = 0) -> bytes:
     """Reads the trace. The profile and the summary of it are kept, whichever is asked for; nothing is removed.
 
     Args:

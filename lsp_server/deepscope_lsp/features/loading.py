@@ -12,7 +12,7 @@ from lsprotocol import types
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.printable import without_secrets
 from deepscope.records import Profile
-from deepscope.store.loader import CancelledLoadError, Loader, Request, cached_profile
+from deepscope.store.loader import CancelledLoadError, Loader, LoadRequest, cached_profile
 from deepscope.store.runs import Selection
 from deepscope_lsp.engine.wording.quantities import in_message, size
 from deepscope_lsp.features import questions
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from deepscope_lsp.server import DeepScopeServer
 
 
-def request_for(project: Project, path: str, selection: Selection | None = None) -> Request:
+def request_for(project: Project, path: str, selection: Selection | None = None) -> LoadRequest:
     """What to load of a path, or of traces that are selected already, as the settings say."""
     settings = project.settings
-    return Request(
+    return LoadRequest(
         path=path,
         selection=selection,
         step=settings.step,
@@ -37,7 +37,7 @@ def request_for(project: Project, path: str, selection: Selection | None = None)
     )
 
 
-async def load(server: DeepScopeServer, project: Project, request: Request) -> Profile:
+async def load(server: DeepScopeServer, project: Project, request: LoadRequest) -> Profile:
     """A profile, from the cache or by reading the trace; a load under way for the same project is cancelled.
 
     Raises:

@@ -6,7 +6,7 @@ import pytest
 
 from deepscope.capture.on_demand import client, places
 from deepscope.capture.on_demand.agreement import Recording, Wanted, offsets
-from deepscope.capture.on_demand.messages import Answer
+from deepscope.capture.on_demand.messages import ControlAnswer
 
 
 class OneAfterTheOther:
@@ -70,7 +70,7 @@ class Rank:
             self.order, self.opened, self.held = None, None, False
         ends = [int((self.step - i - self.offset) * self.length * 1e9) + 10**9 for i in range(min(self.step, 16))][::-1]
         state = "saved" if self.closed is not None else "recording" if self.opened is not None else "asked"
-        return Answer(
+        return ControlAnswer(
             id=self.order.id if self.order else "",
             accepted=not problem, is_late=problem, pid=self.entry.pid, rank=self.number, world_size=4, step=self.step,
             step_ns=int(self.length * 1e9) if self.step > 1 else 0, ends_ns=ends,
@@ -170,7 +170,7 @@ def test_a_rank_that_does_not_record_does_not_keep_the_others_open():
                 self.id, self.state = request.id, "recording" if self.is_chosen else "failed"
             elif request.kind == "stop" and self.is_chosen:
                 self.state = "saved"
-            return Answer(id=self.id, state=self.state, pid=self.entry.pid, rank=self.number)
+            return ControlAnswer(id=self.id, state=self.state, pid=self.entry.pid, rank=self.number)
 
     ranks = [Stepless(0, True), Stepless(1, False)]
     Recording(ranks, Wanted(seconds=3.0), clock=lambda: clock.now, sleep=clock.sleep).record()

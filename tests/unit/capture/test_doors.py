@@ -21,7 +21,7 @@ import deepscope.cli.attach as attach_command
 from deepscope.capture.on_demand import client, inspection, jobs, places
 from deepscope.capture.on_demand.idle_recorder import IdleRecorder
 from deepscope.capture.on_demand.jobs import find_jobs, live_entries
-from deepscope.capture.on_demand.messages import Answer, Request, decode_request, encode
+from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest, decode_request, encode
 from deepscope.errors import ControlError
 
 
@@ -102,8 +102,8 @@ def test_a_request_that_another_visitor_took_away_is_written_again(runtime, tmp_
     with deepscope.on_demand(folder, control="files") as opened:
         (found,) = [one for one in live_entries(traces=folder) if one.entry.pid == os.getpid()]
         asking, other = found.visit(), found.visit()
-        answers: list[Answer] = []
-        waiting = threading.Thread(target=lambda: answers.append(asking.ask(Request("look"))), daemon=True)
+        answers: list[ControlAnswer] = []
+        waiting = threading.Thread(target=lambda: answers.append(asking.ask(ControlRequest("look"))), daemon=True)
         waiting.start()
         until = time.monotonic() + 20
         while not other._ask.exists() and time.monotonic() < until:
@@ -176,7 +176,7 @@ def test_junk_at_the_door_leaves_it_open_for_the_next(door, visitor):
     until = time.monotonic() + 30
     while time.monotonic() < until:
         try:
-            answer = asking.ask(Request("look"))
+            answer = asking.ask(ControlRequest("look"))
             break
         except client.GoneError:  # all places are taken by those who have not been shown out yet
             asking = visitor()
@@ -186,14 +186,14 @@ def test_junk_at_the_door_leaves_it_open_for_the_next(door, visitor):
 @pytest.mark.parametrize("option", ["on_trace_ready", "folder", "root", "include", "ranks", "name", "keep_last"])
 def test_a_request_chooses_what_is_recorded_and_never_where(door, visitor, option):
     asking = visitor()
-    answer = asking.ask(Request("start", "ab", step=9, steps=1, options={option: "/etc"}))
+    answer = asking.ask(ControlRequest("start", "ab", step=9, steps=1, options={option: "/etc"}))
     assert not answer.accepted
     assert option in answer.problem
 
 
 def test_options_that_are_wrong_are_told(door, visitor):
     asking = visitor()
-    answer = asking.ask(Request("start", "ab", step=9, steps=1, options={"max_slowdown": 0.1}))
+    answer = asking.ask(ControlRequest("start", "ab", step=9, steps=1, options={"max_slowdown": 0.1}))
     assert "max_slowdown=0.1: must be a number above 1" in answer.problem
 
 
@@ -208,11 +208,11 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next_ones(door, visitor,
 
     monkeypatch.setattr(door.dormant, "_tell", slow)
     with pytest.raises(client.SilentError):
-        asking.ask(Request("look"))
+        asking.ask(ControlRequest("look"))
     monkeypatch.setattr(door.dormant, "_tell", look)
     is_given_up.set()
     asking._socket.settimeout(60)
-    answer = asking.ask(Request("commit", "ab"))
+    answer = asking.ask(ControlRequest("commit", "ab"))
     assert not answer.accepted
     assert answer.problem == "there is no window of this id"
 

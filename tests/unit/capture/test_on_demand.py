@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import deepscope
-from deepscope.capture.on_demand.messages import Request
+from deepscope.capture.on_demand.messages import ControlRequest
 from deepscope.capture.process_hooks import optimizer_steps
 from deepscope.capture.span import Span
 
@@ -64,17 +64,17 @@ def test_dormant_there_is_one_hook_and_one_waiting_thread(runtime, tmp_path):
 def test_after_a_window_all_hooks_are_gone(door, visitor):
     step, asking = loop(), visitor()
     tools = [sys.monitoring.get_tool(i) for i in range(6)] if sys.version_info >= (3, 12) else []
-    assert asking.ask(Request("start", "ab", step=3, steps=2)).accepted
-    assert asking.ask(Request("commit", "ab")).accepted
+    assert asking.ask(ControlRequest("start", "ab", step=3, steps=2)).accepted
+    assert asking.ask(ControlRequest("commit", "ab")).accepted
     traced = set()
     for _ in range(8):
         step()
         traced.add(sys.gettrace() is not None or torch.autograd._profiler_enabled())
     assert traced == {False, True}
-    answer = asking.ask(Request("look"))
+    answer = asking.ask(ControlRequest("look"))
     until = time.monotonic() + 60
     while answer.state == "saving" and time.monotonic() < until:
-        answer = asking.ask(Request("look"))
+        answer = asking.ask(ControlRequest("look"))
     assert answer.state == "saved", answer
     assert sys.gettrace() is None
     assert not torch.autograd._profiler_enabled()
@@ -86,14 +86,14 @@ def test_after_a_window_all_hooks_are_gone(door, visitor):
 
 def window(asking, step, id_, first):
     """Two steps from `first` on, as `deepscope attach` has them recorded; what became of it."""
-    assert asking.ask(Request("start", id_, step=first, steps=2)).accepted
-    assert asking.ask(Request("commit", id_)).accepted
+    assert asking.ask(ControlRequest("start", id_, step=first, steps=2)).accepted
+    assert asking.ask(ControlRequest("commit", id_)).accepted
     for _ in range(6):
         step()
     until = time.monotonic() + 60
-    answer = asking.ask(Request("look"))
+    answer = asking.ask(ControlRequest("look"))
     while answer.state not in {"saved", "failed"} and time.monotonic() < until:
-        answer = asking.ask(Request("look"))
+        answer = asking.ask(ControlRequest("look"))
     return answer
 
 
@@ -126,16 +126,16 @@ def test_counters_of_the_whole_run_are_one_file_and_windows_leave_none_open(runt
 
 def test_a_window_that_is_given_up_in_its_warm_up_is_forgotten(door, visitor, tmp_path):
     step, asking = loop(), visitor()
-    assert asking.ask(Request("start", "ab", step=4, steps=2)).accepted
-    assert asking.ask(Request("commit", "ab")).accepted
+    assert asking.ask(ControlRequest("start", "ab", step=4, steps=2)).accepted
+    assert asking.ask(ControlRequest("commit", "ab")).accepted
     for _ in range(3):
         step()
-    assert asking.ask(Request("look")).state == "recording"
-    asking.ask(Request("stop", "ab"))
+    assert asking.ask(ControlRequest("look")).state == "recording"
+    asking.ask(ControlRequest("stop", "ab"))
     for _ in range(3):
         step()
     until = time.monotonic() + 30
-    while (answer := asking.ask(Request("look"))).state == "saving" and time.monotonic() < until:
+    while (answer := asking.ask(ControlRequest("look"))).state == "saving" and time.monotonic() < until:
         pass
     assert answer.state == "failed"
     assert not (tmp_path / "traces").exists()
@@ -169,8 +169,8 @@ def test_what_a_signals_handler_raises_reaches_the_program(door, visitor, monkey
             step()
 
     try:
-        assert asking.ask(Request("start", "ab", step=3, steps=2)).accepted
-        assert asking.ask(Request("commit", "ab")).accepted
+        assert asking.ask(ControlRequest("start", "ab", step=3, steps=2)).accepted
+        assert asking.ask(ControlRequest("commit", "ab")).accepted
         with pytest.raises(Preempted):
             several(8)
         monkeypatch.undo()
@@ -178,7 +178,7 @@ def test_what_a_signals_handler_raises_reaches_the_program(door, visitor, monkey
     finally:
         signal.signal(signal.SIGTERM, before)
     until = time.monotonic() + 30
-    while (answer := asking.ask(Request("look"))).state not in {"saved", "failed"} and time.monotonic() < until:
+    while (answer := asking.ask(ControlRequest("look"))).state not in {"saved", "failed"} and time.monotonic() < until:
         pass
     assert answer.state == ("saved" if moment == "export" else "failed")
 
@@ -194,7 +194,7 @@ def test_a_program_that_ends_as_its_span_is_to_begin_does_not_wait_for_it(runtim
     ending.join(60)
     assert not ending.is_alive()
     assert span.traces == []
-    assert not span._dormant.answer(Request("now", "ab", warmup=0)).accepted  # nothing begins any more
+    assert not span._dormant.answer(ControlRequest("now", "ab", warmup=0)).accepted  # nothing begins any more
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -217,14 +217,14 @@ def test_a_signal_while_a_window_by_time_opens_reaches_the_program(door, visitor
         while time.monotonic() < until:
             sum(range(100))
 
-    threading.Timer(0.2, lambda: asking.ask(Request("now", "ab", warmup=0))).start()
+    threading.Timer(0.2, lambda: asking.ask(ControlRequest("now", "ab", warmup=0))).start()
     try:
         with pytest.raises(Preempted):
             wait()
     finally:
         signal.signal(number, before)
     monkeypatch.setattr(Window, "prepare", prepare)
-    assert asking.ask(Request("look")).state == "recording"
+    assert asking.ask(ControlRequest("look")).state == "recording"
 
 
 class Impatient:
@@ -245,39 +245,39 @@ def test_a_step_that_waits_while_the_end_is_asked_for_does_not_wait_for_itself(d
     """The main thread gets the lock and, before its next instruction, the call that ends the window."""
     dormant, asking, is_held = door.dormant, visitor(), threading.Event()
     dormant._lock = Impatient()
-    assert asking.ask(Request("now", "ab", warmup=0)).accepted
+    assert asking.ask(ControlRequest("now", "ab", warmup=0)).accepted
     until = time.monotonic() + 60
-    while asking.ask(Request("look")).state != "recording" and time.monotonic() < until:
+    while asking.ask(ControlRequest("look")).state != "recording" and time.monotonic() < until:
         pass
 
     def end():
         with dormant._lock:
             is_held.set()
             time.sleep(0.2)  # the step is at the lock by then
-            dormant._stop(Request("stop", "ab"))
+            dormant._stop(ControlRequest("stop", "ab"))
 
     ending = threading.Thread(target=end)
     ending.start()
     assert is_held.wait(60)
     door.step()
     ending.join()
-    while (answer := asking.ask(Request("look"))).state == "saving" and time.monotonic() < until:
+    while (answer := asking.ask(ControlRequest("look"))).state == "saving" and time.monotonic() < until:
         pass
     assert answer.state == "saved"
 
 
 def test_a_window_by_time_that_ended_by_itself_is_no_error(door, visitor):
     step, asking = loop(), visitor()
-    assert asking.ask(Request("start", "ab", step=3)).accepted
-    assert asking.ask(Request("commit", "ab")).accepted
+    assert asking.ask(ControlRequest("start", "ab", step=3)).accepted
+    assert asking.ask(ControlRequest("commit", "ab")).accepted
     for _ in range(5):
         step()
     door.dormant.cut_short("another stage of the Trainer begins")
-    ending = asking.ask(Request("end", "ab", step=9))
+    ending = asking.ask(ControlRequest("end", "ab", step=9))
     assert ending.accepted, ending.problem
-    assert asking.ask(Request("commit", "ab")).accepted
+    assert asking.ask(ControlRequest("commit", "ab")).accepted
     until = time.monotonic() + 60
-    while (answer := asking.ask(Request("look"))).state == "saving" and time.monotonic() < until:
+    while (answer := asking.ask(ControlRequest("look"))).state == "saving" and time.monotonic() < until:
         pass
     assert answer.state == "saved"
     assert answer.notes == ["another stage of the Trainer begins: the window ends after 2 steps"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
-from deepscope.store.loader import CancelledLoadError, Loader, Request, cached_profile
+from deepscope.store.loader import CancelledLoadError, Loader, LoadRequest, cached_profile
 from deepscope.store.runs import select
 from lsp_profiles import record
 
@@ -17,7 +17,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_trace_is_read_once(tmp_path: Path) -> None:
-    request = Request(path=str(record(tmp_path)))
+    request = LoadRequest(path=str(record(tmp_path)))
     assert cached_profile(request) is None
     reports: list[tuple[int, int]] = []
     profile = Loader(request).load(lambda done, total: reports.append((done, total)))
@@ -36,7 +36,7 @@ def test_the_error_is_that_of_the_reader(tmp_path: Path, content: str, error: ty
     path = tmp_path / "bad.pt.trace.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(error, match=r"bad\.pt\.trace\.json"):
-        Loader(Request(path=str(path))).load()
+        Loader(LoadRequest(path=str(path))).load()
 
 
 def test_an_empty_file_is_told_without_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,25 +44,25 @@ def test_an_empty_file_is_told_without_a_process(tmp_path: Path, monkeypatch: py
     path.touch()
     monkeypatch.setattr("deepscope.store.loader.worker", lambda: pytest.fail("a process was asked"))
     with pytest.raises(NotATraceError, match=r"rank0\.pt\.trace\.json: is empty; was the run ended"):
-        Loader(Request(path=str(path), selection=select(str(path)))).load()
+        Loader(LoadRequest(path=str(path), selection=select(str(path)))).load()
 
 
 def test_what_is_not_there_or_not_in_it(tmp_path: Path) -> None:
     with pytest.raises(NoTraceError):
-        Loader(Request(path=str(tmp_path / "missing"))).load()
+        Loader(LoadRequest(path=str(tmp_path / "missing"))).load()
     with pytest.raises(OptionError, match="step=77"):
-        Loader(Request(path=str(record(tmp_path)), step=77)).load()
+        Loader(LoadRequest(path=str(record(tmp_path)), step=77)).load()
 
 
 def test_a_cancelled_load_starts_nothing(tmp_path: Path) -> None:
-    loader = Loader(Request(path=str(record(tmp_path))))
+    loader = Loader(LoadRequest(path=str(record(tmp_path))))
     loader.cancel()
     with pytest.raises(CancelledLoadError):
         loader.load()
 
 
 def test_a_load_is_cancelled_while_it_runs(tmp_path: Path) -> None:
-    loader = Loader(Request(path=str(record(tmp_path))))
+    loader = Loader(LoadRequest(path=str(record(tmp_path))))
     with pytest.raises(CancelledLoadError):
         loader.load(lambda _done, _total: loader.cancel())
 
@@ -74,4 +74,4 @@ def test_a_process_that_is_killed_is_one_sentence(tmp_path: Path, monkeypatch: p
     killed.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(killed))
     with pytest.raises(TraceError, match=r"pt\.trace\.json: reading it ended with signal 9 \(not enough memory\?\)"):
-        Loader(Request(path=str(record(tmp_path)))).load()
+        Loader(LoadRequest(path=str(record(tmp_path)))).load()

@@ -14,7 +14,7 @@ from deepscope.store import each, load_profile, pool
 from deepscope.store.files import TraceFile, single_file
 from deepscope.store.pool import answers_of_processes, workers_for
 from deepscope.store.read import read_profile
-from deepscope.store.requests import Request
+from deepscope.store.requests import ReadRequest
 from random_traces import random_trace
 
 RANKS = 3
@@ -44,7 +44,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_profiles_come_back_in_the_order_of_the_files(files):
     seen = []
-    requests = [Request(file, "profile", WHOLE, partial=False, cache=False) for file in files]
+    requests = [ReadRequest(file, "profile", WHOLE, partial=False, cache=False) for file in files]
     found = {}
     answers_of_processes(
         requests,

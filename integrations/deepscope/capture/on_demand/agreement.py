@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import structs
 
 from deepscope.capture.on_demand.client import Client, GoneError, SilentError
-from deepscope.capture.on_demand.messages import Answer, Request
+from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest
 from deepscope.errors import ControlError
 
 _POLL_SECONDS = 0.1
@@ -54,7 +54,7 @@ class Outcome:
 @dataclass
 class _Rank:
     visitor: Client
-    answer: Answer
+    answer: ControlAnswer
     problem: str = ""
     """Why nothing more is to be had of it."""
     offset: int = 0
@@ -104,7 +104,7 @@ class Recording:
         self._sleep = sleep
         self._id = secrets.token_hex(6)
         self._pool = ThreadPoolExecutor(max_workers=max(1, len(visitors)), thread_name_prefix="deepscope-attach")
-        looks = list(self._pool.map(lambda one: one.ask(Request("look")), visitors))
+        looks = list(self._pool.map(lambda one: one.ask(ControlRequest("look")), visitors))
         self._ranks = [_Rank(visitor, answer) for visitor, answer in zip(visitors, looks, strict=True)]
         self._ranks.sort(key=lambda one: (one.answer.rank, one.answer.pid))
         self._first = 0
@@ -144,7 +144,7 @@ class Recording:
         wanted = self._wanted
         self._match()
         self._first = self._agree(
-            lambda step: Request(
+            lambda step: ControlRequest(
                 "start",
                 self._id,
                 step=step + wanted.warmup,
@@ -159,19 +159,19 @@ class Recording:
             until = self._clock() + wanted.seconds
             self._wait(lambda: self._clock() >= until)
             if any(not one.is_over for one in self._ranks):
-                self._agree(lambda step: Request("end", self._id, step=step))
+                self._agree(lambda step: ControlRequest("end", self._id, step=step))
         self._wait(lambda: False)
 
     def _record_at_once(self, seconds: float) -> None:
-        request = Request("now", self._id, warmup=0, options=dict(self._wanted.options))
+        request = ControlRequest("now", self._id, warmup=0, options=dict(self._wanted.options))
         self._check(self._ask_all(request))
         self._wait(lambda: all(one.is_over or one.is_recording for one in self._ranks))
         until = self._clock() + seconds
         self._wait(lambda: self._clock() >= until)
-        self._ask_all(Request("stop", self._id))
+        self._ask_all(ControlRequest("stop", self._id))
         self._wait(lambda: False)
 
-    def _agree(self, request_for: Callable[[int], Request]) -> int:
+    def _agree(self, request_for: Callable[[int], ControlRequest]) -> int:
         """The step that all have confirmed; it is given to `request_for` to make the proposal."""
         margin = 0
         for _ in range(_ATTEMPTS):
@@ -184,19 +184,19 @@ class Recording:
             proposal = request_for(step + margin)
             answers = self._ask_all(proposal)
             if all(one.accepted for one in answers):
-                answers = self._ask_all(Request("commit", self._id))
+                answers = self._ask_all(ControlRequest("commit", self._id))
                 if all(one.accepted for one in answers):
                     return step + margin
             refused = [one for one in answers if not one.accepted]
             if not all(one.is_late for one in refused):
                 self._check(refused)
             if proposal.kind == "start":
-                self._ask_all(Request("drop", self._id))
+                self._ask_all(ControlRequest("drop", self._id))
                 self._wait_until_dropped()
                 self._id = secrets.token_hex(6)
         raise ControlError(f"no step could be agreed on in {_ATTEMPTS} attempts: the ranks are too far apart")
 
-    def _check(self, answers: Sequence[Answer]) -> None:
+    def _check(self, answers: Sequence[ControlAnswer]) -> None:
         for one in answers:
             if not one.accepted:
                 raise ControlError(f"process {one.pid} (rank {one.rank}): {one.problem}")
@@ -204,12 +204,12 @@ class Recording:
     def _wait_until_dropped(self) -> None:
         self._wait(lambda: all(one.answer.state != "recording" for one in self._ranks))
 
-    def _ask_all(self, request: Request) -> list[Answer]:
+    def _ask_all(self, request: ControlRequest) -> list[ControlAnswer]:
         asked = [one for one in self._ranks if not one.problem]
         list(self._pool.map(lambda one: self._ask(one, request), asked))
         return [one.answer for one in asked if not one.problem]
 
-    def _ask(self, rank: _Rank, request: Request) -> None:
+    def _ask(self, rank: _Rank, request: ControlRequest) -> None:
         if request.step:
             request = structs.replace(request, step=request.step + rank.offset, first_number=request.step)
         if request.kind in {"start", "now"}:
@@ -228,7 +228,7 @@ class Recording:
                 rank.problem += f"; what it could save lies in {rank.answer.folder}"
 
     def _look(self) -> None:
-        self._ask_all(Request("look"))
+        self._ask_all(ControlRequest("look"))
 
     def _wait(self, is_done: Callable[[], bool]) -> None:
         """Until `is_done`, or no window is left to wait for."""
@@ -268,14 +268,14 @@ class Recording:
             silent_ns = answer.now_ns - answer.ends_ns[-1]
             if silent_ns > max(_STALLED_SECONDS * 1e9, _STALLED_STEPS * answer.step_ns):
                 one.is_told = True
-                self._ask(one, Request("look", stack=True))
+                self._ask(one, ControlRequest("look", stack=True))
                 where = f"; it stands at {one.answer.stack[-1]}" if one.answer.stack else ""
                 own = next((line for line in reversed(one.answer.stack) if "site-packages" not in line), "")
                 called = f", called from {own}" if own and own != one.answer.stack[-1] else ""
                 self._tell(f"{_name(answer)} has made no step for {silent_ns / 1e9:.0f} s{where}{called}")
 
 
-def _name(answer: Answer) -> str:
+def _name(answer: ControlAnswer) -> str:
     return f"rank {answer.rank} (process {answer.pid})" if answer.world_size > 1 else f"process {answer.pid}"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from deepscope.capture.on_demand.control_server import peer, receive, send
-from deepscope.capture.on_demand.messages import Answer, Request, decode_answer, encode
+from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest, decode_answer, encode
 from deepscope.capture.on_demand.places import Entry, is_own
 from deepscope.errors import ControlError
 
@@ -30,7 +30,7 @@ class Client(Protocol):
 
     entry: Entry
 
-    def ask(self, request: Request) -> Answer:
+    def ask(self, request: ControlRequest) -> ControlAnswer:
         """Raises `GoneError`, `SilentError`, and `ControlError` for an answer that is none."""
         ...
 
@@ -76,7 +76,7 @@ class SocketClient:
             else:
                 return
 
-    def ask(self, request: Request) -> Answer:
+    def ask(self, request: ControlRequest) -> ControlAnswer:
         """One request, and its answer."""
         try:
             while self._unheard:

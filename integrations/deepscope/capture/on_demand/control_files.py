@@ -19,8 +19,8 @@ from deepscope.capture.naming import host_name
 from deepscope.capture.on_demand.client import GoneError, SilentError
 from deepscope.capture.on_demand.messages import (
     LIMIT_BYTES,
-    Answer,
-    Request,
+    ControlAnswer,
+    ControlRequest,
     as_json,
     decode_answer,
     decode_request,
@@ -52,7 +52,11 @@ class ControlFiles:
     """Answers requests at steps: `look` is called at each of them."""
 
     def __init__(
-        self, folder: Path, entry: Entry, answer: Callable[[Request], Answer], let_go: Callable[[str], None]
+        self,
+        folder: Path,
+        entry: Entry,
+        answer: Callable[[ControlRequest], ControlAnswer],
+        let_go: Callable[[str], None],
     ) -> None:
         self._entry = msgspec.structs.replace(entry, host=host_name(), door="files")
         self._folder = folder / FILE_DOORS
@@ -114,7 +118,7 @@ class ControlFiles:
             elif answer.state in {"saved", "failed", "dormant"}:
                 self._asked = ""
         except DeepScopeError as error:
-            answer = Answer(accepted=False, problem=str(error)[:1000])
+            answer = ControlAnswer(accepted=False, problem=str(error)[:1000])
         answer.number = number
         write_private(self._ask.with_suffix(".answer"), encode(answer))
 
@@ -130,7 +134,7 @@ class FileClient:
         self._asked = ""
         self._state = "dormant"
 
-    def ask(self, request: Request) -> Answer:
+    def ask(self, request: ControlRequest) -> ControlAnswer:
         """One request, and its answer at a step of the job."""
         number = time.time_ns()
         words_asked = encode(msgspec.structs.replace(request, number=number))
@@ -176,4 +180,4 @@ class FileClient:
             self._answer.unlink(missing_ok=True)
             self._ask.unlink(missing_ok=True)
             if self._asked and self._state not in {"saved", "failed"} and self._path.exists():
-                write_private(self._ask, encode(Request("stop", id=self._asked)))
+                write_private(self._ask, encode(ControlRequest("stop", id=self._asked)))

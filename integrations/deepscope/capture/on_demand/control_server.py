@@ -12,7 +12,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from deepscope.capture.on_demand.messages import LIMIT_BYTES, Answer, Request, as_json, decode_request, encode
+from deepscope.capture.on_demand.messages import (
+    LIMIT_BYTES,
+    ControlAnswer,
+    ControlRequest,
+    as_json,
+    decode_request,
+    encode,
+)
 from deepscope.capture.on_demand.places import Entry, make_private, write_private
 from deepscope.errors import ControlError
 
@@ -31,7 +38,7 @@ class ControlServer:
     """
 
     def __init__(
-        self, path: Path, entry: Entry, answer: Callable[[Request], Answer], let_go: Callable[[str], None]
+        self, path: Path, entry: Entry, answer: Callable[[ControlRequest], ControlAnswer], let_go: Callable[[str], None]
     ) -> None:
         self.path = path
         self._entry = entry
@@ -128,12 +135,14 @@ class ControlServer:
                 send(connection, encode(answer))
         except ControlError as error:
             with suppress(OSError, ControlError):
-                send(connection, encode(Answer(accepted=False, problem=str(error)[:1000])))
+                send(connection, encode(ControlAnswer(accepted=False, problem=str(error)[:1000])))
         except OSError:
             pass
         except Exception as error:  # noqa: BLE001  nothing that a visitor does ends the program
             with suppress(Exception):
-                send(connection, encode(Answer(accepted=False, problem=f"{type(error).__name__}: {error}"[:1000])))
+                send(
+                    connection, encode(ControlAnswer(accepted=False, problem=f"{type(error).__name__}: {error}"[:1000]))
+                )
         finally:
             if asked:
                 self._let_go(asked)

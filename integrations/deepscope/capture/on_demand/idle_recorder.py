@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepscope.capture import notices
 from deepscope.capture.on_demand.main_thread import call_soon
-from deepscope.capture.on_demand.messages import Answer, Request
+from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest
 from deepscope.capture.on_demand.order import Order
 from deepscope.capture.process_hooks.interrupts import comes_from_handler
 from deepscope.capture.rank_choice import checked_ranks
@@ -264,7 +264,7 @@ class IdleRecorder:
         order.state = "failed"
         self.on_over()
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: ControlRequest) -> ControlAnswer:
         """What becomes of a request; raises nothing that it is to blame for."""
         act = {
             "look": lambda _: None,
@@ -290,11 +290,11 @@ class IdleRecorder:
             answer.stack = self._stack()
         return answer
 
-    def _tell(self) -> Answer:
+    def _tell(self) -> ControlAnswer:
         order = self._order
         ends = list(self._ends)
         lengths = [after - before for before, after in pairwise(ends)]
-        answer = Answer(
+        answer = ControlAnswer(
             **self._facts(),
             pid=self._pid,
             folder=str(self.folder),
@@ -310,7 +310,7 @@ class IdleRecorder:
             answer.recorded, answer.traces, answer.notes = order.recorded, order.traces[:], order.notes[:20]
         return answer
 
-    def _make_ready(self, request: Request) -> None:
+    def _make_ready(self, request: ControlRequest) -> None:
         """What a window needs is imported and checked here, so that no step waits for it."""
         unknown = sorted(request.options.keys() - CHOSEN_ON_REQUEST)
         if unknown:
@@ -320,7 +320,7 @@ class IdleRecorder:
 
         checked_options({**self.options, **request.options})
 
-    def _new(self, request: Request) -> Order:
+    def _new(self, request: ControlRequest) -> Order:
         order = self._order
         if self._is_finished:
             raise ControlError("the job ends")
@@ -334,7 +334,7 @@ class IdleRecorder:
             raise ControlError("this window has been opened already")
         return Order(id=request.id, options=dict(request.options), warmup=request.warmup)
 
-    def _propose(self, request: Request) -> None:
+    def _propose(self, request: ControlRequest) -> None:
         order = self._new(request)
         order.first, order.steps = request.step, request.steps
         order.first_number = request.step if request.first_number is None else request.first_number
@@ -346,13 +346,13 @@ class IdleRecorder:
         if self.count >= step:
             raise _LateError(f"step {step} is too early: the job is at step {self.count}")
 
-    def _mine(self, request: Request) -> Order:
+    def _mine(self, request: ControlRequest) -> Order:
         order = self._order
         if order is None or order.id != request.id:
             raise ControlError("there is no window of this id")
         return order
 
-    def _hold(self, request: Request) -> None:
+    def _hold(self, request: ControlRequest) -> None:
         order = self._mine(request)
         if order.proposed_end is not None:
             self._check_ahead(order.proposed_end)
@@ -361,7 +361,7 @@ class IdleRecorder:
             self._check_ahead(order.begin)
             order.is_held = True
 
-    def _propose_end(self, request: Request) -> None:
+    def _propose_end(self, request: ControlRequest) -> None:
         order = self._mine(request)
         if order.is_over:  # Another stage of a Trainer began meanwhile, say: what there is is being saved.
             return
@@ -370,7 +370,7 @@ class IdleRecorder:
         self._check_ahead(request.step)
         order.proposed_end = request.step
 
-    def _now(self, request: Request) -> None:
+    def _now(self, request: ControlRequest) -> None:
         order = self._new(request)
         order.is_held = order.is_at_once = True
         order.first_number = self.count + order.warmup  # less the warm-up that a whole block does not have
@@ -395,7 +395,7 @@ class IdleRecorder:
             elif order.is_ending and order.thread == threading.get_ident():
                 self._close(order)
 
-    def _stop(self, request: Request) -> None:
+    def _stop(self, request: ControlRequest) -> None:
         order = self._mine(request)
         if order.is_over:
             return
@@ -406,7 +406,7 @@ class IdleRecorder:
         if order.is_at_once:
             call_soon(self._here)
 
-    def _drop(self, request: Request) -> None:
+    def _drop(self, request: ControlRequest) -> None:
         order = self._mine(request)
         order.is_dropped = True
         self._stop(request)
@@ -414,7 +414,7 @@ class IdleRecorder:
     def let_go(self, id_: str) -> None:
         """Whoever asked has gone: what is open ends and is saved, what is not is forgotten."""
         with suppress(DeepScopeError), self._locked():
-            self._stop(Request("stop", id=id_))
+            self._stop(ControlRequest("stop", id=id_))
 
     def cut_short(self, why: str, *, complete: bool = True) -> None:
         """No step follows this one for now: a window that is open is saved with what it has."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from deepscope.capture.on_demand.client import Client, GoneError, SocketClient
 from deepscope.capture.on_demand.control_files import FileClient, file_entries
 from deepscope.capture.on_demand.inspection import ancestors
-from deepscope.capture.on_demand.messages import Answer, Request
+from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest
 from deepscope.capture.on_demand.places import Entry, door_folders, entries, here, started_at
 from deepscope.capture.other_processes import is_alive
 from deepscope.errors import ControlError
@@ -22,7 +22,7 @@ class Member:
     """One process of a job."""
 
     found: Found
-    answer: Answer
+    answer: ControlAnswer
 
     @property
     def entry(self) -> Entry:
@@ -113,15 +113,15 @@ def find_jobs(found: Iterable[Found]) -> tuple[list[Job], list[str]]:
     return sorted(jobs.values(), key=lambda job: job.first.entry.pid), problems
 
 
-def _described(entry: Entry) -> Answer:
+def _described(entry: Entry) -> ControlAnswer:
     job = entry.job if entry.world_size > 1 else f"{entry.here} {entry.pid}"
-    return Answer(pid=entry.pid, rank=entry.rank, world_size=entry.world_size, folder=entry.folder, job=job)
+    return ControlAnswer(pid=entry.pid, rank=entry.rank, world_size=entry.world_size, folder=entry.folder, job=job)
 
 
-def _asked(found: Found) -> Answer:
+def _asked(found: Found) -> ControlAnswer:
     visitor = found.visit()
     try:
-        return visitor.ask(Request("look"))
+        return visitor.ask(ControlRequest("look"))
     finally:
         visitor.leave()
 

@@ -29,7 +29,7 @@ _Step = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 _Value: TypeAlias = bool | int | float | str | list[str] | None
 
 
-class Request(msgspec.Struct, frozen=True, omit_defaults=True):
+class ControlRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What `deepscope attach` asks of one process."""
 
     kind: Kind
@@ -51,7 +51,7 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     """Stands in the answer, too, where the two are files."""
 
 
-class Answer(msgspec.Struct, omit_defaults=True):
+class ControlAnswer(msgspec.Struct, omit_defaults=True):
     """Where one process stands."""
 
     version: int = VERSION
@@ -98,7 +98,7 @@ def as_json(record: msgspec.Struct) -> bytes:
         return json.dumps(msgspec.to_builtins(record), ensure_ascii=False).encode("utf-8", "replace")
 
 
-def encode(message: Request | Answer) -> bytes:
+def encode(message: ControlRequest | ControlAnswer) -> bytes:
     """The bytes of a message; raises `ControlError` where they would be too many."""
     words = as_json(message)
     if len(words) > LIMIT_BYTES:
@@ -106,17 +106,17 @@ def encode(message: Request | Answer) -> bytes:
     return words
 
 
-def decode_request(words: bytes) -> Request:
+def decode_request(words: bytes) -> ControlRequest:
     """Raises `ControlError` for anything that is no request of this version."""
-    return _decode(words, Request)
+    return _decode(words, ControlRequest)
 
 
-def decode_answer(words: bytes) -> Answer:
+def decode_answer(words: bytes) -> ControlAnswer:
     """Raises `ControlError` for anything that is no answer of this version."""
-    return _decode(words, Answer)
+    return _decode(words, ControlAnswer)
 
 
-_Message = TypeVar("_Message", Request, Answer)
+_Message = TypeVar("_Message", ControlRequest, ControlAnswer)
 
 
 def _decode(words: bytes, kind: type[_Message]) -> _Message:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deepscope.dashboard.answer import Answer
+from deepscope.dashboard.answer import PageAnswer
 from deepscope.dashboard.pages.tables import key_of
 from deepscope.dashboard.pages.words import place_words, word
 from deepscope.records import Line, Profile, Top
@@ -14,7 +14,7 @@ _MOST = 30
 """Rows of each list, the largest first."""
 
 
-class NamedTime(Answer):
+class NamedTime(PageAnswer):
     """A kernel or an operator, and a time in it."""
 
     key: str
@@ -24,7 +24,7 @@ class NamedTime(Answer):
     calls: int
 
 
-class OwnerLine(Answer):
+class OwnerLine(PageAnswer):
     """A line, and a time that it owns."""
 
     file: str

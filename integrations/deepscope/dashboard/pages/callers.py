@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from deepscope.dashboard.answer import Answer
+from deepscope.dashboard.answer import PageAnswer
 from deepscope.dashboard.pages.words import whole_place, word
 from deepscope.records import Line, Profile
 from deepscope.report.below import lines_of
@@ -16,7 +16,7 @@ FRAMES = 60
 """Lines of a path, the innermost."""
 
 
-class Caller(Answer):
+class Caller(PageAnswer):
     """A line of a call path."""
 
     file: str
@@ -25,7 +25,7 @@ class Caller(Answer):
     function: str
 
 
-class CallPath(Answer):
+class CallPath(PageAnswer):
     """A way to a line, the outermost line first; without frames the line was called by no other."""
 
     frames: list[Caller]

@@ -13,7 +13,7 @@ from deepscope import comparison as comparing
 from deepscope.comparison.compare import Comparison
 from deepscope.comparison.differences import Difference
 from deepscope.comparison.same_program import is_same_program
-from deepscope.dashboard.answer import Answer, Choice, Table
+from deepscope.dashboard.answer import Choice, PageAnswer, Table
 from deepscope.dashboard.background import NotYetError
 from deepscope.dashboard.library import WINDOW_MARK, Library
 from deepscope.dashboard.pages.tables import table_of
@@ -44,7 +44,7 @@ class CompareQuestion(Choice, kw_only=True, frozen=True):
     number: ComparedNumber = "cost"
 
 
-class TimeChange(Answer):
+class TimeChange(PageAnswer):
     """A time a step in both runs, in nanoseconds (without steps: in all)."""
 
     before_ns: float
@@ -56,7 +56,7 @@ class TimeChange(Answer):
     verdict: RowVerdict
 
 
-class ComparedRun(Answer):
+class ComparedRun(PageAnswer):
     """A side of a comparison."""
 
     run: str
@@ -65,7 +65,7 @@ class ComparedRun(Answer):
     steps: int
 
 
-class Compared(Answer):
+class Compared(PageAnswer):
     """A run beside another one."""
 
     before: ComparedRun | None

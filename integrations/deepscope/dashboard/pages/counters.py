@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from deepscope.dashboard.answer import Answer, Table
+from deepscope.dashboard.answer import PageAnswer, Table
 from deepscope.dashboard.pages.tables import table_of
 from deepscope.dashboard.pages.words import in_page_words, word
 from deepscope.dashboard.units import Unit, unit_named
@@ -18,7 +18,7 @@ MOST_LINES = 4
 """Of a chart: the series that are largest in the mean."""
 
 
-class CounterLine(Answer):
+class CounterLine(PageAnswer):
     """One series of a counter."""
 
     label: str
@@ -26,7 +26,7 @@ class CounterLine(Answer):
     """The mean in each block of steps."""
 
 
-class CounterChart(Answer):
+class CounterChart(PageAnswer):
     """A counter over the steps."""
 
     title: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from deepscope.dashboard.answer import Answer, Choice, Figure, Table
+from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.rank_tables import (
     PAIRS,
@@ -30,7 +30,7 @@ MATRIX_RANKS = 32
 FAILURES = 100
 
 
-class LateFigure(Answer):
+class LateFigure(PageAnswer):
     """A figure that a cause rests on, in words."""
 
     label: str
@@ -39,7 +39,7 @@ class LateFigure(Answer):
     """The median of the others."""
 
 
-class LateRank(Answer):
+class LateRank(PageAnswer):
     """A rank that the others wait for; times a step."""
 
     rank: int
@@ -60,7 +60,7 @@ class LateRank(Answer):
     line_ns: int
 
 
-class RankFailure(Answer):
+class RankFailure(PageAnswer):
     """A trace that could not be used."""
 
     path: str
@@ -68,7 +68,7 @@ class RankFailure(Answer):
     message: str
 
 
-class PairMatrix(Answer):
+class PairMatrix(PageAnswer):
     """Point-to-point messages: a row for each sender, a column for each receiver."""
 
     ranks: list[int]
@@ -76,7 +76,7 @@ class PairMatrix(Answer):
     times_ns: list[list[int]]
 
 
-class Distributed(Answer):
+class Distributed(PageAnswer):
     """Ranks side by side. What is by rank stands in the order of `ranks`."""
 
     sentence: str

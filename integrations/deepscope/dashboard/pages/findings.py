@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from deepscope import errors
-from deepscope.dashboard.answer import Answer, Choice, Figure, Question
+from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Question
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.words import in_page_words, place_words, word
 from deepscope.printable import printable
@@ -20,7 +20,7 @@ _LONGEST = 2000
 """Letters of a message."""
 
 
-class ShownFinding(Answer):
+class ShownFinding(PageAnswer):
     """One piece of advice."""
 
     code: str
@@ -41,7 +41,7 @@ class ShownFinding(Answer):
     evidence: list[Figure]
 
 
-class Findings(Answer):
+class Findings(PageAnswer):
     """All advice, the largest saving first."""
 
     findings: list[ShownFinding]
@@ -57,7 +57,7 @@ class FindingPageAsked(Question, kw_only=True, frozen=True):
     code: str
 
 
-class FindingPage(Answer):
+class FindingPage(PageAnswer):
     """The page that explains a piece of advice."""
 
     code: str

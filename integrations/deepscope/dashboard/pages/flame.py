@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Literal
 
 from deepscope.comparison.pairing import pair_lines
-from deepscope.dashboard.answer import Answer, Choice
+from deepscope.dashboard.answer import Choice, PageAnswer
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.line import NodeKind
 from deepscope.dashboard.pages.words import title_of, whole_place, word
@@ -32,7 +32,7 @@ class FlameQuestion(Choice, kw_only=True, frozen=True):
     """Another run's id, to which the difference is shown."""
 
 
-class FlameFrame(Answer):
+class FlameFrame(PageAnswer):
     """What boxes show."""
 
     kind: NodeKind
@@ -43,7 +43,7 @@ class FlameFrame(Answer):
     place: str
 
 
-class Flame(Answer):
+class Flame(PageAnswer):
     """The nodes in columns; a parent stands before its children."""
 
     metrics: list[FlameMetric]

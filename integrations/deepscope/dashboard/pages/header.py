@@ -7,7 +7,7 @@ import secrets
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 
-from deepscope.dashboard.answer import Answer, Choice, Fact, Question
+from deepscope.dashboard.answer import Choice, Fact, PageAnswer, Question
 from deepscope.dashboard.library import FoundRun, Library
 from deepscope.dashboard.pages.words import in_page_words, title_of, word
 from deepscope.errors import NoTraceError
@@ -16,7 +16,7 @@ from deepscope.records import Profile
 from deepscope.records.ranges import ranges
 
 
-class Run(Answer):
+class Run(PageAnswer):
     """A run that can be chosen."""
 
     id: str
@@ -39,7 +39,7 @@ class Run(Answer):
     """Why it cannot be shown; "" where nothing is known against it."""
 
 
-class Runs(Answer):
+class Runs(PageAnswer):
     """The runs that there are, the newest first."""
 
     runs: list[Run]
@@ -53,7 +53,7 @@ def runs(library: Library, question: Question) -> Runs:
     return Runs(runs=[_run(library, one) for one in library.runs()], version=_version())
 
 
-class News(Answer):
+class News(PageAnswer):
     """What a page asks now and then: it changes when there is something new."""
 
     server: str
@@ -100,7 +100,7 @@ def _version() -> str:
         return ""
 
 
-class Header(Answer):
+class Header(PageAnswer):
     """What is shown, in the words that stand above every page."""
 
     run: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepscope.dashboard.answer import Answer
+from deepscope.dashboard.answer import PageAnswer
 from deepscope.dashboard.pages.parts import Part, parts_of
 from deepscope.dashboard.pages.words import place_words, word
 from deepscope.records import Line, Profile
@@ -10,7 +10,7 @@ from deepscope.records import Line, Profile
 _LINES = 5
 
 
-class IdleLine(Answer):
+class IdleLine(PageAnswer):
     """A line on which the CPU was while the device had nothing to do."""
 
     file: str
@@ -24,7 +24,7 @@ class IdleLine(Answer):
     """What most of it is."""
 
 
-class Idle(Answer):
+class Idle(PageAnswer):
     """The devices' idle time."""
 
     whole_ns: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepscope.dashboard.answer import Answer, Choice, Table
+from deepscope.dashboard.answer import Choice, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.below import NamedTime, OwnerLine, lines_with
 from deepscope.dashboard.pages.tables import key_of, share_column, table_of, where
@@ -17,7 +17,7 @@ from deepscope.report.table_column import ColumnOf
 _LONGEST = 4000
 
 
-class Kernels(Answer):
+class Kernels(PageAnswer):
     """A row for each kernel, copy, fill and collective."""
 
     table: Table
@@ -29,7 +29,7 @@ class KernelAsked(Choice, kw_only=True, frozen=True):
     key: str
 
 
-class KernelDetails(Answer):
+class KernelDetails(PageAnswer):
     """What is known of a kernel beside the numbers of its row."""
 
     name: str

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from deepscope.analysis.verdict import Reason, limit_of
-from deepscope.dashboard.answer import Answer, Choice, Figure
+from deepscope.dashboard.answer import Choice, Figure, PageAnswer
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.callers import CallPath, call_paths
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
@@ -38,7 +38,7 @@ class LineQuestion(Choice, kw_only=True, frozen=True):
     """Whether modules that differ in a number alone become one: `layers.*`."""
 
 
-class LineCause(Answer):
+class LineCause(PageAnswer):
     """A part of a line's cost."""
 
     name: str
@@ -47,7 +47,7 @@ class LineCause(Answer):
     share: float
 
 
-class FusedLine(Answer):
+class FusedLine(PageAnswer):
     """A line that shares kernels with this one."""
 
     file: str
@@ -56,7 +56,7 @@ class FusedLine(Answer):
     shared_ns: int
 
 
-class BelowNode(Answer):
+class BelowNode(PageAnswer):
     """A node of the tree below a line; parents come before what is below them, the first is the line itself."""
 
     parent: int
@@ -76,7 +76,7 @@ class BelowNode(Answer):
     """How many modules that are alike it stands for."""
 
 
-class LineDetails(Answer):
+class LineDetails(PageAnswer):
     """One line."""
 
     file: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from deepscope.dashboard.answer import Answer, Choice, Column, Table
+from deepscope.dashboard.answer import Choice, Column, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import described, table_of
 from deepscope.dashboard.pages.words import file_name, whole_place, word
@@ -28,7 +28,7 @@ FileGroup = Literal["project", "outside", "library"]
 """Where a file belongs: the project, other user code, recorded lines of libraries, whose time is the user's."""
 
 
-class LineFile(Answer):
+class LineFile(PageAnswer):
     """A file with the sums over its lines."""
 
     file: str
@@ -42,7 +42,7 @@ class LineFile(Answer):
     """By `Lines.columns`; null for what does not add up."""
 
 
-class Rest(Answer):
+class Rest(PageAnswer):
     """What is no line's: a framework's own work, and the work of no user line."""
 
     name: str
@@ -50,7 +50,7 @@ class Rest(Answer):
     values: list[int]
 
 
-class Lines(Answer):
+class Lines(PageAnswer):
     """The files, the dearest first, and what is no line's: with the files of libraries left aside they are all."""
 
     columns: list[Column]
@@ -66,7 +66,7 @@ class Lines(Answer):
     """Files beyond the limit."""
 
 
-class MeasuredLine(Answer):
+class MeasuredLine(PageAnswer):
     """A line of a file with its numbers; of one that runs in several functions (a comprehension's) all together."""
 
     line: int
@@ -80,7 +80,7 @@ class MeasuredLine(Answer):
     """By `columns`; of totals, which overlap, the largest."""
 
 
-class LineList(Answer):
+class LineList(PageAnswer):
     """All lines."""
 
     lines: Table
@@ -96,7 +96,7 @@ class FileQuestion(Choice, kw_only=True, frozen=True):
     """As recorded, whose name may be empty."""
 
 
-class FileText(Answer):
+class FileText(PageAnswer):
     """A file's text as it ran, and its measured lines."""
 
     file: str

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from deepscope.analysis.numbers.memory_blocks import KINDS
-from deepscope.dashboard.answer import Answer, Choice, Figure, Table
+from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.memory.moments import Held, Moments, Owner
 from deepscope.dashboard.pages.tables import table_of, where
@@ -25,7 +25,7 @@ STEPS = 2000
 """Steps that are marked on the axis of time."""
 
 
-class HeldPart(Answer):
+class HeldPart(PageAnswer):
     """How much of what was live was of one kind."""
 
     kind: str
@@ -33,7 +33,7 @@ class HeldPart(Answer):
     size_bytes: int
 
 
-class StepMark(Answer):
+class StepMark(PageAnswer):
     """A step on the axis of time."""
 
     number: int
@@ -41,7 +41,7 @@ class StepMark(Answer):
     end_ns: int
 
 
-class MemoryCurve(Answer):
+class MemoryCurve(PageAnswer):
     """What was allocated after each of some events. Times are nanoseconds from `DeviceCurve.begin`."""
 
     at_ns: list[int]
@@ -50,7 +50,7 @@ class MemoryCurve(Answer):
     """Empty where the trace does not say; -1 where it does not say for an event."""
 
 
-class DeviceCurve(Answer):
+class DeviceCurve(PageAnswer):
     """The memory of one device; of several ranks that call theirs by the same name, that with the largest peak."""
 
     device: str
@@ -71,7 +71,7 @@ class DeviceCurve(Answer):
     steps: list[StepMark]
 
 
-class FailedAllocation(Answer):
+class FailedAllocation(PageAnswer):
     """An allocation that failed, and what was live then."""
 
     message: str
@@ -81,7 +81,7 @@ class FailedAllocation(Answer):
     lines: Table
 
 
-class MemoryPage(Answer):
+class MemoryPage(PageAnswer):
     """The memory of a run."""
 
     figures: list[Figure]
@@ -104,7 +104,7 @@ class MomentQuestion(Choice, kw_only=True, frozen=True):
     """On the trace's clock: nanoseconds in digits."""
 
 
-class Moment(Answer):
+class Moment(PageAnswer):
     """What was live on a device after the last event until a moment."""
 
     at: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deepscope.dashboard.answer import Answer, Choice, Table
+from deepscope.dashboard.answer import Choice, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import key_of, table_of
 from deepscope.records import Profile
@@ -19,7 +19,7 @@ class ModulesAsked(Choice, kw_only=True, frozen=True):
     """Layers that are alike as one row."""
 
 
-class Modules(Answer):
+class Modules(PageAnswer):
     """The tree of modules."""
 
     table: Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deepscope.dashboard.answer import Answer, Table
+from deepscope.dashboard.answer import PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.below import NamedTime, OwnerLine, kernels_below, lines_with
 from deepscope.dashboard.pages.operators import (
@@ -31,14 +31,14 @@ class OperatorAsked(OperatorsAsked, kw_only=True, frozen=True):
     key: str
 
 
-class Cause(Answer):
+class Cause(PageAnswer):
     """A part of a time, by what holds it back."""
 
     name: str
     time_ns: int
 
 
-class Spot(Answer):
+class Spot(PageAnswer):
     """A line of a stack."""
 
     file: str
@@ -47,7 +47,7 @@ class Spot(Answer):
     function: str
 
 
-class OperatorDetails(Answer):
+class OperatorDetails(PageAnswer):
     """What is known of an operator beside the numbers of its row."""
 
     name: str
@@ -69,7 +69,7 @@ class OperatorDetails(Answer):
     """Of a kind."""
 
 
-class OperatorVariants(Answer):
+class OperatorVariants(PageAnswer):
     """An operator's rows by shapes, or by stacks."""
 
     table: Table

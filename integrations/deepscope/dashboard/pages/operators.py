@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from deepscope.dashboard.answer import Answer, Choice, Table
+from deepscope.dashboard.answer import Choice, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import key_of, table_of
 from deepscope.records import Detail, Operator, OperatorInDetail, Profile
@@ -29,7 +29,7 @@ class OperatorsAsked(Choice, kw_only=True, frozen=True):
     by: Grouping = "name"
 
 
-class Operators(Answer):
+class Operators(PageAnswer):
     """A row for each operator, each of its shapes or stacks, or each kind."""
 
     by: Grouping

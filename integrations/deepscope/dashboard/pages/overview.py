@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepscope.dashboard.answer import Answer, Choice, Figure
+from deepscope.dashboard.answer import Choice, Figure, PageAnswer
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
 from deepscope.dashboard.pages.idle import Idle, idle_of
@@ -23,7 +23,7 @@ STEPS = 2000
 """Bars of steps."""
 
 
-class Split(Answer):
+class Split(PageAnswer):
     """A whole and its parts; where `is_partition`, the parts are all of it."""
 
     section: Section
@@ -36,7 +36,7 @@ class Split(Answer):
     is_partition: bool
 
 
-class StepBar(Answer):
+class StepBar(PageAnswer):
     """One step; of several ranks the mean."""
 
     number: int
@@ -47,7 +47,7 @@ class StepBar(Answer):
     """Times in the order of `Overview.phase_names`; what they leave of the duration is in no phase."""
 
 
-class HotLine(Answer):
+class HotLine(PageAnswer):
     """A line with what it costs."""
 
     file: str
@@ -68,7 +68,7 @@ class HotLine(Answer):
     """What holds it back, in a word; "" where that is not known."""
 
 
-class Overview(Answer):
+class Overview(PageAnswer):
     """What a stranger should see first."""
 
     sentence: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deepscope.dashboard.answer import Answer
+from deepscope.dashboard.answer import PageAnswer
 
 
-class Part(Answer):
+class Part(PageAnswer):
     """A time that is a part of another."""
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepscope.dashboard.answer import Answer, CellKind, Choice, Table
+from deepscope.dashboard.answer import CellKind, Choice, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.distributed import LateRank, late_rank
 from deepscope.dashboard.pages.rank_tables import collectives_table, pairs_table
@@ -20,7 +20,7 @@ class RankChoice(Choice, kw_only=True, frozen=True):
     of: int = 0
 
 
-class BesideNumber(Answer):
+class BesideNumber(PageAnswer):
     """A number of the rank, and the median of the others."""
 
     label: str
@@ -29,7 +29,7 @@ class BesideNumber(Answer):
     typical: int | None
 
 
-class RankPage(Answer):
+class RankPage(PageAnswer):
     """A rank in detail; times a step, each beside the median of the others."""
 
     rank: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deepscope.dashboard.answer import Answer, Choice, Figure, Table
+from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.counters import CounterChart, counter_charts, counter_rows
 from deepscope.dashboard.pages.overview import StepBar, step_bars
@@ -18,7 +18,7 @@ _SLOW = 5
 """Steps of which it is said what made them slow."""
 
 
-class SlowStep(Answer):
+class SlowStep(PageAnswer):
     """One of the longest steps."""
 
     number: int
@@ -34,7 +34,7 @@ class SlowStep(Answer):
     """Its time on that line over the median of the steps."""
 
 
-class Steps(Answer):
+class Steps(PageAnswer):
     """Durations are means of the ranks."""
 
     figures: list[Figure]

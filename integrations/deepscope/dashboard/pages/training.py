@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from deepscope.dashboard.answer import Answer
+from deepscope.dashboard.answer import PageAnswer
 from deepscope.dashboard.pages.parts import Part, parts_of
 from deepscope.dashboard.pages.words import place_words, word
 from deepscope.records import PHASES, FrameworkPart, Profile
 
 
-class FrameworkTime(Answer):
+class FrameworkTime(PageAnswer):
     """One of the things that a framework does on its own account."""
 
     part: str
@@ -22,7 +22,7 @@ class FrameworkTime(Answer):
     place: str
 
 
-class Training(Answer):
+class Training(PageAnswer):
     """How the training thread spent its time, and what the framework has of it."""
 
     stage: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
-from deepscope.dashboard.answer import Answer
+from deepscope.dashboard.answer import PageAnswer
 from deepscope.dashboard.pages.below import NamedTime
 from deepscope.dashboard.pages.kernels import kernel_key
 from deepscope.dashboard.pages.operators import operator_key
@@ -21,7 +21,7 @@ _ROWS = 5
 _T = TypeVar("_T")
 
 
-class WorkList(Answer):
+class WorkList(PageAnswer):
     """The most expensive rows of one page."""
 
     page: Literal["modules", "operators", "kernels"]

@@ -21,11 +21,11 @@ TrackKind = Literal["steps", "thread", "stream"]
 LinkKind = Literal["launch", "backward", "wait"]
 
 
-class Answer(msgspec.Struct, kw_only=True, rename="camel"):
+class TimelineAnswer(msgspec.Struct, kw_only=True, rename="camel"):
     """Part of an answer."""
 
 
-class Track(Answer):
+class Track(TimelineAnswer):
     """Slices that stand in rows: a CPU thread, a stream of a device, the steps and phases."""
 
     id: int
@@ -41,7 +41,7 @@ class Track(Answer):
     """Whether it is the thread that trains."""
 
 
-class Counter(Answer):
+class Counter(TimelineAnswer):
     """A number over time."""
 
     id: int
@@ -51,7 +51,7 @@ class Counter(Answer):
     device: int = -1
 
 
-class Timeline(Answer):
+class Timeline(TimelineAnswer):
     """What there is to see of a trace."""
 
     end_ns: int
@@ -72,7 +72,7 @@ class Timeline(Answer):
     slices: int
 
 
-class CodeLine(Answer):
+class CodeLine(TimelineAnswer):
     """A line of code."""
 
     file: str
@@ -83,7 +83,7 @@ class CodeLine(Answer):
     """In words: `net.py:42 Net.forward`."""
 
 
-class TrackWindow(Answer):
+class TrackWindow(TimelineAnswer):
     """The slices of one track in a window, in order of row and start.
 
     What is too small to be seen is joined with its neighbours in its row into one slice, which says how many it stands
@@ -108,7 +108,7 @@ class TrackWindow(Answer):
     """Nanoseconds within it that its slices cover: its length, or less where there are gaps between joined ones."""
 
 
-class CounterWindow(Answer):
+class CounterWindow(TimelineAnswer):
     """A counter in a window: the value from each time on, the largest where several fall into one pixel."""
 
     id: int
@@ -116,7 +116,7 @@ class CounterWindow(Answer):
     value: list[float]
 
 
-class Window(Answer):
+class Window(TimelineAnswer):
     """What a stretch of time shows."""
 
     begin_ns: int
@@ -128,7 +128,7 @@ class Window(Answer):
     names: list[str]
 
 
-class Link(Answer):
+class Link(TimelineAnswer):
     """What a slice caused or was caused by: an arrow from one to another."""
 
     kind: LinkKind
@@ -144,7 +144,7 @@ class Link(Answer):
     """The other slice's name."""
 
 
-class SliceDetails(Answer):
+class SliceDetails(TimelineAnswer):
     """All that is known of one slice."""
 
     slice: int
@@ -168,7 +168,7 @@ class SliceDetails(Answer):
     links: list[Link]
 
 
-class Sum(Answer):
+class Sum(TimelineAnswer):
     """A name with its time in a selection."""
 
     name: str
@@ -180,7 +180,7 @@ class Sum(Answer):
     count: int
 
 
-class Busy(Answer):
+class Busy(TimelineAnswer):
     """How much of a selection a track is busy."""
 
     track: int
@@ -188,7 +188,7 @@ class Busy(Answer):
     """The union of its slices (of a thread: of operators and runtime calls) in the selection."""
 
 
-class Change(Answer):
+class Change(TimelineAnswer):
     """What a counter does in a selection."""
 
     counter: int
@@ -200,7 +200,7 @@ class Change(Answer):
     """By time."""
 
 
-class Selection(Answer):
+class Selection(TimelineAnswer):
     """The sums of a stretch of time, over the tracks that were asked for."""
 
     begin_ns: int
@@ -219,7 +219,7 @@ class Selection(Answer):
     counters: list[Change]
 
 
-class Found(Answer):
+class Found(TimelineAnswer):
     """A slice that a search found."""
 
     slice: int
@@ -230,7 +230,7 @@ class Found(Answer):
     name: str
 
 
-class Matches(Answer):
+class Matches(TimelineAnswer):
     """What a search found."""
 
     count: int
@@ -240,7 +240,7 @@ class Matches(Answer):
     """In order of time, not more than were asked for, those from the asked time on first."""
 
 
-class Durations(Answer):
+class Durations(TimelineAnswer):
     """How long the slices of one name are: a histogram with bins that grow by a constant ratio."""
 
     name: str
