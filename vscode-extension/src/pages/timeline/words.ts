@@ -1,7 +1,7 @@
 /** The timeline's words in the address: `from` and `to`, `slice`, `mark`, `find`, or a line's `file` and `line`. */
 
 import { parsed, go, withWords, type Address } from "../app/address";
-import type { Choice, Place, Timeline } from "../contract";
+import type { Choice, CodeLine, Timeline } from "../contract";
 import { clamped, type View } from "./view";
 
 /** Around a moment (`at`) so much is shown, of the whole. */
@@ -61,5 +61,5 @@ export function change(words: Readonly<Record<string, string>>, isNew = false): 
 
 /** Numbers of the places at a line. */
 export function placesAt(of: Timeline, file: string, line: number): ReadonlySet<number> {
-  return new Set(of.places.flatMap((place: Place, at) => (place.file === file && place.line === line ? [at] : [])));
+  return new Set(of.places.flatMap((place: CodeLine, at) => (place.file === file && place.line === line ? [at] : [])));
 }
