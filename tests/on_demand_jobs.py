@@ -49,14 +49,14 @@ print(losses)
 
 @cache
 def runtime_folder(folder: Path) -> Path:
-    """Of a test's folder: for doors, with a name that is short enough for a socket's."""
+    """Of a test's folder: for control servers, with a name that is short enough for a socket's."""
     short = tempfile.TemporaryDirectory(prefix=f"ds-{folder.name[:8]}-")
     atexit.register(short.cleanup)
     return Path(short.name)
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """This process's, with doors in a folder of the test's own."""
+    """This process's, with control servers in a folder of the test's own."""
     runtime = runtime_folder(folder)
     kept = {name: value for name, value in os.environ.items() if name not in {"RANK", "WORLD_SIZE", "LOCAL_RANK"}}
     return kept | {

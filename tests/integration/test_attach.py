@@ -125,17 +125,17 @@ def test_lightnings_own_steps_are_recorded(tmp_path):
 def test_requests_may_come_as_files(tmp_path):
     (tmp_path / "pyproject.toml").write_text('[tool.deepscope]\ncontrol = "files"')
     with running(tmp_path, *RUN[:-1], "train.py", "100000", program=LOOP) as job:
-        doors = tmp_path / "deepscope_logs" / ".deepscope-door"
-        while job.process.poll() is None and not list(doors.glob("*.json")):
+        control_folder = tmp_path / "deepscope_logs" / ".deepscope-control"
+        while job.process.poll() is None and not list(control_folder.glob("*.json")):
             pass
-        assert oct(doors.stat().st_mode & 0o777) == "0o700"
+        assert oct(control_folder.stat().st_mode & 0o777) == "0o700"
         done = attach(tmp_path, "deepscope_logs", "--steps", "3", "-q")
         again = attach(tmp_path, "deepscope_logs", "--time", "0.3", "-q")
         job.end()
     assert (done.returncode, again.returncode) == (0, 0), done.stderr + again.stderr
     assert len(steps_of(done.stdout.strip())) == 3
     assert len(steps_of(again.stdout.strip())) > 3
-    assert not doors.exists()
+    assert not control_folder.exists()
 
 
 RANKS = LOOP.replace(

@@ -12,8 +12,8 @@ import click
 from deepscope.capture.on_demand.agreement import Outcome, Recording, Wanted
 from deepscope.capture.on_demand.injection import inject
 from deepscope.capture.on_demand.inspection import inspect, ranks_around
-from deepscope.capture.on_demand.jobs import Job, find_jobs, jobs_of, live_entries, visitors_of
-from deepscope.capture.on_demand.places import door_folders
+from deepscope.capture.on_demand.jobs import Job, clients_of, find_jobs, jobs_of, live_entries
+from deepscope.capture.on_demand.places import control_folders
 from deepscope.capture.rank_choice import checked_ranks
 from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
 from deepscope.cli.output import emit, form_option, rows_option
@@ -112,15 +112,15 @@ def _profile(traces: list[str]) -> Any:
 
 def _recorded(job: Job, ranks: tuple[int, ...], wanted: Wanted, *, quiet: bool) -> list[Outcome]:
     line = _Line(is_on=sys.stderr.isatty() and not quiet)
-    visitors = visitors_of(job, ranks)
+    clients = clients_of(job, ranks)
     try:
-        return Recording(visitors, wanted, show=line.show, tell=line.tell).record()
+        return Recording(clients, wanted, show=line.show, tell=line.tell).record()
     except KeyboardInterrupt:
         line.tell("the job goes on; a window that is open ends with its step and is saved")
         raise
     finally:
         line.clear()
-        for one in visitors:
+        for one in clients:
             one.leave()
 
 
@@ -161,18 +161,18 @@ def _the_one(target: str, jobs: list[Job], problems: list[str], folder: str) -> 
 
 
 def _prepared(pid: int, folder: str, problems: list[str]) -> list[Job]:
-    """The jobs after a door was opened in this process, and in the other ranks of its job."""
+    """The jobs after a control server was opened in this process, and in the other ranks of its job."""
     process = inspect(pid)
-    entries = live_entries(door_folders(process.environment))
+    entries = live_entries(control_folders(process.environment))
     jobs, silent = find_jobs(entries)
-    if jobs_of(str(pid), jobs):  # it was told another folder for doors
+    if jobs_of(str(pid), jobs):  # it was told another folder for control servers
         return jobs
     problems += [one for one in silent if one not in problems]
     if any(one.entry.pid in {rank.pid for rank in ranks_around(process)} for one in entries) and silent:
         return jobs
     for one in ranks_around(process):
         inject(one, folder, lambda text: click.echo(f"deepscope: {printable(text)}", err=True))
-    return find_jobs(live_entries(door_folders(process.environment)))[0]
+    return find_jobs(live_entries(control_folders(process.environment)))[0]
 
 
 def _list(jobs: list[Job], problems: list[str], form: str) -> None:

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from deepscope.capture.on_demand.idle_recorder import IdleRecorder, MakeRecorder
 
 
-def open_door(folder: Path, name: str | None, options: Mapping[str, Any], make: MakeRecorder) -> OnDemand:
-    """The door of this process, from now on to windows that `make` makes; steps are Lightning's batches."""
-    door = current()
-    if door is None:
-        door = OnDemand(folder, filename=name, **options)
-        door.dormant.counted_by = "Lightning"
-        door.open(listen=lambda: None, counts_run=False)
-    door.count_no_optimizers("Lightning")
-    door.dormant.make = make
-    door.dormant.folder = folder.absolute()
-    door.dormant.options = options
-    return door
+def open_control(folder: Path, name: str | None, options: Mapping[str, Any], make: MakeRecorder) -> OnDemand:
+    """The control server of this process, from now on to windows that `make` makes; steps are Lightning's batches."""
+    control = current()
+    if control is None:
+        control = OnDemand(folder, filename=name, **options)
+        control.dormant.counted_by = "Lightning"
+        control.open(listen=lambda: None, counts_run=False)
+    control.count_no_optimizers("Lightning")
+    control.dormant.make = make
+    control.dormant.folder = folder.absolute()
+    control.dormant.options = options
+    return control
 
 
 def counts(stage: Stage, trainer: Any) -> bool:

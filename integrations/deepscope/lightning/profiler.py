@@ -22,7 +22,7 @@ from deepscope.lightning.armed import Armed
 from deepscope.lightning.contexts import Annotated, Profiled
 from deepscope.lightning.keywords import LightningKeywords, choose
 from deepscope.lightning.lengths import batches_of, planned_batches
-from deepscope.lightning.on_demand import OnDemandStage, counts, open_door
+from deepscope.lightning.on_demand import OnDemandStage, counts, open_control
 from deepscope.lightning.runs import Run, SanityCheck, options_of, progress_of, run_of
 from deepscope.lightning.stages import Stage, StageWindows
 from deepscope.lightning.summary import summarize
@@ -89,7 +89,7 @@ class DeepProfiling(_LightningProfiler):
 
     _lightning_module: Any = None
     """Set by the Trainer, a weak proxy."""
-    _door: OnDemand | None = None
+    _control: OnDemand | None = None
     """Of a profiler that records on demand."""
 
     def __init__(
@@ -125,7 +125,7 @@ class DeepProfiling(_LightningProfiler):
     def traces(self) -> list[Path]:
         """The files that this process wrote in the newest run, by stage, oldest first; complete after the run."""
         recorders = [recorder for windows in self._windows.values() for recorder in windows.recorders]
-        asked = [] if self._door is None else self._door.dormant.traces
+        asked = [] if self._control is None else self._control.dormant.traces
         return [*(path for recorder in recorders for path in recorder.traces), *asked]
 
     def setup(self, stage: str, local_rank: int | None = None, log_dir: str | None = None) -> None:
@@ -154,14 +154,14 @@ class DeepProfiling(_LightningProfiler):
         if self.options.counters == "run":
             self._armed.count(self._session_of(run, self.options), Path(self.dirpath or run.folder))
         if self._choices.on_demand:
-            self._open_door()
+            self._open_control()
             return
         self._armed.arm(self.options, trainer, self.profile)
 
-    def _open_door(self) -> None:
+    def _open_control(self) -> None:
         assert self._run is not None
         folder = Path(self.dirpath or self._run.folder)
-        self._door = open_door(folder, self._choices.name, self._choices.given, self._recorder_on_demand)
+        self._control = open_control(folder, self._choices.name, self._choices.given, self._recorder_on_demand)
 
     @guarded
     def start(self, action_name: str) -> None:
@@ -214,7 +214,7 @@ class DeepProfiling(_LightningProfiler):
     def summary(self) -> str:
         """The hot lines and the phases of the stage that the Trainer ran; "" where another rank prints them."""
         self._finish(complete=True)
-        if self._run is None or self._door is not None or not (self._run.rank == 0 or self.filename):
+        if self._run is None or self._control is not None or not (self._run.rank == 0 or self.filename):
             return ""
         main = getattr(self._stage, "value", self._stage) or ""
         windows = {stage: one for stage, one in self._windows.items() if isinstance(one, StageWindows)}
@@ -229,7 +229,7 @@ class DeepProfiling(_LightningProfiler):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what belongs to a run in this process: a copy, or one in a spawned process, starts afresh."""
-        live = dict.fromkeys(("_run", "_current", "_door", "_lightning_module", "_write_stream", "_output_file"))
+        live = dict.fromkeys(("_run", "_current", "_control", "_lightning_module", "_write_stream", "_output_file"))
         return self.__dict__ | live | {"_windows": {}, "_contexts": {}, "_armed": Armed()}
 
     def _understand(self, action_name: str) -> Action:
@@ -296,8 +296,8 @@ class DeepProfiling(_LightningProfiler):
     @guarded
     def _end_run(self) -> None:
         self._armed.disarm()
-        if self._door is not None:
-            self._door.dormant.make = self._door.make_recorder  # and not this profiler, with its Trainer
+        if self._control is not None:
+            self._control.dormant.make = self._control.make_recorder  # and not this profiler, with its Trainer
         process.end_run()
 
     def _give_up(self) -> None:
@@ -316,8 +316,8 @@ class DeepProfiling(_LightningProfiler):
         assert run is not None
         if self._armed.counted is not None:
             self._armed.counted.agree()  # there is a process group by then
-        if self._door is not None:
-            return OnDemandStage(self._door.dormant, is_counted=counts(stage, run.trainer))
+        if self._control is not None:
+            return OnDemandStage(self._control.dormant, is_counted=counts(stage, run.trainer))
         if stage is Stage.FIT:
             self._planned = planned_batches(run.trainer)
         schedule = Schedule.of(self.options, batches_of(run.trainer, stage))

@@ -1,4 +1,4 @@
-"""Scripts under a recorder of lines, each in a process of its own: it may crash. Doors, and visitors at them."""
+"""Scripts under a recorder of lines, each in a process of its own: it may crash. Control servers and clients."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def run(tmp_path: Path):
 
 @pytest.fixture
 def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Doors of this test alone, in a folder whose name is short enough for a socket's."""
+    """Control servers of this test alone, in a folder whose name is short enough for a socket's."""
     with tempfile.TemporaryDirectory(prefix="ds-") as folder:
         monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -91,21 +91,21 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def door(runtime: Path, tmp_path: Path) -> Iterator[OnDemand]:
-    """An open door of this process."""
+def control(runtime: Path, tmp_path: Path) -> Iterator[OnDemand]:
+    """An open control server of this process."""
     with deepscope.on_demand(tmp_path / "traces") as opened:
         yield opened
 
 
 @pytest.fixture
-def visitor(runtime: Path) -> Iterator[Callable[[], Client]]:
-    """Visits this process, which has opened a door; whoever came leaves when the test ends."""
-    with ExitStack() as visits:
+def connect(runtime: Path) -> Iterator[Callable[[], Client]]:
+    """Connects to this process, which has opened a control server; whoever came leaves when the test ends."""
+    with ExitStack() as clients:
 
-        def visit() -> Client:
+        def connect_here() -> Client:
             (found,) = [one for one in live_entries() if one.entry.pid == os.getpid()]
-            visiting = found.visit()
-            visits.callback(visiting.leave)
-            return visiting
+            client = found.connect()
+            clients.callback(client.leave)
+            return client
 
-        yield visit
+        yield connect_here

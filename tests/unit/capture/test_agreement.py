@@ -31,7 +31,7 @@ class Rank:
 
     def __init__(self, clock, number, length, joined=0.0, jitter=0.0):
         self.clock, self.length, self.joined, self.jitter = clock, length, joined, jitter
-        self.entry = places.Entry(pid=100 + number, door="")
+        self.entry = places.Entry(pid=100 + number, control="")
         self.opened = self.closed = None
         self.order, self.held, self.end_at = None, False, None
         self.number, self.step = number, 0
@@ -162,7 +162,7 @@ def test_a_rank_that_does_not_record_does_not_keep_the_others_open():
 
     class Stepless:
         def __init__(self, number, is_chosen):
-            self.entry, self.number, self.is_chosen = places.Entry(pid=100 + number, door=""), number, is_chosen
+            self.entry, self.number, self.is_chosen = places.Entry(pid=100 + number, control=""), number, is_chosen
             self.id, self.state = "", "dormant"
 
         def ask(self, request):

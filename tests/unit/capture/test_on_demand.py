@@ -45,13 +45,13 @@ def test_dormant_there_is_one_hook_and_one_waiting_thread(runtime, tmp_path):
             step()
         assert hooks() == before
         (waiting,) = set(threading.enumerate()) - threads
-        assert waiting.name == "deepscope-door"
+        assert waiting.name == "deepscope-control"
         assert waiting.daemon
         until = time.monotonic() + 60
         while (frame := sys._current_frames()[waiting.ident]).f_code.co_name != "accept" and time.monotonic() < until:
             pass
         assert frame.f_code.co_name == "accept"  # it waits in the system, without a time-out
-        assert opened._door._socket.gettimeout() is None
+        assert opened._control._socket.gettimeout() is None
         assert len(sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks) == post_hooks + 1
         assert opened.dormant.count == 5
     waiting.join(60)
@@ -61,8 +61,8 @@ def test_dormant_there_is_one_hook_and_one_waiting_thread(runtime, tmp_path):
     assert not optimizer_steps._listeners
 
 
-def test_after_a_window_all_hooks_are_gone(door, visitor):
-    step, asking = loop(), visitor()
+def test_after_a_window_all_hooks_are_gone(control, connect):
+    step, asking = loop(), connect()
     tools = [sys.monitoring.get_tool(i) for i in range(6)] if sys.version_info >= (3, 12) else []
     assert asking.ask(ControlRequest("start", "ab", step=3, steps=2)).accepted
     assert asking.ask(ControlRequest("commit", "ab")).accepted
@@ -97,9 +97,9 @@ def window(asking, step, id_, first):
     return answer
 
 
-def test_a_rank_that_was_not_chosen_says_so(runtime, visitor, tmp_path):
+def test_a_rank_that_was_not_chosen_says_so(runtime, connect, tmp_path):
     with deepscope.on_demand(tmp_path / "traces", ranks=[1]):
-        asking = visitor()
+        asking = connect()
         answer = window(asking, loop(), "ab", 3)
     assert answer.state == "failed"
     assert answer.problem == "this rank does not record: the job was started with ranks=1"
@@ -107,13 +107,13 @@ def test_a_rank_that_was_not_chosen_says_so(runtime, visitor, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/stat").exists(), reason="counters of /proc")
-def test_counters_of_the_whole_run_are_one_file_and_windows_leave_none_open(runtime, visitor, tmp_path):
+def test_counters_of_the_whole_run_are_one_file_and_windows_leave_none_open(runtime, connect, tmp_path):
     traces = tmp_path / "traces"
     open_files: list[int] = []
     with deepscope.on_demand(traces, counters="run", counter_interval=0.01):
         step = loop()
         for number in range(3):
-            asking = visitor()
+            asking = connect()
             assert window(asking, step, f"a{number}", 3 + 6 * number).state == "saved"
             opened = [one.readlink() for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
             open_files.append(sum(str(one).startswith("/proc/") for one in opened))
@@ -124,8 +124,8 @@ def test_counters_of_the_whole_run_are_one_file_and_windows_leave_none_open(runt
     assert not [thread for thread in threading.enumerate() if thread.name == "deepscope-counters"]
 
 
-def test_a_window_that_is_given_up_in_its_warm_up_is_forgotten(door, visitor, tmp_path):
-    step, asking = loop(), visitor()
+def test_a_window_that_is_given_up_in_its_warm_up_is_forgotten(control, connect, tmp_path):
+    step, asking = loop(), connect()
     assert asking.ask(ControlRequest("start", "ab", step=4, steps=2)).accepted
     assert asking.ask(ControlRequest("commit", "ab")).accepted
     for _ in range(3):
@@ -151,7 +151,7 @@ def preempted(*_):
 
 
 @pytest.mark.parametrize("moment", ["prepare", "export"])
-def test_what_a_signals_handler_raises_reaches_the_program(door, visitor, monkeypatch, moment):
+def test_what_a_signals_handler_raises_reaches_the_program(control, connect, monkeypatch, moment):
     from deepscope.capture.window import Window
 
     act = getattr(Window, moment)
@@ -162,7 +162,7 @@ def test_what_a_signals_handler_raises_reaches_the_program(door, visitor, monkey
 
     monkeypatch.setattr(Window, moment, beside_a_signal)
     before = signal.signal(signal.SIGTERM, preempted)
-    step, asking = loop(), visitor()
+    step, asking = loop(), connect()
 
     def several(count):
         for _ in range(count):
@@ -198,7 +198,7 @@ def test_a_program_that_ends_as_its_span_is_to_begin_does_not_wait_for_it(runtim
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_a_window_by_time_opens_reaches_the_program(door, visitor, monkeypatch, number):
+def test_a_signal_while_a_window_by_time_opens_reaches_the_program(control, connect, monkeypatch, number):
     """The window opens in a call from C, which no exception leaves."""
     from deepscope.capture.window import Window
 
@@ -210,7 +210,7 @@ def test_a_signal_while_a_window_by_time_opens_reaches_the_program(door, visitor
 
     monkeypatch.setattr(Window, "prepare", beside_a_signal)
     before = signal.signal(number, preempted)
-    asking = visitor()
+    asking = connect()
 
     def wait():
         until = time.monotonic() + 60
@@ -241,9 +241,9 @@ class Impatient:
         self._lock.release()
 
 
-def test_a_step_that_waits_while_the_end_is_asked_for_does_not_wait_for_itself(door, visitor):
+def test_a_step_that_waits_while_the_end_is_asked_for_does_not_wait_for_itself(control, connect):
     """The main thread gets the lock and, before its next instruction, the call that ends the window."""
-    dormant, asking, is_held = door.dormant, visitor(), threading.Event()
+    dormant, asking, is_held = control.dormant, connect(), threading.Event()
     dormant._lock = Impatient()
     assert asking.ask(ControlRequest("now", "ab", warmup=0)).accepted
     until = time.monotonic() + 60
@@ -259,20 +259,20 @@ def test_a_step_that_waits_while_the_end_is_asked_for_does_not_wait_for_itself(d
     ending = threading.Thread(target=end)
     ending.start()
     assert is_held.wait(60)
-    door.step()
+    control.step()
     ending.join()
     while (answer := asking.ask(ControlRequest("look"))).state == "saving" and time.monotonic() < until:
         pass
     assert answer.state == "saved"
 
 
-def test_a_window_by_time_that_ended_by_itself_is_no_error(door, visitor):
-    step, asking = loop(), visitor()
+def test_a_window_by_time_that_ended_by_itself_is_no_error(control, connect):
+    step, asking = loop(), connect()
     assert asking.ask(ControlRequest("start", "ab", step=3)).accepted
     assert asking.ask(ControlRequest("commit", "ab")).accepted
     for _ in range(5):
         step()
-    door.dormant.cut_short("another stage of the Trainer begins")
+    control.dormant.cut_short("another stage of the Trainer begins")
     ending = asking.ask(ControlRequest("end", "ab", step=9))
     assert ending.accepted, ending.problem
     assert asking.ask(ControlRequest("commit", "ab")).accepted
@@ -283,32 +283,32 @@ def test_a_window_by_time_that_ended_by_itself_is_no_error(door, visitor):
     assert answer.notes == ["another stage of the Trainer begins: the window ends after 2 steps"]
 
 
-def test_steps_follow_the_optimizer_that_trains(door):
+def test_steps_follow_the_optimizer_that_trains(control):
     first, second = loop(), loop()
     first(), second(), first(), second()
-    assert door.dormant.count == 2  # the second one of a GAN
+    assert control.dormant.count == 2  # the second one of a GAN
     del first
     second()
-    assert door.dormant.count == 3  # the first one has gone
+    assert control.dormant.count == 3  # the first one has gone
     third = loop()
     for _ in range(100):
         third()
-    assert door.dormant.count == 3 + 100 - 63  # the second one rests
-    door.step()
+    assert control.dormant.count == 3 + 100 - 63  # the second one rests
+    control.step()
     third()
-    assert door.dormant.count == 3 + 100 - 63 + 1  # the program counts by itself
-    assert door.dormant.counted_by == "program"
+    assert control.dormant.count == 3 + 100 - 63 + 1  # the program counts by itself
+    assert control.dormant.counted_by == "program"
 
 
-def test_steps_that_the_program_tells_count_once(door, tmp_path):
+def test_steps_that_the_program_tells_count_once(control, tmp_path):
     from deepscope.capture.session import callback
 
     on_step = callback(tmp_path / "own", wait=0, warmup=0, active=1)
     for _ in range(5):
         on_step()
     on_step.close()
-    assert door.dormant.count == 5
+    assert control.dormant.count == 5
     with deepscope.profile(tmp_path / "own", wait=0, warmup=0, active=1) as prof:
         for _ in range(3):
             prof.step()
-    assert door.dormant.count == 8
+    assert control.dormant.count == 8

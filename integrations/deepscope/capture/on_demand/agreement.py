@@ -53,7 +53,7 @@ class Outcome:
 
 @dataclass
 class _Rank:
-    visitor: Client
+    client: Client
     answer: ControlAnswer
     problem: str = ""
     """Why nothing more is to be had of it."""
@@ -82,14 +82,14 @@ class _Rank:
 
 
 class Recording:
-    """A window on all ranks that `visitors` stand at.
+    """A window on all ranks that `clients` stand at.
 
-    `show` is told a line of progress, `tell` what is to stay on the screen. Leaving the visitors ends the window.
+    `show` is told a line of progress, `tell` what is to stay on the screen. Leaving the clients ends the window.
     """
 
     def __init__(
         self,
-        visitors: Sequence[Client],
+        clients: Sequence[Client],
         wanted: Wanted,
         *,
         show: Callable[[str], None] = lambda _: None,
@@ -103,9 +103,9 @@ class Recording:
         self._clock = clock
         self._sleep = sleep
         self._id = secrets.token_hex(6)
-        self._pool = ThreadPoolExecutor(max_workers=max(1, len(visitors)), thread_name_prefix="deepscope-attach")
-        looks = list(self._pool.map(lambda one: one.ask(ControlRequest("look")), visitors))
-        self._ranks = [_Rank(visitor, answer) for visitor, answer in zip(visitors, looks, strict=True)]
+        self._pool = ThreadPoolExecutor(max_workers=max(1, len(clients)), thread_name_prefix="deepscope-attach")
+        looks = list(self._pool.map(lambda one: one.ask(ControlRequest("look")), clients))
+        self._ranks = [_Rank(client, answer) for client, answer in zip(clients, looks, strict=True)]
         self._ranks.sort(key=lambda one: (one.answer.rank, one.answer.pid))
         self._first = 0
         self._began = clock()
@@ -215,7 +215,7 @@ class Recording:
         if request.kind in {"start", "now"}:
             rank.asked = request.id
         try:
-            rank.answer = rank.visitor.ask(request)
+            rank.answer = rank.client.ask(request)
         except SilentError as error:
             if not rank.is_told:
                 rank.is_told = True

@@ -1,4 +1,4 @@
-"""Asking one process through its door."""
+"""Asking one process through its control."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATIENCE_SECONDS = 5.0
 
 
 class GoneError(ControlError):
-    """The process is not there any more, or its door is not."""
+    """The process is not there any more, or its control server is not."""
 
 
 class SilentError(ControlError):
@@ -26,7 +26,7 @@ class SilentError(ControlError):
 
 
 class Client(Protocol):
-    """Somebody at a process's door."""
+    """Somebody at a process's control."""
 
     entry: Entry
 
@@ -38,13 +38,13 @@ class Client(Protocol):
 
 
 class SocketClient:
-    """At a door that is a socket; leaving it ends what was asked for."""
+    """A connection over a socket; leaving it ends what was asked for."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
         self._unheard = 0
         """Requests whose answers have not come so far; they come before the next one's."""
-        path = Path(entry.door)
+        path = Path(entry.control)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(_PATIENCE_SECONDS)
         try:

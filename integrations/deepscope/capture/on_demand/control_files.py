@@ -1,4 +1,4 @@
-"""A door made of files beside the traces: for containers, and for hosts that share a folder.
+"""A control server made of files beside the traces: for containers, and for hosts that share a folder.
 
 Nobody waits at it: the training thread looks for a request at a step, at most once a second while nobody asks. Requests
 and answers are files that only their owner reads, in a folder that only the owner enters; what another user puts there
@@ -26,7 +26,7 @@ from deepscope.capture.on_demand.messages import (
     decode_request,
     encode,
 )
-from deepscope.capture.on_demand.places import FILE_DOORS, Entry, entries, make_private, read_private, write_private
+from deepscope.capture.on_demand.places import CONTROL_FOLDER, Entry, entries, make_private, read_private, write_private
 from deepscope.errors import ControlError, DeepScopeError
 
 _IDLE_SECONDS = 1.0
@@ -42,9 +42,9 @@ def _name(entry: Entry) -> str:
 
 
 def file_entries(folder: Path) -> Iterator[tuple[Path, Entry]]:
-    """The doors of files beside the traces in a folder, of whichever host."""
-    for path, entry in entries(folder / FILE_DOORS):
-        if entry.door == "files" and path.name == f"{_name(entry)}.json":
+    """The control files beside the traces in a folder, of whichever host."""
+    for path, entry in entries(folder / CONTROL_FOLDER):
+        if entry.control == "files" and path.name == f"{_name(entry)}.json":
             yield path, entry
 
 
@@ -58,8 +58,8 @@ class ControlFiles:
         answer: Callable[[ControlRequest], ControlAnswer],
         let_go: Callable[[str], None],
     ) -> None:
-        self._entry = msgspec.structs.replace(entry, host=host_name(), door="files")
-        self._folder = folder / FILE_DOORS
+        self._entry = msgspec.structs.replace(entry, host=host_name(), control="files")
+        self._folder = folder / CONTROL_FOLDER
         self._ask = self._folder / f"{_name(self._entry)}.ask"
         self._answer = answer
         self._let_go = let_go
@@ -76,7 +76,7 @@ class ControlFiles:
         write_private(self._ask.with_suffix(".json"), as_json(self._entry))
 
     def close(self) -> None:
-        """Whoever waits for an answer gets it; then the door is gone."""
+        """Whoever waits for an answer gets it; then the control server is gone."""
         if os.getpid() == self._pid:
             self._next = 0.0
             self.look()
@@ -124,7 +124,7 @@ class ControlFiles:
 
 
 class FileClient:
-    """At a door of files; leaving it ends what was asked for."""
+    """A client that asks through files; leaving it ends what was asked for."""
 
     def __init__(self, entry: Entry, path: Path) -> None:
         self.entry = entry
@@ -142,7 +142,7 @@ class FileClient:
         until = time.monotonic() + _PATIENCE_SECONDS
         again = time.monotonic() + _AGAIN_SECONDS
         while True:
-            if time.monotonic() > again and not self._ask.exists():  # or another visitor's took its place
+            if time.monotonic() > again and not self._ask.exists():  # or another client's took its place
                 self._write(words_asked)
                 again = time.monotonic() + _AGAIN_SECONDS
             is_there = self._path.exists()

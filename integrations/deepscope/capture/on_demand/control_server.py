@@ -1,4 +1,4 @@
-"""The door: a Unix socket of the user's own, and a thread that waits at it without ever waking up by itself."""
+"""The control: a Unix socket of the user's own, and a thread that waits at it without ever waking up by itself."""
 
 from __future__ import annotations
 
@@ -55,26 +55,26 @@ class ControlServer:
         make_private(self.path.parent)
         with suppress(OSError):
             self.path.unlink()
-        door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            door.bind(str(self.path))  # in a folder that nobody else can enter
+            control.bind(str(self.path))  # in a folder that nobody else can enter
             self.path.chmod(0o600)
-            door.listen(_MOST_AT_ONCE)
-            self._socket = door
+            control.listen(_MOST_AT_ONCE)
+            self._socket = control
             write_private(self._entry_path, as_json(self._entry))
-            _start(self._wait, "deepscope-door")
+            _start(self._wait, "deepscope-control")
         except BaseException:
-            door.close()
+            control.close()
             self._socket = None
             raise
-        _doors.append(self)
+        _servers.append(self)
 
     @property
     def _entry_path(self) -> Path:
         return self.path.with_suffix(".json")
 
     def close(self) -> None:
-        """Whoever waits for a window may still hear what became of it; then the door is gone."""
+        """Whoever waits for a window may still hear what became of it; then the control server is gone."""
         if os.getpid() != self._pid or self._socket is None:
             return
         self._nobody.wait(_LAST_WORDS_SECONDS)
@@ -84,16 +84,16 @@ class ControlServer:
                 path.unlink()
 
     def _shut(self) -> None:
-        door, self._socket = self._socket, None
-        if door is not None:
+        control, self._socket = self._socket, None
+        if control is not None:
             with suppress(OSError):
-                door.shutdown(socket.SHUT_RDWR)  # else accept() on the other thread would go on
-            door.close()
-        if self in _doors:
-            _doors.remove(self)
+                control.shutdown(socket.SHUT_RDWR)  # else accept() on the other thread would go on
+            control.close()
+        if self in _servers:
+            _servers.remove(self)
 
     def abandon(self) -> None:
-        """In a forked child: the door is the parent's."""
+        """In a forked child: the control server is the parent's."""
         for one in (self._socket, *self._connections):
             if one is not None:
                 with suppress(OSError):
@@ -102,12 +102,12 @@ class ControlServer:
         self._connections.clear()
 
     def _wait(self) -> None:
-        door = self._socket
-        while door is not None and self._is_open(door):
+        control = self._socket
+        while control is not None and self._is_open(control):
             try:
-                connection, _ = door.accept()
+                connection, _ = control.accept()
             except OSError:
-                if self._is_open(door):
+                if self._is_open(control):
                     time.sleep(1)  # out of file descriptors, say
                 continue
             if len(self._connections) >= _MOST_AT_ONCE or peer(connection) != os.getuid():
@@ -116,12 +116,12 @@ class ControlServer:
             self._connections.add(connection)
             self._nobody.clear()
             try:
-                _start(lambda one=connection: self._serve(one), "deepscope-door-visitor")  # type: ignore[misc]
+                _start(lambda one=connection: self._serve(one), "deepscope-control-client")  # type: ignore[misc]
             except RuntimeError:
                 self._part(connection)
 
-    def _is_open(self, door: socket.socket) -> bool:
-        return self._socket is door
+    def _is_open(self, control: socket.socket) -> bool:
+        return self._socket is control
 
     def _serve(self, connection: socket.socket) -> None:
         asked = ""
@@ -138,7 +138,7 @@ class ControlServer:
                 send(connection, encode(ControlAnswer(accepted=False, problem=str(error)[:1000])))
         except OSError:
             pass
-        except Exception as error:  # noqa: BLE001  nothing that a visitor does ends the program
+        except Exception as error:  # noqa: BLE001  nothing that a client does ends the program
             with suppress(Exception):
                 send(
                     connection, encode(ControlAnswer(accepted=False, problem=f"{type(error).__name__}: {error}"[:1000]))
@@ -208,13 +208,13 @@ def peer(connection: socket.socket) -> int:
         return -1
 
 
-_doors: list[ControlServer] = []
+_servers: list[ControlServer] = []
 
 
 def _after_fork() -> None:
-    for door in tuple(_doors):
-        door.abandon()
-    _doors.clear()
+    for control in tuple(_servers):
+        control.abandon()
+    _servers.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -81,7 +81,7 @@ class IdleRecorder:
         """Whether the job ran already when steps began to be counted."""
         self.count = 0
         self.looks: Callable[[], None] | None = None
-        """Called at each step; for doors that nobody waits at."""
+        """Called at each step; for control servers that nobody waits at."""
         self.traces: list[Path] = []
         """Of all windows so far."""
         self._facts = facts

@@ -1,4 +1,4 @@
-"""A door for a process that was started without one: Python 3.14 and later runs a script in another process.
+"""A control server for a process that was started without one: Python 3.14 and later runs a script in another process.
 
 https://docs.python.org/3.14/library/sys.html#sys.remote_exec
 """
@@ -61,7 +61,7 @@ finally:
 
 
 def inject(process: Process, folder: str, tell: Callable[[str], None] = lambda _: None) -> None:
-    """Opens a door in a running process, whose traces go to `folder`; relative to that process's own.
+    """Opens a control server in a running process, whose traces go to `folder`; relative to that process's own.
 
     Raises `ControlError`, which says what to do where the process cannot be entered.
     """

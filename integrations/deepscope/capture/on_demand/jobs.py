@@ -12,7 +12,7 @@ from deepscope.capture.on_demand.client import Client, GoneError, SocketClient
 from deepscope.capture.on_demand.control_files import FileClient, file_entries
 from deepscope.capture.on_demand.inspection import ancestors
 from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest
-from deepscope.capture.on_demand.places import Entry, door_folders, entries, here, started_at
+from deepscope.capture.on_demand.places import Entry, control_folders, entries, here, started_at
 from deepscope.capture.other_processes import is_alive
 from deepscope.errors import ControlError
 
@@ -59,27 +59,27 @@ class Found:
     path: Path
     entry: Entry
 
-    def visit(self) -> Client:
-        """Goes to the door. Raises `ControlError` where it cannot be entered."""
-        return FileClient(self.entry, self.path) if self.entry.door == "files" else SocketClient(self.entry)
+    def connect(self) -> Client:
+        """Goes to the control. Raises `ControlError` where it cannot be entered."""
+        return FileClient(self.entry, self.path) if self.entry.control == "files" else SocketClient(self.entry)
 
 
 def live_entries(extra: Iterable[Path] = (), *, traces: Path | None = None) -> list[Found]:
-    """The doors of this machine whose process runs; what dead ones left behind is removed.
+    """The control servers of this machine whose process runs; what dead ones left behind is removed.
 
-    `extra`: other folders where doors may be. `traces`: a folder of traces, which may have doors of files beside them,
+    `extra`: other folders of control servers. `traces`: a folder of traces, which may have control files beside them,
     of other hosts and containers, too.
     """
     found: dict[tuple[str, int], Found] = {}
     place = here()
-    listed = [one for folder in dict.fromkeys([*extra, *door_folders()]) for one in entries(folder)]
+    listed = [one for folder in dict.fromkeys([*extra, *control_folders()]) for one in entries(folder)]
     beside = [] if traces is None else list(file_entries(traces.absolute()))
     for path, entry in [*listed, *beside]:
         if entry.here == place and not _runs(entry):
             for left in (path, *(path.with_suffix(end) for end in (".sock", ".ask", ".answer"))):
                 with suppress(OSError):
                     left.unlink()
-        elif entry.here == place or entry.door == "files":
+        elif entry.here == place or entry.control == "files":
             found.setdefault((entry.here, entry.pid), Found(path, entry))
     return list(found.values())
 
@@ -94,14 +94,14 @@ def _runs(entry: Entry) -> bool:
 def find_jobs(found: Iterable[Found]) -> tuple[list[Job], list[str]]:
     """The jobs that answer, by the number of their first process, and what is to be said of the others.
 
-    Doors of files are not asked: answers take a step.
+    Control files are not asked: answers take a step.
     """
     jobs: dict[str, Job] = {}
     problems: list[str] = []
     for one in found:
         entry = one.entry
         try:
-            answer = _described(entry) if entry.door == "files" else _asked(one)
+            answer = _described(entry) if entry.control == "files" else _asked(one)
         except GoneError:
             continue
         except ControlError as error:
@@ -119,11 +119,11 @@ def _described(entry: Entry) -> ControlAnswer:
 
 
 def _asked(found: Found) -> ControlAnswer:
-    visitor = found.visit()
+    client = found.connect()
     try:
-        return visitor.ask(ControlRequest("look"))
+        return client.ask(ControlRequest("look"))
     finally:
-        visitor.leave()
+        client.leave()
 
 
 def jobs_of(target: str, jobs: Sequence[Job]) -> list[Job]:
@@ -142,24 +142,24 @@ def jobs_of(target: str, jobs: Sequence[Job]) -> list[Job]:
 
 
 def _folders(job: Job) -> list[str]:
-    """Where its traces go, and where its door of files was found: a container has another name for the same folder."""
+    """Where its traces go, and where its control files were found: a container has another name for the same folder."""
     first = job.first
-    beside = [str(first.found.path.parent.parent)] if first.entry.door == "files" else []
+    beside = [str(first.found.path.parent.parent)] if first.entry.control == "files" else []
     return [os.path.realpath(one) for one in (first.answer.folder, *beside)]
 
 
-def visitors_of(job: Job, ranks: Sequence[int] = ()) -> list[Client]:
-    """At the doors of a job's processes, or of these ranks of it. Raises `ControlError`."""
+def clients_of(job: Job, ranks: Sequence[int] = ()) -> list[Client]:
+    """At the control servers of a job's processes, or of these ranks of it. Raises `ControlError`."""
     members = [one for one in job.members if not ranks or one.answer.rank in ranks]
     if not members:
         known = ", ".join(str(one.answer.rank) for one in job.members)
         raise ControlError(f"the job has no such rank on this machine; it has: {known}")
-    visitors: list[Client] = []
+    clients: list[Client] = []
     try:
         for one in members:
-            visitors += [one.found.visit()]
+            clients += [one.found.connect()]
     except BaseException:
-        for visitor in visitors:
-            visitor.leave()
+        for client in clients:
+            client.leave()
         raise
-    return visitors
+    return clients

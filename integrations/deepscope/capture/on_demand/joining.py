@@ -1,4 +1,4 @@
-"""A running program joined in flight: its door opens on a thread of our own, beside the training loop."""
+"""A running program joined in flight: its control server opens on a thread of our own, beside the training loop."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is said through a door: one request, one answer, each a JSON object of bounded size.
+"""What is said through a control: one request, one answer, each a JSON object of bounded size.
 
-The job's side reads them from whoever got as far as the door, so nothing in them is believed: names are of known
+The job's side reads them from whoever got as far as the control, so nothing in them is believed: names are of known
 letters, numbers have bounds, and no field names a path.
 """
 

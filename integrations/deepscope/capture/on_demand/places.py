@@ -1,4 +1,4 @@
-"""Where doors are: folders of the user's own, with an entry beside each door that says whose it is."""
+"""Where control servers are: folders of the user's own, with an entry beside each server that says whose it is."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import msgspec
 from deepscope.capture.on_demand.messages import VERSION
 from deepscope.errors import ControlError
 
-FILE_DOORS = ".deepscope-door"
-"""The folder beside the traces that holds a door made of files."""
+CONTROL_FOLDER = ".deepscope-control"
+"""The folder beside the traces that holds a control server made of files."""
 
 _LONGEST_PATH = 100
 """Bytes of a socket's address; 104 with the end on macOS, 108 on Linux."""
@@ -26,10 +26,10 @@ _ENTRY_LIMIT = 1 << 16
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A door, as its process describes it."""
+    """A control, as its process describes it."""
 
     pid: int
-    door: str
+    control: str
     """The socket's path, or "files"."""
     version: int = VERSION
     started: str = ""
@@ -45,7 +45,7 @@ class Entry(msgspec.Struct, frozen=True):
     """What the ranks of a job share."""
     python: str = ""
     since: float = 0.0
-    """Unix time of the door."""
+    """Unix time of the control."""
 
 
 def here() -> str:
@@ -66,8 +66,8 @@ def started_at(pid: int) -> str:
         return ""
 
 
-def door_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
-    """Where this user's doors may be, the preferred one first: the session's folder, the cache, the temporary folder.
+def control_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
+    """Folders of this user's control servers, the preferred one first: session, cache, temporary folder.
 
     `environment`: that of another process of this user's, which may have been told other folders.
     """
@@ -81,11 +81,11 @@ def door_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
     if environment is None and sys.platform.startswith("linux"):
         folders.append(Path(f"/run/user/{user}/deepscope"))
     if environment is None:
-        folders.append(Path(platformdirs.user_cache_dir("deepscope", appauthor=False), "doors"))
+        folders.append(Path(platformdirs.user_cache_dir("deepscope", appauthor=False), "control"))
     elif told.get("XDG_CACHE_HOME"):
-        folders.append(Path(told["XDG_CACHE_HOME"], "deepscope", "doors"))
+        folders.append(Path(told["XDG_CACHE_HOME"], "deepscope", "control"))
     elif told.get("HOME"):
-        folders.append(Path(told["HOME"], ".cache", "deepscope", "doors"))
+        folders.append(Path(told["HOME"], ".cache", "deepscope", "control"))
     folders.append(Path(told.get("TMPDIR") or tempfile.gettempdir(), f"deepscope-{user}"))
     return list(dict.fromkeys(folder for folder in folders if folder.is_absolute()))
 
@@ -115,7 +115,7 @@ def make_private(folder: Path) -> None:
 def place_for_socket(pid: int) -> Path:
     """Where this process's socket goes; raises `ControlError` if no folder can be had with a path short enough."""
     problems: list[str] = []
-    for folder in door_folders():
+    for folder in control_folders():
         path = folder / f"{here()}-{pid}.sock"
         if len(os.fsencode(path)) > _LONGEST_PATH:
             problems.append(f"{folder}: too long for a socket's address")
@@ -162,7 +162,7 @@ def read_private(path: Path, limit: int = _ENTRY_LIMIT) -> bytes | None:
 
 
 def entries(folder: Path) -> Iterator[tuple[Path, Entry]]:
-    """The doors in a folder, with the files that describe them; what is no entry is skipped."""
+    """The control servers in a folder, with the files that describe them; what is no entry is skipped."""
     try:
         if not is_own(folder.lstat()):
             return

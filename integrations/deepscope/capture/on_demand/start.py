@@ -38,13 +38,13 @@ _FOLLOWERS = 64
 """After so many steps of another optimizer, and none of the one that counted, the other one counts."""
 
 
-class _Door(Protocol):
+class _Control(Protocol):
     def open(self) -> None: ...
     def close(self) -> None: ...
 
 
 class OnDemand:
-    """A dormant recorder with its door, from `open` to `close`, which is also the end of the process.
+    """A dormant recorder with its control, from `open` to `close`, which is also the end of the process.
 
     Steps are those of the torch optimizer that steps first, until `step` is called: from then on they are the caller's.
     The object may be called in place of `step`, with whatever a loop passes to its callbacks.
@@ -63,7 +63,7 @@ class OnDemand:
         if control not in CONTROLS:
             raise OptionError("control", control, f"must be one of {', '.join(map(repr, CONTROLS))}")
         self.problem = ""
-        """Why there is no door."""
+        """Why there is no control."""
         self._name = filename
         self._kind = control
         self.dormant = IdleRecorder(
@@ -73,14 +73,14 @@ class OnDemand:
             facts=_facts,
             counted_by="optimizer",
         )
-        self._door: _Door | None = None
+        self._control: _Control | None = None
         self._counters: RunCounters | None = None
         self._leave: Callable[[], None] | None = None
         self._leader: Callable[[], Any] = lambda: None
         self._others = 0
 
     def open(self, listen: Callable[[], None] | None = None, *, counts_run: bool = True) -> OnDemand:
-        """Count steps and answer; where no door can be had a warning says why, and the program goes on.
+        """Count steps and answer; where no control server can be had a warning says why, and the program goes on.
 
         `listen` calls `self.listen` at a moment of its choice. `counts_run`: whether the counters of the whole run are
         counted here, if the options ask for them.
@@ -88,7 +88,7 @@ class OnDemand:
         global _current
         _current = self
         (listen or self.listen)()
-        self._open_door()
+        self._open_control()
         if counts_run:
             self.count_run()
         atexit.register(self.close)
@@ -117,8 +117,8 @@ class OnDemand:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a door."""
-        return self._door is not None
+        """Whether there is a control."""
+        return self._control is not None
 
     def listen(self) -> None:
         """Count the steps of optimizers."""
@@ -126,21 +126,21 @@ class OnDemand:
 
         self._leave = optimizer_steps.listen(self._stepped)
 
-    def _open_door(self) -> None:
+    def _open_control(self) -> None:
         problem = ""
         for kind in ("socket", "files") if self._kind == "auto" else (self._kind,):
             try:
-                self._door = self._new_door(kind)
-                self._door.open()
+                self._control = self._new_control(kind)
+                self._control.open()
             except (DeepScopeError, OSError) as error:
-                self._door = None
+                self._control = None
                 problem = problem or str(error)
             else:
                 return
         self.problem = problem
         warn(f"this job cannot be recorded on demand: {problem}")
 
-    def _new_door(self, kind: str) -> _Door:
+    def _new_control(self, kind: str) -> _Control:
         dormant = self.dormant
         if kind == "files":
             from deepscope.capture.on_demand.control_files import ControlFiles
@@ -155,12 +155,12 @@ class OnDemand:
         path = place_for_socket(os.getpid())
         return ControlServer(path, self._entry(str(path)), dormant.answer, dormant.let_go)
 
-    def _entry(self, door: str) -> Entry:
+    def _entry(self, control: str) -> Entry:
         pid = os.getpid()
         facts = _facts()
         return Entry(
             pid=pid,
-            door=door,
+            control=control,
             started=started_at(pid),
             here=here(),
             host=socket.gethostname(),
@@ -211,10 +211,10 @@ class OnDemand:
         self.count_no_optimizers("")
         self.dormant.finish()
         self.end_run()
-        door, self._door = self._door, None
-        if door is not None:
+        control, self._control = self._control, None
+        if control is not None:
             with suppress(Exception):
-                door.close()
+                control.close()
         if _current is self:
             _current = None
         atexit.unregister(self.close)

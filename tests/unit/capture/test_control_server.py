@@ -1,4 +1,4 @@
-"""The door of a dormant recorder: who is let in, what is asked there, and which jobs have one."""
+"""The control server of a dormant recorder: who is let in, what is asked there, and which jobs have one."""
 
 import json
 import os
@@ -25,12 +25,12 @@ from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest, 
 from deepscope.errors import ControlError
 
 
-def test_the_door_is_the_users_own(door, runtime):
+def test_the_door_is_the_users_own(control, runtime):
     folder = runtime / "deepscope"
     assert oct(folder.stat().st_mode & 0o777) == "0o700"
     modes = {path.suffix: oct(path.stat().st_mode & 0o777) for path in folder.iterdir()}
     assert modes == {".sock": "0o600", ".json": "0o600"}
-    assert deepscope.on_demand(runtime / "other") is door
+    assert deepscope.on_demand(runtime / "other") is control
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
@@ -48,20 +48,20 @@ def test_somebody_elses_folder_or_entry_is_not_believed(runtime):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
-def test_another_user_is_not_served(door, runtime):
-    """The folder alone keeps others out; here it is open, and the door asks the system who is there."""
+def test_another_user_is_not_served(control, runtime):
+    """The folder alone keeps others out; here it is open, and the control server asks the system who is there."""
     for path in [*runtime.parents][:-1]:
         path.chmod(path.stat().st_mode | 0o011)
     runtime.chmod(0o777)
     (runtime / "deepscope").chmod(0o777)
-    door._door.path.chmod(0o777)
+    control._control.path.chmod(0o777)
     parent = os.fork()
     if parent == 0:
         code = 1
         try:
             os.setuid(12345)
             with socket.socket(socket.AF_UNIX) as other:
-                other.connect(str(door._door.path))
+                other.connect(str(control._control.path))
                 other.settimeout(5)
                 other.sendall(struct.pack("!I", 15) + b'{"kind":"look"}')
                 code = 0 if other.recv(1) == b"" else 2
@@ -75,8 +75,8 @@ def test_another_user_is_not_served(door, runtime):
 def test_what_dead_processes_left_is_removed_and_other_machines_are_left_alone(runtime):
     folder = runtime / "deepscope"
     folder.mkdir(mode=0o700)
-    dead = places.Entry(pid=os.getpid(), door="x", started="1", here=places.here())
-    elsewhere = places.Entry(pid=1, door="x", started="1", here="another")
+    dead = places.Entry(pid=os.getpid(), control="x", started="1", here=places.here())
+    elsewhere = places.Entry(pid=1, control="x", started="1", here="another")
     for name, entry in (("dead", dead), ("elsewhere", elsewhere)):
         places.write_private(
             folder / f"{name}.json", json.dumps({f: getattr(entry, f) for f in entry.__struct_fields__}).encode()
@@ -101,7 +101,7 @@ def test_a_request_that_another_visitor_took_away_is_written_again(runtime, tmp_
     folder = tmp_path / "traces"
     with deepscope.on_demand(folder, control="files") as opened:
         (found,) = [one for one in live_entries(traces=folder) if one.entry.pid == os.getpid()]
-        asking, other = found.visit(), found.visit()
+        asking, other = found.connect(), found.connect()
         answers: list[ControlAnswer] = []
         waiting = threading.Thread(target=lambda: answers.append(asking.ask(ControlRequest("look"))), daemon=True)
         waiting.start()
@@ -157,9 +157,9 @@ def test_no_request_breaks_the_recorder(words):
     dormant.step()
 
 
-def test_junk_at_the_door_leaves_it_open_for_the_next(door, visitor):
+def test_junk_at_the_control_server_leaves_it_open_for_the_next(control, connect):
     rng = random.Random(1)
-    path = door._door.path
+    path = control._control.path
     pieces = [
         b"",
         b"\0",
@@ -172,44 +172,44 @@ def test_junk_at_the_door_leaves_it_open_for_the_next(door, visitor):
         with socket.socket(socket.AF_UNIX) as one:
             one.connect(str(path))
             one.sendall(rng.choice(pieces) + rng.randbytes(rng.randrange(20)))
-    asking = visitor()
+    asking = connect()
     until = time.monotonic() + 30
     while time.monotonic() < until:
         try:
             answer = asking.ask(ControlRequest("look"))
             break
         except client.GoneError:  # all places are taken by those who have not been shown out yet
-            asking = visitor()
+            asking = connect()
     assert answer.accepted
 
 
 @pytest.mark.parametrize("option", ["on_trace_ready", "folder", "root", "include", "ranks", "name", "keep_last"])
-def test_a_request_chooses_what_is_recorded_and_never_where(door, visitor, option):
-    asking = visitor()
+def test_a_request_chooses_what_is_recorded_and_never_where(control, connect, option):
+    asking = connect()
     answer = asking.ask(ControlRequest("start", "ab", step=9, steps=1, options={option: "/etc"}))
     assert not answer.accepted
     assert option in answer.problem
 
 
-def test_options_that_are_wrong_are_told(door, visitor):
-    asking = visitor()
+def test_options_that_are_wrong_are_told(control, connect):
+    asking = connect()
     answer = asking.ask(ControlRequest("start", "ab", step=9, steps=1, options={"max_slowdown": 0.1}))
     assert "max_slowdown=0.1: must be a number above 1" in answer.problem
 
 
-def test_an_answer_that_comes_late_is_not_taken_for_the_next_ones(door, visitor, monkeypatch):
+def test_an_answer_that_comes_late_is_not_taken_for_the_next_ones(control, connect, monkeypatch):
     """The process holds its interpreter's lock for longer than anybody waits, as torch does while it exports."""
-    asking, look, is_given_up = visitor(), door.dormant._tell, threading.Event()
+    asking, look, is_given_up = connect(), control.dormant._tell, threading.Event()
     asking._socket.settimeout(0.2)
 
     def slow():
         assert is_given_up.wait(60)
         return look()
 
-    monkeypatch.setattr(door.dormant, "_tell", slow)
+    monkeypatch.setattr(control.dormant, "_tell", slow)
     with pytest.raises(client.SilentError):
         asking.ask(ControlRequest("look"))
-    monkeypatch.setattr(door.dormant, "_tell", look)
+    monkeypatch.setattr(control.dormant, "_tell", look)
     is_given_up.set()
     asking._socket.settimeout(60)
     answer = asking.ask(ControlRequest("commit", "ab"))
@@ -219,7 +219,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next_ones(door, visitor,
 
 def test_on_windows_no_process_is_asked_by_a_signal(monkeypatch):
     """Signal 0 is Ctrl-C there."""
-    entry = places.Entry(pid=os.getpid(), door="files")
+    entry = places.Entry(pid=os.getpid(), control="files")
     monkeypatch.setattr(jobs, "started_at", lambda _: "")
     monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a signal"))
     monkeypatch.setattr(os, "name", "nt")
@@ -239,18 +239,18 @@ def test_processes_are_recognized():
         inspection.inspect(2**22 + 1)
 
 
-def test_a_job_lists_itself(door):
+def test_a_job_lists_itself(control):
     own = [one for one in live_entries() if one.entry.pid == os.getpid()]  # others of this user's may wait, too
     found, problems = find_jobs(own)
     assert problems == []
     assert [job.pids for job in found] == [[os.getpid()]]
 
 
-def test_a_rank_that_has_not_responded_is_named(door, monkeypatch):
+def test_a_rank_that_has_not_responded_is_named(control, monkeypatch):
     class Silent:
-        entry = SimpleNamespace(door="socket", rank=3, world_size=4, pid=4711)
+        entry = SimpleNamespace(control="socket", rank=3, world_size=4, pid=4711)
 
-        def visit(self):
+        def connect(self):
             raise ControlError("process 4711 has not responded within 2 s")
 
     own = [one for one in live_entries() if one.entry.pid == os.getpid()]
