@@ -59,12 +59,12 @@ class DeepScopeError(Exception):
     def __init__(self, *arguments: object) -> None:
         super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in arguments))
 
-    def told(self, naming: Naming = in_python) -> str:  # noqa: ARG002  most name no option
+    def message(self, naming: Naming = in_python) -> str:  # noqa: ARG002  most name no option
         """The message, with options as `naming` has them."""
         return super().__str__()
 
     def __str__(self) -> str:
-        return self.told()
+        return self.message()
 
 
 class TraceError(DeepScopeError):
@@ -87,7 +87,7 @@ class TruncatedTraceError(TraceError):
         self.problem = str(self.args[0])
         self.whole_events = whole_events
 
-    def told(self, naming: Naming = in_python) -> str:
+    def message(self, naming: Naming = in_python) -> str:
         """What is broken, and how to read the rest."""
         if not self.whole_events:
             return f"{self.problem}; nothing in it can be read; record it again"
@@ -110,7 +110,7 @@ class OptionError(DeepScopeError, ValueError):
         self.value = value
         self.problem = problem
 
-    def told(self, naming: Naming = in_python) -> str:
+    def message(self, naming: Naming = in_python) -> str:
         """The option with its value, and what is wrong with it."""
         return f"{naming(self.option, self.value)}: {self.problem}"
 
@@ -157,7 +157,7 @@ class MissingExtraError(DeepScopeError, ImportError):
         self.package = package
         self.extra = extra
 
-    def told(self, naming: Naming = in_python) -> str:  # noqa: ARG002
+    def message(self, naming: Naming = in_python) -> str:  # noqa: ARG002
         """What is lacking, and the command that brings it."""
         return f"{self.package} is not installed; run: pip install 'deepscope[{self.extra}]'"
 

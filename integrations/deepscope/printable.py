@@ -1,4 +1,4 @@
-"""Text made safe to show: nothing in it that a terminal obeys or that turns the writing direction, and no passwords."""
+"""Text made safe to show: nothing in it that a terminal interprets or that turns the writing direction, and no passwords."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _QUERY = re.compile(rf"({_WEB}[^\s?'\"]*\?)[^\s'\"]*?(?=::|[:;,.)\]]*(?:[\s'\"]|
 
 
 def printable(text: str) -> str:
-    """Text from a trace on one line, with nothing in it that a terminal obeys.
+    """Text from a trace on one line, with nothing in it that a terminal interprets.
 
     Control characters, escape sequences, marks that turn the writing direction and lone surrogates become visible
     escapes (`\\x1b`, `\\u202e`); tabs and the various blanks become a space.

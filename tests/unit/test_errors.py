@@ -33,7 +33,7 @@ def on_the_command_line(name: str, value: object) -> str:
 )
 def test_each_edge_words_the_options_in_a_message(error: DeepScopeError, in_python: str, worded: str) -> None:
     assert str(error) == in_python
-    assert error.told(on_the_command_line) == worded
+    assert error.message(on_the_command_line) == worded
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,6 @@ def test_what_the_command_was_not_given_is_left_to_the_recordings_own_defaults()
 def test_a_value_that_cannot_be_used_is_worded_for_the_command() -> None:
     with pytest.raises(OptionError) as caught:
         RecordingOptions(max_slowdown=0.5)
-    assert caught.value.told(lambda name, value: f"--{name.replace('_', '-')} {value}").startswith(
+    assert caught.value.message(lambda name, value: f"--{name.replace('_', '-')} {value}").startswith(
         "--max-slowdown 0.5: "
     )

@@ -65,7 +65,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         error.show()
         return error.exit_code
     except DeepScopeError as error:
-        return _told(error.told(_as_option), error.exit_code)
+        return _told(error.message(_as_option), error.exit_code)
     except MemoryError:
         return _told("not enough memory for this trace", 1)
     return code if isinstance(code, int) else 0

@@ -54,7 +54,7 @@ def project_settings(program: str, *, is_module: bool) -> dict[str, Any]:
     try:
         checked_options({name: value for name, value in settings.items() if name not in {"filename", "control"}})
     except OptionError as error:
-        raise SettingsError(f"{path}: [tool.deepscope] {error.told(_as_toml)}") from None
+        raise SettingsError(f"{path}: [tool.deepscope] {error.message(_as_toml)}") from None
     return settings
 
 

@@ -1,1 +1,1 @@
-"""The dashboard: what its pages ask, answered from profiles and traces, and the doors that it stands behind."""
+"""The dashboard: what its pages ask, answered from profiles and traces, and the servers that show them."""

@@ -1,4 +1,4 @@
-"""From a question's address to its answer: the same behind every door."""
+"""From a question's address to its answer: the same for every server."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ class Application:
         except (OverflowError, UnicodeEncodeError):
             reply = _failure(400, "there is a number or a letter in the question that no trace can have")
         except NoTraceError as error:
-            reply = _failure(404, error.told(_named))
+            reply = _failure(404, error.message(_named))
         except OptionError as error:
-            reply = _failure(400, error.told(_named))
+            reply = _failure(400, error.message(_named))
         except msgspec.ValidationError as error:
             reply = _failure(400, str(error))
         except DeepScopeError as error:
-            reply = _failure(422, error.told(_named))
+            reply = _failure(422, error.message(_named))
         except MemoryError:
             reply = _failure(422, "not enough memory for this trace")
-        except Exception as error:  # noqa: BLE001  the door stays open whatever a trace does to one page
+        except Exception as error:  # noqa: BLE001  the server goes on whatever a trace does to one page
             _LOG.exception("%s could not be answered", name)
             reply = _failure(500, f"{type(error).__name__}: {error}")
         return reply

@@ -324,7 +324,7 @@ class Library:
     def problem(self, run: FoundRun) -> str:
         """Why a run cannot be shown: the reason of its newest trace where all were tried and none can be read."""
         errors = [self._broken.get(one.file) for one in run.traces]
-        return errors[0].told(in_words) if errors[0] is not None and all(errors) else ""
+        return errors[0].message(in_words) if errors[0] is not None and all(errors) else ""
 
     def skipped(self, choice: Choice) -> list[str]:
         """A sentence for each trace that was tried, is newer than what is shown and cannot be read."""

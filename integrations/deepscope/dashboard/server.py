@@ -1,4 +1,4 @@
-"""The dashboard's own door: a server on this machine's loopback, for whoever has its token.
+"""The dashboard's own server: on this machine's loopback, for whoever has its token.
 
 What is served is read-only. A page of another origin cannot ask it: the token stands in no cookie, the name in `Host`
 must be this machine's (a foreign name that resolves to the loopback is refused), and so must `Origin`.
@@ -64,10 +64,10 @@ class Pages:
 
     Args:
         application: what answers.
-        token: what `X-DeepScope-Token` must say; "" asks for none, where another door has checked already.
+        token: what `X-DeepScope-Token` must say; "" asks for none, where another server has checked already.
         hosts: names that `Host` may have; empty for any.
         policy: the pages' content security policy.
-        door: what the pages take themselves to be behind.
+        host: what the pages take for their host.
     """
 
     def __init__(
@@ -77,13 +77,13 @@ class Pages:
         token: str = "",
         hosts: Iterable[str] = (),
         policy: str = POLICY,
-        door: str = "server",
+        host: str = "server",
     ) -> None:
         self._application = application
         self._token = token
         self._hosts = frozenset(hosts)
         self._policy = policy
-        self._door = door
+        self._host = host
 
     def admit(self, hosts: Iterable[str]) -> None:
         """From now on answers under these names, too, where names are checked."""
@@ -124,7 +124,7 @@ class Pages:
             file, kind = ASSETS[name]
             text = asset(file)
             if file == "index.html":
-                text = text.replace(b'data-door="server"', f'data-door="{self._door}"'.encode())
+                text = text.replace(b'data-door="server"', f'data-door="{self._host}"'.encode())
             return HTTPStatus.OK, kind, text
         return HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"nothing is here"
 

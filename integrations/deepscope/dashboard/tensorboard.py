@@ -1,4 +1,4 @@
-"""The dashboard's door in TensorBoard: the tab "DeepScope", for the runs below the log directory.
+"""The dashboard in TensorBoard: the tab "DeepScope", for the runs below the log directory.
 
 The one module that imports tensorboard, which imports it through the entry point `tensorboard_plugins`. Everything else
 is imported when a plug-in is made, so that nothing which is wrong with DeepScope keeps TensorBoard from starting.
@@ -77,7 +77,7 @@ class DeepScopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         )
         self._library = Library(folders)
         self._presence = Presence(self._library)
-        self._pages = Pages(Application(self._library), policy=POLICY, door="tensorboard")
+        self._pages = Pages(Application(self._library), policy=POLICY, host="tensorboard")
 
     def get_plugin_apps(self) -> dict[str, Any]:
         """What answers, by route."""

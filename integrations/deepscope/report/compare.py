@@ -266,7 +266,7 @@ FOLDED = 50
 
 
 def comparison_markdown(comparison: Comparison, *, limit: int = 20, verdict: Verdict | None = None) -> str:
-    """The comparison as GitHub shows it; names and code from traces are shown as they are and never obeyed."""
+    """The comparison as GitHub shows it; names and code from traces are shown as they are and never interpreted."""
     changed = [row for row in comparison.rows if row.change_ns]
     beyond = [row for row in changed if not row.within_noise]
     rest = [row for row in changed if row.within_noise]

@@ -1,4 +1,4 @@
-"""Text from a trace in Markdown: nothing in it is obeyed.
+"""Text from a trace in Markdown: nothing in it is interpreted.
 
 Names in a trace come from outside. Here every character that CommonMark or HTML could read as markup is escaped, so a
 kernel called `[x](command:…)` or `<img …>` shows as these letters. No link is made but to a file that is there.

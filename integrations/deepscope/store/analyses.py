@@ -77,7 +77,7 @@ class Traces:
 
 
 def _left_out(error: TraceError) -> str:
-    return f"a rank is left out: {error.told(in_words)}"
+    return f"a rank is left out: {error.message(in_words)}"
 
 
 def rank_of(analysis: Analysis) -> int:

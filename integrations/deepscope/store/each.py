@@ -96,7 +96,7 @@ def _read_here(request: ReadRequest, progress: Progress | None) -> ReadAnswer:
 def _one(answered: ReadAnswer | None, file: TraceFile, *, has_some: bool) -> bytes | TraceError:
     assert answered is not None
     if isinstance(answered, OptionError) and has_some:
-        return TraceError(f"{file.path}: {answered.told(in_words)}")
+        return TraceError(f"{file.path}: {answered.message(in_words)}")
     if isinstance(answered, DeepScopeError) and not isinstance(answered, TraceError):
         raise answered
     return answered

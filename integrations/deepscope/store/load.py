@@ -167,7 +167,7 @@ def _left_out(failed: Sequence[tuple[int, TraceError]], selection: Selection) ->
     told = []
     for place, error in failed[:FAILURES_TOLD]:
         rank = selection.rank_of(place)
-        told.append(f"{'a rank' if rank is None else f'rank {rank}'} is left out: {error.told(in_words)}")
+        told.append(f"{'a rank' if rank is None else f'rank {rank}'} is left out: {error.message(in_words)}")
     if len(failed) > FAILURES_TOLD:
         ranks = [rank for place, _ in failed[FAILURES_TOLD:] if (rank := selection.rank_of(place)) is not None]
         named = f" (ranks {ranges(ranks)})" if ranks else ""

@@ -137,7 +137,7 @@ def _read(selection: Selection, cluster: Cluster, wanted: Wanted, progress: Prog
         if isinstance(one, TraceError):
             reason = reason or one
             found.failures.append(
-                Failure(path=selection.files[place].path, rank=selection.rank_of(place), message=one.told(in_words))
+                Failure(path=selection.files[place].path, rank=selection.rank_of(place), message=one.message(in_words))
             )
         else:
             found.summaries.append(decoded(one, RankSummary))

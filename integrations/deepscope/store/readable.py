@@ -74,4 +74,4 @@ def without(found: Sequence[FoundTrace], selection: Selection) -> list[FoundTrac
 
 def skipped_words(error: TraceError) -> str:
     """What is said of a trace that is skipped."""
-    return f"{SKIPPED}{error.told(in_words)}"
+    return f"{SKIPPED}{error.message(in_words)}"

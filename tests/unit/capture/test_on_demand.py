@@ -55,7 +55,7 @@ def test_dormant_there_is_one_hook_and_one_waiting_thread(runtime, tmp_path):
         assert len(sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks) == post_hooks + 1
         assert opened.dormant.count == 5
     waiting.join(60)
-    assert set(threading.enumerate()) == threads
+    assert set(threading.enumerate()) <= threads  # those of earlier tests may have ended
     assert len(sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks) == post_hooks
     assert list((runtime / "deepscope").iterdir()) == []
     assert not optimizer_steps._listeners

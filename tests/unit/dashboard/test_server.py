@@ -1,4 +1,4 @@
-"""The server's door: who is let in, and that nobody who knocks wrongly ends it."""
+"""The server: who is let in, and that nobody who knocks wrongly ends it."""
 
 from __future__ import annotations
 

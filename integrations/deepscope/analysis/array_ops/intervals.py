@@ -1,4 +1,4 @@
-"""Algebra of half-open time intervals `[start, end)` in exact integer nanoseconds."""
+"""Operations on half-open time intervals `[start, end)` in exact integer nanoseconds."""
 
 from __future__ import annotations
 

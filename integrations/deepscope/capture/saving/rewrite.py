@@ -328,6 +328,6 @@ def _opened(path: Path, *, compressed: bool) -> BinaryIO:
     return cast("BinaryIO", gzip.open(path, "wb", compresslevel=6) if igzip is None else igzip.open(path, "wb"))
 
 
-def obey(request: bytes) -> bytes:
+def write_trace(request: bytes) -> bytes:
     """The same with instructions and outcome as JSON, for a process of its own."""
     return msgspec.json.encode(rewrite(msgspec.json.decode(request, type=Instructions)))

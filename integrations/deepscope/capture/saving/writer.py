@@ -23,7 +23,7 @@ def request(instructions: bytes, *, raw: Path, local_rank: int, is_awaited: bool
     return json.dumps([str(raw), local_rank, os.getpid(), is_awaited]).encode() + b"\n" + instructions
 
 
-def _obey(words: bytes, _: Progress) -> bytes:
+def _write_trace(words: bytes, _: Progress) -> bytes:
     head, instructions = words.split(b"\n", 1)
     raw, local_rank, owner, is_awaited = json.loads(head)
     if hasattr(os, "nice") and not is_awaited:
@@ -33,13 +33,13 @@ def _obey(words: bytes, _: Progress) -> bytes:
         size = Path(raw).stat().st_size
     with turn(local_rank, memory_needed(size)):
         # Not before: NumPy and all the reading need not be in memory of processes that wait.
-        from deepscope.capture.saving.rewrite import obey
+        from deepscope.capture.saving.rewrite import write_trace
 
-        answer = obey(instructions)
+        answer = write_trace(instructions)
     if hasattr(os, "getppid") and os.getppid() != owner:  # nobody hears the answer, nor removes what is left
         remove_raw(Path(raw))
     return answer
 
 
 if __name__ == "__main__":
-    serve(_obey)
+    serve(_write_trace)
