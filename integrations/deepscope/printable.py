@@ -1,4 +1,4 @@
-"""Text made safe to show: nothing in it that a terminal interprets or that turns the writing direction, and no passwords."""
+"""Text made safe to show: no control characters, nothing that turns the writing direction, and no passwords."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _MARK = b"DSM2"
 _PROGRESS, _DONE, _FAILED = b"P", b"D", b"F"
 _NUMBER_BYTES = 8
 _SOURCES = Path(__file__).resolve().parents[1]
-_TOLD_EVERY_SECONDS = 0.05
+_REPORT_EVERY_SECONDS = 0.05
 
 
 class MessageError(ValueError):
@@ -100,8 +100,8 @@ class HelperProcess:
             return None
         return cls(process)
 
-    def ask(self, request: bytes, told: Progress | None = None) -> bytes:
-        """The answer, while `told` hears how far the work is.
+    def ask(self, request: bytes, progress: Progress | None = None) -> bytes:
+        """The answer, while `progress` hears how far the work is.
 
         Raises:
             DeepScopeError: the work raised it.
@@ -112,8 +112,8 @@ class HelperProcess:
         with suppress(OSError, ValueError):  # it is gone, or `end` closed the pipe: the answer will show it
             _write(self._requests, _DONE, request)
         while (message := self._next())[0] == _PROGRESS:
-            if told is not None:
-                told(_number(message[1][:_NUMBER_BYTES]), _number(message[1][_NUMBER_BYTES:]))
+            if progress is not None:
+                progress(_number(message[1][:_NUMBER_BYTES]), _number(message[1][_NUMBER_BYTES:]))
         if message[0] == _DONE:
             return message[1]
         raise _made_again(message[1])
@@ -162,7 +162,7 @@ def serve(work: Work) -> None:
         while (message := _read(requests)) is not None:
             afterwards = None
             try:
-                kind, body = _DONE, work(message[1], teller.told)
+                kind, body = _DONE, work(message[1], teller.report)
             except (DeepScopeError, MemoryError) as error:
                 kind, body = _FAILED, _described(error)
             if isinstance(body, Answered):
@@ -181,10 +181,10 @@ class _Teller:
         self._answers = answers
         self._next = 0.0
 
-    def told(self, done: int, total: int) -> None:
+    def report(self, done: int, total: int) -> None:
         now = time.monotonic()
         if now >= self._next or done >= total:
-            self._next = now + _TOLD_EVERY_SECONDS
+            self._next = now + _REPORT_EVERY_SECONDS
             _write(self._answers, _PROGRESS, _bytes(done) + _bytes(total))
 
 

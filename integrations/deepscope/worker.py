@@ -14,15 +14,15 @@ from deepscope.store.remote_settings import using
 from deepscope.store.requests import Asked, ColumnsRequest, answer
 
 
-def work(body: bytes, told: Progress) -> Answered:
+def work(body: bytes, progress: Progress) -> Answered:
     """The answer to one request; what was parsed for it is kept once it is given."""
     request = msgspec.msgpack.decode(body, type=Asked | ColumnsRequest | LoadRequest)
     with parsed_within() as parsed:
         if isinstance(request, Asked):
             with using(request.settings):
-                found = answer(request.request, told)
+                found = answer(request.request, progress)
         else:
-            found = _answered(request, told)
+            found = _answered(request, progress)
     return Answered(found, partial(_keep, parsed))
 
 
@@ -31,19 +31,19 @@ def _keep(parsed: list[Parsed]) -> None:
         keep(parsed.pop())
 
 
-def _answered(request: ColumnsRequest | LoadRequest, told: Progress) -> bytes:
+def _answered(request: ColumnsRequest | LoadRequest, progress: Progress) -> bytes:
     path = request.path if isinstance(request, LoadRequest) else request.file.path
     try:
         if isinstance(request, ColumnsRequest):
-            return _columns(request, told)
-        return _ranks(request, told) if request.answer == "ranks" else _profile(request, told)
+            return _columns(request, progress)
+        return _ranks(request, progress) if request.answer == "ranks" else _profile(request, progress)
     except (DeepScopeError, MemoryError):
         raise
     except Exception as error:  # a trace is input from outside: whatever it breaks is told in one line
         raise TraceError(f"{path}: {type(error).__name__}: {error}") from error
 
 
-def _profile(request: LoadRequest, told: Progress) -> bytes:
+def _profile(request: LoadRequest, progress: Progress) -> bytes:
     from deepscope.store.load import load_profile, load_selection
 
     selected = request.selection
@@ -57,30 +57,30 @@ def _profile(request: LoadRequest, told: Progress) -> bytes:
         stage=request.stage,
         partial=request.partial,
         peaks=request.peaks,
-        progress=told,
+        progress=progress,
     )
     return msgspec.msgpack.encode(profile)
 
 
-def _ranks(request: LoadRequest, told: Progress) -> bytes:
+def _ranks(request: LoadRequest, progress: Progress) -> bytes:
     from deepscope.store.ranks import read_selected
     from deepscope.store.runs import select
 
     selection = request.selection or select(request.path, stage=request.stage)
-    return msgspec.msgpack.encode(read_selected(selection, request.view, partial=request.partial, progress=told))
+    return msgspec.msgpack.encode(read_selected(selection, request.view, partial=request.partial, progress=progress))
 
 
-def _columns(request: ColumnsRequest, told: Progress) -> bytes:
+def _columns(request: ColumnsRequest, progress: Progress) -> bytes:
     if request.answer == "timeline":
         from deepscope.dashboard.timeline.opening import make_timeline
 
-        make_timeline(request.file, partial=request.partial, progress=told)
+        make_timeline(request.file, partial=request.partial, progress=progress)
         return b""
     from deepscope.dashboard.memory.build import moments_of
     from deepscope.store.mapped import encoded
     from deepscope.store.opening import open_attribution
 
-    return b"".join(encoded(moments_of(open_attribution(request.file, partial=request.partial, progress=told))))
+    return b"".join(encoded(moments_of(open_attribution(request.file, partial=request.partial, progress=progress))))
 
 
 if __name__ == "__main__":

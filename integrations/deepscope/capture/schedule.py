@@ -79,7 +79,7 @@ class Schedule:
         return cls(action, is_sure)
 
     @classmethod
-    def told(cls, numbers: Mapping[str, int], total_steps: int | None) -> Schedule:
+    def from_numbers(cls, numbers: Mapping[str, int], total_steps: int | None) -> Schedule:
         """The schedule of other ranks' `numbers`; in so few steps it may not open, and the first one is in reserve."""
         first = numbers["skip_first"] + numbers["wait"] + numbers["warmup"]
         return cls(_cycles(**numbers), total_steps is not None and first < total_steps, numbers)

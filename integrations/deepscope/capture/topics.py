@@ -113,7 +113,7 @@ def topic_names(given: object, defaults: Mapping[str, Any]) -> frozenset[str]:
     chosen: set[str] = set()
     for word in sorted({word.strip() for word in words} - {""}):
         if word not in TOPICS and word not in PRESETS:
-            raise OptionError("topics", _told(words), f"there is no topic {word!r}; there are: {_known()}")
+            raise OptionError("topics", _join_words(words), f"there is no topic {word!r}; there are: {_known()}")
         chosen |= _preset(word, defaults) if word in PRESETS else {word}
     for word in tuple(chosen):
         chosen.update(TOPICS[word].with_it)
@@ -130,7 +130,7 @@ def _known() -> str:
     return f"{', '.join(TOPICS)}; and the sets {', '.join(PRESETS)}"
 
 
-def _told(words: Collection[str]) -> str:
+def _join_words(words: Collection[str]) -> str:
     return ",".join(sorted(words))
 
 
@@ -156,7 +156,7 @@ def options_of(chosen: Collection[str], explicit: Mapping[str, Any]) -> dict[str
         problem = f"{asked} contradicts the topic {name!r}; leave one of the two out"
         if name not in chosen:
             problem = f"{asked} asks for {name!r}, which is none of them; name it, too, or leave {topic.option} out"
-        raise OptionError("topics", _told(chosen) or "minimal", problem)
+        raise OptionError("topics", _join_words(chosen) or "minimal", problem)
     return options
 
 

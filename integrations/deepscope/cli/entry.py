@@ -65,9 +65,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         error.show()
         return error.exit_code
     except DeepScopeError as error:
-        return _told(error.message(_as_option), error.exit_code)
+        return _print_error(error.message(_as_option), error.exit_code)
     except MemoryError:
-        return _told("not enough memory for this trace", 1)
+        return _print_error("not enough memory for this trace", 1)
     return code if isinstance(code, int) else 0
 
 
@@ -83,7 +83,7 @@ def _as_option(name: str, value: object) -> str:
     return words if value is True else f"{words} {value}"
 
 
-def _told(message: str, code: int) -> int:
+def _print_error(message: str, code: int) -> int:
     from deepscope.printable import printable
 
     click.echo(f"deepscope: {printable(message)}", err=True)

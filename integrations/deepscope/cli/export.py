@@ -84,7 +84,7 @@ def _csv(job: Job) -> None:
     folder = job.folder()
     traces = job.traces()
     with writing(str(folder)):
-        _told(write_csv_files(all_tables(job.profile(has_notes=True), traces), folder), folder)
+        _print_written(write_csv_files(all_tables(job.profile(has_notes=True), traces), folder), folder)
     warn(traces.skipped)
 
 
@@ -96,7 +96,7 @@ def _parquet(job: Job) -> None:
     wanted("pyarrow")  # told before a long read
     traces = job.traces()
     with writing(str(folder)):
-        _told(write_parquet_files(all_tables(job.profile(has_notes=True), traces), folder), folder)
+        _print_written(write_parquet_files(all_tables(job.profile(has_notes=True), traces), folder), folder)
     warn(traces.skipped)
 
 
@@ -134,7 +134,7 @@ def _html(job: Job) -> None:
     emit(html_file(profile, job.each_rank(profile)), job.output)
 
 
-def _told(written: list[str], folder: Path) -> None:
+def _print_written(written: list[str], folder: Path) -> None:
     click.echo(f"{len(written)} files in {printable(str(folder))}", err=True)
 
 

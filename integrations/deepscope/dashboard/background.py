@@ -54,7 +54,7 @@ class Background(Generic[K, T]):
                 raise CancelledLoadError(_CLOSED)
             if job is None:
                 job = self._jobs[key] = _Job(size)
-                job.future = self._threads.submit(make, job.told)
+                job.future = self._threads.submit(make, job.advance)
             self._jobs.move_to_end(key)
             for old in [name for name, one in self._jobs.items() if one.is_done][: -self._kept or None]:
                 del self._jobs[old]
@@ -86,7 +86,7 @@ class _Job(Generic[T]):
     def is_done(self) -> bool:
         return self.future.done()
 
-    def told(self, done: int, total: int) -> None:
+    def advance(self, done: int, total: int) -> None:
         if self.is_cancelled:
             raise CancelledLoadError(_CLOSED)
         self._progress = (done, total)

@@ -238,7 +238,7 @@ class Library:
 
         def read(selection: Selection) -> Profile:
             request = self._request(choice, selection, details)
-            return self._profiles.get(request, lambda told: self._load(request, told), _size(selection))
+            return self._profiles.get(request, lambda progress: self._load(request, progress), _size(selection))
 
         return self._readable(choice, read)
 
@@ -255,9 +255,9 @@ class Library:
             request = self._request(whole, selection)
             path = selection.files[0].path if len(selection.files) == 1 else ""
 
-            def load(told: Progress) -> RanksOfRun:
+            def load(progress: Progress) -> RanksOfRun:
                 with self._loading(request) as loader:
-                    ranks = loader.ranks(told)
+                    ranks = loader.ranks(progress)
                 return RanksOfRun(ranks.summaries, side_by_side(ranks.summaries, ranks.failures, without_secrets(path)))
 
             return self._ranks.get(request, load, _size(selection))
@@ -273,7 +273,9 @@ class Library:
         """
 
         def read(file: TraceFile) -> Moments:
-            return self._moments.get(file, lambda told: read_moments(file, told, partial=self.partial), file.size_bytes)
+            return self._moments.get(
+                file, lambda progress: read_moments(file, progress, partial=self.partial), file.size_bytes
+            )
 
         return self._readable_file(choice, read)
 
@@ -311,7 +313,7 @@ class Library:
 
         def read(file: TraceFile) -> TimelineIndex:
             return self._timelines.get(
-                file, lambda told: open_timeline(file, partial=self.partial, progress=told), file.size_bytes
+                file, lambda progress: open_timeline(file, partial=self.partial, progress=progress), file.size_bytes
             )
 
         return self._readable_file(choice, read)
@@ -383,9 +385,9 @@ class Library:
         for loader in loaders:
             loader.cancel()
 
-    def _load(self, request: LoadRequest, told: Progress) -> Profile:
+    def _load(self, request: LoadRequest, progress: Progress) -> Profile:
         with self._loading(request) as loader:
-            return loader.load(told)
+            return loader.load(progress)
 
     @contextmanager
     def _loading(self, request: LoadRequest) -> Iterator[Loader]:

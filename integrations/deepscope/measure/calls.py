@@ -105,7 +105,7 @@ def new_bytes(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any], res
     results = result if isinstance(result, list | tuple) else (result,)
     fresh = [
         one
-        for one, told in zip(results, _told(operator._schema.returns, len(results)), strict=True)
+        for one, told in zip(results, _declared_returns(operator._schema.returns, len(results)), strict=True)
         if told.alias_info is None
         for one in tensors_in(one)
         if one.numel()
@@ -116,7 +116,7 @@ def new_bytes(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any], res
     return sum(one.numel() * one.element_size() for one in fresh if _storage(one) not in taken)
 
 
-def _told(returns: Sequence[Any], count: int) -> Sequence[Any]:
+def _declared_returns(returns: Sequence[Any], count: int) -> Sequence[Any]:
     """What the schema says of each result; of a list of tensors it speaks once."""
     return returns if len(returns) == count else [returns[0]] * count
 

@@ -57,7 +57,7 @@ def read_each(
 
     try:
         _elsewhere(
-            [requests[index] for index in missing], wanted, got, lambda at, done: account.told(missing[at], done)
+            [requests[index] for index in missing], wanted, got, lambda at, done: account.advance(missing[at], done)
         )
         for index in missing:
             if found[index] is None:
@@ -118,9 +118,9 @@ class _Account:
         self._files_done += 1
         if self._counting is not None:
             self._counting.files_done(self._files_done, len(self._done))
-        self.told(index, size_bytes)
+        self.advance(index, size_bytes)
 
-    def told(self, index: int, done: int) -> None:
+    def advance(self, index: int, done: int) -> None:
         """So many bytes of a file are done."""
         self._sum += done - self._done[index]
         self._done[index] = done
@@ -129,4 +129,4 @@ class _Account:
 
     def of_file(self, index: int) -> Progress | None:
         """The callback for reading one file; None where nobody wants to know."""
-        return None if self._progress is None else lambda done, _: self.told(index, done)
+        return None if self._progress is None else lambda done, _: self.advance(index, done)

@@ -56,8 +56,8 @@ class Project:
     error: str = ""
     unreadable: dict[TraceFile, str] = field(default_factory=dict)
     """Traces that were read in vain, in just these versions, and what is wrong with them."""
-    told: Status | None = None
-    """The status that the editor was told last."""
+    shown_status: Status | None = None
+    """The status that the editor shows."""
     unopened: UnopenedFiles = field(default_factory=UnopenedFiles)
 
     def show(self, profile: Profile, roots: list[str], previous: Profile | None = None) -> None:

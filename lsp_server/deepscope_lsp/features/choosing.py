@@ -145,7 +145,7 @@ async def read_previous(
 
 def tell_error(server: DeepScopeServer, project: Project, error: DeepScopeError) -> None:
     """Keeps what went wrong, and says it."""
-    project.error = error.told(in_settings)
+    project.error = error.message(in_settings)
     server.say(types.MessageType.Error, f"DeepScope: {project.error}")
 
 
@@ -184,7 +184,7 @@ async def _read(
 
 def _mark_unreadable(project: Project, path: str, selection: Selection | None, error: DeepScopeError) -> None:
     files = selection.files if selection is not None else [file for file in [local_file(path)] if file is not None]
-    words = error.told(in_settings)
+    words = error.message(in_settings)
     named = [file for file in files if file.path in words] or list(files)
     project.unreadable.update(dict.fromkeys(named, words))
 

@@ -399,4 +399,4 @@ def _register(
         except msgspec.ValidationError as error:
             raise JsonRpcInvalidParams(f"{name}: {error}") from error
         except DeepScopeError as error:
-            raise JsonRpcException(error.told(in_settings), code=REQUEST_FAILED) from error
+            raise JsonRpcException(error.message(in_settings), code=REQUEST_FAILED) from error

@@ -31,8 +31,8 @@ def refresh(server: DeepScopeServer) -> None:
 def tell_status(server: DeepScopeServer, project: Project, state: State, message: str = "") -> None:
     """Sends `$/deepscope/status`, what a status item in an editor shows, unless nothing of it has changed."""
     status = status_now(server, project, state, message)
-    if status != project.told:
-        project.told = status
+    if status != project.shown_status:
+        project.shown_status = status
         server.protocol.notify(STATUS, status)
 
 

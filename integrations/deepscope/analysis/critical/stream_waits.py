@@ -44,7 +44,7 @@ def find_stream_waits(trace: Trace, pieces: Pieces) -> Int64:
     spans = all_spans[named(trace, only(all_spans, len(events)), lambda name: name == "Stream Wait Event")[all_spans]]
     at = first_with(events.correlation[calls], events.correlation[spans])
     spans, at = spans[at >= 0], at[at >= 0]
-    told, told_for = _told(trace, pieces, spans, calls[at])
+    told, told_for = _recorded_waits(trace, pieces, spans, calls[at])
     rest = np.ones(len(calls), np.bool_)
     rest[at] = False
     guessed, guessed_for = _after_calls(trace, pieces, calls[rest])
@@ -119,7 +119,7 @@ def _sources(trace: Trace, pieces: Pieces, piece: Int64, *, before: Int64, since
     return source
 
 
-def _told(trace: Trace, pieces: Pieces, spans: Int64, calls: Int64) -> tuple[Int64, Int64]:
+def _recorded_waits(trace: Trace, pieces: Pieces, spans: Int64, calls: Int64) -> tuple[Int64, Int64]:
     """Pieces that waited and what they waited for, as `Stream Wait Event` spans tell."""
     events = trace.events
     own = stream_of(trace, pieces, events.device[spans], events.stream[spans])

@@ -19,15 +19,15 @@ def communication(analysis: Analysis) -> list[Column]:
     events, strings = trace.events, trace.strings
     start = events.start_ns[calls.event]
     order = np.argsort(start, kind="stable")
-    event, piece, told = calls.event[order], calls.work[order], calls.of[order]
+    event, piece, call = calls.event[order], calls.work[order], calls.of[order]
     time_ns, exposed_ns = calls.time_ns[order], calls.exposed_ns[order]
     on_cpu = piece < 0
     step = np.where(on_cpu, attribution.training.steps.of(start[order]), pick(work.step, piece))
     location = np.where(on_cpu, attribution.owners.location[event], pick(work.location, piece))
     launcher = pick(analysis.operator, piece)
-    of_told = calls.told
-    size = np.array([one.size_bytes or -1 for one in of_told], np.int64)
-    group_size = np.array([one.group.size or -1 for one in of_told], np.int64)
+    facts = calls.facts
+    size = np.array([one.size_bytes or -1 for one in facts], np.int64)
+    group_size = np.array([one.group.size or -1 for one in facts], np.int64)
     return [
         texts("name", events.name[event], strings),
         steps(analysis, step),
@@ -37,12 +37,12 @@ def communication(analysis: Analysis) -> list[Column]:
         integers("duration_ns", time_ns),
         integers("overlapped_ns", time_ns - exposed_ns),
         integers("not_overlapped_ns", exposed_ns),
-        texts("collective", told, [one.kind for one in of_told]),
-        texts("library", told, [one.library for one in of_told]),
-        texts("group", told, [one.group.name for one in of_told]),
-        optional("group_size", pick(group_size, told)),
-        texts("dtype", told, [one.dtype for one in of_told]),
-        optional("size_bytes", pick(size, told)),
+        texts("collective", call, [one.kind for one in facts]),
+        texts("library", call, [one.library for one in facts]),
+        texts("group", call, [one.group.name for one in facts]),
+        optional("group_size", pick(group_size, call)),
+        texts("dtype", call, [one.dtype for one in facts]),
+        optional("size_bytes", pick(size, call)),
         texts("operator", pick(events.name.astype(np.int64), launcher), strings),
         texts("input_shapes", pick(events.shapes.astype(np.int64), launcher), strings),
         *places(analysis, location),

@@ -113,9 +113,9 @@ class CollectiveCalls:
     """The kernel, or the span."""
     work: Int64
     """The piece of work; -1 for spans of the CPU."""
-    told: list[CollectiveFacts]
+    facts: list[CollectiveFacts]
     of: Int64
-    """Index into `told`."""
+    """Index into `facts`."""
     on_device: Mask
     """Kernels of a device; else spans of a thread of the CPU."""
     time_ns: Int64
@@ -146,21 +146,21 @@ def collective_calls(of: Attribution, extent: Extent) -> CollectiveCalls:
     span = nearest_to(node, of.calls.parent, spans)
     columns = _columns(trace, event, message, operator, span)
     distinct_rows, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    told, of_told = [_told(trace, row) for row in distinct_rows.tolist()], place.reshape(-1)
+    facts, facts_of_call = [_facts_of_call(trace, row) for row in distinct_rows.tolist()], place.reshape(-1)
     exposed = exposed_ns(work)[rows] if len(rows) else np.zeros(0, np.int64)
     queued = _queued(trace, host)
     in_group = peers_in_group(trace, span, np.concatenate((np.full(len(rows), -1, np.int64), queued)))
     return CollectiveCalls(
         event=event[order],
         work=np.concatenate((rows, np.full(len(host), -1, np.int64)))[order],
-        told=told,
-        of=of_told[order],
+        facts=facts,
+        of=facts_of_call[order],
         on_device=(np.arange(len(event)) < len(rows))[order],
         time_ns=np.concatenate((work.duration_ns[rows], events.duration_ns[host]))[order],
         exposed_ns=np.concatenate((exposed, _exposed_on_cpu(of, host)))[order],
         launched_by=np.concatenate((work.node[rows], queued))[order],
         number=call_numbers(trace, message, operator)[order],
-        peer=_peers(trace, told, of_told, message, in_group)[order],
+        peer=_peers(trace, facts, facts_of_call, message, in_group)[order],
     )
 
 
@@ -170,7 +170,7 @@ def works_on_cpu(name: str) -> bool:
 
 
 def _queued(trace: Trace, host: Int64) -> Int64:
-    """The operators that the chosen spans of the CPU are the work of; -1 where that cannot be told."""
+    """The operators that the chosen spans of the CPU are the work of; -1 where the trace does not say."""
     if not len(host):
         return host
     spans = np.flatnonzero(
@@ -184,13 +184,15 @@ def _queued(trace: Trace, host: Int64) -> Int64:
     return pick(queued_by(trace, spans, kind_of_collective), position_in(spans, host, len(trace.events)))
 
 
-def _peers(trace: Trace, told: list[CollectiveFacts], of_told: Int64, message: Int64, in_group: Int64) -> Int64:
+def _peers(trace: Trace, facts: list[CollectiveFacts], facts_of_call: Int64, message: Int64, in_group: Int64) -> Int64:
     """The other rank of each message, by its number in the group if nothing tells more; -1 for none."""
-    sends, receives = (np.array([one.kind == kind for one in told], np.bool_)[of_told] for kind in ("send", "recv"))
+    sends, receives = (
+        np.array([one.kind == kind for one in facts], np.bool_)[facts_of_call] for kind in ("send", "recv")
+    )
     if not (sends | receives).any():
-        return np.full(len(of_told), -1, np.int64)
-    pairs, place = np.unique(np.stack((of_told, in_group), axis=1), axis=0, return_inverse=True)
-    in_run = np.array([rank_in_run(peer, told[one].group.ranks) for one, peer in pairs.tolist()], np.int64)
+        return np.full(len(facts_of_call), -1, np.int64)
+    pairs, place = np.unique(np.stack((facts_of_call, in_group), axis=1), axis=0, return_inverse=True)
+    in_run = np.array([rank_in_run(peer, facts[one].group.ranks) for one, peer in pairs.tolist()], np.int64)
     named_so = np.where(sends, pick(trace.messages.target, message), pick(trace.messages.source, message))
     named_so[named_so >= MOST_RANKS] = -1
     return np.where(sends | receives, np.where(named_so >= 0, named_so, in_run[place.reshape(-1)]), -1)
@@ -244,7 +246,7 @@ def _columns(trace: Trace, event: Int64, message: Int64, operator: Int64, span: 
     ]
 
 
-def _told(trace: Trace, row: list[int]) -> CollectiveFacts:
+def _facts_of_call(trace: Trace, row: list[int]) -> CollectiveFacts:
     """What is known of a call, from one row of `_columns`."""
     numbers, codes = row[: len(_NUMBERS)], row[len(_NUMBERS) + len(_TEXTS) + 1 :]
     in_elements, out_elements, first_rank, stride = numbers
@@ -297,13 +299,13 @@ def by_text(trace: Trace, column: Int32, events: Int64, number_in: Callable[[str
 
 
 def call_numbers(trace: Trace, message: Int64, operator: Int64) -> Int64:
-    """torch's number of each call in its process group, -1 where it is not told.
+    """torch's number of each call in its process group, -1 where the trace does not say.
 
     `message` are indexes into `Trace.messages`, `operator` the operators that announce the calls; shape (c,).
     """
-    told = pick(trace.messages.call_number, message)
+    recorded = pick(trace.messages.call_number, message)
     passed = by_text(trace, trace.events.concrete, operator, _passed_number)
-    return np.where(told >= 0, told, passed)
+    return np.where(recorded >= 0, recorded, passed)
 
 
 def peers_in_group(trace: Trace, span: Int64, queued_by: Int64) -> Int64:

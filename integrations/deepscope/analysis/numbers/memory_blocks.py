@@ -71,7 +71,7 @@ def device_of(code: int) -> tuple[int, int]:
 def find_blocks(memory: MemoryEvents, rows: Int64, account: MemoryAccount | None) -> Blocks:
     """The blocks that some events (rows in order of time) tell of, and those that the first survey found there."""
     ts = memory.ts_ns[rows]
-    told = _told(
+    told = _make_known_blocks(
         device_codes(memory.device_type[rows].astype(np.int64), memory.device_id[rows].astype(np.int64)),
         memory.address[rows],
         memory.size_bytes[rows],
@@ -122,7 +122,7 @@ class _Marks:
     """Found as the window began."""
 
 
-def _told(device: Int64, address: Int64, size: Int64) -> _KnownBlocks:
+def _make_known_blocks(device: Int64, address: Int64, size: Int64) -> _KnownBlocks:
     """A block is live from its allocation to the next thing that happens at its address.
 
     What is released before anything else happens at its address was there before the window.

@@ -34,7 +34,7 @@ def collective_call_table(
     owners = attribution.owners.location
     own = np.where(launched_by >= 0, owners[launched_by], owners[event])
     location = np.where(work >= 0, pick(attribution.work.location, work), own)
-    size = np.array([one.size_bytes for one in calls.told], np.int64)
+    size = np.array([one.size_bytes for one in calls.facts], np.int64)
     base_ns = attribution.trace.unix_base_ns
     start = np.minimum(events.start_ns[event] + (base_ns if abs(base_ns) < _MOST_NS else 0), _MOST_NS - 1)
     columns = (

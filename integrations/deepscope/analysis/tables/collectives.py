@@ -12,17 +12,17 @@ from deepscope.trace.model import Int64
 def collective_table(calls: CollectiveCalls) -> tuple[list[Collective], Int64]:
     """A record for each kind, group, type and size, the largest time first; and of each call its place among them."""
     keys: dict[tuple[object, ...], int] = {}
-    rows_of_told = np.array(
+    rows_of_facts = np.array(
         [
-            [keys.setdefault((*_key(told), on_device), len(keys)) for on_device in (False, True)]
-            for told in calls.told
+            [keys.setdefault((*_key(facts), on_device), len(keys)) for on_device in (False, True)]
+            for facts in calls.facts
         ],
         np.int64,
     ).reshape(-1, 2)  # fmt: skip
-    row = rows_of_told[calls.of, calls.on_device.astype(np.int64)]
+    row = rows_of_facts[calls.of, calls.on_device.astype(np.int64)]
     by_row = np.argsort(row, kind="stable")
     bounds = np.searchsorted(row[by_row], np.arange(len(keys) + 1))
-    sizes = np.array([one.size_bytes for one in calls.told], np.int64)
+    sizes = np.array([one.size_bytes for one in calls.facts], np.int64)
     found = []
     for number in range(len(keys)):
         chosen = by_row[bounds[number] : bounds[number + 1]]
@@ -34,24 +34,24 @@ def collective_table(calls: CollectiveCalls) -> tuple[list[Collective], Int64]:
     return [record for _, record in found], place[row]
 
 
-def _key(told: CollectiveFacts) -> tuple[object, ...]:
-    return told.kind, told.library, told.group, told.dtype, _size_class(told)
+def _key(facts: CollectiveFacts) -> tuple[object, ...]:
+    return facts.kind, facts.library, facts.group, facts.dtype, _size_class(facts)
 
 
 def _record(calls: CollectiveCalls, chosen: Int64, size: Int64) -> Collective:
     """Of the chosen calls, which agree in all that a row has in common."""
-    told, time = calls.told[calls.of[chosen[0]]], calls.time_ns[chosen]
-    factor = bus_factor(told.kind, told.group.size)
+    facts, time = calls.facts[calls.of[chosen[0]]], calls.time_ns[chosen]
+    factor = bus_factor(facts.kind, facts.group.size)
     known, total = int(time[size > 0].sum()), int(size.sum())
     return Collective(
-        kind=told.kind,
-        library=told.library,
-        group=told.group.name,
-        group_description=told.group.description,
-        group_ranks=told.group.ranks,
-        group_size=told.group.size,
-        dtype=told.dtype,
-        size_class_bytes=_size_class(told),
+        kind=facts.kind,
+        library=facts.library,
+        group=facts.group.name,
+        group_description=facts.group.description,
+        group_ranks=facts.group.ranks,
+        group_size=facts.group.size,
+        dtype=facts.dtype,
+        size_class_bytes=_size_class(facts),
         on_device=bool(calls.on_device[chosen[0]]),
         calls=len(chosen),
         time_ns=int(time.sum()),
@@ -70,5 +70,5 @@ _MOST_MATCHED = 4096
 """Calls of one row that are kept one by one, to be matched with those of other ranks."""
 
 
-def _size_class(told: CollectiveFacts) -> int:
-    return 1 << (told.size_bytes.bit_length() - 1) if told.size_bytes else 0
+def _size_class(facts: CollectiveFacts) -> int:
+    return 1 << (facts.size_bytes.bit_length() - 1) if facts.size_bytes else 0

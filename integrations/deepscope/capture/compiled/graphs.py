@@ -102,7 +102,7 @@ class GraphWatch:
         if self._is_late:
             self._add_living()
         seen, self._seen = self._seen, {}
-        graphs = [_told(graph, key) for graph, key in seen.values()]
+        graphs = [_describe_graph(graph, key) for graph, key in seen.values()]
         return CompiledRecord(graphs, graph_breaks(), recompilations(self._since_ns), captured_graphs())
 
     def _note(self, graph: Any) -> str:
@@ -136,7 +136,7 @@ class GraphWatch:
                 self._remember(found)
 
 
-def _told(graph: Any, key: str) -> SeenGraph:
+def _describe_graph(graph: Any, key: str) -> SeenGraph:
     names = (
         "inductor_provenance_stack_traces_str",
         "inductor_provenance_mapping_str",

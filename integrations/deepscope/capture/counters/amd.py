@@ -44,15 +44,15 @@ class AmdDevices(DeviceReaders):
 
     def _open(self, name: str, handle: Any) -> None:
         smi = self._smi
-        bus_id = self._told(lambda: str(smi.amdsmi_get_gpu_device_bdf(handle)))
+        bus_id = self._query(lambda: str(smi.amdsmi_get_gpu_device_bdf(handle)))
         self.devices.append(
             DeviceFacts(
                 series=name,
-                name=self._told(lambda: str(smi.amdsmi_get_gpu_asic_info(handle)["market_name"])),
+                name=self._query(lambda: str(smi.amdsmi_get_gpu_asic_info(handle)["market_name"])),
                 bus_id=bus_id,
                 numa_node=node_of_device(self._root, bus_id) if bus_id else -1,
-                max_sm_mhz=int(self._told(lambda: str(self._clock(handle, "GFX")["max_clk"])) or 0),
-                max_memory_mhz=int(self._told(lambda: str(self._clock(handle, "MEM")["max_clk"])) or 0),
+                max_sm_mhz=int(self._query(lambda: str(self._clock(handle, "GFX")["max_clk"])) or 0),
+                max_memory_mhz=int(self._query(lambda: str(self._clock(handle, "MEM")["max_clk"])) or 0),
             )
         )
         self._add([Series("GPU busy", name)], lambda: (float(smi.amdsmi_get_gpu_activity(handle)["gfx_activity"]),))
@@ -85,7 +85,7 @@ class AmdDevices(DeviceReaders):
         sensor = getattr(smi.AmdSmiTemperatureType, kind)
         return float(smi.amdsmi_get_temp_metric(handle, sensor, smi.AmdSmiTemperatureMetric.CURRENT))
 
-    def _told(self, ask: Callable[[], str]) -> str:
+    def _query(self, ask: Callable[[], str]) -> str:
         """A fact; "" where amdsmi does not know it."""
         with suppress(self._error, AttributeError, KeyError):
             found = ask()

@@ -117,20 +117,20 @@ class NvidiaDevices(DeviceReaders):
 
     def _facts(self, name: str, handle: Any) -> DeviceFacts:
         nvml = self._nvml
-        bus_id = _text(self._told(lambda: nvml.nvmlDeviceGetPciInfo(handle).busId, ""))
+        bus_id = _text(self._query(lambda: nvml.nvmlDeviceGetPciInfo(handle).busId, ""))
         threshold = nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
         return DeviceFacts(
             series=name,
-            name=_text(self._told(lambda: nvml.nvmlDeviceGetName(handle), "")),
+            name=_text(self._query(lambda: nvml.nvmlDeviceGetName(handle), "")),
             bus_id=bus_id,
             numa_node=node_of_device(self._root, bus_id) if bus_id else -1,
-            max_sm_mhz=self._told(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM), 0),
-            max_memory_mhz=self._told(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM), 0),
-            power_limit_w=self._told(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000, 0.0),
-            slowdown_celsius=self._told(lambda: nvml.nvmlDeviceGetTemperatureThreshold(handle, threshold), 0),
+            max_sm_mhz=self._query(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM), 0),
+            max_memory_mhz=self._query(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM), 0),
+            power_limit_w=self._query(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000, 0.0),
+            slowdown_celsius=self._query(lambda: nvml.nvmlDeviceGetTemperatureThreshold(handle, threshold), 0),
         )
 
-    def _told(self, ask: Callable[[], Value], otherwise: Value) -> Value:
+    def _query(self, ask: Callable[[], Value], otherwise: Value) -> Value:
         try:
             return ask()
         except (self._error, AttributeError):

@@ -80,9 +80,9 @@ def settings(
             setattr(found, name, ask())
     objects = objects or LivingObjects()
     found.frameworks = objects.frameworks
-    found.loaders = _told(objects.loaders, _loader)
-    found.optimizers = _told(objects.optimizers, _optimizer)
-    found.parallel = _told(objects.parallel, _parallel)
+    found.loaders = _describe_all(objects.loaders, _loader)
+    found.optimizers = _describe_all(objects.optimizers, _optimizer)
+    found.parallel = _describe_all(objects.parallel, _parallel)
     return found
 
 
@@ -114,7 +114,7 @@ def _plain(options: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
     return {name: value for name, value in options.items() if isinstance(value, (bool, int, float, str))}
 
 
-def _told(objects: list[Any], tell: Callable[[Any], Record]) -> list[Record]:
+def _describe_all(objects: list[Any], tell: Callable[[Any], Record]) -> list[Record]:
     """Each different setting once."""
     told: list[Record] = []
     for one in objects:

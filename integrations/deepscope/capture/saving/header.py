@@ -108,7 +108,7 @@ class Session:
         if schedule.numbers is None:
             return schedule
         held = process.agreed("schedule", self._run_id, json.dumps(dict(schedule.numbers)))
-        return schedule if held is None else Schedule.told(json.loads(held), total_steps)
+        return schedule if held is None else Schedule.from_numbers(json.loads(held), total_steps)
 
     def end(self) -> None:
         """The recorder has stopped."""

@@ -21,12 +21,12 @@ def describe_files(
 ) -> list[File]:
     """The files of a header. One of a library's lines has no text, but its hash; any other has its path alone."""
 
-    def told(path: str) -> str:
+    def source_of(path: str) -> str:
         if path in users or source == "none":
             return source if path in users else "none"
         return "hash" if path in libraries else "none"
 
-    return [describe_file(path, told(path)) for path in paths]
+    return [describe_file(path, source_of(path)) for path in paths]
 
 
 def describe_file(path: str, source: str) -> File:

@@ -117,7 +117,7 @@ class Moments:
         )
 
 
-def read_moments(file: TraceFile, told: Progress, *, partial: bool = False) -> Moments:
+def read_moments(file: TraceFile, progress: Progress, *, partial: bool = False) -> Moments:
     """A trace's moments, made in a process of its own: that one has the whole trace, this one what is asked about.
 
     Raises:
@@ -127,7 +127,7 @@ def read_moments(file: TraceFile, told: Progress, *, partial: bool = False) -> M
         with worker() as process:
             if process is None:
                 raise TraceError(f"{file.path}: no process could be started to read it")
-            body = process.ask(msgspec.msgpack.encode(ColumnsRequest(file, "moments", partial)), told)
+            body = process.ask(msgspec.msgpack.encode(ColumnsRequest(file, "moments", partial)), progress)
             return decoded(body, Moments)
     except (ProcessEndedError, MessageError, MemoryError, ValueError) as error:
         why = "not enough memory to read it" if isinstance(error, MemoryError) else "reading its memory ended early"

@@ -131,7 +131,7 @@ def _fail(error: BaseException, path: str) -> NoReturn:
     raise error
 
 
-def _told(chunks: Iterator[bytes], path: str) -> Iterator[bytes]:
+def _with_explained_errors(chunks: Iterator[bytes], path: str) -> Iterator[bytes]:
     try:
         yield from chunks
     except BaseException as error:  # noqa: BLE001
@@ -163,7 +163,7 @@ def _ahead(chunks: Iterator[bytes], path: str) -> Generator[bytes, None, None]:
     try:
         thread.start()
     except RuntimeError:  # the interpreter is ending, and some versions of it start no more threads then
-        return (yield from _told(chunks, path))
+        return (yield from _with_explained_errors(chunks, path))
     try:
         while True:
             filled.acquire()
