@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.capture.counters.bandwidth import MemoryBandwidth
-from deepscope.capture.counters.machine import Machine
+from deepscope.capture.counters.machine import Machine, MemoryBandwidth
 from deepscope.capture.counters.numa import MemoryNodes, memory_nodes, node_of_device
 from deepscope.capture.counters.source import NoSensorError
 from deepscope.trace.format.counters import CounterAccount, MemoryNode

@@ -1,4 +1,4 @@
-"""The CPU's time that a finding promises already, so that no other promises it again."""
+"""The CPU's time that one finding claims, so that no other claims it again."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from deepscope.analysis.findings import data_loader, logging_lines, tiny_operato
 from deepscope.analysis.findings.facts import Facts
 
 
-def promised_elsewhere(facts: Facts) -> Intervals:
+def claimed_by_others(facts: Facts) -> Intervals:
     """When the training thread loaded data (DS003), was on a line that loops over operators (DS007) or logs (DS019), or
     started workers anew (DS021), as far as that is found.
 
     For traces of the CPU alone.
     """
-    return facts.once(_promised_elsewhere)
+    return facts.once(_claimed_by_others)
 
 
-def _promised_elsewhere(facts: Facts) -> Intervals:
+def _claimed_by_others(facts: Facts) -> Intervals:
     others = (_loading_and_loops(facts), logging_lines.logging(facts), worker_restarts.restarts(facts))
     return union(np.concatenate([one.start for one in others]), np.concatenate([one.end for one in others]))
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from deepscope.analysis.array_ops.ancestry import nearest, self_values
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.findings.claimed import promised_elsewhere
+from deepscope.analysis.findings.claimed import claimed_by_others
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import calls_on, repeats_within
@@ -80,7 +80,7 @@ def _lasting(facts: Facts) -> npt.NDArray[np.float64]:
     value, location, start = value[rows], runs.location[rows], start[rows]
     # What holds one run up is the machine.
     free = np.minimum(value, 2 * _medians(value, location, lines)[location])
-    free[promised_elsewhere(facts).locate(start) >= 0] = 0
+    free[claimed_by_others(facts).locate(start) >= 0] = 0
     return np.asarray(by_line(location, lines, free)[:-1] / np.maximum(by_line(location, lines, value)[:-1], 1))
 
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.ranking import largest_named
-from deepscope.analysis.array_ops.selection import Columns
+from deepscope.analysis.array_ops.selection import Columns, Mask
 from deepscope.analysis.numbers.recording_cost import is_slowed
 from deepscope.analysis.ownership.locations import Location
+from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.tables.libraries import hot_libraries
 from deepscope.analysis.tables.numbered import largest_first, rows
-from deepscope.analysis.tables.partners import fused_with
-from deepscope.records import Line, Numbers, Top, Why
+from deepscope.records import Line, Numbers, Partner, Top, Why
 from deepscope.trace.model import Int64
 
 _KEEP = 5
@@ -112,3 +112,35 @@ def _top(analysis: Analysis, name: Int64) -> dict[int, list[Top]]:
     for share in largest_named(work.location, name.astype(np.int64), work.duration_ns, _KEEP, strings):
         result.setdefault(share.group, []).append(Top(strings[share.member], share.total, share.rows))
     return result
+
+
+_LINES_OF_ONE = 50
+"""Lines of one kernel that are looked at, those with most nodes."""
+
+
+def fused_with(work: OwnedWork, counted: Mask, locations: list[Location]) -> dict[int, list[Partner]]:
+    """The lines that each line shares kernels with, the largest share first; `counted` is as `Analysis` has it."""
+    rows = np.flatnonzero(work.shared & counted & (work.location >= 0))
+    if not len(rows):
+        return {}
+    width = len(locations)
+    keys, inverse = np.unique(work.fused[rows] * width + work.location[rows], return_inverse=True)
+    parts = np.zeros(len(keys), np.int64)
+    np.add.at(parts, inverse.reshape(-1), work.duration_ns[rows])
+    kernels: dict[int, list[tuple[int, int]]] = {}
+    for key, part in zip(keys.tolist(), parts.tolist(), strict=True):
+        kernels.setdefault(key // width, []).append((-part, key % width))
+    shared: dict[int, dict[int, int]] = {}
+    for lines in kernels.values():
+        largest = sorted(lines)[:_LINES_OF_ONE]
+        for _, line in largest:
+            others = shared.setdefault(line, {})
+            for part, other in largest:
+                if other != line:
+                    others[other] = others.get(other, 0) - part
+    return {line: _partners(others, locations) for line, others in shared.items()}
+
+
+def _partners(others: dict[int, int], locations: list[Location]) -> list[Partner]:
+    largest = sorted(others.items(), key=lambda one: (-one[1], locations[one[0]].file, locations[one[0]].line))[:_KEEP]
+    return [Partner(locations[line].file, locations[line].line, part) for line, part in largest]

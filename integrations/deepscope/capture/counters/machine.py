@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -11,13 +11,12 @@ import msgspec
 
 from deepscope.capture import torch_compat
 from deepscope.capture.counters.amd import AmdDevices
-from deepscope.capture.counters.bandwidth import MemoryBandwidth
 from deepscope.capture.counters.container import Container
 from deepscope.capture.counters.infiniband import Adapters
 from deepscope.capture.counters.numa import MemoryNodes, allowed_cpus, memory_nodes, resident_bytes
 from deepscope.capture.counters.nvidia import NvidiaDevices
 from deepscope.capture.counters.sampler import Opened, Sampler
-from deepscope.capture.counters.source import Source
+from deepscope.capture.counters.source import KernelFile, NoSensorError, Series, Source
 from deepscope.capture.options import RecordingOptions
 from deepscope.trace.format.counters import CounterAccount, MissingSensor
 
@@ -129,3 +128,41 @@ def sampler_of(options: RecordingOptions) -> Sampler | None:
     if options.counters == "off":
         return None
     return Sampler(Machine, interval_s=options.counter_interval)
+
+
+# Memory bandwidth by the processor's own counters, where resctrl is mounted
+# (https://docs.kernel.org/filesystems/resctrl.html).
+#
+# It counts what goes between the last-level cache and memory, of the whole machine.
+
+
+MOST_DOMAINS = 32
+
+
+class MemoryBandwidth:
+    """A series for each last-level cache."""
+
+    def __init__(self, root: Path) -> None:
+        self.series: list[Series] = []
+        self._files: list[KernelFile] = []
+        for folder in sorted((root / "sys/fs/resctrl/mon_data").glob("mon_L3_*"))[:MOST_DOMAINS]:
+            try:
+                self._files.append(KernelFile(folder / "mbm_total_bytes"))
+            except NoSensorError:
+                continue
+            self.series.append(Series("memory bandwidth", folder.name.removeprefix("mon_"), is_total=True))
+        if not self._files:
+            raise NoSensorError("resctrl is not mounted at /sys/fs/resctrl, may not be read, or counts no bandwidth")
+
+    def read(self) -> Sequence[float]:
+        """Bytes since resctrl was mounted; a counter may say that it is unavailable for a while."""
+        return [_number(file.read()) for file in self._files]
+
+    def close(self) -> None:
+        """Lets go of the files."""
+        for file in self._files:
+            file.close()
+
+
+def _number(text: bytes) -> float:
+    return int(text) if text.strip().isdigit() else float("nan")
