@@ -205,8 +205,8 @@ class RecordingOptions(Configuration):
     @property
     def configuration(self) -> Configuration:
         """The part that a trace tells."""
-        told = {field.name: getattr(self, field.name) for field in fields(Configuration)}
-        return Configuration(**told | {"max_slowdown": None if isinf(self.max_slowdown) else self.max_slowdown})
+        values = {field.name: getattr(self, field.name) for field in fields(Configuration)}
+        return Configuration(**values | {"max_slowdown": None if isinf(self.max_slowdown) else self.max_slowdown})
 
     @property
     def rank_choice(self) -> RankChoice:

@@ -72,19 +72,19 @@ def ranks(
     detail = None if rank is None else rank_detail(read.summaries, report, rank)
     rows = rows_shown(limit, form)
     if form == "json":
-        told = forms.ranks_json(report, limit=rows) if detail is None else forms.rank_json(detail, limit=rows)
+        text = forms.ranks_json(report, limit=rows) if detail is None else forms.rank_json(detail, limit=rows)
     elif form == "csv":
         table = by or "rank"
-        told = (
+        text = (
             forms.ranks_csv(report, by=table, limit=rows)
             if detail is None
             else forms.rank_csv(detail, by=table, limit=rows)
         )
     else:
         shown = limit if by is None else rows  # without --by each section has a length of its own
-        told = (
+        text = (
             forms.ranks_text(report, by=by, limit=shown, **terminal(output))
             if detail is None
             else forms.rank_text(detail, report, limit=limit, **terminal(output))
         )
-    emit(told, output)
+    emit(text, output)

@@ -42,8 +42,8 @@ def run_options(command: Command) -> Command:
 def _declared(name: str, word: str = "", **settings: Any) -> Callable[[Command], Command]:
     """An option as it is declared; what is not given is left to the recording's own default."""
     default = OPTIONS[name].default
-    told = "" if default is None else f"  [default: {default}]"
-    return click.option(f"--{word or name}", name, help=OPTIONS[name].metadata["what"] + told, **settings)
+    default_text = "" if default is None else f"  [default: {default}]"
+    return click.option(f"--{word or name}", name, help=OPTIONS[name].metadata["what"] + default_text, **settings)
 
 
 def _added(command: Command, *options: Callable[[Command], Command]) -> Command:

@@ -78,8 +78,8 @@ def view(
     click.echo(address)
     sys.stdout.flush()
     if follow_stdin:
-        told = {"shown": lambda: click.echo("shown"), "ended": server.shutdown}
-        threading.Thread(target=follow, args=(sys.stdin.buffer, library, pages), kwargs=told, daemon=True).start()
+        callbacks = {"shown": lambda: click.echo("shown"), "ended": server.shutdown}
+        threading.Thread(target=follow, args=(sys.stdin.buffer, library, pages), kwargs=callbacks, daemon=True).start()
     if not no_browser:
         threading.Thread(target=_open, args=(address,), daemon=True).start()
     try:

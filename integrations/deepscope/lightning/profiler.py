@@ -336,11 +336,11 @@ class DeepProfiling(_LightningProfiler):
     def _new_recorder(
         self, run: Run, stage: Stage, plan: Plan | None, first_step: int, asked: RecordingOptions | None = None
     ) -> Recorder:
-        told = options_of(run.trainer)
+        settings = options_of(run.trainer)
         if stage is Stage.FIT:
-            told |= progress_of(run.trainer, first_step)
-            told |= {"sanity_check_ns": self._sanity.duration_ns, "planned_batches": self._planned or 0}
-        session = self._session_of(run, asked or self.options, stage.value, told)
+            settings |= progress_of(run.trainer, first_step)
+            settings |= {"sanity_check_ns": self._sanity.duration_ns, "planned_batches": self._planned or 0}
+        session = self._session_of(run, asked or self.options, stage.value, settings)
         folder = Path(self.dirpath or run.folder)
         return Recorder(
             session,
@@ -354,7 +354,7 @@ class DeepProfiling(_LightningProfiler):
         )
 
     def _session_of(
-        self, run: Run, options: RecordingOptions, stage: str = "", told: dict[str, Any] | None = None
+        self, run: Run, options: RecordingOptions, stage: str = "", settings: dict[str, Any] | None = None
     ) -> Session:
         return Session(
             options,
@@ -365,5 +365,5 @@ class DeepProfiling(_LightningProfiler):
             world_size=run.world_size,
             phases=self._phases,
             run_id=run.id,
-            trainer=told,
+            trainer=settings,
         )

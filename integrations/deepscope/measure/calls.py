@@ -105,8 +105,8 @@ def new_bytes(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any], res
     results = result if isinstance(result, list | tuple) else (result,)
     fresh = [
         one
-        for one, told in zip(results, _declared_returns(operator._schema.returns, len(results)), strict=True)
-        if told.alias_info is None
+        for one, declared in zip(results, _declared_returns(operator._schema.returns, len(results)), strict=True)
+        if declared.alias_info is None
         for one in tensors_in(one)
         if one.numel()
     ]

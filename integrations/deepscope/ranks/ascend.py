@@ -136,12 +136,12 @@ def _global(link: AscendLink, group: AscendGroup | None, places: dict[int, int])
             continue
         place = -1 - end
         if group is not None and group.ranks:
-            told = group.ranks[place] if place < len(group.ranks) else None
+            member = group.ranks[place] if place < len(group.ranks) else None
         else:
-            told = places.get(place)
-        if told is None:
+            member = places.get(place)
+        if member is None:
             return None
-        ends.append(told)
+        ends.append(member)
     return ends[0], ends[1]
 
 

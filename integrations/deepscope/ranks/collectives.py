@@ -107,13 +107,13 @@ def fill_waits(rows: Sequence[RankRow], summaries: Sequence[RankSummary], matche
     """
     calls = matches.calls
     all_calls = {one.rank: sum(row.calls for row in one.collectives) for one in summaries}
-    told = np.zeros(len(calls.rank), np.bool_)
+    is_recorded = np.zeros(len(calls.rank), np.bool_)
     matched = matches.match >= 0
-    told[matched] = arrivals.waits_known[matches.match[matched]]
+    is_recorded[matched] = arrivals.waits_known[matches.match[matched]]
     for row in rows:
         own = calls.by_rank.get(row.rank, slice(0, 0))
         row.matched = int(matched[own].sum())
-        if told[own].any():
+        if is_recorded[own].any():
             kept = own.stop - own.start
             waited_ns = int(arrivals.waited_ns[own].sum()) * max(all_calls[row.rank], kept) // kept
             row.waited_ns = waited_ns // max(row.steps, 1)

@@ -33,11 +33,11 @@ def pair_rows(calls: Calls, aligned_ns: Aligned) -> list[PairRow]:
         sent = sends.get((source, target, group), _NONE)
         received = receives.get((source, target, group), _NONE)
         row = found.setdefault((source, target), PairRow(source=source, target=target))
-        told = received if len(received) else sent
+        recorded = received if len(received) else sent
         row.messages += max(len(sent), len(received))
         row.bytes += int(max(calls.size_bytes[sent].sum(), calls.size_bytes[received].sum()))
-        row.time_ns += int(calls.time_ns[told].sum())
-        told_bytes[source, target] += int(calls.size_bytes[told].sum())
+        row.time_ns += int(calls.time_ns[recorded].sum())
+        told_bytes[source, target] += int(calls.size_bytes[recorded].sum())
         ours, theirs = _same(calls, sent, received, aligned_ns)
         if len(ours):
             shorter = np.minimum(calls.time_ns[ours], calls.time_ns[theirs])

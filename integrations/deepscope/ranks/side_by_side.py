@@ -83,8 +83,8 @@ def numbered(summaries: Sequence[RankSummary]) -> tuple[list[RankSummary], list[
         if one.rank < 0:
             continue
         if one.rank in first:
-            told = f"claims to be rank {one.rank}, which {first[one.rank].path} is; left out"
-            doubled.append(Failure(path=one.path, rank=one.rank, message=told))
+            problem = f"claims to be rank {one.rank}, which {first[one.rank].path} is; left out"
+            doubled.append(Failure(path=one.path, rank=one.rank, message=problem))
         else:
             first[one.rank] = one
     free = (rank for rank in count() if rank not in first)

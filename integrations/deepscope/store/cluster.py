@@ -100,8 +100,8 @@ def answer_there(request: bytes, version_here: str) -> bytes:
                     prune()
         there = _There(body=body, host=platform.node())
     except (DeepScopeError, MemoryError) as error:
-        told = error if isinstance(error, DeepScopeError) else trace_error(asked.request.file, error)
-        there = _There(error=type(told).__name__, arguments=list(told.args), host=platform.node())
+        failure = error if isinstance(error, DeepScopeError) else trace_error(asked.request.file, error)
+        there = _There(error=type(failure).__name__, arguments=list(failure.args), host=platform.node())
     return msgspec.msgpack.encode(there)
 
 

@@ -83,7 +83,7 @@ def _elsewhere(requests: Sequence[ReadRequest], wanted: Wanted, got: Got, told: 
 
         answers_of_cluster(wanted.scheduler, requests, got=kept)
     elif (workers := workers_for([request.file for request in requests])) > 1:
-        answers_of_processes(requests, workers=workers, got=got, told=told)
+        answers_of_processes(requests, workers=workers, got=got, progress=told)
 
 
 def _read_here(request: ReadRequest, progress: Progress | None) -> ReadAnswer:

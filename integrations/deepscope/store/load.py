@@ -164,15 +164,15 @@ def _merged(
 
 def _left_out(failed: Sequence[tuple[int, TraceError]], selection: Selection) -> list[str]:
     """Warnings that name the ranks which could not be read, the first of them with their reasons."""
-    told = []
+    notes = []
     for place, error in failed[:FAILURES_TOLD]:
         rank = selection.rank_of(place)
-        told.append(f"{'a rank' if rank is None else f'rank {rank}'} is left out: {error.message(in_words)}")
+        notes.append(f"{'a rank' if rank is None else f'rank {rank}'} is left out: {error.message(in_words)}")
     if len(failed) > FAILURES_TOLD:
         ranks = [rank for place, _ in failed[FAILURES_TOLD:] if (rank := selection.rank_of(place)) is not None]
         named = f" (ranks {ranges(ranks)})" if ranks else ""
-        told.append(f"{len(failed) - FAILURES_TOLD} more ranks are left out{named}; deepscope ranks names each reason")
-    return told
+        notes.append(f"{len(failed) - FAILURES_TOLD} more ranks are left out{named}; deepscope ranks names each reason")
+    return notes
 
 
 def _alone(file: TraceFile, view: View, *, partial: bool, cache: bool, progress: Progress | None) -> Profile:

@@ -48,7 +48,7 @@ def workers_for(files: Sequence[TraceFile]) -> int:
     return min(len(files), cores() * _REMOTE_PER_CORE, max(whole // WORTH_BYTES, len(files) // REMOTE_WORTH_FILES))
 
 
-def answers_of_processes(requests: Sequence[ReadRequest], *, workers: int, got: Got, told: RequestProgress) -> None:
+def answers_of_processes(requests: Sequence[ReadRequest], *, workers: int, got: Got, progress: RequestProgress) -> None:
     """Has processes answer. What gets no answer could not be asked: no process, or something spoke in its place.
 
     A process that is killed while it reads (by the system, for want of memory) is replaced. What it was reading is read
@@ -56,7 +56,7 @@ def answers_of_processes(requests: Sequence[ReadRequest], *, workers: int, got: 
     """
     settings = own_settings([request.file for request in requests])
     if settings is not None:
-        _Pool(requests, [_encoded(Asked(request, settings)) for request in requests], got, told).run(workers)
+        _Pool(requests, [_encoded(Asked(request, settings)) for request in requests], got, progress).run(workers)
 
 
 def _encoded(asked: Asked) -> bytes | None:
@@ -70,11 +70,11 @@ class _Pool:
     """Processes, each with a thread that gives it one request after another."""
 
     def __init__(
-        self, requests: Sequence[ReadRequest], bodies: Sequence[bytes | None], got: Got, told: RequestProgress
+        self, requests: Sequence[ReadRequest], bodies: Sequence[bytes | None], got: Got, progress: RequestProgress
     ) -> None:
         self._requests = requests
         self._bodies = bodies
-        self._got, self._told = got, told
+        self._got, self._told = got, progress
         # None: a thread has no more to do.
         self._messages: queue.SimpleQueue[tuple[int, int | ReadAnswer] | None] = queue.SimpleQueue()
         # The largest first: it would otherwise be waited for at the end.

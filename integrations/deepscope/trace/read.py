@@ -182,11 +182,11 @@ def _chosen(columns: ColumnsT, rows: npt.NDArray[np.bool_]) -> ColumnsT:
 
 def _messages(columns: Columns, kept: npt.NDArray[np.bool_]) -> Messages:
     """What events tell of collectives; events that are not `kept` tell nothing."""
-    event, told = columns.of_collectives()
+    event, collectives = columns.of_collectives()
     rows = kept[event]
     return Messages(
         event=(np.cumsum(kept) - 1)[event[rows]] if len(event) else event,
-        **{name: column[rows] for name, column in told.items()},
+        **{name: column[rows] for name, column in collectives.items()},
     )
 
 

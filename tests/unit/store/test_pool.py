@@ -50,7 +50,7 @@ def test_profiles_come_back_in_the_order_of_the_files(files):
         requests,
         workers=2,
         got=lambda place, one: found.update({place: (one, threading.current_thread())}),
-        told=lambda *step: seen.append((*step, threading.current_thread())),
+        progress=lambda *step: seen.append((*step, threading.current_thread())),
     )
     expected = [read_profile(file, **ASKED) for file in files]
     assert [msgspec.msgpack.decode(found[place][0], type=Profile) for place in range(RANKS)] == expected

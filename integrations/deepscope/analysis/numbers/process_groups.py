@@ -42,10 +42,10 @@ def process_group(
         stride: by how much each rank is larger than the one before, if that is the same for all.
     """
     size = size if 0 < size < MOST_RANKS else 0
-    told = ProcessGroup(name, description, _ranks(ranks) or _cut_ranks(ranks, size, first_rank, stride), size)
+    recorded = ProcessGroup(name, description, _ranks(ranks) or _cut_ranks(ranks, size, first_rank, stride), size)
     info = trace.metadata.get("distributedInfo")
     head = info if isinstance(info, dict) else {}
-    found = _listed(head, told)
+    found = _listed(head, recorded)
     world = head.get("world_size")
     if not found.ranks and found.size and found.size == world:
         return found._replace(ranks=ranges(range(found.size)))
@@ -90,25 +90,25 @@ def _runs(ranks: list[Any]) -> str:
     return ranges(ranks)
 
 
-def _listed(head: dict[str, Any], told: ProcessGroup) -> ProcessGroup:
+def _listed(head: dict[str, Any], recorded: ProcessGroup) -> ProcessGroup:
     """The group with what the head says of it: of the one of its name; without a name, of the only one of its size."""
     groups = _groups(head)
-    if told.name:
-        fits = [one for one in groups if one.get("pg_name") == told.name]
+    if recorded.name:
+        fits = [one for one in groups if one.get("pg_name") == recorded.name]
     else:
-        fits = [one for one in groups if told.size in (0, one.get("pg_size"))]
+        fits = [one for one in groups if recorded.size in (0, one.get("pg_size"))]
     if not fits or len({_ranks_of(one) for one in fits}) > 1:
-        return told
+        return recorded
     if len(fits) > 1:  # groups of the same ranks
         ranks = _ranks_of(fits[0])
-        return told._replace(ranks=told.ranks or ranks, size=told.size or len(listed(ranks)))
+        return recorded._replace(ranks=recorded.ranks or ranks, size=recorded.size or len(listed(ranks)))
     (group,) = fits
     name, description, size = (group.get(key) for key in ("pg_name", "pg_desc", "pg_size"))
     return ProcessGroup(
-        told.name or (name if isinstance(name, str) else ""),
-        told.description or (description if isinstance(description, str) else ""),
-        told.ranks or _ranks_of(group),
-        told.size or (size if isinstance(size, int) and 0 < size < MOST_RANKS else 0),
+        recorded.name or (name if isinstance(name, str) else ""),
+        recorded.description or (description if isinstance(description, str) else ""),
+        recorded.ranks or _ranks_of(group),
+        recorded.size or (size if isinstance(size, int) and 0 < size < MOST_RANKS else 0),
     )
 
 

@@ -46,9 +46,9 @@ class Container:
         """Microseconds, periods and bytes."""
         found: list[float] = []
         if self._cpu is not None:
-            told = dict(line.split() for line in self._cpu.read().splitlines() if line.count(b" ") == 1)
+            values_by_name = dict(line.split() for line in self._cpu.read().splitlines() if line.count(b" ") == 1)
             names = [*([b"usage_usec"] if self._is_second else []), b"nr_periods", b"nr_throttled"]
-            found += [int(told.get(name, b"0")) for name in names]
+            found += [int(values_by_name.get(name, b"0")) for name in names]
         if self._memory is not None:
             found.append(int(self._memory.read()))
         return found
@@ -66,8 +66,10 @@ def free_in_groups(root: Path) -> list[int]:
     for folder in _folders(root, "memory"):
         if limit := int(_memory_limit(folder)):
             used = max(number_in(folder / "memory.current"), number_in(folder / "memory.usage_in_bytes"), 0)
-            told = dict(line.split() for line in text_of(folder / "memory.stat").splitlines() if line.count(" ") == 1)
-            cached = int(told.get("total_inactive_file") or told.get("inactive_file") or 0)
+            values_by_name = dict(
+                line.split() for line in text_of(folder / "memory.stat").splitlines() if line.count(" ") == 1
+            )
+            cached = int(values_by_name.get("total_inactive_file") or values_by_name.get("inactive_file") or 0)
             found.append(max(limit - used + min(cached, used), 0))
     return found
 

@@ -114,8 +114,8 @@ def _from_group(root: Path) -> dict[int, int]:
     """Bytes by node, of the process's control group (version 2): of what is no file's."""
     for line in text_of(root / "proc/self/cgroup").splitlines():
         if line.startswith("0::"):
-            told = text_of(root / "sys/fs/cgroup" / line[3:].strip("/") / "memory.numa_stat")
-            for row in told.splitlines():
+            statistics = text_of(root / "sys/fs/cgroup" / line[3:].strip("/") / "memory.numa_stat")
+            for row in statistics.splitlines():
                 name, *values = row.split()
                 if name == "anon":
                     pairs = (value.partition("=") for value in values)

@@ -70,14 +70,14 @@ def inject(process: Process, folder: str, tell: Callable[[str], None] = lambda _
     own = place_for_socket(process.pid).parent
     name = f"join-{process.pid}-{secrets.token_hex(4)}"
     script, answer = own / f"{name}.py", own / f"{name}.answer"
-    told = {
+    instructions = {
         "folder": folder,
         "site": str(home),
         "is_source": home.name != "site-packages",
         "version": list(sys.version_info[:2]),
         "answer": str(answer),
     }
-    write_private(script, _SCRIPT.replace("TOLD", repr(told)).encode())
+    write_private(script, _SCRIPT.replace("TOLD", repr(instructions)).encode())
     try:
         _ask(process, script)
         problem = _answer_of(process, answer, tell)

@@ -73,20 +73,20 @@ def control_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
     """
     import platformdirs
 
-    told = os.environ if environment is None else environment
+    variables = os.environ if environment is None else environment
     user = _user()
     folders: list[Path] = []
-    if told.get("XDG_RUNTIME_DIR"):
-        folders.append(Path(told["XDG_RUNTIME_DIR"], "deepscope"))
+    if variables.get("XDG_RUNTIME_DIR"):
+        folders.append(Path(variables["XDG_RUNTIME_DIR"], "deepscope"))
     if environment is None and sys.platform.startswith("linux"):
         folders.append(Path(f"/run/user/{user}/deepscope"))
     if environment is None:
         folders.append(Path(platformdirs.user_cache_dir("deepscope", appauthor=False), "control"))
-    elif told.get("XDG_CACHE_HOME"):
-        folders.append(Path(told["XDG_CACHE_HOME"], "deepscope", "control"))
-    elif told.get("HOME"):
-        folders.append(Path(told["HOME"], ".cache", "deepscope", "control"))
-    folders.append(Path(told.get("TMPDIR") or tempfile.gettempdir(), f"deepscope-{user}"))
+    elif variables.get("XDG_CACHE_HOME"):
+        folders.append(Path(variables["XDG_CACHE_HOME"], "deepscope", "control"))
+    elif variables.get("HOME"):
+        folders.append(Path(variables["HOME"], ".cache", "deepscope", "control"))
+    folders.append(Path(variables.get("TMPDIR") or tempfile.gettempdir(), f"deepscope-{user}"))
     return list(dict.fromkeys(folder for folder in folders if folder.is_absolute()))
 
 

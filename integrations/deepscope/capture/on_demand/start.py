@@ -292,11 +292,11 @@ def _facts() -> Mapping[str, Any]:
 
 def _job(world_size: int) -> str:
     """What the ranks of a job share, and no others of the same machine."""
-    told = os.environ
+    environ = os.environ
     if world_size < 2:
         return f"pid {os.getpid()}"
-    if "MASTER_PORT" in told:
-        return f"{told.get('MASTER_ADDR', '')}:{told['MASTER_PORT']} {told.get('TORCHELASTIC_RUN_ID', '')}"
-    if "SLURM_JOB_ID" in told:
-        return f"SLURM {told['SLURM_JOB_ID']}.{told.get('SLURM_STEP_ID', '')}"
+    if "MASTER_PORT" in environ:
+        return f"{environ.get('MASTER_ADDR', '')}:{environ['MASTER_PORT']} {environ.get('TORCHELASTIC_RUN_ID', '')}"
+    if "SLURM_JOB_ID" in environ:
+        return f"SLURM {environ['SLURM_JOB_ID']}.{environ.get('SLURM_STEP_ID', '')}"
     return f"parent {os.getppid()}"

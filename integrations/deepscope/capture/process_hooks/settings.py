@@ -116,13 +116,13 @@ def _plain(options: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
 
 def _describe_all(objects: list[Any], tell: Callable[[Any], Record]) -> list[Record]:
     """Each different setting once."""
-    told: list[Record] = []
+    records: list[Record] = []
     for one in objects:
         with suppress(Exception):
             record = tell(one)
-            if record not in told and len(told) < _MOST:
-                told.append(record)
-    return told
+            if record not in records and len(records) < _MOST:
+                records.append(record)
+    return records
 
 
 def _loader(loader: Any) -> LoaderSettings:

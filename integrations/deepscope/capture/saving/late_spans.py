@@ -41,14 +41,14 @@ def with_late_runs(trace: Trace, scope_count: int, end_ns: int | None = None) ->
     A span's own row becomes its outermost run; rows for the runs within that stand behind all others. No run goes on
     after `end_ns`.
     """
-    told = {index: name for index, name in enumerate(trace.strings) if is_late(name)}
-    if not told:
+    late_names = {index: name for index, name in enumerate(trace.strings) if is_late(name)}
+    if not late_names:
         return trace, {}
     is_mark = trace.events.name == (trace.strings.index(MOMENT_NAME) if MOMENT_NAME in trace.strings else -1)
-    spans = np.flatnonzero(np.isin(trace.events.name, list(told)))
+    spans = np.flatnonzero(np.isin(trace.events.name, list(late_names)))
     runs: dict[int, LateRuns] = {}
     for index, moment in zip(spans.tolist(), _last_before(trace.events, spans, np.flatnonzero(is_mark)), strict=True):
-        parsed = parse_name(told[int(trace.events.name[index])])
+        parsed = parse_name(late_names[int(trace.events.name[index])])
         if parsed is not None and moment is not None and all(scope < scope_count for scope in parsed.scopes):
             began = moment - parsed.began_ns
             ended = moment if end_ns is None else max(min(moment, end_ns), began)

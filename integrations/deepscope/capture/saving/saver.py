@@ -217,8 +217,8 @@ def _in_another_process(instructions: Instructions, local_rank: int, *, is_await
     If the process fails, the export is rewritten here. Not so if memory ran out twice, or it was killed twice (which
     comes to the same): here that would happen to the run.
     """
-    told = json_bytes(msgspec.to_builtins(instructions))
-    words = request(told, raw=Path(instructions.raw), local_rank=local_rank, is_awaited=is_awaited)
+    encoded = json_bytes(msgspec.to_builtins(instructions))
+    words = request(encoded, raw=Path(instructions.raw), local_rank=local_rank, is_awaited=is_awaited)
     for _ in range(2):
         process = HelperProcess.start("deepscope.capture.saving.writer", is_quiet=True)
         if process is None:

@@ -55,10 +55,10 @@ def _memory(use: MemoryUse, begin: int) -> list[CounterColumns]:
     for one in use.devices:
         name = device_name(one.device_type, one.device_id)
         device = one.device_id if one.device_type else -1
-        told = one.reserved_bytes >= 0
+        is_known = one.reserved_bytes >= 0
         for word, rows, value in (
-            ("allocated", np.arange(len(told)), one.allocated_bytes),
-            ("reserved", np.flatnonzero(told), one.reserved_bytes),
+            ("allocated", np.arange(len(is_known)), one.allocated_bytes),
+            ("reserved", np.flatnonzero(is_known), one.reserved_bytes),
         ):
             if len(rows):
                 found.append(_of_values(f"{name} {word}", "bytes", device, one.ts_ns[rows] - begin, value[rows]))

@@ -57,24 +57,26 @@ def with_tables(summaries: Sequence[RankSummary], cluster: Cluster) -> list[Rank
     found = []
     left = dict(cluster.ranks)
     for one in summaries:
-        told = left.pop(one.rank, None)
+        summary = left.pop(one.rank, None)
         size = max(one.world_size, cluster.world_size)
-        found.append(one if told is None else msgspec.structs.replace(one, ascend=told, world_size=size))
-    found += [_alone(rank, told, cluster.world_size) for rank, told in left.items()]
+        found.append(one if summary is None else msgspec.structs.replace(one, ascend=summary, world_size=size))
+    found += [_alone(rank, summary, cluster.world_size) for rank, summary in left.items()]
     return found
 
 
-def _alone(rank: int, told: AscendRank, world_size: int) -> RankSummary:
+def _alone(rank: int, summary: AscendRank, world_size: int) -> RankSummary:
     """A rank of which there is no trace."""
-    folder = re.split(r"[/\\]", told.folder.rstrip("/\\"))[-1]
+    folder = re.split(r"[/\\]", summary.folder.rstrip("/\\"))[-1]
     host = re.sub(r"(_\d+)?_\d{14,20}_ascend_(pt|ms)$", "", folder) if "_ascend_" in folder else ""
     nothing = Profile(
         metric="device",
-        trace=TraceInfo(path=without_secrets(told.folder), hostname=host, ranks=[rank], world_size=max(world_size, 1)),
+        trace=TraceInfo(
+            path=without_secrets(summary.folder), hostname=host, ranks=[rank], world_size=max(world_size, 1)
+        ),
         totals=Totals(device_ns=0, busy_ns=0, idle_ns=0, wall_ns=0, wait_ns=0, steps=0, launches=0, operators=0),
         lines=[],
         no_line=Numbers(),
         resolved=Resolved(),
     )
-    lengths = {one.step: one.stage_ns + one.bubble_ns for one in told.steps if one.step >= 0}
-    return msgspec.structs.replace(summary_of(nothing), step_ns=lengths, ascend=told)
+    lengths = {one.step: one.stage_ns + one.bubble_ns for one in summary.steps if one.step >= 0}
+    return msgspec.structs.replace(summary_of(nothing), step_ns=lengths, ascend=summary)

@@ -170,8 +170,8 @@ def add_link(
     if not isinstance(link, dict) or ends[0] is None or ends[1] is None or is_example:
         return
     first, second = (-1 - ends[0], -1 - ends[1]) if in_group else (ends[0], ends[1])
-    told = link.get("Transport Type")
-    transport = told if isinstance(told, str) else ""
+    recorded = link.get("Transport Type")
+    transport = recorded if isinstance(recorded, str) else ""
     one = sums.setdefault(
         (group, first, second, transport), AscendLink(group=group, source=first, target=second, transport=transport)
     )
@@ -181,9 +181,9 @@ def add_link(
 
 def groups_of(metadata: object) -> list[AscendGroup]:
     """The process groups that `profiler_metadata.json` tells."""
-    told = metadata.get("parallel_group_info") if isinstance(metadata, dict) else None
+    recorded = metadata.get("parallel_group_info") if isinstance(metadata, dict) else None
     found = []
-    for name, group in told.items() if isinstance(told, dict) else ():
+    for name, group in recorded.items() if isinstance(recorded, dict) else ():
         if not isinstance(group, dict):
             continue
         word, listed = group.get("group_name"), group.get("global_ranks")

@@ -250,13 +250,13 @@ class Arguments:
         """The events that tell of a collective, ascending, and what they tell, -1 where it is absent; parts let go."""
         parts = {field: self._sparse.pop(field, []) for field in _OF_COLLECTIVES}
         places = [rows for pairs in parts.values() for rows, _ in pairs]
-        told = distinct_values(np.concatenate(places)) if places else np.zeros(0, np.int64)
+        rows_with_values = distinct_values(np.concatenate(places)) if places else np.zeros(0, np.int64)
         columns = {}
         for field, pairs in parts.items():
-            columns[field] = np.full(len(told), -1, np.int64)
+            columns[field] = np.full(len(rows_with_values), -1, np.int64)
             for rows, values in pairs:
-                columns[field][np.searchsorted(told, rows)] = values
-        return told, columns
+                columns[field][np.searchsorted(rows_with_values, rows)] = values
+        return rows_with_values, columns
 
     def column(self, name: str, count: int, dtype: npt.DTypeLike = np.int64) -> Array:
         """A field of `count` events, -1 where it is absent (texts: indexes into the strings); its parts are let go."""
