@@ -44,10 +44,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tensorboard(installed: Path, *arguments: str, **environment: str) -> Iterator[str]:
     """The address of a TensorBoard."""
     paths = [str(installed), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")]
-    surroundings = {**os.environ, **environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    variables = {**os.environ, **environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-m", "tensorboard.main", *arguments, "--port", "0", "--load_fast", "false"]
     said: list[str] = []
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=surroundings, cwd=installed) as board:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables, cwd=installed) as board:
         assert board.stderr is not None
         try:
             for line in board.stderr:

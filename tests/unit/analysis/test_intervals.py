@@ -1,4 +1,4 @@
-"""Interval algebra against sets of nanoseconds."""
+"""Operations on intervals against sets of nanoseconds."""
 
 from __future__ import annotations
 

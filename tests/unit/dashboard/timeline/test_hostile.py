@@ -1,4 +1,4 @@
-"""Traces of strangers: names that a terminal or a page would obey, times that cannot be, threads without end."""
+"""Traces of strangers: names that a terminal or a page would interpret, times that cannot be, threads without end."""
 
 from __future__ import annotations
 
