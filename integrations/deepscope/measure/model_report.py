@@ -47,13 +47,13 @@ def model_json(counts: ModelCounts, *, by: str | None = None, limit: int = 0) ->
     Raises:
         OptionError: no such `by`.
     """
-    told = asdict(counts)
+    content = asdict(counts)
     if by is not None:
         rows = _rows(counts, by)
         tables = {f"by_{choice}" for choice in CHOICES}
-        told = {name: value for name, value in told.items() if name not in tables}
-        told |= {"by": by, "rows": [asdict(row) for row in (_largest(rows, limit) if limit else rows)]}
-    return msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
+        content = {name: value for name, value in content.items() if name not in tables}
+        content |= {"by": by, "rows": [asdict(row) for row in (_largest(rows, limit) if limit else rows)]}
+    return msgspec.json.format(msgspec.json.encode(content), indent=2).decode()
 
 
 def model_csv(counts: ModelCounts, *, by: str = "module", limit: int = 0) -> str:

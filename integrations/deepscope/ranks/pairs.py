@@ -27,7 +27,7 @@ def pair_rows(calls: Calls, aligned_ns: Aligned) -> list[PairRow]:
     received_by = _by_pair(calls, np.flatnonzero(known & (kinds == "recv")))
     receives = {(source, target, group): rows for (target, source, group), rows in received_by.items()}
     found: dict[tuple[int, int], PairRow] = {}
-    told_bytes: dict[tuple[int, int], int] = defaultdict(int)
+    recorded_bytes: dict[tuple[int, int], int] = defaultdict(int)
     matched_bytes: dict[tuple[int, int], int] = defaultdict(int)
     for source, target, group in sorted({*sends, *receives}):
         sent = sends.get((source, target, group), _NONE)
@@ -37,14 +37,16 @@ def pair_rows(calls: Calls, aligned_ns: Aligned) -> list[PairRow]:
         row.messages += max(len(sent), len(received))
         row.bytes += int(max(calls.size_bytes[sent].sum(), calls.size_bytes[received].sum()))
         row.time_ns += int(calls.time_ns[recorded].sum())
-        told_bytes[source, target] += int(calls.size_bytes[recorded].sum())
+        recorded_bytes[source, target] += int(calls.size_bytes[recorded].sum())
         ours, theirs = _same(calls, sent, received, aligned_ns)
         if len(ours):
             shorter = np.minimum(calls.time_ns[ours], calls.time_ns[theirs])
             row.transfer_ns = (row.transfer_ns or 0) + int(shorter.sum())
             matched_bytes[source, target] += int(calls.size_bytes[theirs].sum())
     for pair, row in found.items():
-        size, time_ns = (matched_bytes[pair], row.transfer_ns) if row.transfer_ns else (told_bytes[pair], row.time_ns)
+        size, time_ns = (
+            (matched_bytes[pair], row.transfer_ns) if row.transfer_ns else (recorded_bytes[pair], row.time_ns)
+        )
         row.bytes_per_s = round(size / time_ns * 10**9) if size and time_ns else None
     return sorted(found.values(), key=lambda row: (-row.time_ns, row.source, row.target))
 

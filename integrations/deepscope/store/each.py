@@ -70,7 +70,7 @@ def read_each(
     return [_one(answered, file, has_some=has_some) for answered, file in zip(found, files, strict=True)]
 
 
-def _elsewhere(requests: Sequence[ReadRequest], wanted: Wanted, got: Got, told: RequestProgress) -> None:
+def _elsewhere(requests: Sequence[ReadRequest], wanted: Wanted, got: Got, on_progress: RequestProgress) -> None:
     """Has a cluster or processes answer; what gets no answer is left to this process."""
     if wanted.scheduler and requests:
         from deepscope.store.cluster import answers_of_cluster
@@ -83,7 +83,7 @@ def _elsewhere(requests: Sequence[ReadRequest], wanted: Wanted, got: Got, told: 
 
         answers_of_cluster(wanted.scheduler, requests, got=kept)
     elif (workers := workers_for([request.file for request in requests])) > 1:
-        answers_of_processes(requests, workers=workers, got=got, progress=told)
+        answers_of_processes(requests, workers=workers, got=got, progress=on_progress)
 
 
 def _read_here(request: ReadRequest, progress: Progress | None) -> ReadAnswer:

@@ -44,11 +44,11 @@ def find_stream_waits(trace: Trace, pieces: Pieces) -> Int64:
     spans = all_spans[named(trace, only(all_spans, len(events)), lambda name: name == "Stream Wait Event")[all_spans]]
     at = first_with(events.correlation[calls], events.correlation[spans])
     spans, at = spans[at >= 0], at[at >= 0]
-    recorded, told_for = _recorded_waits(trace, pieces, spans, calls[at])
+    recorded, recorded_for = _recorded_waits(trace, pieces, spans, calls[at])
     rest = np.ones(len(calls), np.bool_)
     rest[at] = False
     guessed, guessed_for = _after_calls(trace, pieces, calls[rest])
-    piece, other = np.append(recorded, guessed), np.append(told_for, guessed_for)
+    piece, other = np.append(recorded, guessed), np.append(recorded_for, guessed_for)
     valid = (pieces.end[other] <= pieces.start[piece]) & (pieces.start[other] < pieces.start[piece])
     piece, other = piece[valid], other[valid]
     order = np.lexsort((other, pieces.end[other]))  # of several the last to end

@@ -90,12 +90,12 @@ def _of_streams(trace: Trace, pieces: Pieces, calls: Int64) -> tuple[Int64, Int6
     at = first_with(events.correlation[calls], events.correlation[spans])
     for name in distinct(events.name[spans[at >= 0]], len(trace.strings)):
         rows = np.flatnonzero((at >= 0) & (events.name[spans] == name))
-        told, hit = spans[rows], at[rows]
+        spans_of_calls, hit = spans[rows], at[rows]
         if trace.strings[name] == "Stream Sync":
-            stream[hit] = stream_of(trace, pieces, events.device[told], events.stream[told])
+            stream[hit] = stream_of(trace, pieces, events.device[spans_of_calls], events.stream[spans_of_calls])
         elif trace.strings[name] == "Event Sync":
-            stream[hit] = stream_of(trace, pieces, events.device[told], events.wait_stream[told])
-            until[hit] = recorded_at(trace, told, until[hit])
+            stream[hit] = stream_of(trace, pieces, events.device[spans_of_calls], events.wait_stream[spans_of_calls])
+            until[hit] = recorded_at(trace, spans_of_calls, until[hit])
     count = np.bincount(pieces.stream)
     process = processes(trace)
     streams = np.argsort(-count, kind="stable")[:_MOST_STREAMS]

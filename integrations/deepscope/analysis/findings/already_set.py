@@ -59,8 +59,8 @@ def sanity_check(trace: Trace) -> tuple[int, int]:
 
     0 each where it is not known.
     """
-    told = (_of(trace).trainer.get(name) for name in ("sanity_check_ns", "planned_batches"))
-    check_ns, batches = (one if type(one) is int and 0 < one < _FAR else 0 for one in told)
+    numbers = (_of(trace).trainer.get(name) for name in ("sanity_check_ns", "planned_batches"))
+    check_ns, batches = (one if type(one) is int and 0 < one < _FAR else 0 for one in numbers)
     return check_ns, batches
 
 

@@ -94,10 +94,10 @@ class NvidiaDevices(DeviceReaders):
         for track, (number, scope, scale) in _FIELDS.items():
             read = self._field(handle, number, scope)
             known = len(self.series)
-            told = len(self.missing)
+            missing_before = len(self.missing)
             self._add([Series(track, name, is_total=True, scale=scale)], read)
             if len(self.series) == known and track.startswith("PCIe"):
-                del self.missing[told:]
+                del self.missing[missing_before:]
                 counter = nvml.NVML_PCIE_UTIL_RX_BYTES if "received" in track else nvml.NVML_PCIE_UTIL_TX_BYTES
                 self._add([Series(track, name)], self._momentary(handle, counter))
 

@@ -84,9 +84,9 @@ class Samples:
         found = []
         by_track = sorted(range(len(columns)), key=lambda place: self._series[place].track)
         for name, places in groupby(by_track, key=lambda place: self._series[place].track):
-            told = [place for place in places if self._tells(place, columns[place])]
-            if told:
-                found.append(self._track(name, told, columns))
+            readable = [place for place in places if self._tells(place, columns[place])]
+            if readable:
+                found.append(self._track(name, readable, columns))
         return found
 
     def _tells(self, place: int, values: Sequence[float]) -> bool:

@@ -223,9 +223,11 @@ class MemorySurveys:
             known = first.get(place)
             if known is None or one.kind < known.kind:
                 first[place] = one
-        told = {place: one for place, one in first.items() if one.kind != PARAMETERS or place not in self._parameters}
-        self._parameters.update(place for place, one in told.items() if one.kind == PARAMETERS)
-        self.account.surveys.append(Survey(at, occasion, list(told.values())))
+        changed = {
+            place: one for place, one in first.items() if one.kind != PARAMETERS or place not in self._parameters
+        }
+        self._parameters.update(place for place, one in changed.items() if one.kind == PARAMETERS)
+        self.account.surveys.append(Survey(at, occasion, list(changed.values())))
 
     def _moment(self) -> int:
         """Marks this moment in torch's recording; where torch does not record the thread, the moment has no time."""

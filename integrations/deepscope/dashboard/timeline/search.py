@@ -88,16 +88,16 @@ def _matches(columns: Columns, found: Int64, from_ns: float, limit: int) -> Matc
     slices = columns.slices
     start = slices.start[found]
     ahead = start >= from_ns
-    told: list[Int64] = []
+    parts: list[Int64] = []
     room = min(limit, MOST_FOUND)
     for side in (ahead, ~ahead):
         rows = np.flatnonzero(side)
         if room and len(rows):
             if len(rows) > room:
                 rows = rows[start[rows] <= np.partition(start[rows], room - 1)[room - 1]]
-            told.append(rows[np.lexsort((found[rows], start[rows]))[:room]])
-            room -= len(told[-1])
-    chosen = found[np.concatenate(told)] if told else found[:0]
+            parts.append(rows[np.lexsort((found[rows], start[rows]))[:room]])
+            room -= len(parts[-1])
+    chosen = found[np.concatenate(parts)] if parts else found[:0]
     return Matches(
         count=len(found),
         time_ns=int((slices.end[found] - start).sum()),

@@ -36,11 +36,11 @@ class Cluster:
 
     def add(self, other: Cluster) -> None:
         """Takes the ranks of another folder in; those that are here already stay, and the others are told."""
-        for rank, told in other.ranks.items():
-            own = self.ranks.setdefault(rank, told)
-            if own.folder != told.folder:
-                why = f"{told.folder}: claims to be rank {rank}, which {own.folder} is; left out"
-                self.failures.append(Failure(path=told.folder, rank=rank, message=why))
+        for rank, summary in other.ranks.items():
+            own = self.ranks.setdefault(rank, summary)
+            if own.folder != summary.folder:
+                why = f"{summary.folder}: claims to be rank {rank}, which {own.folder} is; left out"
+                self.failures.append(Failure(path=summary.folder, rank=rank, message=why))
         self.failures += [one for one in other.failures if one not in self.failures]
         self.world_size = max(self.world_size, other.world_size)
         self.steps |= other.steps
@@ -75,11 +75,11 @@ def find_cluster(path: str, step: int | None = None) -> Cluster:
 def _add_output(found: Cluster, files: dict[str, TraceFile], step: int | None) -> None:
     """What msprof-analyze tells of ranks that have no such table of their own."""
     texts = {name: _try(found, file, None, bytes, b"") for name, file in files.items()}
-    told, damaged, steps = read_cluster_output({name: text for name, text in texts.items() if text}, step)
+    summaries, damaged, steps = read_cluster_output({name: text for name, text in texts.items() if text}, step)
     found.failures += [Failure(path=files[name].path, message=f"{files[name].path}: {why}") for name, why in damaged]
     found.steps |= steps
     own_links = any(one.links for one in found.ranks.values())
-    for rank, other in told.items():
+    for rank, other in summaries.items():
         mine = found.ranks.setdefault(rank, AscendRank(folder=other.folder or next(iter(files.values())).folder))
         mine.steps = mine.steps or other.steps
         mine.calls = mine.calls or other.calls

@@ -167,8 +167,8 @@ def remote_errors(url: str) -> Iterator[None]:
         short = reason.replace("\\n", "\n").strip().partition("\n")[0][:_LONGEST_REASON]
         if _outermost(url) == "hdfs" and "Unable to load" in reason:
             short += "; hdfs:// needs Hadoop's libhdfs and Java, webhdfs://NAMENODE:9870/… needs neither"
-        told = f"{type(error).__name__}: {short}" if short else type(error).__name__  # a time-out has no words
-        raise TraceError(f"{url}: cannot be read: {told}") from error
+        description = f"{type(error).__name__}: {short}" if short else type(error).__name__  # a time-out has no words
+        raise TraceError(f"{url}: cannot be read: {description}") from error
 
 
 def _outermost(url: str) -> str:
