@@ -60,7 +60,7 @@ class Client:
                 "rootUri": folder["uri"],
                 "workspaceFolders": [folder],
                 "capabilities": {},
-                "initializationOptions": {"inlayHints": {"detail": "all"}},
+                "initializationOptions": {"inlayHints": "all"},
             },
         )
         self.notify("initialized", {})

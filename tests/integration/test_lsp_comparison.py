@@ -6,7 +6,7 @@ from typing import Any
 from lsp_editor import Editor, editing, run
 from lsp_profiles import NET, SOURCE, record
 
-QUICK = {"watch": {"pollSeconds": 0.05, "quietSeconds": 0.1}}
+QUICK = {"watchSeconds": 0.4}
 OTHER = SOURCE.replace("return y.relu()", "pass")
 
 

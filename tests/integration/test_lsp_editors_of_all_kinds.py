@@ -63,7 +63,7 @@ def test_an_editor_with_no_capabilities_at_all(root: Path, tmp_path: Path) -> No
             await editor.until(lambda: len(editor.diagnostics.get(uri, ())) == 5, "diagnostics are pushed")
             assert (await editor.hints(uri))[6] == "38 µs · 19 %"
             assert (editor.progress, editor.questions, editor.registered, editor.refreshes) == ([], [], [], 0)
-            pushed = {"deepscope": {"inlayHints": {"detail": "off"}, "diagnostics": {"hotLines": False}}}
+            pushed = {"deepscope": {"inlayHints": "off", "diagnostics": "findings"}}
             editor.workspace_did_change_configuration(types.DidChangeConfigurationParams(pushed))
             await editor.until(lambda: len(editor.diagnostics[uri]) == 1, "pushed settings are taken")
             assert await editor.hints(uri) == {}
@@ -103,7 +103,7 @@ def test_no_text_of_a_trace_becomes_a_link_in_a_message(root: Path, tmp_path: Pa
         built.kernel("gemm", 2000, 3000, 5000)
         (root / "runs").mkdir()
         built.write(root / "runs" / "[run](command:x).1760000000000000000.pt.trace.json")
-        async with editing(root, cache=tmp_path / "cache", settings={"stage": "fit"}) as editor:
+        async with editing(root, cache=tmp_path / "cache", settings={"show": {"stage": "fit"}}) as editor:
             await editor.until(lambda: bool(editor.messages), "the stage is not there")
             with pytest.raises(JsonRpcException):
                 await editor.command("selectTrace", path="[run](command:y).pt.trace.json")

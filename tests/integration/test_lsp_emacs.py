@@ -106,12 +106,12 @@ def shown_by(tmp_path: Path, configuration: str, check: str) -> tuple[dict[int, 
 @pytest.mark.skipif(lacks("eglot"), reason="Emacs with eglot is not installed (Debian: apt-get install elpa-eglot)")
 def test_eglot_shows_the_diagnostics_takes_settings_and_shows_the_hover(tmp_path: Path) -> None:
     configuration = documented("elisp", "eglot-server-programs")
-    assert '(:detail "hot")' in configuration
-    configuration = configuration.replace('(:detail "hot")', '(:detail "hot") :diagnostics (:warningShare 0.5)')
+    assert ':inlayHints "hot"' in configuration
+    configuration = configuration.replace(':inlayHints "hot"', ':inlayHints "hot" :diagnostics "hotLines"')
     diagnostics, hover = shown_by(tmp_path, "(require 'eglot)\n" + configuration, EGLOT)
-    assert diagnostics[8][0] == "eglot-warning"
+    assert diagnostics[8][0] == "eglot-note"
     assert "Hot line: 19 % of the run's cost" in diagnostics[8][1]
-    assert diagnostics[9][0] == "eglot-note"  # 25 %: a hint by default
+    assert {kind for kind, _ in diagnostics.values()} == {"eglot-note"}  # the finding, a warning, is switched off
     assert "**Net.forward, line 8** (line 6 when recorded)" in hover
     assert "| cost | 38 µs | 19 % of the run's cost |" in hover
 

@@ -44,7 +44,7 @@ def test_inlay_hints_for_the_requested_range_in_each_detail(root: Path, tmp_path
             assert await editor.hints(uri) == HINTS
             assert await editor.hints(uri, 6, 6) == {7: HINTS[7]}
             for detail, lines in (("off", set()), ("hot", {6, 11, 12}), ("all", set(HINTS))):
-                editor.settings = {"inlayHints": {"detail": detail}, "threshold": 0.15}
+                editor.settings = {"inlayHints": detail, "threshold": 0.15}
                 before = editor.refreshes
                 editor.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
                 await editor.until(lambda before=before: editor.refreshes > before, "settings are taken")
@@ -88,7 +88,7 @@ def test_code_lenses_over_functions_and_classes(root: Path, tmp_path: Path) -> N
             assert titles[4] == "53 µs · 26 % in its methods"
             assert titles[5] == "40 µs · 20 %, cost 53 µs"
             assert titles[10] == "40 µs · 20 %, cost 107 µs"
-            editor.settings = {"codeLens": {"enabled": False}}
+            editor.settings = {"codeLens": False}
             before = editor.refreshes
             editor.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
             await editor.until(lambda: editor.refreshes > before, "settings are taken")
@@ -191,7 +191,7 @@ def test_workspace_symbols_and_highlights(root: Path, tmp_path: Path) -> None:
             assert [(one.name, one.location.range.start.line) for one in found or ()] == [("Net.forward", 4)]  # type: ignore[union-attr]
             asked = types.DocumentHighlightParams(item(uri), types.Position(6, 10))
             assert await editor.text_document_document_highlight_async(asked) is None  # the editor's own are shown
-            await editor.set({"highlights": {"enabled": True}})
+            await editor.set({"highlights": True})
             highlights = await editor.text_document_document_highlight_async(asked)
             assert [one.range.start.line + 1 for one in highlights or ()] == [7, 11]
 
@@ -252,13 +252,13 @@ def test_a_bad_argument_and_an_unknown_trace_are_errors_of_the_request(root: Pat
 
 def test_bad_settings_are_named_once_and_the_defaults_used(root: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
-        options = {"inlayHints": {"detail": "loud"}}
+        options = {"inlayHints": "loud"}
         async with editing(root, cache=tmp_path / "cache", options=options) as editor:
             uri = await started(editor, root)
             assert set(await editor.hints(uri)) == set(HINTS)
             editor.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
             await editor.command("status")
-            named = [message for message in editor.messages if "inlayHints.detail" in message]
+            named = [message for message in editor.messages if "deepscope.inlayHints" in message]
             assert len(named) == 1
 
     run(scenario())

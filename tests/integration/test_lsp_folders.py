@@ -11,7 +11,7 @@ from lsp_editor import capabilities, editing, run
 from lsp_profiles import SOURCE, record
 from trace_builder import TraceBuilder
 
-QUICK = {"watch": {"pollSeconds": 0.05, "quietSeconds": 0.05}}
+QUICK = {"watchSeconds": 0.2}
 
 
 def project(folder: Path, **own: object) -> Path:
@@ -75,14 +75,14 @@ def test_each_workspace_folder_has_settings_of_its_own(tmp_path: Path) -> None:
                 ),
                 "only the first folder has traces in the usual places",
             )
-            editor.folder_settings = {other.as_uri(): {**QUICK, "traces": ["results"], "step": "many"}}
+            editor.folder_settings = {other.as_uri(): {**QUICK, "traces": ["results"], "show": {"step": "many"}}}
             await editor.set(QUICK)
             await editor.until(
                 lambda: (editor.statuses[-1]["root"], editor.statuses[-1]["state"]) == (other.as_uri(), "ready"),
                 "the other one has a place of its own",
             )
             assert "results" in editor.statuses[-1]["trace"]["path"]
-            assert [one for one in editor.messages if "deepscope.step: 'many' cannot be used" in one]
+            assert [one for one in editor.messages if "deepscope.show: {'step': 'many'} cannot be used" in one]
             third = project(tmp_path / "third")
             (third / "deepscope_logs").rename(third / "results")
             editor.folder_settings[third.as_uri()] = {**QUICK, "traces": ["results"]}

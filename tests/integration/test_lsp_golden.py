@@ -17,7 +17,7 @@ from lsp_profiles import SOURCE, record
 from recorded_traces import SHARED_TRACES, needs_shared_traces
 
 OLD = (1_400_000_000, 1_400_000_000)
-ALL = {"inlayHints": {"detail": "all"}, "highlights": {"enabled": True}}
+ALL = {"inlayHints": "all", "highlights": True}
 
 
 def placeless(text: str, *folders: Path) -> str:
@@ -74,7 +74,7 @@ def test_a_trace_of_another_machine(tmp_path: Path, name: str) -> None:
         root = tmp_path / "project"
         root.mkdir()
         file, line, definition, function = stand_in(load_profile(trace), root)
-        async with editing(root, cache=tmp_path / "cache", settings={**ALL, "trace": str(trace)}) as editor:
+        async with editing(root, cache=tmp_path / "cache", settings={**ALL, "show": {"trace": str(trace)}}) as editor:
             uri = editor.open(file)
             await editor.until_ready()
             text = await every_answer(editor, uri, line=line, definition=definition, name=function)
@@ -128,10 +128,7 @@ def test_a_trace_recorded_by_torch_on_this_machine(tmp_path: Path) -> None:
         program.write_text(PROGRAM, encoding="utf-8")
         subprocess.run([sys.executable, str(program)], cwd=root, check=True, capture_output=True)
         # What is far from every threshold: the times of a busy machine must not decide.
-        settings = {
-            "threshold": 0.3,
-            "diagnostics": {"findings": False, "hintShare": 0, "informationShare": 0, "warningShare": 0.3},
-        }
+        settings = {"threshold": 0.3, "diagnostics": "hotLines"}
         async with editing(root, cache=tmp_path / "cache", settings=settings) as editor:
             uri = editor.open(program)
             status = await editor.until_ready()

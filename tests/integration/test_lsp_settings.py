@@ -48,20 +48,18 @@ ALL = COLD + IDLE + HOTTEST
 @pytest.mark.parametrize(
     ("settings", "ask", "before", "after"),
     [
-        ({"inlayHints": {"detail": "off"}}, hinted, [*LINES], []),
+        ({"inlayHints": "off"}, hinted, [*LINES], []),
         ({"threshold": 0.15}, hinted, [*LINES], [6, 11, 12]),
-        ({"threshold": 0.9, "inlayHints": {"detail": "all"}}, hinted, [*LINES], [*LINES]),
-        ({"hover": {"enabled": False}}, hovered, True, False),
-        ({"codeLens": {"enabled": False}}, lensed, [5, 10, 4], []),
+        ({"threshold": 0.9, "inlayHints": "all"}, hinted, [*LINES], [*LINES]),
+        ({"hover": False}, hovered, True, False),
+        ({"codeLens": False}, lensed, [5, 10, 4], []),
         ({"threshold": 0.4}, lensed, [5, 10, 4], [10]),
-        ({"diagnostics": {"hotLines": False}}, pulled, ALL, IDLE),
-        ({"diagnostics": {"findings": False}}, pulled, ALL, COLD + HOTTEST),
-        ({"diagnostics": {"warningShare": 0.3}}, pulled, ALL, [*COLD, *IDLE, (12, "hot-line", "Warning")]),
-        ({"diagnostics": {"informationShare": 0.3}}, pulled, ALL, [*COLD, *IDLE, (12, "hot-line", "Information")]),
-        ({"diagnostics": {"hintShare": 0.1}}, pulled, ALL, COLD[:1] + IDLE + HOTTEST),
-        ({"diagnostics": {"hintShare": 0}}, pulled, ALL, IDLE),
-        ({"diagnostics": {"hide": ["hot-line:train.py"]}}, pulled, ALL, IDLE),
-        ({"diagnostics": {"hide": ["hot-line:other.py", "DS005"]}}, pulled, ALL, COLD + HOTTEST),
+        ({"diagnostics": "off"}, pulled, ALL, []),
+        ({"diagnostics": "findings"}, pulled, ALL, IDLE),
+        ({"diagnostics": "hotLines"}, pulled, ALL, COLD + HOTTEST),
+        ({"threshold": 0.1}, pulled, ALL, COLD[:1] + IDLE + HOTTEST),
+        ({"hide": ["hot-line:train.py"]}, pulled, ALL, IDLE),
+        ({"hide": ["hot-line:other.py", "DS005"]}, pulled, ALL, COLD + HOTTEST),
     ],
 )
 def test_what_is_shown_follows_a_setting(
@@ -106,11 +104,11 @@ def test_which_trace_is_shown_follows_the_settings(root: Path, tmp_path: Path) -
             uri = editor.open(root / "train.py")
             status = await editor.until_ready()
             assert (status["trace"]["ranks"], status["trace"]["stage"]) == ([0, 1], "fit")
-            assert (await shown(editor, {"rank": 1}, name(2, 1)))["ranks"] == [1]
+            assert (await shown(editor, {"show": {"rank": 1}}, name(2, 1)))["ranks"] == [1]
             assert (await editor.hints(uri))[6] == "114 µs · 19 %"
-            assert (await shown(editor, {"stage": "validate"}, "validate"))["stage"] == "validate"
-            assert (await shown(editor, {"rank": 0, "step": 1}, name(1)))["step"] == 1
-            await shown(editor, {"trace": str(other)}, str(other))
+            assert (await shown(editor, {"show": {"stage": "validate"}}, "validate"))["stage"] == "validate"
+            assert (await shown(editor, {"show": {"rank": 0, "step": 1}}, name(1)))["step"] == 1
+            await shown(editor, {"show": {"trace": str(other)}}, str(other))
             assert (await editor.hints(uri))[6] == "266 µs · 19 %"
             await shown(editor, {"traces": ["nothing/here", str(other.parent / "*.json")]}, str(other))
             assert (await shown(editor, {}, name(1)))["ranks"] == [0, 1]
@@ -126,7 +124,7 @@ def test_peaks_give_a_line_its_word(root: Path, tmp_path: Path) -> None:
         builder.op("aten::mm", 100, 500, dims=[[512, 512], [512, 512]], **{"Input type": ["float", "float"]})
         (root / "deepscope_logs").mkdir()
         builder.kernel("sgemm", 200, 1000, 100_000).write(root / "deepscope_logs" / name(1))
-        async with editing(root, cache=tmp_path / "cache", settings={"inlayHints": {"detail": "all"}}) as editor:
+        async with editing(root, cache=tmp_path / "cache", settings={"inlayHints": "all"}) as editor:
             uri = editor.open(root / "train.py")
             await editor.until_ready()
             assert "no word for what holds it back: the device's peaks are not known" in await editor.hover(uri, 6, 2)
@@ -153,9 +151,12 @@ def test_a_stage_and_a_rank_that_are_not_there_are_named_in_the_words_of_the_set
             uri = editor.open(root / "train.py")
             await editor.until_ready()
             for settings, words in (
-                ({"stage": "predict"}, "deepscope.stage predict: this run has no such stage; it has: fit"),
-                ({"rank": 5}, "deepscope.rank 5: no trace of this rank; there are: 0"),
-                ({"step": 77}, "deepscope.step 77: no such step; it has 1"),
+                (
+                    {"show": {"stage": "predict"}},
+                    "deepscope.show.stage predict: this run has no such stage; it has: fit",
+                ),
+                ({"show": {"rank": 5}}, "deepscope.show.rank 5: no trace of this rank; there are: 0"),
+                ({"show": {"step": 77}}, "deepscope.show.step 77: no such step; it has 1"),
             ):
                 editor.settings = settings
                 editor.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
@@ -177,8 +178,8 @@ def test_what_is_whole_of_a_cut_trace_is_shown_where_that_is_set(root: Path, tmp
         os.utime(path, (1_760_000_000, 1_760_000_000))
         async with editing(root, cache=tmp_path / "cache") as editor:
             await editor.until(lambda: bool(editor.messages), "it is told")
-            assert "with deepscope.partial" in editor.messages[0]
-            trace = await shown(editor, {"partial": True}, path.name)
+            assert "with deepscope.show.partial" in editor.messages[0]
+            trace = await shown(editor, {"show": {"partial": True}}, path.name)
             assert trace["deviceNs"] > 0
             assert len(editor.messages) == 1
 
@@ -189,11 +190,11 @@ def test_bad_values_are_named_once_each_and_the_defaults_used(root: Path, tmp_pa
     async def scenario() -> None:
         record(root)
         bad = {
-            "inlayHints": {"detail": "loud"},
+            "inlayHints": "loud",
             "threshold": 7,
             "traces": "runs",
-            "watch": "never",
-            "diagnostics": {"warningShare": "much"},
+            "watchSeconds": "never",
+            "diagnostics": {"warningShare": 0.5},
             "pathMappings": {"/a": 3},
         }
         async with editing(root, cache=tmp_path / "cache", settings=bad) as editor:
@@ -204,8 +205,7 @@ def test_bad_values_are_named_once_each_and_the_defaults_used(root: Path, tmp_pa
             for _ in range(3):
                 editor.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
                 await editor.command("status")
-            names = ["inlayHints.detail", "threshold", "traces", "watch", "diagnostics.warningShare",
-                     "pathMappings"]  # fmt: skip
+            names = ["inlayHints", "threshold", "traces", "watchSeconds", "diagnostics", "pathMappings"]
             assert sorted(one.partition("deepscope.")[2].partition(":")[0] for one in editor.messages) == sorted(names)
 
     run(scenario())

@@ -11,7 +11,7 @@ from lsp_editor import Editor, capabilities, editing, run
 from lsp_profiles import record
 from recorded_traces import SHARED_TRACES, needs_shared_traces
 
-QUICK = {"watch": {"pollSeconds": 0.05, "quietSeconds": 0.1}}
+QUICK = {"watchSeconds": 0.4}
 
 
 def name(number: int, rank: int = 0) -> str:
@@ -62,7 +62,7 @@ def test_a_new_trace_is_found_by_the_editors_watching(root: Path, tmp_path: Path
 
 def test_what_the_editor_misses_where_it_watches_is_found_all_the_same(root: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
-        settings = {"traces": ["runs"], "watch": {"pollSeconds": 0.05, "quietSeconds": 0.05}}
+        settings = {"traces": ["runs"], "watchSeconds": 0.2}
         async with editing(
             root, cache=tmp_path / "cache", settings=settings, client=capabilities(watch=True)
         ) as editor:
@@ -302,7 +302,7 @@ def test_a_real_trace_of_another_machine(tmp_path: Path) -> None:
         file = root / "xfuser" / "model_executor" / "pipelines" / "base_pipeline.py"
         file.parent.mkdir(parents=True)
         file.write_text("\n" * 271 + "        def check_naive_forward_fn(self, *args, **kwargs):\n", encoding="utf-8")
-        async with editing(root, cache=tmp_path / "cache", settings={"trace": str(trace)}) as editor:
+        async with editing(root, cache=tmp_path / "cache", settings={"show": {"trace": str(trace)}}) as editor:
             uri = editor.open(file)
             await editor.until_ready()
             (label,) = [label for line, label in (await editor.hints(uri)).items() if line == 272]

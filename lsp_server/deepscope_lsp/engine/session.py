@@ -158,7 +158,7 @@ class Session:
 
     def is_hidden(self, project: Project, code: str, file: str, line: int) -> bool:
         """Whether a code is hidden everywhere, in this recorded file or on this line of it."""
-        hidden = (*self.settings.diagnostics_hide, *project.remembered.memory.hidden)
+        hidden = (*self.settings.hide, *project.remembered.memory.hidden)
         if not hidden or project.index is None:
             return False
         text = project.index.text_of(file, line)

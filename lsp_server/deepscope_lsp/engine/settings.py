@@ -11,49 +11,67 @@ from deepscope.analysis.peaks import given_peaks
 from deepscope.errors import OptionError
 
 Ratio = Annotated[float, msgspec.Meta(ge=0, le=1)]
-Seconds = Annotated[float, msgspec.Meta(ge=0.05, le=3600)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=3600)]
 
 DEFAULT_TRACES = ("deepscope_logs", "lightning_logs", "runs", "logs", "log", "tb_logs", "deepscope_demo")
+
+
+DEFAULT_WATCH_SECONDS = 2.0
+MAX_QUIET_SECONDS = 0.5
+MIN_POLL_SECONDS = 0.05
+
+
+class TraceChoice(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Which trace is shown in place of the newest, and which part of it."""
+
+    trace: str = ""
+    stage: str | None = None
+    rank: int | None = None
+    step: int | None = None
+    partial: bool = False
 
 
 class Settings(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
     """All of `deepscope.*`; docs/lsp.md describes each."""
 
     traces: tuple[str, ...] = DEFAULT_TRACES
-    trace: str = ""
-    stage: str | None = None
-    rank: int | None = None
-    step: int | None = None
-    partial: bool = False
+    show: TraceChoice = TraceChoice()
     peaks: str = ""
-    watch_enabled: bool = True
-    watch_poll_seconds: Seconds = 2.0
-    watch_quiet_seconds: Seconds = 0.5
+    watch_seconds: Seconds = DEFAULT_WATCH_SECONDS
     threshold: Ratio = 0.01
-    inlay_hints_detail: Literal["off", "hot", "all"] = "hot"
-    inlay_hints_baseline: bool = True
+    inlay_hints: Literal["off", "hot", "all"] = "hot"
     changed_lines: Literal["mark", "hide"] = "mark"
-    code_lens_enabled: bool = True
-    hover_enabled: bool = True
-    diagnostics_hot_lines: bool = True
-    diagnostics_findings: bool = True
-    diagnostics_hint_share: Ratio = 0.05
-    diagnostics_information_share: Ratio = 0.0
-    diagnostics_warning_share: Ratio = 0.0
-    diagnostics_hide: tuple[str, ...] = ()
-    highlights_enabled: bool = False
+    code_lens: bool = True
+    hover: bool = True
+    diagnostics: Literal["off", "hotLines", "findings", "all"] = "all"
+    hide: tuple[str, ...] = ()
+    highlights: bool = False
     path_mappings: dict[str, str] = {}
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether new traces are looked for."""
+        return self.watch_seconds > 0
+
+    @property
+    def poll_seconds(self) -> float:
+        """The pause between two looks."""
+        return max(MIN_POLL_SECONDS, self.watch_seconds or DEFAULT_WATCH_SECONDS)
+
+    @property
+    def quiet_seconds(self) -> float:
+        """A new trace is read when nothing was written for so long."""
+        return min(MAX_QUIET_SECONDS, self.poll_seconds / 4)
 
 
 _FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Settings)}
-_SECTIONS = ("watch", "inlayHints", "codeLens", "hover", "diagnostics", "highlights")
 
 
 def read_settings(*layers: object) -> tuple[Settings, list[str]]:
     """Settings from what an editor sends, and a sentence for each value that cannot be used; later layers win.
 
-    A layer has nested objects (`{"inlayHints": {"detail": "all"}}`), dotted names (`{"inlayHints.detail": "all"}`), or
-    both below a `deepscope` key. Unknown names are left alone: an editor has settings of its own. null means unset.
+    A layer has the names as they are, after `deepscope.`, or below a `deepscope` key. Unknown names are left alone: an
+    editor has settings of its own. null means unset.
     """
     values: dict[str, Any] = {}
     problems: list[str] = []
@@ -62,9 +80,7 @@ def read_settings(*layers: object) -> tuple[Settings, list[str]]:
             problems.append(f"deepscope: {_shown(layer)} is no object of settings; the defaults are used")
             continue
         for name, value in _flat(layer or {}):
-            field = _FIELDS.get(_joined(name))
-            if name in _SECTIONS and value is not None:
-                problems.append(f"deepscope.{name}: {_shown(value)} is no object of settings; the defaults are used")
+            field = _FIELDS.get(name)
             if field is None or value is None:
                 continue
             try:
@@ -74,6 +90,12 @@ def read_settings(*layers: object) -> tuple[Settings, list[str]]:
                 problem = error.problem if isinstance(error, OptionError) else str(error)
                 problems.append(f"deepscope.{name}: {_shown(value)} cannot be used ({problem}); the default is")
     return Settings(**values), problems
+
+
+def in_settings(option: str, value: object) -> str:
+    """An option of the library as an editor's user sets it: `deepscope.show.rank 3`."""
+    name = f"deepscope.show.{option}" if option in TraceChoice.__struct_fields__ else f"deepscope.{option}"
+    return name if value is True else f"{name} {value}"
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -89,16 +111,9 @@ def _flat(given: Mapping[str, Any]) -> list[tuple[str, Any]]:
         name = str(key).removeprefix("deepscope.")
         if name == "deepscope" and isinstance(value, Mapping):
             pairs.extend(_flat(value))
-        elif name in _SECTIONS and isinstance(value, Mapping):
-            pairs.extend((f"{name}.{inner}", entry) for inner, entry in value.items())
         else:
             pairs.append((name, value))
     return pairs
-
-
-def _joined(name: str) -> str:
-    head, *rest = name.split(".")
-    return head + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
 def _shown(value: object) -> str:

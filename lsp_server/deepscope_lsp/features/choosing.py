@@ -16,8 +16,8 @@ from deepscope.store.files import local_file
 from deepscope.store.loader import CancelledLoadError, Loader, cached_profile
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import Selection
+from deepscope_lsp.engine.settings import in_settings
 from deepscope_lsp.engine.traces.candidates import Candidates, run_of
-from deepscope_lsp.engine.wording.quantities import in_settings
 from deepscope_lsp.features import loading
 from deepscope_lsp.features.refreshing import refresh, tell_status
 from deepscope_lsp.features.trace_search import TraceSearch, is_perhaps_unfinished
@@ -40,10 +40,11 @@ async def read_picked(server: DeepScopeServer, project: Project, watched: TraceS
         DeepScopeError: it cannot be read.
     """
     places, memory = watched.places, project.remembered.memory
-    if project.settings.trace or (memory.trace and not memory.is_run):
+    if project.settings.show.trace or (memory.trace and not memory.is_run):
         path = next(iter([*places.files, *places.folders, *places.urls]), "")
     elif memory.trace:
-        selection = run_of(memory.trace, watched.found, rank=project.settings.rank, stage=project.settings.stage)
+        show = project.settings.show
+        selection = run_of(memory.trace, watched.found, rank=show.rank, stage=show.stage)
         return await _read(server, project, watched, memory.trace, selection)
     else:
         path = "" if watched.seen else next(iter(places.urls), "")
@@ -60,8 +61,8 @@ async def find_newest(
     Raises:
         DeepScopeError: none can be read, or the newest is not whole yet and what comes after it is shown already.
     """
-    settings = project.settings
-    candidates = Candidates(watched.found, rank=settings.rank, stage=settings.stage, broken=watched.broken)
+    show = project.settings.show
+    candidates = Candidates(watched.found, rank=show.rank, stage=show.stage, broken=watched.broken)
     problem: DeepScopeError | None = None
     elsewhere: list[Profile] = []
     while len(elsewhere) < FOREIGN_RUNS and (selection := candidates.next()) is not None:
@@ -96,7 +97,7 @@ async def find_previous(project: Project, watched: TraceSearch, profile: Profile
     if not project.wants_previous:
         return None
     earlier = earlier_traces(watched.found, profile)
-    candidates = Candidates(earlier, rank=project.settings.rank, stage=None, broken=watched.broken)
+    candidates = Candidates(earlier, rank=project.settings.show.rank, stage=None, broken=watched.broken)
     loop = asyncio.get_running_loop()
     for _ in range(EARLIER_RUNS):
         try:

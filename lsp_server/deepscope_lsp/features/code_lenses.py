@@ -29,7 +29,7 @@ def register(server: DeepScopeServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
     def code_lens(params: types.CodeLensParams) -> list[types.CodeLens]:
         document = server.document(params.text_document.uri)
-        if document is None or document.binding is None or not server.session.settings.code_lens_enabled:
+        if document is None or document.binding is None or not server.session.settings.code_lens:
             return []
         return list(_lenses(server, document, document.binding))
 

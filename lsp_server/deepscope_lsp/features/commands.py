@@ -59,10 +59,10 @@ from deepscope_lsp.engine.answering.trace_list import listed_trace, runs_of
 from deepscope_lsp.engine.hidden_codes import hiding_entry
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.recorded_path import parts_of
+from deepscope_lsp.engine.settings import in_settings
 from deepscope_lsp.engine.traces.candidates import run_of
 from deepscope_lsp.engine.traces.discovery import find_traces, resolve_places
 from deepscope_lsp.engine.wording.findings import finding_words
-from deepscope_lsp.engine.wording.quantities import in_settings
 from deepscope_lsp.features import loading, questions
 from deepscope_lsp.features.annotations import measured_lines
 from deepscope_lsp.features.callers import callers, show_callers
@@ -295,8 +295,8 @@ class Commands:
         return await loop.run_in_executor(None, find_traces, places, project.listing)
 
     async def _run_of(self, project: Project, path: str) -> Selection | None:
-        settings = project.settings
-        return run_of(path, await self._listing(project), rank=settings.rank, stage=settings.stage)
+        show = project.settings.show
+        return run_of(path, await self._listing(project), rank=show.rank, stage=show.stage)
 
     async def _of_rank(self, project: Project, index: ProfileIndex, rank: int) -> ProfileIndex:
         info = index.profile.trace

@@ -70,38 +70,33 @@ def diagnose(server: DeepScopeServer, document: Document) -> list[types.Diagnost
         return []
     settings = server.session.settings
     found: list[types.Diagnostic] = []
-    if settings.diagnostics_findings:
+    if settings.diagnostics in ("findings", "all"):
         found.extend(_from_finding(server, document, line, one) for line, one in server.session.findings(document))
-    if settings.diagnostics_hot_lines:
+    if settings.diagnostics in ("hotLines", "all"):
         found.extend(_hot_lines(server, document, binding))
     return sorted(found, key=lambda one: (one.range.start.line, str(one.code)))
 
 
 def _hot_lines(server: DeepScopeServer, document: Document, binding: Binding) -> Iterator[types.Diagnostic]:
+    threshold = server.session.settings.threshold
     for record in binding.file.lines.values():
-        severity = _severity(server, binding.index.scales.costs.share(record))
-        line = binding.map.line_of(record.line) if severity is not None else None
+        share = binding.index.scales.costs.share(record)
+        line = binding.map.line_of(record.line) if share >= threshold and share > 0 else None
         if line is None or binding.mark is not Mark.NONE or document.project is None:
             continue
         if server.session.is_hidden(document.project, HOT_LINE, record.file, record.line):
             continue
         shown = binding.shown_at(line, with_changed=False)
         if shown is not None:
-            yield _hot_line(server, document, binding, shown, severity)
+            yield _hot_line(server, document, binding, shown)
 
 
-def _hot_line(
-    server: DeepScopeServer,
-    document: Document,
-    binding: Binding,
-    shown: Shown,
-    severity: types.DiagnosticSeverity | None,
-) -> types.Diagnostic:
+def _hot_line(server: DeepScopeServer, document: Document, binding: Binding, shown: Shown) -> types.Diagnostic:
     scales, record = binding.index.scales, shown.record
     note = annotate(record, scales)
     return types.Diagnostic(
         range=whole_line(shown.line, document.buffer.line(shown.line), server.units),
-        severity=severity,
+        severity=types.DiagnosticSeverity.Hint,
         code=HOT_LINE,
         code_description=_description(HOT_LINE, ""),
         source=SOURCE,
@@ -151,18 +146,6 @@ def _callers(
                 )
             )
     return related
-
-
-def _severity(server: DeepScopeServer, share: float) -> types.DiagnosticSeverity | None:
-    settings = server.session.settings
-    for limit, severity in (
-        (settings.diagnostics_warning_share, types.DiagnosticSeverity.Warning),
-        (settings.diagnostics_information_share, types.DiagnosticSeverity.Information),
-        (settings.diagnostics_hint_share, types.DiagnosticSeverity.Hint),
-    ):
-        if share >= limit > 0:
-            return severity
-    return None
 
 
 def _description(code: str, doc: str) -> types.CodeDescription | None:

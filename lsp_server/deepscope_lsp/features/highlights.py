@@ -20,7 +20,7 @@ def register(server: DeepScopeServer) -> None:
         document = server.document(params.text_document.uri)
         binding = document.binding if document is not None else None
         # An editor that gets such an answer shows no other highlights: no equal words, nothing of another server.
-        if document is None or binding is None or not server.session.settings.highlights_enabled:
+        if document is None or binding is None or not server.session.settings.highlights:
             return None
         home = binding.map.recorded_line(line_of(params.position))
         if home is None or home not in binding.file.lines:

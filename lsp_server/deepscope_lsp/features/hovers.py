@@ -27,7 +27,7 @@ def register(server: DeepScopeServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(params: types.HoverParams) -> types.Hover | None:
         document = server.document(params.text_document.uri)
-        if document is None or document.binding is None or not server.session.settings.hover_enabled:
+        if document is None or document.binding is None or not server.session.settings.hover:
             return None
         return _hover(server, document, document.binding, params.position)
 

@@ -23,7 +23,7 @@ def register(server: DeepScopeServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
     def inlay_hint(params: types.InlayHintParams) -> list[types.InlayHint]:
         document = server.document(params.text_document.uri)
-        if document is None or document.binding is None or server.session.settings.inlay_hints_detail == "off":
+        if document is None or document.binding is None or server.session.settings.inlay_hints == "off":
             return []
         first, last = lines_of(params.range)
         return list(_hints(server, document, first, min(last, len(document.buffer.lines))))
@@ -33,26 +33,24 @@ def _hints(server: DeepScopeServer, document: Document, first: int, last: int) -
     settings = server.session.settings
     binding = document.binding
     assert binding is not None
-    threshold = settings.threshold if settings.inlay_hints_detail == "hot" else 0.0
+    threshold = settings.threshold if settings.inlay_hints == "hot" else 0.0
     for shown in binding.shown_between(first, last, with_changed=settings.changed_lines == "mark"):
         note = annotate(shown.record, binding.index.scales)
         if not note.label or note.weight < threshold:
             continue
         yield types.InlayHint(
             position=line_end(shown.line, document.buffer.line(shown.line), server.units),
-            label=note.label + _change(server, document, shown) + _mark(shown),
+            label=note.label + _change(document, shown) + _mark(shown),
             tooltip=note.tooltip,
             padding_left=True,
         )
 
 
-def _change(server: DeepScopeServer, document: Document, shown: Shown) -> str:
+def _change(document: Document, shown: Shown) -> str:
     """Against the baseline: `, -3.1 ms (-20 %)`; nothing where it may be noise."""
     project, binding = document.project, document.binding
     if project is None or project.baseline is None or binding is None or not project.is_baseline_chosen:
         return ""  # what changed from run to run stands in the lists; at each line it would be noise
-    if not server.session.settings.inlay_hints_baseline:
-        return ""
     if project.baseline.noise(shown.record.file, shown.record.line) == "within":
         return ""
     new = binding.index.scales.costs.per_step_ns(shown.record)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SECTION = "deepscope"
 COME_AND_GO = types.WatchKind.Create | types.WatchKind.Delete
-RELOADING = ("traces", "trace", "stage", "rank", "step", "partial", "peaks", "watch_enabled", "watch_poll_seconds")
+RELOADING = ("traces", "show", "peaks", "watch_seconds")
 
 
 def register(server: DeepScopeServer, watcher: Watcher) -> None:

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 def request_for(project: Project, path: str, selection: Selection | None = None) -> LoadRequest:
     """What to load of a path, or of traces that are selected already, as the settings say."""
-    settings = project.settings
+    show = project.settings.show
     return LoadRequest(
         path=path,
         selection=selection,
-        step=settings.step,
-        rank=settings.rank,
-        stage=settings.stage,
-        partial=settings.partial,
-        peaks=settings.peaks,
+        step=show.step,
+        rank=show.rank,
+        stage=show.stage,
+        partial=show.partial,
+        peaks=project.settings.peaks,
     )
 
 

@@ -68,7 +68,7 @@ class TraceSearch:
 def entries_of(project: Project) -> tuple[str, ...]:
     """Where traces are looked for: what was picked, else the settings' places."""
     settings, memory = project.settings, project.remembered.memory
-    picked = settings.trace or ("" if memory.is_run else memory.trace)
+    picked = settings.show.trace or ("" if memory.is_run else memory.trace)
     if picked:
         return (picked,)
     # Without a workspace folder there is nothing that relative places could be relative to.

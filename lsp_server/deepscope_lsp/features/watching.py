@@ -101,7 +101,7 @@ class Watcher:
             watched = self._watched.get(project.root)
             project.stamps = (watched.seen if watched is not None else None) or ()
             tell_status(self._server, project, "error", project.error)
-            return project.settings.watch_poll_seconds
+            return project.settings.poll_seconds
 
     async def _check(self, project: Project) -> float | None:
         """Loads what has changed and is at rest; answers after how many seconds to look again, None for never."""
@@ -114,12 +114,12 @@ class Watcher:
             if project.index is None and not stamps:
                 tell_status(self._server, project, "none", "no trace found")
             return self._pause(watched, project)
-        if not settings.watch_enabled and project.index is not None:
+        if not settings.is_watching and project.index is not None:
             return None
         if stamps == watched.unfinished and age(stamps) < UNFINISHED_SECONDS:
-            return min(UNFINISHED_SECONDS, settings.watch_poll_seconds)
+            return min(UNFINISHED_SECONDS, settings.poll_seconds)
         if not self._is_quiet(watched, project):
-            return settings.watch_quiet_seconds / 2
+            return settings.quiet_seconds / 2
         await self._load(project, watched, strict=False)
         return self._pause(watched, project)
 
@@ -132,15 +132,15 @@ class Watcher:
 
     def _is_quiet(self, watched: TraceSearch, project: Project) -> bool:
         """Whether nothing was written for a moment: a burst of files is one load, a file being written is let alone."""
-        quiet = project.settings.watch_quiet_seconds
+        quiet = project.settings.quiet_seconds
         fresh = [stamp for stamp in watched.seen or () if stamp not in project.stamps]
         return age(tuple(fresh)) >= quiet or time.monotonic() - watched.seen_at >= quiet
 
     def _pause(self, watched: TraceSearch, project: Project) -> float | None:
         settings = project.settings
-        if not settings.watch_enabled:
+        if not settings.is_watching:
             return None
-        pause = settings.watch_poll_seconds
+        pause = settings.poll_seconds
         if (
             self.editor_watches
             and project.root

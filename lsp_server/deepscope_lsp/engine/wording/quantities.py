@@ -67,11 +67,6 @@ def in_message(text: str) -> str:
     return printable(text).replace("](", "] (")
 
 
-def in_settings(option: str, value: object) -> str:
-    """An option of the library as an editor's user sets it: `deepscope.rank 3`."""
-    return f"deepscope.{option}" if value is True else f"deepscope.{option} {value}"
-
-
 def change(old: float, new: float) -> str:
     """A change of a time: `+3.1 ms (+25 %)`, `-3.1 ms (gone)`, `+3.1 ms (new)`, `unchanged`."""
     difference = new - old
