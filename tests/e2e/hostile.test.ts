@@ -85,7 +85,7 @@ describe("a trace made to attack the reader", () => {
   it("shows its names as text in the views and the flame graph", async () => {
     await bench.showDeepScope();
     await bench.rows("Hot Lines").first().waitFor();
-    await bench.run("DeepScope: Open Flame Graph");
+    await bench.run("DeepScope: Show in Flame Graph");
     const graph = bench.webview();
     await graph.locator("g.frame").nth(3).waitFor();
     await bench.screenshot("hostile-flame");

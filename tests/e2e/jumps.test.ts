@@ -28,11 +28,11 @@ describe("a jump after an edit", () => {
     bench = await Workbench.openProgram({
       folder: project,
       extensions: inject("extensions"),
-      settings: { "deepscope.codeLens.enabled": true },
+      settings: { "deepscope.codeLens": true },
     });
     await bench.showDeepScope();
     await bench.rows("Hot Lines").filter({ hasText: `:${hottest.line}` }).first().waitFor();
-    await bench.run("DeepScope: Open Flame Graph");
+    await bench.run("DeepScope: Show in Flame Graph");
     await bench.webview().locator(`g.frame[name*=":${hottest.line}"]`).first().waitFor();
     await bench.showTab(PROGRAM);
   });

@@ -106,7 +106,7 @@ describe("the dashboard in a panel", () => {
     await expect.poll(hash).toMatch(new RegExp(`^#/lines\\?file=.*${PROGRAM}&line=${line}$`));
     await bench.showTab(PROGRAM);
     await bench.goToLine(line);
-    await bench.run("DeepScope: Show in Timeline");
+    await bench.chooseFromMenu(bench.codeLine(readFileSync(join(project, PROGRAM), "utf8").split("\n")[line - 1]!.trim()), "Show in Timeline");
     await expect.poll(hash).toMatch(new RegExp(`^#/timeline\\?.*line=${line}$`));
   });
 
@@ -121,7 +121,7 @@ describe("the dashboard in a panel", () => {
     await expect.poll(hash).toMatch(new RegExp(`^#/lines\\?.*line=${line}$`));
     await pages().getByRole("link", { name: "Overview" }).click();
     await bench.showTab(PROGRAM); // in the panel's own group: the flame graph stands in the other one
-    await bench.run("DeepScope: Open Flame Graph");
+    await bench.run("DeepScope: Show in Flame Graph");
     const box = bench.webview().locator(`g.frame[name*=":${line}"]`).first();
     await box.waitFor();
     await bench.chooseFromMenu(box, "Show in Dashboard");

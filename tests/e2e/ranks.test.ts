@@ -44,7 +44,7 @@ describe("a run of two ranks", () => {
   });
 
   it("has a flame graph of all ranks and of each", async () => {
-    await bench.run("DeepScope: Open Flame Graph");
+    await bench.run("DeepScope: Show in Flame Graph");
     const graph = bench.webview();
     const total = async (): Promise<number> => durationNs(await graph.locator("#caption").innerText());
     await graph.locator("g.frame").nth(3).waitFor();
@@ -66,13 +66,13 @@ describe("a run of two ranks", () => {
     const runs = bench.rows("Runs").filter({ hasText: /2 ranks/ });
     const baselines = bench.rows("Runs").filter({ hasText: "baseline" });
     await expect.poll(() => baselines.count()).toBe(3); // by itself: the run before, and each of its ranks
-    await bench.run("DeepScope: Stop Comparing");
+    await bench.run("DeepScope: Toggle Baseline");
     await expect.poll(() => baselines.count()).toBe(0);
     await runs.nth(1).hover();
-    await runs.nth(1).getByRole("button", { name: /Compare with This/ }).click();
+    await runs.nth(1).getByRole("button", { name: /Toggle Baseline/ }).click();
     await expect.poll(() => baselines.count()).toBe(3);
     await bench.screenshot("ranks-compared");
-    await bench.chooseFromMenu(runs.nth(1), "Open in TensorBoard");
+    await bench.chooseFromMenu(runs.nth(1), "Open TensorBoard");
     await bench.profiler().getByText("Overview").first().waitFor();
     // The other run's traces lie in the same folder.
     await bench.profiler().locator("body").filter({ hasText: /Number of Worker\(s\)\s*2/ }).waitFor();

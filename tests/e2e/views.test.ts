@@ -102,7 +102,7 @@ describe("the views", () => {
   });
 
   it("draw a flame graph whose frames jump to the code, and a line is found in it", async () => {
-    await bench.run("DeepScope: Open Flame Graph");
+    await bench.run("DeepScope: Show in Flame Graph");
     const graph = bench.webview();
     const frames = graph.locator("g.frame");
     await frames.filter({ hasText: "main" }).first().waitFor();
@@ -199,7 +199,7 @@ describe("the views", () => {
     await first.filter({ hasText: placeInRow(busiest.line) }).waitFor();
     await bench.chooseFromMenu(first, "Hide");
     await first.filter({ hasNotText: placeInRow(busiest.line) }).waitFor();
-    await bench.run("DeepScope: Show Hidden Lines Again");
+    await bench.run("DeepScope: Show Hidden Lines and Findings");
     await first.filter({ hasText: placeInRow(busiest.line) }).waitFor();
     await bench.run("DeepScope: Sort By");
     await bench.pick("Sort hot lines by", "Cost");
@@ -225,7 +225,7 @@ describe("the views", () => {
   it("compare with an older trace", async () => {
     const older = bench.rows("Runs").filter({ hasText: "fit" }).nth(1);
     await older.hover();
-    await older.getByRole("button", { name: /Compare with This Trace/ }).click();
+    await older.getByRole("button", { name: /Toggle Baseline/ }).click();
     await bench.rows("Runs").filter({ hasText: "baseline" }).waitFor();
     const hottest = hottestOf(report(join(project, TRACES)));
     await bench.showTab(PROGRAM);

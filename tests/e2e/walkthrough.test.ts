@@ -40,7 +40,7 @@ describe("the walkthrough", () => {
     await expect.poll(ticked).toEqual(["install", "record", "lines"]);
     await bench.showTab(PROGRAM);
     await bench.jump(bench.rows("Hot Lines").first(), hottestOf(report(join(inject("project"), TRACES))).line);
-    await bench.run("DeepScope: Show in Flame Graph"); // not the command that the step names
+    await bench.run("DeepScope: Show in Flame Graph");
     await bench.webview().locator("g.frame").first().waitFor();
     await bench.showTab("Welcome");
     await expect.poll(ticked).toEqual(["install", "record", "lines", "graph"]);

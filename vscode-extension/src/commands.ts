@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import type { DashboardPanel } from "./dashboard/panel";
 import type { FlamePanel } from "./flame/panel";
 import type { Jumps } from "./jumps";
-import { textPlace } from "./dashboard/links";
+import { recordedOf, textPlace } from "./dashboard/links";
 import { pickInterpreter } from "./interpreter/pick";
 import type { Interpreters } from "./interpreter/resolve";
 import { notify } from "./notify";
@@ -13,7 +13,6 @@ import type { Attacher } from "./run/attacher";
 import type { Notices } from "./run/notices";
 import type { Runner } from "./run/runner";
 import { recordedAt } from "./recordedTexts";
-import { pickCaller } from "./server/callers";
 import type { RecordedLine, Status } from "./server/contract";
 import type { LanguageServer } from "./server/languageServer";
 import type { Requests } from "./server/requests";
@@ -62,9 +61,9 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     notices.expectChange();
     session.take(await answer);
   };
-  /** The line of a row; without a row the one that the cursor is on. */
+  /** The line of a row or of a box of the flame graph; without them the one that the cursor is on. */
   const lineOf = async (row: LineArgument | undefined): Promise<RecordedLine | undefined> => {
-    const place = readOr(textPlace, row) ?? recordedOf(row) ?? cursorPlace();
+    const place = readOr(textPlace, row) ?? flame.lineOf(row) ?? recordedOf(row) ?? cursorPlace();
     return place === undefined || "file" in place ? place : recordedAt(place, requests);
   };
   /** Shows a line on a page of the dashboard. */
@@ -72,8 +71,12 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     const line = await lineOf(row);
     await (line === undefined ? tellUnmeasured() : dashboard.show(name, line));
   };
-  const dropBaseline = async (): Promise<void> => {
-    await requests.clearBaseline();
+  /** Compares with a row's traces, or with what is shown now; stops where that is compared with already. */
+  const toggleBaseline = async (row: RunRow | TraceRow | null | undefined): Promise<void> => {
+    const { baseline, comparison } = session.status ?? {};
+    const isCompared =
+      row == null ? baseline != null : comparison?.isChosen === true && pathsOf(row).some((path) => baseline?.paths.includes(path));
+    await (isCompared ? requests.clearBaseline() : take(requests.setBaseline(row == null ? null : chosenBy(row))));
   };
 
   const actions: Readonly<Record<string, (...given: never[]) => unknown>> = {
@@ -91,66 +94,47 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     },
     "deepscope.hotLines.copy": (row: Row) => hotLines.copy(row),
     "deepscope.hotLines.hide": (row: Row) => hotLines.hide(row),
-    "deepscope.runs.select": (row: RunRow | TraceRow) => take(requests.selectTrace(chosenBy(row))),
     "deepscope.runs.delete": (row: TraceRow) => runs.delete(row),
     "deepscope.runs.reveal": (row: TraceRow) =>
       vscode.commands.executeCommand("revealInExplorer", vscode.Uri.file(row.trace.path)),
-    "deepscope.runs.dashboard": (row: RunRow | TraceRow) => dashboard.open({ paths: pathsOf(row) }),
-    "deepscope.runs.tensorboard": (row: RunRow | TraceRow) => tensorboard.open(pathsOf(row)),
 
     "deepscope.hotLines.groupBy": () => hotLines.chooseGroup(),
     "deepscope.hotLines.sortBy": () => hotLines.chooseMetric(),
-    "deepscope.hotLines.showHidden": () => hotLines.showHidden(),
+    "deepscope.showHidden": async () => {
+      await hotLines.showHidden();
+      await requests.unhideFindings();
+    },
     "deepscope.callPaths.chooseDepth": () => callPaths.chooseDepth(),
-    "deepscope.showTrace": (path: string) => take(requests.selectTrace({ path })),
-    "deepscope.runs.newest": () => take(requests.selectTrace(null)),
-    "deepscope.refresh": () => take(requests.reload()),
-    "deepscope.useAsBaseline": (row?: RunRow | TraceRow) => take(requests.setBaseline(row === undefined ? null : chosenBy(row))),
-    "deepscope.dropBaseline": dropBaseline,
-    "deepscope.pickTrace": async () => {
-      const chosen = await pickTrace(runs, session);
+    "deepscope.toggleBaseline": toggleBaseline,
+    "deepscope.pickTrace": async (given?: RunRow | TraceRow | string | null) => {
+      const chosen = typeof given === "string" ? { path: given } : given == null ? await pickTrace(runs, session) : chosenBy(given);
       if (chosen !== undefined) {
-        await take(requests.selectTrace(chosen === null ? null : { path: chosen }));
+        await take(requests.selectTrace(chosen));
       }
     },
 
     "deepscope.toggleHeat": () => {
-      const settings = vscode.workspace.getConfiguration("deepscope.heat");
-      return settings.update("enabled", !settings.get<boolean>("enabled", true), vscode.ConfigurationTarget.Global);
+      const settings = vscode.workspace.getConfiguration("deepscope");
+      return settings.update("heat", !settings.get<boolean>("heat", true), vscode.ConfigurationTarget.Global);
     },
-    "deepscope.openFlameGraph": () => flame.open(),
-    "deepscope.showInFlameGraph": async (row?: LineArgument) => {
-      const line = await lineOf(row);
-      await (line === undefined ? tellUnmeasured() : flame.open(line));
-    },
+    "deepscope.showInFlameGraph": async (row?: LineArgument) => flame.open(await lineOf(row)),
     "deepscope.showLineCallPaths": async (row?: LineArgument) => {
       const line = await lineOf(row);
       await (line === undefined ? tellUnmeasured() : callPaths.reveal(line));
     },
-    "deepscope.showLineCallers": async (row?: LineArgument) => {
-      const line = await lineOf(row);
-      await (line === undefined ? tellUnmeasured() : pickCaller(await requests.callers(line), jumps));
-    },
-    "deepscope.openDashboard": () => dashboard.open(),
+    "deepscope.openDashboard": (row?: RunRow | TraceRow | Row) => dashboard.open({ paths: tracesOf(row) }),
     "deepscope.openDashboardInBrowser": () => dashboard.openInBrowser(),
-    "deepscope.dashboard.back": () => dashboard.step("back"),
-    "deepscope.dashboard.forward": () => dashboard.step("forward"),
-    "deepscope.flame.showInDashboard": async (box: unknown) => {
-      const line = flame.lineOf(box);
-      await (line === undefined ? tellUnmeasured() : dashboard.show("lines", line));
-    },
+    // The keys say "forward"; a menu cannot.
+    "deepscope.dashboard.step": (to?: unknown) => dashboard.step(to === "forward" ? "forward" : "back"),
     "deepscope.showInDashboard": (row?: LineArgument) => showOn("lines", row),
     "deepscope.showInTimeline": (row?: LineArgument) => showOn("timeline", row),
-    "deepscope.openTensorBoard": () => tensorboard.open(),
+    "deepscope.openTensorBoard": (row?: RunRow | TraceRow | Row) => tensorboard.open(tracesOf(row)),
     "deepscope.runFile": (uri?: vscode.Uri) => runner.runFile(uri),
     "deepscope.attach": () => attacher.attach(),
 
-    "deepscope.restartServer": () => session.start("asked"),
-    "deepscope.setUp": () => session.offer(),
+    "deepscope.restart": () => session.start("asked"),
     "deepscope.showLogs": () => parts.log.show(),
-    "deepscope.selectInterpreter": () => pickInterpreter(parts.interpreters, session.interpreter?.python),
-    "deepscope.install": () => session.install(),
-    "deepscope.showHiddenFindings": () => requests.unhideFindings(),
+    "deepscope.selectInterpreter": () => pickInterpreter(parts.interpreters, session.interpreter?.python, () => session.install()),
   };
   return Object.entries(actions).map(([name, action]) =>
     vscode.commands.registerCommand(name, async (...given: never[]) => {
@@ -169,8 +153,8 @@ async function tellUnmeasured(): Promise<void> {
   await notify("info", "DeepScope: nothing was measured on this line.");
 }
 
-function recordedOf(row: LineArgument | undefined): RecordedLine | undefined {
-  const line = row?.line ?? row?.path ?? row?.gone;
-  return line === undefined ? undefined : { file: line.file, line: line.line };
+/** The traces of a row of Runs; undefined for what is shown. A button in a view's title gets the row that has the focus, of whichever view. */
+function tracesOf(row: RunRow | TraceRow | Row | undefined | null): string[] | undefined {
+  return row != null && "kind" in row ? pathsOf(row) : undefined;
 }
 

@@ -2,11 +2,12 @@
 
 import * as vscode from "vscode";
 import { plain } from "./status/words";
+import type { Chosen } from "./server/requests";
 import type { Session } from "./session";
 import type { RunsView } from "./views/runsView";
 
-/** The path of the trace chosen; null for the newest, whichever that is; undefined for no choice. */
-export async function pickTrace(runs: RunsView, session: Session): Promise<string | null | undefined> {
+/** The trace chosen; null for the newest, whichever that is; undefined for no choice. */
+export async function pickTrace(runs: RunsView, session: Session): Promise<Chosen | null | undefined> {
   await runs.refresh();
   type Item = vscode.QuickPickItem & { readonly path: string | null };
   const newest: Item = { label: "$(sync) Newest trace", description: "follow new runs as they come", path: null };
@@ -22,8 +23,8 @@ export async function pickTrace(runs: RunsView, session: Session): Promise<strin
   const title = session.status?.trace == null ? "Show a trace" : "Show another trace";
   const chosen = await vscode.window.showQuickPick([newest, ...items, browse], { title, matchOnDescription: true, matchOnDetail: true });
   if (chosen?.path !== "") {
-    return chosen?.path;
+    return chosen?.path == null ? chosen?.path : { path: chosen.path };
   }
   const files = await vscode.window.showOpenDialog({ title, filters: { Traces: ["json", "gz"] }, canSelectMany: false });
-  return files?.[0]?.fsPath;
+  return files?.[0] && { path: files[0].fsPath };
 }

@@ -49,7 +49,7 @@ export class Session implements vscode.Disposable {
       }),
       vscode.workspace.onDidGrantWorkspaceTrust(() => void this.start()),
       vscode.workspace.onDidChangeConfiguration((event) => {
-        if (event.affectsConfiguration("deepscope.interpreter") || event.affectsConfiguration("deepscope.server")) {
+        if (event.affectsConfiguration("deepscope.interpreter")) {
           void this.start("asked");
         }
       }),
@@ -199,7 +199,6 @@ export class Session implements vscode.Disposable {
   private stand(standing: Standing): void {
     this.currentStanding = standing;
     void vscode.commands.executeCommand("setContext", "deepscope.state", standing === "failed" ? "off" : standing);
-    void vscode.commands.executeCommand("setContext", "deepscope.hasBaseline", this.status?.baseline != null);
     this.changes.fire({ standing, status: this.status });
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { commandLink, textPlace } from "../src/dashboard/links";
+import { commandLink, recordedOf, textPlace } from "../src/dashboard/links";
 import { fromPages, keptState, toPages } from "../src/dashboard/messages";
 import { addressIn, reasonOf } from "../src/dashboard/server";
 import type { Ask } from "../src/pages/contract";
@@ -123,6 +123,15 @@ describe("a link in a hover", () => {
     expect(readOr(textPlace, place)).toEqual(place);
     expect(readOr(textPlace, { line: { file: "/p/a.py", line: 3 } })).toBeUndefined();
   });
+
+  it.each([
+    [{ line: { file: "/p/a.py", line: 3, function: "f" } }, { file: "/p/a.py", line: 3 }],
+    [{ path: { file: "/p/a.py", line: 4 }, line: undefined }, { file: "/p/a.py", line: 4 }],
+    [{ gone: { file: "/p/a.py", line: 5 } }, { file: "/p/a.py", line: 5 }],
+    [{ scheme: "file", path: "/p/a.py" }, undefined], // what the editor's own menu hands over: then the cursor's line is meant
+    [null, undefined],
+    [undefined, undefined],
+  ])("is told by a row, not by the menu that %j comes from", (row, line) => expect(recordedOf(row)).toEqual(line));
 });
 
 describe("the server's own words", () => {

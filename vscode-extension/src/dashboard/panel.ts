@@ -43,7 +43,7 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
   ) {}
 
   /** Shows the pages, at an address of theirs or for the run of given traces. */
-  async open({ hash, paths }: { readonly hash?: string; readonly paths?: readonly string[] } = {}): Promise<void> {
+  async open({ hash, paths }: { readonly hash?: string; readonly paths?: readonly string[] | undefined } = {}): Promise<void> {
     if (!mayStart()) {
       return;
     }
@@ -154,10 +154,11 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
       this.shown = await this.wanted();
       const settings = vscode.workspace.getConfiguration("deepscope");
       const peaks = settings.get<string>("peaks", "");
+      const { partial } = settings.get<{ readonly partial?: boolean }>("show", {});
       const server: ViewServer = new ViewServer({
         python: interpreter.python,
         shown: this.shown,
-        extraArguments: [...(settings.get<boolean>("partial", false) ? ["--partial"] : []), ...(peaks === "" ? [] : [`--peaks=${peaks}`])],
+        extraArguments: [...(partial === true ? ["--partial"] : []), ...(peaks === "" ? [] : [`--peaks=${peaks}`])],
         cwd: this.context.globalStorageUri.fsPath,
         say: (line) => this.log.info(`dashboard: ${line}`),
         died: () => this.died(server),

@@ -82,13 +82,12 @@ export class Heat implements vscode.Disposable {
       this.editedEmitter.fire(lines.some((line) => line.mark !== ""));
     }
     const threshold = settings.get("threshold", 0.01);
-    const hot = settings.get<boolean>("heat.enabled", true) ? lines.filter((line) => line.share >= threshold && line.share > 0) : [];
+    const hot = settings.get<boolean>("heat", true) ? lines.filter((line) => line.share >= threshold && line.share > 0) : [];
     for (const [level, type] of this.marks) {
       const warm = hot.filter((line) => levelOf(line.share) === level);
       editor.setDecorations(type, warm.flatMap(({ line }) => lineRange(document, line) ?? []));
     }
-    const withBars = settings.get<boolean>("heat.bars", true) ? hot : [];
-    editor.setDecorations(this.bars, withBars.flatMap((line) => bar(document, line)));
+    editor.setDecorations(this.bars, hot.flatMap((line) => bar(document, line)));
   }
 }
 

@@ -10,15 +10,19 @@ const PYTHON_EXTENSION = "ms-python.python";
 
 interface Item extends vscode.QuickPickItem {
   readonly python?: string;
-  readonly action?: "browse" | "pythonExtension";
+  readonly action?: "browse" | "install" | "pythonExtension";
 }
 
-/** Shows the Pythons that are found here with what they have, and uses the one that is chosen from now on. */
-export async function pickInterpreter(interpreters: Interpreters, current: string | undefined): Promise<void> {
+/** Shows the Pythons that are found here with what they have, and uses the one that is chosen from now on; or installs. */
+export async function pickInterpreter(interpreters: Interpreters, current: string | undefined, install: () => Promise<void>): Promise<void> {
   const chosen = await choose(interpreters, current);
   if (chosen?.action === "pythonExtension") {
     await setInterpreter(undefined); // the setting stands alone: beside it the Python extension is not asked
     await vscode.commands.executeCommand("python.setInterpreter");
+    return;
+  }
+  if (chosen?.action === "install") {
+    await install();
     return;
   }
   const python = chosen?.action === "browse" ? await browse() : chosen?.python;
@@ -87,8 +91,10 @@ function itemOf(one: Candidate, facts: Facts | Failure | undefined, current: str
 function lastItems(): Item[] {
   const browse: Item = { label: "$(folder-opened) Browse…", description: "another Python of this machine", action: "browse" };
   const theirs: Item = { label: "$(python) As the Python Extension Has It…", description: "choose there, and follow it", action: "pythonExtension" };
-  const hasTheirs = vscode.extensions.getExtension(PYTHON_EXTENSION) !== undefined && vscode.workspace.isTrusted;
-  return [{ label: "", kind: vscode.QuickPickItemKind.Separator }, browse, ...(hasTheirs ? [theirs] : [])];
+  const installing: Item = { label: "$(cloud-download) Install DeepScope…", description: "or upgrade it; asks where to", action: "install" };
+  const { isTrusted } = vscode.workspace;
+  const hasTheirs = vscode.extensions.getExtension(PYTHON_EXTENSION) !== undefined && isTrusted;
+  return [{ label: "", kind: vscode.QuickPickItemKind.Separator }, browse, ...(hasTheirs ? [theirs] : []), ...(isTrusted ? [installing] : [])];
 }
 
 async function browse(): Promise<string | undefined> {

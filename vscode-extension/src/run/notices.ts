@@ -68,7 +68,7 @@ export class Notices {
   private async offer(newer: string): Promise<void> {
     const choice = await notify("info", `DeepScope: ${newer} is newer, and no code of it is here: your own run stays.`, "Show It");
     if (choice !== undefined) {
-      await vscode.commands.executeCommand("deepscope.showTrace", newer);
+      await vscode.commands.executeCommand("deepscope.pickTrace", newer);
     }
   }
 }

@@ -90,13 +90,12 @@ export class LanguageServer implements vscode.Disposable {
   private async run(interpreter: Interpreter, cwd: string): Promise<void> {
     this.crashes.forget();
     this.runningEmitter.fire("starting");
-    const level = vscode.workspace.getConfiguration("deepscope").get("server.logLevel", "warning");
     const client: LanguageClient = new QuietClient(
       "deepscope",
       "DeepScope",
       {
         command: interpreter.python,
-        args: ["-m", "deepscope_lsp", "--log-level", level],
+        args: ["-m", "deepscope_lsp", "--log-level", levelOf(this.log.logLevel)],
         // Not the workspace: `-m` puts the working folder first on the import path.
         options: { cwd },
       },
@@ -180,8 +179,23 @@ export class LanguageServer implements vscode.Disposable {
     if (choice === "Show Logs") {
       this.log.show();
     } else if (choice === "Restart") {
-      await vscode.commands.executeCommand("deepscope.restartServer");
+      await vscode.commands.executeCommand("deepscope.restart");
     }
+  }
+}
+
+/** What the server writes at a level of its output channel (*Developer: Set Log Level…*). */
+function levelOf(level: vscode.LogLevel): "debug" | "warning" | "error" {
+  switch (level) {
+    case vscode.LogLevel.Trace:
+    case vscode.LogLevel.Debug:
+      return "debug";
+    case vscode.LogLevel.Info:
+    case vscode.LogLevel.Warning:
+      return "warning";
+    case vscode.LogLevel.Error:
+    case vscode.LogLevel.Off:
+      return "error";
   }
 }
 

@@ -66,10 +66,6 @@ export class Requests {
     await this.askHere(commands.clearBaseline, {});
   }
 
-  reload(): Promise<contract.Status> {
-    return this.askHere(commands.reload, {});
-  }
-
   async unhideFindings(): Promise<void> {
     await this.askHere(commands.unhideFindings, {});
   }

@@ -9,7 +9,7 @@ const AGE_REFRESH_MS = 60_000;
 const COMMANDS: Partial<Record<Standing, string>> = {
   failed: "deepscope.showLogs",
   off: "deepscope.showLogs",
-  missing: "deepscope.setUp",
+  missing: "deepscope.selectInterpreter",
   restricted: "workbench.trust.manage",
 };
 

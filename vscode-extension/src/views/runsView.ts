@@ -89,7 +89,7 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
     item.iconPath = node.problem !== "" ? WARNING : new vscode.ThemeIcon(node.trace.selected ? "check" : isBaseline ? "diff" : "graph-line");
     item.tooltip = new vscode.MarkdownString().appendText(`${node.label} · ${node.description}\n\n${node.trace.path}${node.problem === "" ? "" : `\n\n${node.problem}`}`);
     item.contextValue = "trace";
-    item.command = { command: "deepscope.runs.select", title: "Show This Trace", arguments: [node] };
+    item.command = { command: "deepscope.pickTrace", title: "Show This Trace", arguments: [node] };
     return item;
   }
 
