@@ -73,7 +73,7 @@ def peer(path: Path, tmp_path: Path) -> Any:
 
 
 def without_its_errors(found: dict[str, Any]) -> dict[str, Any]:
-    """The trace without what HTA takes for work by mistake, and what docs/numbers.md says of it.
+    """The trace without what HTA takes for work by mistake, and what docs/other-tools.md says of it.
 
     Synchronisation (`cuda_sync`) and operators with an argument `stream` (Triton's) count as work. Work whose launch
     is not in the file counts as launched when the file's first event began: an event that begins first is put there.

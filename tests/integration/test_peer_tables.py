@@ -1,6 +1,6 @@
 """Operators and kernels side by side with torch's own `key_averages` and with torch-tb-profiler's tables.
 
-docs/numbers.md ("Other tools") has the peers' definitions where they are others.
+docs/other-tools.md has the peers' definitions where they are others.
 """
 
 from __future__ import annotations

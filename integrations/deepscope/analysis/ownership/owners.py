@@ -17,7 +17,7 @@ from deepscope.trace.model import Int64, Trace
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Whose each event is (`Precedence` in docs/numbers.md); arrays of shape (n,)."""
+    """Whose each event is ("The line that owns an event" in docs/numbers.md); arrays of shape (n,)."""
 
     open_scope: Int64
     """The innermost event at or above it *on its thread* that stands for a line, -1 for none."""
