@@ -29,7 +29,10 @@ def test_no_address_is_made_up_or_leads_elsewhere(doc: str) -> None:
 
 def test_the_pages_link_only_to_pages_that_the_wheel_holds(repository: Path) -> None:
     folder = repository / "docs" / "findings"
-    kept = {*folder.iterdir(), *(repository / "docs" / name for name in ("numbers.md", "other-tools.md", "glossary.md", "ranks.md"))}
+    kept = {
+        *folder.iterdir(),
+        *(repository / "docs" / name for name in ("numbers.md", "other-tools.md", "glossary.md", "ranks.md")),
+    }
     for page in kept:
         for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
             assert target.startswith("https://") or (page.parent / target).resolve() in kept, f"{page.name}: {target}"
