@@ -106,7 +106,7 @@ describe("the dashboard in a panel", () => {
     await expect.poll(hash).toMatch(new RegExp(`^#/lines\\?file=.*${PROGRAM}&line=${line}$`));
     await bench.showTab(PROGRAM);
     await bench.goToLine(line);
-    await bench.chooseFromMenu(bench.codeLine(readFileSync(join(project, PROGRAM), "utf8").split("\n")[line - 1]!.trim()), "Show in Timeline");
+    await bench.run("DeepScope: Show in Timeline");
     await expect.poll(hash).toMatch(new RegExp(`^#/timeline\\?.*line=${line}$`));
   });
 
