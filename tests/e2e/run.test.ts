@@ -41,9 +41,9 @@ describe("Run with DeepScope", () => {
     own.remove();
   });
 
-  it("records a plain program as it is, and tells its hottest line", async () => {
+  it("records a plain program as it is, and tells what its time goes to", async () => {
     await bench.run("DeepScope: Run Python File with DeepScope");
-    await bench.told(/plain\.py:\d+ takes \d+(\.\d)? %/, RECORDING_MS);
+    await bench.told(/plain\.py:\d+/, RECORDING_MS);
     await bench.screenshot("run");
     expect(traces(own.path).length).toBe(1);
     await bench.goToLine(10);
