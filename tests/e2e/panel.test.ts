@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { FrameLocator, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { listening } from "./support/listening";
-import { copyProject, hottestOf, PROGRAM, record, report, scratch, TRACES, traces, type Report } from "./support/recorded";
+import { busiestOf, copyProject, hottestOf, PROGRAM, record, report, scratch, TRACES, traces, type Report } from "./support/recorded";
 import { ATTEMPT_MS, attempts } from "./support/waits";
 import { Workbench } from "./support/workbench";
 
@@ -111,7 +111,7 @@ describe("the dashboard in a panel", () => {
   });
 
   it("is led to a line from its hover, and from a box of the flame graph", async () => {
-    const { line } = hottestOf(recorded);
+    const { line } = busiestOf(recorded);
     const code = readFileSync(join(project, PROGRAM), "utf8").split("\n")[line - 1]!.trim();
     await pages().getByRole("link", { name: "Overview" }).click();
     await bench.showTab(PROGRAM);

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { copyProject, hottestOf, placeInRow, PROGRAM, record, report, scratch, TRACES, traces, type Report } from "./support/recorded";
+import { busiestOf, copyProject, hottestOf, placeInRow, PROGRAM, record, report, scratch, TRACES, traces, type Report } from "./support/recorded";
 import { durationNs } from "./support/units";
 import { RECORDING_MS } from "./support/waits";
 import { Workbench } from "./support/workbench";
@@ -106,8 +106,8 @@ describe("the views", () => {
     const graph = bench.webview();
     const frames = graph.locator("g.frame");
     await frames.filter({ hasText: "main" }).first().waitFor();
-    const hottest = hottestOf(recorded);
-    await bench.jump(graph.locator(`g.frame[name*="${PROGRAM}:${hottest.line}"]`).first(), hottest.line);
+    const busiest = busiestOf(recorded);
+    await bench.jump(graph.locator(`g.frame[name*="${PROGRAM}:${busiest.line}"]`).first(), busiest.line);
 
     // Zoomed to the hottest line, whose boxes hold none of the other function: the search is of the whole all the same.
     const marks = graph.locator('g.frame rect[fill="#c586ff"]');

@@ -66,6 +66,11 @@ export function hottestOf(report: Report): ReportLine {
   return others.reduce((best, line) => (costOf(line) > costOf(best) ? line : best), first);
 }
 
+/** The line with most of the operators' work: its box in the flame graph is the widest of all lines'. */
+export function busiestOf(report: Report): ReportLine {
+  return report.lines.reduce((best, line) => (line.self_device_ns > best.self_device_ns ? line : best));
+}
+
 /** The trace files of a project, the oldest first. */
 export function traces(project: string): string[] {
   const folder = join(project, TRACES);
