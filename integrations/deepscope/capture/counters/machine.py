@@ -20,6 +20,9 @@ from deepscope.capture.counters.source import KernelFile, NoSensorError, Series,
 from deepscope.capture.options import RecordingOptions
 from deepscope.trace.format.counters import CounterAccount, MissingSensor
 
+MOST_DOMAINS = 32
+"""Last-level caches that have a series of memory bandwidth."""
+
 ROOT = Path("/")
 _LONGEST = 200
 """Letters of a reason."""
@@ -130,17 +133,11 @@ def sampler_of(options: RecordingOptions) -> Sampler | None:
     return Sampler(Machine, interval_s=options.counter_interval)
 
 
-# Memory bandwidth by the processor's own counters, where resctrl is mounted
-# (https://docs.kernel.org/filesystems/resctrl.html).
-#
-# It counts what goes between the last-level cache and memory, of the whole machine.
-
-
-MOST_DOMAINS = 32
-
-
 class MemoryBandwidth:
-    """A series for each last-level cache."""
+    """What goes between each last-level cache and memory, of the whole machine: counted by the processor itself.
+
+    Known where resctrl is mounted (https://docs.kernel.org/filesystems/resctrl.html).
+    """
 
     def __init__(self, root: Path) -> None:
         self.series: list[Series] = []
