@@ -40,6 +40,11 @@ def short_path(path: str, root: str = "") -> str:
     return _INSTALLED.sub("", path)
 
 
+def short_place(file: str, line: int, root: str = "") -> str:
+    """`train.py:46`: a line, with its file as `short_path` has it."""
+    return f"{short_path(file, root)}:{line}"
+
+
 def _below(path: str, root: str) -> str:
     root = root.rstrip("/\\")
     if path.startswith(root) and path[len(root) : len(root) + 1] in {"/", "\\"}:

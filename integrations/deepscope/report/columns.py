@@ -18,7 +18,7 @@ from deepscope.records import (
     Profile,
     Step,
 )
-from deepscope.records.places import short_path
+from deepscope.records.places import short_path, short_place
 from deepscope.report.bars import share, shares
 from deepscope.report.column_kinds import WHERE_WIDTH
 from deepscope.report.column_kinds import counts as _counts
@@ -286,7 +286,7 @@ def _longer(step: Step, profile: Profile) -> str:
     """The line on which the training thread was longest over the median of the steps, and by how much."""
     if not step.slow_ns:
         return ""
-    place = f"{short_path(step.slow_file, profile.trace.project_root)}:{step.slow_line}"
+    place = short_place(step.slow_file, step.slow_line, profile.trace.project_root)
     return printable(f"{place} +{time_text(step.slow_ns)}")
 
 

@@ -12,7 +12,7 @@ from deepscope.comparison.noise import CONFIDENCE
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Profile
-from deepscope.records.places import short_path
+from deepscope.records.places import short_place
 from deepscope.report import markdown
 from deepscope.report.event_names import readable
 from deepscope.report.header import header
@@ -128,7 +128,7 @@ def row_name(row: Difference) -> str:
     place = row.place
     if place is None:
         return readable(row.name)
-    return f"{short_path(place.path)}:{place.record.line}"
+    return short_place(place.path, place.record.line)
 
 
 def signed(change_ns: float) -> str:
@@ -191,7 +191,7 @@ def _moved(row: Difference) -> str:
     if row.status != "moved" or row.before is None or row.after is None:
         return ""
     line = row.before.record.line
-    return f"line {line}" if row.before.path == row.after.path else f"{short_path(row.before.path)}:{line}"
+    return f"line {line}" if row.before.path == row.after.path else short_place(row.before.path, line)
 
 
 def _heat(row: Difference, styles: Styles) -> Style | None:

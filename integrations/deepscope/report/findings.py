@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, share_text, time_text
 from deepscope.records import Finding, Profile
-from deepscope.records.places import short_path
+from deepscope.records.places import short_path, short_place
 
 SHOWN = 5
 _FEWEST = 2
@@ -58,7 +58,7 @@ def slowed_words(profile: Profile) -> str:
     if not slowed or sum(line.cost_ns for line in slowed) < _BUSY * profile.totals.wall_ns:
         return ""
     worst = max(slowed, key=lambda line: line.cost_ns)
-    place = f"{short_path(worst.file, profile.trace.project_root)}:{worst.line}"
+    place = short_place(worst.file, worst.line, profile.trace.project_root)
     return printable(f"Cannot tell: recording slowed lines down that matter, first of all {place}.")
 
 

@@ -9,7 +9,7 @@ from deepscope.analysis.verdict import Reason
 from deepscope.printable import printable
 from deepscope.quantities import count_text, share_text, time_text
 from deepscope.records import Costs, Function, Library, Line, Profile, TraceInfo, key_figures
-from deepscope.records.places import short_path
+from deepscope.records.places import short_path, short_place
 from deepscope.report.counters import counter_words
 from deepscope.report.machine_use import busy_words
 from deepscope.report.step_times import step_times_words
@@ -76,7 +76,7 @@ def _why(profile: Profile, rows: Sequence[Any]) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
     for line in dear:
         if costs.share(line) >= WHY_WORTH:
-            place = f"{short_path(line.file, profile.trace.project_root)}:{line.line}"
+            place = short_place(line.file, line.line, profile.trace.project_root)
             if words := why_words(line, profile.peaks, on_device=profile.metric == "device"):
                 yield printable(f"{place}: {words}")
             elif (reason := no_word(line, profile.peaks)) != Reason.NO_COST:
@@ -110,7 +110,7 @@ def _libraries(profile: Profile, lines: Sequence[Line]) -> Iterator[str]:
         found += [(max(one.include_ns for one in functions), line, functions) for functions in packages.values()]
     found = [one for one in found if one[0] and one[0] >= LIBRARY_WORTH * profile.totals.device_ns]
     for package_ns, line, functions in sorted(found, key=lambda one: -one[0])[:LIBRARY_HINTS]:
-        name = f"{short_path(line.file, profile.trace.project_root)}:{line.line}"
+        name = short_place(line.file, line.line, profile.trace.project_root)
         where = f"{share_text(package_ns, line.self_device_ns)} of it in {_functions(package_ns, line, functions)}"
         opened = f'--line {name} opens it up, include="{functions[0].include}" counts its lines as yours'
         yield printable(f"{name}: {where}; {opened}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text
 from deepscope.records import Kernel, Profile
-from deepscope.records.places import short_path
+from deepscope.records.places import short_place
 from deepscope.report.bars import share
 from deepscope.report.column_kinds import counts, names, times
 from deepscope.report.event_names import readable
@@ -19,7 +19,7 @@ from deepscope.report.style import Styles
 def kernel_columns(rows: Sequence[Kernel], profile: Profile, styles: Styles) -> list[Column]:
     """The columns for kernels; what a trace does not tell has no column."""
     root = profile.trace.project_root
-    places = [f"{short_path(row.file, root)}:{row.line}" if row.file else "" for row in rows]
+    places = [short_place(row.file, row.line, root) if row.file else "" for row in rows]
     return [
         share([row.device_ns for row in rows], profile.totals.device_ns, styles),
         times("device", [row.device_ns for row in rows]),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, share_text
 from deepscope.records import DeviceMemory, HeldByLine, HeldMemory, Line, Numbers, Profile
-from deepscope.records.places import short_path
+from deepscope.records.places import short_place
 
 KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations", "temporaries", "unknown")
 """In the names of fields: `activations_bytes`, `peak_activations_bytes`."""
@@ -57,7 +57,7 @@ def memory_entries(profile: Profile) -> Iterator[tuple[str, str]]:
             ),
         )
         for row in failure.lines[:FAILURE_LINES]:
-            place = f"{short_path(row.file, profile.trace.project_root)}:{row.line}" if row.file else "no user line"
+            place = short_place(row.file, row.line, profile.trace.project_root) if row.file else "no user line"
             yield "", printable(f"{bytes_text(row.size_bytes)} at {place}{held_words(row)}")
     for device in memory.devices:
         yield "memory", printable(_device(device, profile))

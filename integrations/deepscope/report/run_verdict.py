@@ -10,7 +10,7 @@ import msgspec
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Costs, Line, MemoryFailure, Profile, cost_ns, key_figures
-from deepscope.records.places import short_path
+from deepscope.records.places import short_place
 from deepscope.records.tables import NO_OPERATOR
 from deepscope.report.findings import slowed_words, was_busy
 from deepscope.report.framework import without_framework
@@ -83,7 +83,7 @@ def _of_failure(failure: MemoryFailure, profile: Profile) -> RunVerdict:
     if not failure.lines or not failure.lines[0].file:
         return RunVerdict("out of memory", None, printable(f"Memory ran out on {failure.device}."))
     file, number = failure.lines[0].file, failure.lines[0].line
-    place = f"{short_path(file, profile.trace.project_root)}:{number}"
+    place = short_place(file, number, profile.trace.project_root)
     sentence = f"Memory ran out on {failure.device}; the line that holds most is {place}."
     return RunVerdict("out of memory", None, printable(sentence), file, number)
 
@@ -109,7 +109,7 @@ def _candidates(profile: Profile, parts: dict[str, int], whole: int) -> Sequence
     waits = [_Candidate("data", share("data loader")), _Candidate("communication", share("communication"))]
     if profile.metric != "device":
         cause: RunCause = "operators"
-        dearest = next(iter(Costs.ranked(profile.lines)), None)
+        dearest = _dearest(profile)
         if dearest is not None and _python_ns(dearest) > cost_ns(dearest) / 2:
             cause = "Python"
         waits.append(_Candidate(cause, share("CPU", "runtime", "other", "kernel", "memcpy", "memset")))
@@ -171,7 +171,7 @@ def _rival_words(one: _Candidate, profile: Profile, *, beside: RunCause) -> str:
 
 
 def _place(line: Line, profile: Profile) -> str:
-    return f"{short_path(line.file, profile.trace.project_root)}:{line.line}"
+    return short_place(line.file, line.line, profile.trace.project_root)
 
 
 _IDLE: dict[str, str] = {
@@ -185,6 +185,10 @@ def _why_idle(line: Line) -> str:
     return _IDLE[max(_IDLE, key=lambda name: getattr(line.why, name))]
 
 
+def _dearest(profile: Profile) -> Line | None:
+    return next(iter(Costs.ranked(profile.lines)), None)
+
+
 def _line_of(one: _Candidate, profile: Profile) -> Line | None:
     """The line that has most of it; None where none has a part of it that is worth naming."""
     of: dict[str, Callable[[Line], int]] = {
@@ -193,15 +197,17 @@ def _line_of(one: _Candidate, profile: Profile) -> Line | None:
         "device idle": lambda line: without_framework(line, profile).idle_ns - line.why.data_ns,
         "device busy": lambda line: line.self_device_ns,
     }
-    value = of.get(one.cause, cost_ns)
+    value = of.get(one.cause)
+    if value is None:
+        dearest = _dearest(profile)
+        return dearest if dearest is not None and cost_ns(dearest) > 0 else None
     best = max(profile.lines, key=value, default=None)
-    least = _LEAST * one.share * profile.totals.wall_ns if one.cause in of else 0
-    return best if best is not None and value(best) > least else None
+    return best if best is not None and value(best) > _LEAST * one.share * profile.totals.wall_ns else None
 
 
 def _what_is_missing(profile: Profile) -> str:
     """What else is known where no line has most of it."""
-    dearest = next(iter(Costs.ranked(profile.lines)), None)
+    dearest = _dearest(profile)
     if dearest is None:
         return f"; at which line is not known: the trace has no lines{next(_largest(profile), '')}"
     share = share_text(Costs.of(profile).share(dearest), 1)

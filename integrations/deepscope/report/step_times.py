@@ -9,7 +9,7 @@ import msgspec
 from deepscope.printable import printable
 from deepscope.quantities import time_text
 from deepscope.records import Profile, step_length_ns
-from deepscope.records.places import short_path
+from deepscope.records.places import short_place
 
 PERCENTILES = (50, 90, 95, 99)
 
@@ -75,7 +75,7 @@ def step_times_words(profile: Profile) -> list[tuple[str, str]]:
     over = time_text(times.max_ns - times.p50_ns) or "nothing"
     slow = f"step {times.slowest}, {time_text(times.max_ns) or '0'}: {over} over the median"
     if times.excess_ns:
-        place = f"{short_path(times.file, profile.trace.project_root)}:{times.line}"
+        place = short_place(times.file, times.line, profile.trace.project_root)
         slow += f"; {place} {times.function} took {time_text(times.excess_ns)} more than it usually does"
     elif profile.lines:
         slow += "; no line took longer than it usually does"

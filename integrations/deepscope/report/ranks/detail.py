@@ -9,7 +9,7 @@ from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, time_text
 from deepscope.ranks.detail import CollectiveBeside, LineBeside, NumberBeside, RankDetail, WorkBeside
 from deepscope.ranks.results import RanksReport
-from deepscope.records.places import short_path
+from deepscope.records.places import short_path, short_place
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, Style, cut_end, cut_start, render
 from deepscope.report.ranks.tables import clock_columns, collective_columns, pair_columns
@@ -141,7 +141,7 @@ def _numbers(rows: Sequence[NumberBeside], detail: RankDetail, styles: Styles) -
 
 
 def _lines(rows: Sequence[LineBeside], detail: RankDetail, styles: Styles) -> list[Column]:
-    places = [printable(f"{short_path(row.file, detail.project_root)}:{row.line}") for row in rows]
+    places = [printable(short_place(row.file, row.line, detail.project_root)) for row in rows]
     return [
         Column("line", places, right=False, min_width=16, cut=cut_start),
         *_beside(rows, styles, detail, detail.row.step_ns),

@@ -16,7 +16,7 @@ from deepscope.ranks.results import (
     VaryingLine,
     VaryingRow,
 )
-from deepscope.records.places import short_path
+from deepscope.records.places import short_place
 from deepscope.report.column_kinds import counts, names, sizes, times
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end, cut_start
@@ -104,7 +104,7 @@ def varying_columns(rows: Sequence[VaryingRow], styles: Styles) -> list[Column]:
 def line_columns(report: RanksReport, rows: Sequence[VaryingLine], styles: Styles) -> list[Column]:
     """Lines by how much their own time differs over the ranks."""
     del styles
-    places = [printable(f"{short_path(row.file, report.project_root)}:{row.line}") for row in rows]
+    places = [printable(short_place(row.file, row.line, report.project_root)) for row in rows]
     return [
         Column("line", places, right=False, min_width=16, cut=cut_start),
         *_over_ranks(rows),

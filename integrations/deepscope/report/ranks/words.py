@@ -10,7 +10,7 @@ from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, share_text, time_text
 from deepscope.ranks.ended import Ends, end_sentences
 from deepscope.ranks.results import Cause, Figure, RankRow, RanksReport, Straggler
-from deepscope.records.places import short_path
+from deepscope.records.places import short_place
 
 CAUSES: dict[Cause, str] = {
     "hardware": "slower hardware",
@@ -112,7 +112,7 @@ def _steps(rows: Sequence[RankRow]) -> int:
 
 def line_place(of: Straggler, root: str = "") -> str:
     """`train.py:14`."""
-    return printable(f"{short_path(of.file, root)}:{of.line}")
+    return printable(short_place(of.file, of.line, root))
 
 
 def median_own(report: RanksReport) -> float:
