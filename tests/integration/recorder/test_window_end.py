@@ -60,7 +60,13 @@ def recorded_ns(trace: Path) -> tuple[int, int]:
     """From the beginning of the first span of the CPU to the end of the last, by the host's clock."""
     spans, base_ns = cpu_spans(trace), read_trace(trace).unix_base_ns
     begin, end = min(one["ts"] for one in spans), max(one["ts"] + one["dur"] for one in spans)
-    return base_ns + int(1000 * begin), base_ns + int(1000 * end)
+    return base_ns + whole_ns(begin), base_ns + whole_ns(end)
+
+
+def whole_ns(microseconds: float) -> int:
+    """Of a time since 1970, as torch 2.2 writes it, a product of floats would be 256 ns off."""
+    whole = int(microseconds)
+    return 1000 * whole + int(1000 * (microseconds - whole))
 
 
 def pauses_within(trace: Path, pauses: list[Pause]) -> list[Pause]:
