@@ -29,11 +29,13 @@ def rate_text(count: int, duration_ns: int, unit: str) -> str:
     return f"{_three_digits(per_second)} {unit}"
 
 
-def count_text(count: int) -> str:
-    """A count: `12,345`, from a million on `1.23M`; "" for 0."""
+def count_text(count: float) -> str:
+    """A count: `12,345`, from a million on `1.23M`; a mean below 100 in three digits; "" for 0."""
     if abs(count) >= 10**6:
         return _scaled(count, _COUNT_UNITS)
-    return f"{count:,}" if count else ""
+    if count != int(count) and abs(count) < 100:
+        return f"{count:.3g}"
+    return f"{round(count):,}" if count else ""
 
 
 def share_text(part: float, whole: float) -> str:

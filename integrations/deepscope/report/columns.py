@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from deepscope.printable import printable
-from deepscope.quantities import share_text, time_text
+from deepscope.quantities import time_text
 from deepscope.records import (
     CriticalLine,
     Function,
@@ -14,15 +14,12 @@ from deepscope.records import (
     HeldMemory,
     Line,
     Numbers,
-    Phase,
     Profile,
     Step,
 )
 from deepscope.records.places import short_path, short_place
 from deepscope.report.bars import share, shares
 from deepscope.report.column_kinds import WHERE_WIDTH
-from deepscope.report.column_kinds import counts as _counts
-from deepscope.report.column_kinds import names as _names
 from deepscope.report.column_kinds import sizes as _sizes
 from deepscope.report.column_kinds import times as _times
 from deepscope.report.counters import counter_columns
@@ -32,12 +29,18 @@ from deepscope.report.kernel_columns import kernel_columns
 from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.line_columns import line_columns
 from deepscope.report.memory import KINDS, kind_words
-from deepscope.report.module_columns import module_columns
+from deepscope.report.module_columns import module_columns, module_names
 from deepscope.report.operator_columns import operator_columns
 from deepscope.report.places import Sources
-from deepscope.report.places_of_work import collective_columns, overview_columns, stream_columns, thread_columns
+from deepscope.report.places_of_work import (
+    STREAM_COLUMNS,
+    collective_columns,
+    overview_columns,
+    step_columns,
+    thread_columns,
+)
 from deepscope.report.style import Styles
-from deepscope.report.table_column import text_column, text_columns
+from deepscope.report.table_column import ColumnOf, share_column, text_column, text_columns
 from deepscope.report.tables import table
 
 SHOWN = ("self_device_ns", "wait_ns", "idle_ns", "self_cpu_ns", "launches")
@@ -69,22 +72,24 @@ def columns(
         width: of the whole table, in terminal cells.
         styles: how shares are coloured.
     """
-    makers: dict[str, Callable[..., list[Column]]] = {
+    defined: dict[str, Callable[[Profile], Iterable[ColumnOf]]] = {
+        "operator": lambda profile: operator_columns(profile, profile.details),
         "kernel": kernel_columns,
-        "module": module_columns,
+        "module": lambda profile: [module_names(rows), *module_columns(profile)],
+        "step": _steps,
         "phase": _phases,
-        "overview": overview_columns,
         "thread": thread_columns,
-        "stream": stream_columns,
+        "stream": lambda _: [*_STREAM, *STREAM_COLUMNS],
+    }
+    makers: dict[str, Callable[..., list[Column]]] = {
+        "overview": overview_columns,
         "collective": collective_columns,
         "counter": counter_columns,
     }
-    if by == "operator":
-        return text_columns(operator_columns(profile, profile.details), rows, styles)
+    if by in defined:
+        return text_columns(list(defined[by](profile)), rows, styles)
     if by in makers:
         return makers[by](rows, profile, styles)
-    if by == "step":
-        return _steps(rows, profile)
     if by == "memory":
         return _memory(rows, rest, profile, width, styles)
     if by == "critical":
@@ -262,24 +267,16 @@ def _why(rows: Sequence[Any]) -> Column:
     return Column("why", words, rank=2, right=False)
 
 
-def _steps(rows: Sequence[Step], profile: Profile) -> list[Column]:
-    ranks = max(1, profile.totals.ranks)
-    device = profile.metric == "device"
-    names = list(dict.fromkeys(name for row in rows for name in row.phases))
-    return [
-        Column("step", [str(row.number) for row in rows]),
-        _times("time", [row.duration_ns / ranks for row in rows]),
-        Column("busy", [share_text(row.busy_ns, row.busy_ns + row.idle_ns) if device else "" for row in rows], rank=1),
-        _times("device" if device else "operators", [row.device_ns / ranks for row in rows], rank=2),
-        _times("idle", [row.idle_ns / ranks for row in rows], rank=3),
-        _times("wait", [row.wait_ns / ranks for row in rows], rank=4),
-        Column("slowest rank", [f"{row.spread.max_rank}" if row.spread else "" for row in rows], rank=5),
-        *(
-            _times(printable(name), [row.phases.get(name, 0) / ranks for row in rows], rank=6 + place)
-            for place, name in enumerate(names)
-        ),
-        Column("longer than usual", [_longer(row, profile) for row in rows], rank=6 + len(names), right=False),
-    ]
+_STREAM = (
+    ColumnOf("device", "device", "count", lambda row: row.device, is_name=True),
+    ColumnOf("stream", "stream", "count", lambda row: row.stream, is_name=True),
+)
+
+
+def _steps(profile: Profile) -> list[ColumnOf]:
+    found = step_columns(profile)
+    longer = ColumnOf("longer", "longer than usual", "text", lambda row: _longer(row, profile), rank=len(found) - 1)
+    return [*found, longer]
 
 
 def _longer(step: Step, profile: Profile) -> str:
@@ -290,14 +287,14 @@ def _longer(step: Step, profile: Profile) -> str:
     return printable(f"{place} +{time_text(step.slow_ns)}")
 
 
-def _phases(rows: Sequence[Phase], profile: Profile, styles: Styles) -> list[Column]:
-    wall = sum(phase.wall_ns for phase in profile.phases)
+def _phases(profile: Profile) -> list[ColumnOf]:
     per_step = max(1, profile.totals.steps) * max(1, profile.totals.ranks)
+    device = "device" if profile.metric == "device" else "operators"
     return [
-        share([row.wall_ns for row in rows], wall, styles),
-        _times("time", [row.wall_ns for row in rows]),
-        _times("/step", [row.wall_ns / per_step if per_step > 1 else 0 for row in rows], rank=1),
-        _times("device" if profile.metric == "device" else "operators", [row.device_ns for row in rows], rank=2),
-        _counts("calls", [row.calls for row in rows], rank=3),
-        _names("phase", [row.name for row in rows]),
+        ColumnOf("name", "phase", "text", lambda row: row.name, least=WHERE_WIDTH),
+        share_column("wall_ns", sum(phase.wall_ns for phase in profile.phases), ""),
+        ColumnOf("wall_ns", "time", "time", lambda row: row.wall_ns),
+        ColumnOf("per_step", "/step", "time", lambda row: row.wall_ns / per_step if per_step > 1 else None, rank=1),
+        ColumnOf("device_ns", device, "time", lambda row: row.device_ns, rank=2),
+        ColumnOf("calls", "calls", "count", lambda row: row.calls, rank=3),
     ]

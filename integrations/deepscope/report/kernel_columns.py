@@ -2,77 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from deepscope.printable import printable
 from deepscope.quantities import bytes_text
 from deepscope.records import Kernel, Profile
-from deepscope.records.places import short_place
-from deepscope.report.bars import share
-from deepscope.report.column_kinds import counts, names, times
 from deepscope.report.event_names import readable
-from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.shapes import parsed, sizes_text
-from deepscope.report.style import Styles
+from deepscope.report.table_column import ColumnOf, place_column, share_column
 
 
-def kernel_columns(rows: Sequence[Kernel], profile: Profile, styles: Styles) -> list[Column]:
-    """The columns for kernels; what a trace does not tell has no column."""
-    root = profile.trace.project_root
-    places = [short_place(row.file, row.line, root) if row.file else "" for row in rows]
+def kernel_columns(profile: Profile) -> list[ColumnOf]:
+    """The columns of kernels; what a trace does not tell is None."""
     return [
-        share([row.device_ns for row in rows], profile.totals.device_ns, styles),
-        times("device", [row.device_ns for row in rows]),
-        counts("calls", [row.calls for row in rows], rank=1),
-        times("mean", [row.mean_ns for row in rows], rank=2),
-        times("max", [row.max_ns for row in rows], rank=3),
-        Column("grid", [launch_sizes(row.grid, row.min_blocks, row.max_blocks) for row in rows], rank=7),
-        Column("block", [launch_sizes(row.block, row.min_threads, row.max_threads) for row in rows], rank=8),
-        Column("registers", [range_words(row.min_registers, row.max_registers) for row in rows], rank=9),
-        Column("shared", [shared_words(row) for row in rows], rank=10),
-        Column("occupancy", [_occupancy(row) for row in rows], rank=6),
-        Column("blocks/SM", [_blocks(row) for row in rows], rank=11),
-        Column("cores", ["yes" if row.uses_tensor_cores else "" for row in rows], rank=12),
-        times("delay", [row.delay_ns / row.launched if row.launched else 0 for row in rows], rank=5),
-        Column("queue", [_queue(row) for row in rows], rank=13),
-        Column("kind", [row.kind for row in rows], rank=14, right=False),
-        names("kernel", [readable(row.name) for row in rows]),
-        Column(
-            "launched by",
-            [printable(readable(row.operator)) for row in rows],
-            rank=4,
-            right=False,
-            min_width=12,
-            cut=cut_end,
+        ColumnOf("label", "kernel", "text", lambda row: readable(row.name), least=16),
+        share_column("device_ns", profile.totals.device_ns, "Its part of all device work."),
+        ColumnOf("device_ns", "device", "time", lambda row: row.device_ns, "The sum of its durations."),
+        ColumnOf("calls", "calls", "count", lambda row: row.calls, "How often it ran.", 1),
+        ColumnOf("mean_ns", "mean", "time", lambda row: row.mean_ns, "Its mean duration.", 2),
+        ColumnOf("min_ns", "min", "time", lambda row: row.min_ns, "Its shortest duration.", 15),
+        ColumnOf("max_ns", "max", "time", lambda row: row.max_ns, "Its longest duration.", 3),
+        ColumnOf(
+            "grid",
+            "grid",
+            "text",
+            lambda row: _launch_sizes(row.grid, row.min_blocks, row.max_blocks),
+            "Blocks, as most launches have them; + where others have other ones.",
+            7,
+            is_numeric=True,
         ),
-        Column("line", list(map(printable, places)), rank=4, right=False, min_width=12, cut=cut_start),
+        ColumnOf(
+            "block",
+            "block",
+            "text",
+            lambda row: _launch_sizes(row.block, row.min_threads, row.max_threads),
+            "Threads of a block, as most launches have them.",
+            8,
+            is_numeric=True,
+        ),
+        ColumnOf(
+            "registers",
+            "registers",
+            "text",
+            lambda row: _range_words(row.min_registers, row.max_registers),
+            "Of a thread.",
+            9,
+            is_numeric=True,
+        ),
+        ColumnOf("shared", "shared", "text", _shared_words, "Shared memory of a block.", 10, is_numeric=True),
+        ColumnOf(
+            "occupancy",
+            "occupancy",
+            "share",
+            lambda row: row.occupied_ns / row.occupancy_known_ns if row.occupancy_known_ns else None,
+            "The estimated share of the warps that the device can hold.",
+            6,
+        ),
+        ColumnOf(
+            "sm_blocks",
+            "blocks/SM",
+            "count",
+            lambda row: row.sm_blocks_ns / row.sm_blocks_known_ns if row.sm_blocks_known_ns else None,
+            "Blocks for each multiprocessor; below 1 some have none.",
+            11,
+        ),
+        ColumnOf(
+            "uses_tensor_cores",
+            "tensor cores",
+            "text",
+            lambda row: "yes" if row.uses_tensor_cores else "",
+            "As its name tells.",
+            12,
+            short="cores",
+        ),
+        ColumnOf(
+            "delay_ns",
+            "delay",
+            "time",
+            lambda row: row.delay_ns / row.launched if row.launched else None,
+            "From the launching call to the start on the device, on average.",
+            5,
+        ),
+        ColumnOf(
+            "queued",
+            "queue",
+            "count",
+            lambda row: row.queued / row.launched if row.launched else None,
+            "Work of the device before it at its launch, on average.",
+            13,
+            shows_zero=True,
+        ),
+        ColumnOf("kind", "kind", "text", lambda row: row.kind, "Kernel, copy, fill or collective.", 14),
+        ColumnOf(
+            "operator",
+            "launched by",
+            "text",
+            lambda row: readable(row.operator),
+            "The operator that launches most of it.",
+            4,
+            least=12,
+        ),
+        place_column(profile, none="", rank=4),
     ]
 
 
-def launch_sizes(text: str, low: int, high: int) -> str:
+def _launch_sizes(text: str, low: int, high: int) -> str:
     """The commonest sizes, with `+` where other launches have others."""
     sizes = sizes_text(parsed(text))
-    return printable(sizes + ("+" if low != high else ""))
+    return sizes + ("+" if low != high else "")
 
 
-def range_words(low: int, high: int) -> str:
+def _range_words(low: int, high: int) -> str:
     """`32-64`, or the one number that all launches have."""
     return "" if not high else f"{low}" if low == high else f"{low}-{high}"
 
 
-def shared_words(row: Kernel) -> str:
+def _shared_words(row: Kernel) -> str:
     """Shared memory of a block, from the least to the most."""
     low, high = row.min_shared_memory_bytes, row.max_shared_memory_bytes
     return bytes_text(high) if low == high else f"{bytes_text(low) or 0}-{bytes_text(high)}"
-
-
-def _occupancy(row: Kernel) -> str:
-    return f"{100 * row.occupied_ns / row.occupancy_known_ns:.0f}%" if row.occupancy_known_ns else ""
-
-
-def _blocks(row: Kernel) -> str:
-    return f"{row.sm_blocks_ns / row.sm_blocks_known_ns:.2f}" if row.sm_blocks_known_ns else ""
-
-
-def _queue(row: Kernel) -> str:
-    return f"{row.queued / row.launched:.1f}" if row.launched else ""

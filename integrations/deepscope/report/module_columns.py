@@ -4,47 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deepscope.printable import printable
 from deepscope.records import Module, Profile
-from deepscope.report.bars import share
-from deepscope.report.column_kinds import counts, names, times
-from deepscope.report.layout import Column, cut_end
 from deepscope.report.module_tree import branch_name, depths, tree_order
-from deepscope.report.style import Styles
+from deepscope.report.table_column import ColumnOf, Unit, share_column
 
 _INDENT = "  "
 _MODULE_WIDTH = 28
 
 
-def module_columns(rows: Sequence[Module], profile: Profile, styles: Styles) -> list[Column]:
-    """The columns for modules: totals with their forward and backward parts, then what is the module's own."""
-    per_step = max(1, profile.totals.steps) * max(1, profile.totals.ranks)
-    has_backward = any(row.total_backward_device_ns for row in rows)
-    forward = [row.total_device_ns - row.total_backward_device_ns if has_backward else 0 for row in rows]
-    is_tree = [row.path for row in rows] == [row.path for row in tree_order(rows)]
-    paths = (
-        [f"{_INDENT * depth}{branch_name(row)}" for row, depth in zip(rows, depths(rows), strict=True)]
-        if is_tree
-        else [row.path for row in rows]
-    )
-    classes = ["" if row.path.startswith(row.class_name) else row.class_name for row in rows]
+def module_names(rows: Sequence[Module]) -> ColumnOf:
+    """The first column in a terminal: names below those of the modules that they are in; paths in another order."""
+    if [row.path for row in rows] == [row.path for row in tree_order(rows)]:
+        shown = [f"{_INDENT * depth}{branch_name(row)}" for row, depth in zip(rows, depths(rows), strict=True)]
+    else:
+        shown = [row.path for row in rows]
+    names = dict(zip(map(id, rows), shown, strict=True))
+    return ColumnOf("name", "module", "text", lambda row: names[id(row)], least=_MODULE_WIDTH)
+
+
+def module_columns(profile: Profile) -> list[ColumnOf]:
+    """The columns behind a module's name: totals with their forward and backward parts, then what is its own."""
+    per_step = profile.totals.steps * profile.totals.ranks
+    backward = any(row.total_backward_device_ns for row in profile.modules)
+
+    def of(key: str, title: str, kind: Unit, rank: int, explained: str) -> ColumnOf:
+        return ColumnOf(key, title, kind, lambda row: getattr(row, key), explained, rank)
+
+    def forward(row: Module) -> int | None:
+        return row.total_device_ns - row.total_backward_device_ns if backward else None
+
     return [
-        share([row.total_device_ns for row in rows], profile.totals.device_ns, styles),
-        times("total", [row.total_device_ns for row in rows]),
-        times("/step", [row.total_in_steps_ns / per_step if per_step > 1 else 0 for row in rows], rank=7),
-        times("forward", forward, rank=1),
-        times("backward", [row.total_backward_device_ns for row in rows], rank=1),
-        times("self", [row.self_device_ns for row in rows], rank=2),
-        times("CPU", [row.total_cpu_ns for row in rows], rank=3),
-        counts("calls", [row.calls for row in rows], rank=4),
-        counts("launches", [row.launches for row in rows], rank=8),
-        counts("FLOPs", [row.total_flops for row in rows], rank=5),
-        counts("parameters", [row.parameters for row in rows], rank=6),
-        Column("module", [_shown(path) for path in paths], right=False, min_width=_MODULE_WIDTH, cut=cut_end),
-        names("class", classes, min_width=10),
+        share_column(
+            "total_device_ns", profile.totals.device_ns, "Its part, with the modules in it, of all device work."
+        ),
+        of("total_device_ns", "total", "time", 0, "Work of it and of the modules in it."),
+        ColumnOf(
+            "per_step",
+            "/step",
+            "time",
+            lambda row: row.total_in_steps_ns / per_step if per_step > 1 else None,
+            "The total in a step of a rank, without work outside the steps.",
+            7,
+        ),
+        ColumnOf("forward_ns", "forward", "time", forward, "The part of the total in the forward pass.", 1),
+        of("total_backward_device_ns", "backward", "time", 1, "The part of the total in the backward pass."),
+        of("self_device_ns", "self", "time", 2, "Work in no module further in."),
+        of("total_cpu_ns", "CPU", "time", 3, "CPU time of it and of the modules in it."),
+        of("calls", "calls", "count", 4, "How often it ran forward."),
+        of("launches", "launches", "count", 8, "Kernels launched in no module further in."),
+        of("total_flops", "FLOPs", "flops", 5, "Of it and of the modules in it, where known."),
+        of("parameters", "parameters", "count", 6, "Elements of its parameters and of those of the modules in it."),
+        ColumnOf("class_name", "class", "text", _class, least=10),
     ]
 
 
-def _shown(path: str) -> str:
-    """A path, its indentation kept."""
-    return " " * (len(path) - len(path.lstrip(" "))) + printable(path.lstrip(" "))
+def _class(row: Module) -> str:
+    return "" if row.path.startswith(row.class_name) else row.class_name

@@ -1,14 +1,16 @@
-"""The columns of the tables of the overview, threads, streams and collectives."""
+"""The columns of the tables of steps, the overview, threads, streams and collectives."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from deepscope.printable import printable
-from deepscope.quantities import bytes_text, count_text, rate_text, share_text, time_text
-from deepscope.records import Collective, HostThread, OverviewRow, Profile, Stream
+from deepscope.quantities import bytes_text, rate_text, share_text, time_text
+from deepscope.records import Collective, HostThread, OverviewRow, Profile, Step, Stream
+from deepscope.report.column_kinds import counts, times
 from deepscope.report.layout import Column, cut_end
 from deepscope.report.style import Styles
+from deepscope.report.table_column import ColumnOf
 
 _SECTIONS = {
     "step": "step time",
@@ -60,24 +62,65 @@ def _theirs(row: OverviewRow) -> str:
     return share_text(row.dashboard_ns, row.dashboard_whole_ns) if row.section in _BOTH else ""
 
 
-def thread_columns(rows: Sequence[HostThread], profile: Profile, _: Styles) -> list[Column]:
-    """The threads of the CPU."""
+def step_columns(profile: Profile) -> list[ColumnOf]:
+    """The columns of steps, but for what made one longer than others; times are means of the ranks."""
+    ranks = max(1, profile.totals.ranks)
+    device = profile.metric == "device"
+    phases = dict.fromkeys(name for step in profile.steps for name in step.phases)
+
+    def of(key: str, title: str, rank: int, explained: str) -> ColumnOf:
+        return ColumnOf(key, title, "time", lambda row: getattr(row, key) / ranks, explained, rank)
+
+    def phase(name: str, rank: int) -> ColumnOf:
+        help_ = "Time of the training thread in it."
+        title = printable(name)
+        return ColumnOf(f"phase_{name}", title, "time", lambda row: row.phases.get(name, 0) / ranks, help_, rank)
+
+    return [
+        ColumnOf("number", "step", "count", lambda row: row.number, is_name=True),
+        of("duration_ns", "time", 0, "From its start to its end; of several ranks the mean."),
+        ColumnOf(
+            "busy", "busy", "share", lambda row: _busy(row) if device else None, "How much of it some stream works.", 1
+        ),
+        of("device_ns", "device" if device else "operators", 2, "Work that was launched in it."),
+        of("idle_ns", "idle", 3, "When no stream works."),
+        of("wait_ns", "wait", 4, "The CPU waiting for the device."),
+        ColumnOf(
+            "slowest_rank",
+            "slowest rank",
+            "text",
+            lambda row: str(row.spread.max_rank) if row.spread else "",
+            "The rank on which it took longest.",
+            5,
+            is_numeric=True,
+        ),
+        *(phase(name, 6 + at) for at, name in enumerate(phases)),
+    ]
+
+
+def _busy(row: Step | Stream) -> float | None:
+    whole = row.busy_ns + row.idle_ns
+    return row.busy_ns / whole if whole else None
+
+
+def thread_columns(profile: Profile) -> list[ColumnOf]:
+    """The columns of the threads of the CPU."""
     several = profile.totals.ranks > 1
     return [
-        Column("thread", [_role(row) for row in rows], right=False),
-        _times("span", [row.span_ns for row in rows]),
-        _times("operators", [row.operator_ns for row in rows], rank=1),
-        _times("runtime", [row.runtime_ns for row in rows], rank=3),
-        _times("python", [row.python_ns for row in rows], rank=2),
-        _times("annotated", [row.annotation_ns for row in rows], rank=9),
-        _times("nothing", [row.rest_ns for row in rows], rank=6),
-        _times("wait", [row.wait_ns for row in rows], rank=4),
-        _times("device" if profile.metric == "device" else "self", [row.device_ns for row in rows], rank=5),
-        _counts("launches", [row.launches for row in rows], rank=7),
-        _counts("calls", [row.runtime_calls for row in rows], rank=10),
-        Column("ranks", [str(row.threads) if several else "" for row in rows], rank=8),
-        Column("tid", ["" if several else printable(row.thread) for row in rows], rank=8),
-        Column("name", [printable(row.name) for row in rows], rank=11, right=False, min_width=12, cut=cut_end),
+        ColumnOf("role", "thread", "text", _role),
+        _time("span_ns", "span", 0, "From its first event to the end of its last."),
+        _time("operator_ns", "operators", 1, "In operators, calls of the runtime in them left out."),
+        _time("runtime_ns", "runtime", 3, "In calls of the device's runtime."),
+        _time("python_ns", "python", 2, "In lines, frames or modules, and in nothing of the before."),
+        _time("annotation_ns", "annotated", 9, "In annotations alone."),
+        _time("rest_ns", "nothing", 6, "In nothing that is recorded."),
+        _time("wait_ns", "wait", 4, "Waiting for the device."),
+        _time("device_ns", "device" if profile.metric == "device" else "self", 5, "Work launched from it."),
+        ColumnOf("launches", "launches", "count", lambda row: row.launches, "Kernels launched from it.", 7),
+        ColumnOf("runtime_calls", "calls", "count", lambda row: row.runtime_calls, "Of the device's runtime.", 10),
+        ColumnOf("threads", "ranks", "count", lambda row: row.threads if several else None, "That have it.", 8),
+        ColumnOf("thread", "tid", "text", lambda row: "" if several else row.thread, "", 8, is_numeric=True),
+        ColumnOf("name", "name", "text", lambda row: row.name, "", 11, least=12),
     ]
 
 
@@ -85,25 +128,32 @@ def _role(row: HostThread) -> str:
     return row.role if row.role == "training" else f"{row.role} {row.number + 1}"
 
 
-def stream_columns(rows: Sequence[Stream], _: Profile, __: Styles) -> list[Column]:
-    """The streams of the devices."""
-    window = [row.busy_ns + row.idle_ns for row in rows]
-    return [
-        Column("device", [str(row.device) for row in rows]),
-        Column("stream", [str(row.stream) for row in rows]),
-        Column("busy", [share_text(row.busy_ns, whole) or "0%" for row, whole in zip(rows, window, strict=True)]),
-        _times("work", [row.device_ns for row in rows]),
-        _times("kernels", [row.kernel_ns for row in rows], rank=1),
-        _times("collectives", [row.collective_ns for row in rows], rank=2),
-        _times("copies", [row.copy_ns for row in rows], rank=3),
-        _times("fills", [row.fill_ns for row in rows], rank=9),
-        _times("idle", [row.idle_ns for row in rows], rank=4),
-        _times("overlapped", [row.overlapped_ns for row in rows], rank=5),
-        _times("host wait", [row.host_wait_ns for row in rows], rank=6),
-        _times("kernel wait", [row.kernel_wait_ns for row in rows], rank=7),
-        _times("other wait", [row.other_wait_ns for row in rows], rank=8),
-        _counts("launches", [row.kernels + row.copies + row.fills + row.collectives for row in rows], rank=10),
-    ]
+def _time(key: str, title: str, rank: int, explained: str = "") -> ColumnOf:
+    return ColumnOf(key, title, "time", lambda row: getattr(row, key), explained, rank)
+
+
+STREAM_COLUMNS = (
+    ColumnOf("busy", "busy", "share", lambda row: _busy(row) or 0.0, "How much of the window it works."),
+    _time("device_ns", "work", 0, "The sum of durations."),
+    _time("kernel_ns", "kernels", 1),
+    _time("collective_ns", "collectives", 2),
+    _time("copy_ns", "copies", 3),
+    _time("fill_ns", "fills", 9),
+    _time("idle_ns", "idle", 4, "When it does not work."),
+    _time("overlapped_ns", "overlapped", 5, "When another stream of the device works, too."),
+    _time("host_wait_ns", "host wait", 6, "Gaps before work that was launched late."),
+    _time("kernel_wait_ns", "kernel wait", 7, "Other short gaps."),
+    _time("other_wait_ns", "other wait", 8, "All other gaps."),
+    ColumnOf(
+        "launches",
+        "launches",
+        "count",
+        lambda row: row.kernels + row.copies + row.fills + row.collectives,
+        "Pieces of work.",
+        10,
+    ),
+)
+"""The columns of the devices' streams, behind their names."""
 
 
 def collective_columns(rows: Sequence[Collective], _: Profile, __: Styles) -> list[Column]:
@@ -112,17 +162,17 @@ def collective_columns(rows: Sequence[Collective], _: Profile, __: Styles) -> li
         Column(
             "collective", [printable(row.kind or "unknown") for row in rows], right=False, min_width=12, cut=cut_end
         ),
-        _times("time", [row.time_ns for row in rows]),
-        _counts("calls", [row.calls for row in rows]),
-        _times("mean", [row.time_ns / row.calls if row.calls else 0 for row in rows], rank=4),
+        times("time", [row.time_ns for row in rows]),
+        counts("calls", [row.calls for row in rows]),
+        times("mean", [row.time_ns / row.calls if row.calls else 0 for row in rows], rank=4),
         Column("message", [bytes_text(_message(row)) for row in rows], rank=1),
         Column("bytes", [bytes_text(row.bytes) for row in rows], rank=8),
         Column("dtype", [printable(row.dtype) for row in rows], rank=7, right=False),
         Column("algorithm B/s", [_rate(row.bytes, row.bytes_known_ns) for row in rows], rank=5),
         Column("bus B/s", [_rate(row.bus_bytes, row.bus_known_ns) for row in rows], rank=2),
         Column("exposed", [share_text(row.exposed_ns, row.time_ns) for row in rows], rank=3),
-        _times("transfer", [row.transfer_ns or 0 for row in rows], rank=6),
-        _times("wait", [row.wait_ns or 0 for row in rows], rank=6),
+        times("transfer", [row.transfer_ns or 0 for row in rows], rank=6),
+        times("wait", [row.wait_ns or 0 for row in rows], rank=6),
         Column("group", [_group(row) for row in rows], rank=9, right=False, min_width=8, cut=cut_end),
         Column("by", [printable(row.library) for row in rows], rank=10, right=False),
     ]
@@ -141,11 +191,3 @@ def _group(row: Collective) -> str:
     name = row.group_description if row.group_description not in {"", "undefined"} else row.group
     who = row.group_ranks or (f"of {row.group_size}" if row.group_size else "")
     return printable(" ".join(filter(None, (name, who))))
-
-
-def _times(title: str, values: Sequence[float], rank: int = 0) -> Column:
-    return Column(title, [time_text(value) for value in values], rank=rank)
-
-
-def _counts(title: str, values: Sequence[int], rank: int = 0) -> Column:
-    return Column(title, [count_text(value) for value in values], rank=rank)

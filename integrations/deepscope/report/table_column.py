@@ -7,8 +7,10 @@ from typing import Any, Literal, NamedTuple
 
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, share_text, time_text
+from deepscope.records import Profile
+from deepscope.records.places import short_path
 from deepscope.report.bars import share
-from deepscope.report.layout import Column, cut_end
+from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.style import Styles
 from deepscope.report.wording import per_second_text
 
@@ -29,13 +31,20 @@ class ColumnOf(NamedTuple):
     is_sum: bool = True
     """Whether the numbers of several rows add up; totals overlap."""
     least: int = 0
-    """Of a text that a terminal may cut, the cells that it keeps; 0 for a text that is shown whole."""
+    """Of a text that may be cut, the cells that a terminal keeps; 0 for a text that is shown whole."""
+    short: str = ""
+    """The title in a terminal, where it is shorter."""
+    is_numeric: bool = False
+    """Whether a text consists of numbers: it stands right in a terminal, and pages have a blank before its units."""
+    shows_zero: bool = False
+    """Whether a terminal shows 0, where its cell is empty for other numbers."""
+    is_name: bool = False
+    """Whether a number is a name: 0 is one, too, and thousands are not set apart."""
 
 
 def text_columns(columns: Sequence[ColumnOf], rows: Sequence[Any], styles: Styles) -> list[Column]:
-    """The columns for a terminal, where the texts that name a row, its first ones, stand last."""
-    names = next((at for at, one in enumerate(columns) if one.kind != "text"), 0)
-    return [text_column(one, rows, styles) for one in (*columns[names:], *columns[:names])]
+    """The columns for a terminal, where texts that may be cut, such as a row's name, stand last."""
+    return [text_column(one, rows, styles) for one in sorted(columns, key=lambda one: one.least > 0)]
 
 
 def text_column(column: ColumnOf, rows: Sequence[Any], styles: Styles) -> Column:
@@ -43,20 +52,44 @@ def text_column(column: ColumnOf, rows: Sequence[Any], styles: Styles) -> Column
     values = [column.value(row) for row in rows]
     if column.key == "share":
         return share([float(value or 0) for value in values], 1, styles)
-    texts = [_text(column.kind, value) for value in values]
-    is_text = column.kind in {"text", "place"}
-    cut = cut_end if column.least else None
-    return Column(column.title, texts, rank=column.rank, right=not is_text, min_width=column.least, cut=cut)
+    is_text = column.kind in {"text", "place"} and not column.is_numeric
+    return Column(
+        column.short or column.title,
+        [cell_text(column, value) for value in values],
+        rank=column.rank,
+        right=not is_text,
+        min_width=column.least,
+        cut=(cut_start if column.kind == "place" else cut_end) if column.least else None,
+    )
 
 
-def _text(kind: Unit, value: str | float | None) -> str:
+def cell_text(column: ColumnOf, value: str | float | None) -> str:
+    """A value as a terminal shows it; "" for None."""
     if value is None:
         return ""
-    if isinstance(value, str):
-        return printable(value)
-    if kind == "share":
+    if isinstance(value, str) or column.is_name:
+        return printable(str(value))
+    if column.kind == "share":
         return share_text(value, 1) or "0%"
-    words: dict[Unit, Callable[[Any], str]] = {"time": time_text, "bytes": bytes_text}
-    if kind in {"rate", "bandwidth"}:
-        return per_second_text(value)
-    return words.get(kind, count_text)(value)
+    words: dict[Unit, Callable[[Any], str]] = {
+        "time": time_text,
+        "bytes": bytes_text,
+        "rate": per_second_text,
+        "bandwidth": per_second_text,
+    }
+    return words.get(column.kind, count_text)(value) or ("0" if column.shows_zero else "")
+
+
+def share_column(field: str, whole: int, explained: str) -> ColumnOf:
+    """The column of a field's part of a whole; the part of nothing is none."""
+    return ColumnOf("share", "share", "share", lambda row: getattr(row, field) / whole if whole else None, explained)
+
+
+def place_column(profile: Profile, none: str = "(no user line)", rank: int = 0, least: int = 12) -> ColumnOf:
+    """The column of rows' lines: `net.py:42`."""
+    root = profile.trace.project_root
+
+    def place(row: Any) -> str:
+        return f"{short_path(row.file, root)}:{row.line}" if getattr(row, "file", "") else none
+
+    return ColumnOf("place", "line", "place", place, "", rank, least=least)

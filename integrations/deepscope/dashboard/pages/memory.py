@@ -13,13 +13,13 @@ from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.memory.moments import Held, Moments, Owner
-from deepscope.dashboard.pages.tables import table_of, where
+from deepscope.dashboard.pages.tables import table_of
 from deepscope.dashboard.pages.words import whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Profile
 from deepscope.report.memory import kind_words, memory_by_line
-from deepscope.report.table_column import ColumnOf
+from deepscope.report.table_column import ColumnOf, place_column
 
 STEPS = 2000
 """Steps that are marked on the axis of time."""
@@ -331,7 +331,7 @@ def _held_columns() -> list[ColumnOf]:
 
 def _held_table(profile: Profile, name: str, title: str, rows: Sequence[HeldByLine]) -> Table:
     columns = [
-        where(profile),
+        place_column(profile),
         ColumnOf("function", "function", "text", lambda row: row.function, rank=3),
         *_held_columns(),
     ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from deepscope.dashboard.answer import Choice, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import key_of, table_of
+from deepscope.dashboard.pages.words import word
 from deepscope.records import Profile
+from deepscope.report.module_columns import module_columns
 from deepscope.report.module_folding import Branch, folded_modules, plain_modules
 from deepscope.report.table_column import ColumnOf
 
@@ -43,50 +43,15 @@ def modules(library: Library, question: ModulesAsked) -> Modules:
         keys=lambda row: key_of(row.module.path, row.module.class_name),
     )
     shown = rows[: len(table.rows)]
-    return Modules(table=table, can_fold=len(folded) < len(plain), paths=[_path(row) for row in shown])
-
-
-def _path(row: Branch) -> str:
-    from deepscope.dashboard.pages.words import word
-
-    return word(row.module.path, 1000)
+    return Modules(table=table, can_fold=len(folded) < len(plain), paths=[word(row.module.path, 1000) for row in shown])
 
 
 def _columns(profile: Profile) -> list[ColumnOf]:
-    whole = profile.totals.device_ns
-    backward = any(row.total_backward_device_ns for row in profile.modules)
+    def of_branch(column: ColumnOf) -> ColumnOf:
+        return column._replace(value=lambda row: column.value(row.module))
 
-    def of(key: str, title: str, kind: Any, rank: int, explained: str) -> ColumnOf:
-        return ColumnOf(key, title, kind, lambda row: getattr(row.module, key), explained, rank)
-
-    def forward(row: Branch) -> int | None:
-        return row.module.total_device_ns - row.module.total_backward_device_ns if backward else None
-
-    return [
-        ColumnOf("name", "module", "text", _name),
-        ColumnOf(
-            "share",
-            "share",
-            "share",
-            lambda row: row.module.total_device_ns / whole if whole else None,
-            "Its part, with the modules in it, of all device work.",
-        ),
-        of("total_device_ns", "total", "time", 0, "Work of it and of the modules in it."),
-        ColumnOf("forward_ns", "forward", "time", forward, "The part of the total in the forward pass.", 1),
-        of("total_backward_device_ns", "backward", "time", 1, "The part of the total in the backward pass."),
-        of("self_device_ns", "self", "time", 2, "Work in no module further in."),
-        of("total_cpu_ns", "CPU", "time", 3, "CPU time of it and of the modules in it."),
-        of("calls", "calls", "count", 4, "How often it ran forward."),
-        of("launches", "launches", "count", 8, "Kernels launched in no module further in."),
-        of("total_flops", "FLOPs", "flops", 5, "Of it and of the modules in it, where known."),
-        of("parameters", "parameters", "count", 6, "Elements of its parameters and of those of the modules in it."),
-        ColumnOf("class_name", "class", "text", _class, "", 2),
-    ]
+    return [ColumnOf("name", "module", "text", _name), *map(of_branch, module_columns(profile))]
 
 
 def _name(row: Branch) -> str:
     return f"{row.name} \N{MULTIPLICATION SIGN}{row.modules}" if row.modules > 1 else row.name
-
-
-def _class(row: Branch) -> str:
-    return "" if row.module.path.startswith(row.module.class_name) else row.module.class_name

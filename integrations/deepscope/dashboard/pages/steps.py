@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.counters import CounterChart, counter_charts, counter_rows
 from deepscope.dashboard.pages.overview import StepBar, step_bars
 from deepscope.dashboard.pages.tables import table_of
 from deepscope.dashboard.pages.words import place_words, word
-from deepscope.records import PHASES, HostThread, Profile, Step, Stream
+from deepscope.records import PHASES, Profile, Step
+from deepscope.report.places_of_work import STREAM_COLUMNS, step_columns, thread_columns
 from deepscope.report.step_times import PERCENTILES, step_times
 from deepscope.report.table_column import ColumnOf
 
@@ -53,7 +52,6 @@ class Steps(PageAnswer):
 def steps(library: Library, question: Choice) -> Steps:
     """How long the steps are, and the threads and streams."""
     profile = library.profile(question)
-    several = profile.totals.ranks > 1
     return Steps(
         figures=_figures(profile),
         phase_names=list(PHASES),
@@ -67,8 +65,8 @@ def steps(library: Library, question: Choice) -> Steps:
             keys=lambda row: str(row.number),
             place=lambda row: (row.slow_file, row.slow_line),
         ),
-        threads=table_of("threads", "Threads of the CPU", _thread_columns(profile, several), profile.threads),
-        streams=table_of("streams", "Streams of the devices", _STREAM_COLUMNS, profile.streams),
+        threads=table_of("threads", "Threads of the CPU", thread_columns(profile), profile.threads),
+        streams=table_of("streams", "Streams of the devices", [_STREAM, *STREAM_COLUMNS], profile.streams),
         counter_charts=counter_charts(profile),
         counters=counter_rows(profile),
     )
@@ -116,43 +114,18 @@ def _slow(profile: Profile) -> list[SlowStep]:
 
 
 def _step_columns(profile: Profile) -> list[ColumnOf]:
-    ranks = max(1, profile.totals.ranks)
-    device = profile.metric == "device"
     root = profile.trace.project_root
-    names = list(dict.fromkeys(name for step in profile.steps for name in step.phases))
 
-    def of(key: str, title: str, rank: int, explained: str) -> ColumnOf:
-        return ColumnOf(key, title, "time", lambda row: getattr(row, key) / ranks, explained, rank)
-
-    def phase(name: str, rank: int) -> ColumnOf:
-        help_ = "Time of the training thread in it."
-        return ColumnOf(f"phase_{name}", word(name), "time", lambda row: row.phases.get(name, 0) / ranks, help_, rank)
-
-    def busy(row: Step) -> float | None:
-        whole = row.busy_ns + row.idle_ns
-        return row.busy_ns / whole if device and whole else None
+    def slow_place(row: Step) -> str:
+        return place_words(row.slow_file, row.slow_line, root) if row.slow_ns else ""
 
     return [
-        ColumnOf("number", "step", "count", lambda row: row.number),
-        of("duration_ns", "time", 0, "From its start to its end; of several ranks the mean."),
-        ColumnOf("busy", "busy", "share", busy, "How much of it some stream works.", 1),
-        of("device_ns", "device" if device else "operators", 2, "Work that was launched in it."),
-        of("idle_ns", "idle", 3, "When no stream works."),
-        of("wait_ns", "wait", 4, "The CPU waiting for the device."),
-        ColumnOf(
-            "slowest_rank",
-            "slowest rank",
-            "text",
-            lambda row: str(row.spread.max_rank) if row.spread else "",
-            "The rank on which it took longest.",
-            5,
-        ),
-        *(phase(name, 6 + at) for at, name in enumerate(names)),
+        *step_columns(profile),
         ColumnOf(
             "slow_place",
             "longer than usual at",
             "place",
-            lambda row: place_words(row.slow_file, row.slow_line, root) if row.slow_ns else "",
+            slow_place,
             "The line on which the training thread was longer than in other steps, by the most.",
             12,
         ),
@@ -160,68 +133,4 @@ def _step_columns(profile: Profile) -> list[ColumnOf]:
     ]
 
 
-def _thread_columns(profile: Profile, several: bool) -> list[ColumnOf]:
-    def of(key: str, title: str, rank: int, explained: str = "") -> ColumnOf:
-        return ColumnOf(key, title, "time", lambda row: getattr(row, key), explained, rank)
-
-    def role(row: HostThread) -> str:
-        return row.role if row.role == "training" else f"{row.role} {row.number + 1}"
-
-    return [
-        ColumnOf("role", "thread", "text", role),
-        of("span_ns", "span", 0, "From its first event to the end of its last."),
-        of("operator_ns", "operators", 1, "In operators, calls of the runtime in them left out."),
-        of("runtime_ns", "runtime", 3, "In calls of the device's runtime."),
-        of("python_ns", "python", 2, "In lines, frames or modules, and in nothing of the before."),
-        of("annotation_ns", "annotated", 9, "In annotations alone."),
-        of("rest_ns", "nothing", 6, "In nothing that is recorded."),
-        of("wait_ns", "wait", 4, "Waiting for the device."),
-        of("device_ns", "device" if profile.metric == "device" else "self", 5, "Work launched from it."),
-        ColumnOf("launches", "launches", "count", lambda row: row.launches, "Kernels launched from it.", 7),
-        ColumnOf("runtime_calls", "calls", "count", lambda row: row.runtime_calls, "Of the device's runtime.", 10),
-        ColumnOf("threads", "ranks", "count", lambda row: row.threads if several else None, "That have it.", 8),
-        ColumnOf("thread", "tid", "text", lambda row: "" if several else row.thread, "", 8),
-        ColumnOf("name", "name", "text", lambda row: row.name, "", 11),
-    ]
-
-
-def _times(fields: dict[str, tuple[str, int, str]]) -> list[ColumnOf]:
-    def value(key: str) -> Any:
-        return lambda row: getattr(row, key)
-
-    return [
-        ColumnOf(key, title, "time", value(key), explained, rank) for key, (title, rank, explained) in fields.items()
-    ]
-
-
-def _busy(row: Stream) -> float:
-    window = row.busy_ns + row.idle_ns
-    return row.busy_ns / window if window else 0.0
-
-
-_STREAM_COLUMNS: list[ColumnOf] = [
-    ColumnOf("name", "stream", "text", lambda row: f"device {row.device}, stream {row.stream}"),
-    ColumnOf("busy", "busy", "share", _busy, "How much of the window it works."),
-    *_times(
-        {
-            "device_ns": ("work", 0, "The sum of durations."),
-            "kernel_ns": ("kernels", 1, ""),
-            "collective_ns": ("collectives", 2, ""),
-            "copy_ns": ("copies", 3, ""),
-            "fill_ns": ("fills", 9, ""),
-            "idle_ns": ("idle", 4, "When it does not work."),
-            "overlapped_ns": ("overlapped", 5, "When another stream of the device works, too."),
-            "host_wait_ns": ("host wait", 6, "Gaps before work that was launched late."),
-            "kernel_wait_ns": ("kernel wait", 7, "Other short gaps."),
-            "other_wait_ns": ("other wait", 8, "All other gaps."),
-        }
-    ),
-    ColumnOf(
-        "launches",
-        "launches",
-        "count",
-        lambda row: row.kernels + row.copies + row.fills + row.collectives,
-        "Pieces of work.",
-        10,
-    ),
-]
+_STREAM = ColumnOf("name", "stream", "text", lambda row: f"device {row.device}, stream {row.stream}")

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from deepscope.dashboard.answer import Column, Table
-from deepscope.dashboard.pages.words import place_words, word
-from deepscope.records import Profile
+from deepscope.dashboard.pages.words import in_page_words, short_place, word
 from deepscope.report.table_column import ColumnOf
 
 LIMIT = 5000
@@ -53,7 +52,7 @@ def table_of(
         id=name,
         title=title,
         columns=described(columns[at] for at in used),
-        rows=[[word(one) if isinstance(one := row[at], str) else one for at in used] for row in cells],
+        rows=[[_shown(columns[at], row[at]) for at in used] for row in cells],
         files=list(files),
         places=places,
         parents=list(parents[:limit]),
@@ -64,23 +63,16 @@ def table_of(
 
 def described(columns: Iterable[ColumnOf]) -> list[Column]:
     """What columns are called."""
-    return [Column(key=one.key, title=one.title, kind=one.kind, help=one.help, rank=one.rank) for one in columns]
+    return [Column(key=one.key, title=word(one.title), kind=one.kind, help=one.help, rank=one.rank) for one in columns]
+
+
+def _shown(column: ColumnOf, value: str | float | None) -> str | float | None:
+    if not isinstance(value, str):
+        return value
+    if column.kind == "place" and column.least:
+        return short_place(value)
+    return in_page_words(value) if column.is_numeric else word(value)
 
 
 def _own_place(row: Any) -> tuple[str, int]:
     return getattr(row, "file", ""), getattr(row, "line", 0)
-
-
-def share_column(field: str, whole: int, explained: str) -> ColumnOf:
-    """The column of a field's part of a whole; the part of nothing is none."""
-    return ColumnOf("share", "share", "share", lambda row: getattr(row, field) / whole if whole else None, explained)
-
-
-def where(profile: Profile, title: str = "line", none: str = "(no user line)", rank: int = 0) -> ColumnOf:
-    """The column of places: `net.py:42`."""
-    root = profile.trace.project_root
-
-    def place(row: Any) -> str:
-        return place_words(row.file, row.line, root) if getattr(row, "file", "") else none
-
-    return ColumnOf("place", title, "place", place, "", rank)

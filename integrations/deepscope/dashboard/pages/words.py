@@ -47,14 +47,18 @@ def whole_place(path: str, line: int, root: str) -> str:
 
 def place_words(path: str, line: int, root: str) -> str:
     """A line as people call it: `net.py:42`; of a long path the end, behind `…`. "" for none."""
-    if not path:
-        return ""
-    name = printable(short_path(path, root)).replace("\\", "/")
+    return short_place(f"{short_path(path, root)}:{line}") if path else ""
+
+
+def short_place(place: str) -> str:
+    """A place whose path is cut to its end, behind `…`, where it is long."""
+    path, colon, line = place.rpartition(":")
+    name = printable(path).replace("\\", "/")
     if len(name) > _LONGEST_PATH:
         last = name.split("/")[-2:]
         ending = "/".join(last) if len(last[0]) + len(last[-1]) < _LONGEST_PATH else last[-1]
         name = f"…/{ending}" if len(ending) <= 2 * _LONGEST_PATH else f"…{ending[-2 * _LONGEST_PATH :]}"
-    return f"{name}:{line}"
+    return f"{name}{colon}{line}"
 
 
 def time_words(duration_ns: float) -> str:
