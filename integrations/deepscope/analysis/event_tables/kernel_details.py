@@ -18,7 +18,10 @@ _CODES = {int(Kind.KERNEL): 0, int(Kind.MEMCPY): 1, int(Kind.MEMSET): 2}
 
 
 def kernel_details(analysis: Analysis) -> list[Column]:
-    """A row a piece of device work that was launched in the extent; none where the CPU is the device."""
+    """A row a piece of device work that was launched in the extent; none where the CPU is the device.
+
+    A fused kernel is its largest part's line's.
+    """
     attribution = analysis.attribution
     trace, work = attribution.trace, attribution.work
     chosen = analysis.counted & work.counts & (work.metric == "device")

@@ -14,7 +14,7 @@ from deepscope.trace.model import Int64
 
 
 def memory_record(analysis: Analysis) -> list[Column]:
-    """A row an allocation or release in the extent, in order of time on each device."""
+    """A row an allocation or release in the extent, in order of time on each device (on the CPU where it is one)."""
     use = analysis.memory
     memory = analysis.attribution.trace.memory
     curves = use.devices

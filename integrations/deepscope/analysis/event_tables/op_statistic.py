@@ -13,7 +13,7 @@ from deepscope.trace.model import Int64
 
 
 def op_statistic(analysis: Analysis) -> list[Column]:
-    """The largest first; where the CPU is the device, of operators' own time."""
+    """A row a kind of device work by name, the largest first; where the CPU is the device, of operators' own time."""
     attribution = analysis.attribution
     trace, work = attribution.trace, attribution.work
     rows = np.flatnonzero(analysis.counted & work.counts)
