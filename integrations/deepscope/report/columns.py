@@ -20,7 +20,6 @@ from deepscope.records import (
 from deepscope.records.places import short_path, short_place
 from deepscope.report.bars import share, shares
 from deepscope.report.column_kinds import WHERE_WIDTH
-from deepscope.report.column_kinds import sizes as _sizes
 from deepscope.report.column_kinds import times as _times
 from deepscope.report.counters import counter_columns
 from deepscope.report.critical import KINDS as CRITICAL_KINDS
@@ -28,7 +27,7 @@ from deepscope.report.framework import NO_LINE, RestRow, framework_words, rest_r
 from deepscope.report.kernel_columns import kernel_columns
 from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.line_columns import line_columns
-from deepscope.report.memory import KINDS, kind_words
+from deepscope.report.memory import held_columns
 from deepscope.report.module_columns import module_columns, module_names
 from deepscope.report.operator_columns import operator_columns
 from deepscope.report.places import Sources
@@ -251,12 +250,7 @@ def _memory(
         shown.append(HeldByLine(file="", line=-1, function=f"({len(rest):,} more)", **sums))
     whole = sum(row.size_bytes for row in shown)
     return [
-        share([row.size_bytes for row in shown], whole, styles),
-        _sizes("live", [row.size_bytes for row in shown]),
-        *(
-            _sizes(kind_words(kind), [getattr(row, f"{kind}_bytes") for row in shown], rank=rank)
-            for kind, rank in zip(KINDS, (4, 2, 3, 5, 1, 6, 7), strict=True)
-        ),
+        *text_columns([share_column("size_bytes", whole, ""), *held_columns()], shown, styles),
         *_places(shown, profile, width),
     ]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, time_text
 from deepscope.records import CounterSeries, Profile
-from deepscope.report.layout import Column, cut_end
+from deepscope.report.layout import Column
 from deepscope.report.style import Styles
+from deepscope.report.table_column import ColumnOf, text_column
 
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_BARS = 32
@@ -17,25 +19,31 @@ _MOST_MISSING = 40
 """Sensors that are named."""
 
 
-def counter_columns(rows: Sequence[CounterSeries], profile: Profile, _: Styles) -> list[Column]:
-    """A row a series: its mean, its extremes, and how it went from step to step."""
-    names = [printable(row.counter) for row in rows]
+def _level(field: str, title: str, explained: str, rank: int = 0) -> ColumnOf:
+    def value(row: CounterSeries) -> str:
+        return level_text(getattr(row, field), row.unit)
+
+    return ColumnOf(field, title, "text", value, explained, rank, is_numeric=True)
+
+
+COUNTER_COLUMNS = (
+    ColumnOf("counter", "counter", "text", lambda row: row.counter, least=12),
+    ColumnOf("series", "of", "text", lambda row: row.series, least=8),
+    _level("mean", "mean", "Weighted by time."),
+    _level("largest", "peak", "The largest value."),
+    _level("smallest", "least", "The smallest value.", 2),
+    ColumnOf("samples", "samples", "count", lambda row: row.samples, "That the trace has.", 3, shows_zero=True),
+)
+"""A row a series: its mean and its extremes."""
+
+
+def counter_columns(rows: Sequence[CounterSeries], profile: Profile, styles: Styles) -> list[Column]:
+    """The columns for a terminal: a counter's name once, and how each series went from step to step."""
+    first, *others = (text_column(one, rows, styles) for one in COUNTER_COLUMNS)
+    names = ["" if i and name == first.cells[i - 1] else name for i, name in enumerate(first.cells)]
     block = "step" if profile.steps_per_block == 1 else f"{profile.steps_per_block} steps"
-    return [
-        Column(
-            "counter",
-            ["" if i and name == names[i - 1] else name for i, name in enumerate(names)],
-            right=False,
-            min_width=12,
-            cut=cut_end,
-        ),
-        Column("of", [printable(row.series) for row in rows], right=False, min_width=8, cut=cut_end),
-        Column("mean", [level_text(row.mean, row.unit) for row in rows]),
-        Column("peak", [level_text(row.largest, row.unit) for row in rows]),
-        Column("least", [level_text(row.smallest, row.unit) for row in rows], rank=2),
-        Column("samples", [f"{row.samples:,}" for row in rows], rank=3),
-        Column(f"by {block}", [_curve(row) for row in rows], rank=1, right=False),
-    ]
+    curves = Column(f"by {block}", [_curve(row) for row in rows], rank=1, right=False)
+    return [replace(first, cells=names), *others, curves]
 
 
 def _curve(row: CounterSeries) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, share_text
 from deepscope.records import DeviceMemory, HeldByLine, HeldMemory, Line, Numbers, Profile
 from deepscope.records.places import short_place
+from deepscope.report.table_column import ColumnOf
 
 KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations", "temporaries", "unknown")
 """In the names of fields: `activations_bytes`, `peak_activations_bytes`."""
@@ -42,6 +44,18 @@ def peak_kinds(numbers: Numbers) -> list[tuple[str, int]]:
     """What the bytes at the peak are, in words, with how many are each; the largest first."""
     sizes = [(kind_words(kind), int(getattr(numbers, f"peak_{kind}_bytes"))) for kind in KINDS]
     return sorted((one for one in sizes if one[1]), key=lambda one: -one[1])
+
+
+def held_columns() -> list[ColumnOf]:
+    """The columns of what is live: the whole, and its kinds."""
+    kinds = zip(KINDS, (4, 2, 3, 5, 1, 6, 7), strict=True)
+    return [
+        ColumnOf("size_bytes", "live", "bytes", lambda row: row.size_bytes, "The kinds sum to it."),
+        *(
+            ColumnOf(f"{kind}_bytes", kind_words(kind), "bytes", attrgetter(f"{kind}_bytes"), rank=rank)
+            for kind, rank in kinds
+        ),
+    ]
 
 
 def memory_entries(profile: Profile) -> Iterator[tuple[str, str]]:

@@ -7,11 +7,10 @@ from itertools import groupby
 
 from deepscope.dashboard.answer import PageAnswer, Table
 from deepscope.dashboard.pages.tables import table_of
-from deepscope.dashboard.pages.words import in_page_words, word
+from deepscope.dashboard.pages.words import word
 from deepscope.dashboard.units import Unit, unit_named
 from deepscope.records import CounterSeries, Profile
-from deepscope.report.counters import level_text
-from deepscope.report.table_column import ColumnOf
+from deepscope.report.counters import COUNTER_COLUMNS
 from deepscope.trace.format.counters import TRACKS
 
 MOST_LINES = 4
@@ -70,21 +69,4 @@ def _chart(title: str, rows: Sequence[CounterSeries], per_block: int) -> Counter
 
 def counter_rows(profile: Profile) -> Table:
     """All counters with their means and peaks."""
-
-    def level(value: float, row: CounterSeries) -> str:
-        return in_page_words(level_text(value, row.unit))
-
-    return table_of(
-        "counters",
-        "The machine meanwhile",
-        [
-            ColumnOf("counter", "counter", "text", lambda row: row.counter),
-            ColumnOf("series", "of", "text", lambda row: row.series),
-            ColumnOf("mean", "mean", "text", lambda row: level(row.mean, row), "Weighted by time."),
-            ColumnOf("largest", "peak", "text", lambda row: level(row.largest, row), "The largest value."),
-            ColumnOf("smallest", "least", "text", lambda row: level(row.smallest, row), "The smallest value.", 1),
-            ColumnOf("samples", "values", "count", lambda row: row.samples, "That the trace has.", 2),
-        ],
-        profile.counters,
-        place=lambda _: ("", 0),
-    )
+    return table_of("counters", "The machine meanwhile", COUNTER_COLUMNS, profile.counters, place=lambda _: ("", 0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -18,7 +17,7 @@ from deepscope.dashboard.pages.words import whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Profile
-from deepscope.report.memory import kind_words, memory_by_line
+from deepscope.report.memory import held_columns, kind_words, memory_by_line
 from deepscope.report.table_column import ColumnOf, place_column
 
 STEPS = 2000
@@ -322,25 +321,18 @@ def _rows(moments: Moments, held: Held, by: Owner) -> list[HeldByLine]:
     return rows
 
 
-def _held_columns() -> list[ColumnOf]:
-    return [
-        ColumnOf("size_bytes", "live", "bytes", lambda row: row.size_bytes, "The kinds sum to it."),
-        *(ColumnOf(f"{kind}_bytes", kind_words(kind), "bytes", attrgetter(f"{kind}_bytes"), rank=2) for kind in KINDS),
-    ]
-
-
 def _held_table(profile: Profile, name: str, title: str, rows: Sequence[HeldByLine]) -> Table:
     columns = [
         place_column(profile),
         ColumnOf("function", "function", "text", lambda row: row.function, rank=3),
-        *_held_columns(),
+        *held_columns(),
     ]
     return table_of(name, title, columns, rows)
 
 
 def _module_table(rows: Sequence[HeldByLine]) -> Table:
     name = ColumnOf("module", "module", "text", lambda row: row.function or "(no module)")
-    return table_of("modules_at_moment", "By module", [name, *_held_columns()], rows)
+    return table_of("modules_at_moment", "By module", [name, *held_columns()], rows)
 
 
 def _line_table(profile: Profile) -> Table:
