@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from deepscope.printable import printable
-from deepscope.quantities import bytes_text, count_text, share_text, time_text
+from deepscope.quantities import bytes_text, count_text, rate_text, share_text, time_text
 from deepscope.records import Profile
 from deepscope.records.places import short_path
 from deepscope.report.bars import share
@@ -71,6 +71,8 @@ def cell_text(column: ColumnOf, value: str | float | None) -> str:
         return printable(str(value))
     if column.kind == "share":
         return share_text(value, 1) or "0%"
+    if column.kind == "bandwidth" and not column.title.endswith("/s"):  # else the title has the unit
+        return rate_text(round(value * 1000), 10**12, "B/s")
     words: dict[Unit, Callable[[Any], str]] = {
         "time": time_text,
         "bytes": bytes_text,

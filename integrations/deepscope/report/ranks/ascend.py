@@ -3,65 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from deepscope.printable import printable
-from deepscope.quantities import rate_text, share_text, time_text
-from deepscope.ranks.results import DomainRow, LinkRow
-from deepscope.report.column_kinds import counts, sizes, times
-from deepscope.report.layout import Column, cut_end
+from deepscope.ranks.results import LinkRow
+from deepscope.report.layout import Column
+from deepscope.report.ranks.tables import FROM_TO, field, in_order
 from deepscope.report.ranks.words import collective_name
 from deepscope.report.style import Styles
+from deepscope.report.table_column import ColumnOf
 
 _SLOW = 0.8
 """A link below this part of its transport's median is marked."""
 
+DOMAIN_COLUMNS = (
+    ColumnOf("domain", "domain", "text", lambda row: row.domain or row.role or row.group, least=6),
+    field("role", "for", "text", "What the group is for, where its name tells.", 7),
+    field("ranks", "ranks", "text"),
+    ColumnOf(
+        "here",
+        "here",
+        "text",
+        lambda row: f"{row.here} of {row.size}" if row.here < row.size else "",
+        "Ranks of it that have a table.",
+        8,
+        is_numeric=True,
+    ),
+    ColumnOf("kind", "collective", "text", lambda row: collective_name(row.kind), rank=4, least=10),
+    field("calls", "calls", "count", "Of all ranks.", 5),
+    field("elapsed_ns", "time", "time", "Transit, waiting and idle."),
+    field("transit_ns", "transit", "time", "Data moves."),
+    field("wait_ns", "waited", "time", "For the other side.", shows_zero=True),
+    ColumnOf(
+        "share",
+        "share",
+        "share",
+        lambda row: row.wait_ns / row.elapsed_ns if row.elapsed_ns else None,
+        "Of the time, what is waited.",
+        3,
+    ),
+    field(
+        "synchronization_ns",
+        "sync",
+        "time",
+        "Of the waiting, what is before the first transfer: a late rank causes it.",
+        2,
+    ),
+    field("idle_ns", "idle", "time", "Between pieces of a call nothing was queued.", 6),
+    ColumnOf(
+        "awaited",
+        "awaits",
+        "text",
+        lambda row: "" if row.awaited_rank is None else f"rank {row.awaited_rank}",
+        "The rank that waits least: the others wait for it.",
+        1,
+    ),
+)
+"""Process groups by what they are for; times are sums over their calls and ranks."""
 
-def domain_columns(rows: Sequence[DomainRow], styles: Styles) -> list[Column]:
-    """Process groups by what they are for; times are sums over their calls and ranks."""
-    del styles
-    return [
-        _text("domain", [printable(row.domain) or row.role or printable(row.group) for row in rows], least=6),
-        _text("for", [row.role for row in rows], rank=7),
-        _text("ranks", [printable(row.ranks) for row in rows], least=8),
-        Column("here", [f"{row.here} of {row.size}" if row.here < row.size else "" for row in rows], rank=8),
-        _text("collective", [collective_name(row.kind) for row in rows], rank=4, least=10),
-        counts("calls", [row.calls for row in rows], rank=5),
-        times("time", [row.elapsed_ns for row in rows]),
-        times("transit", [row.transit_ns for row in rows]),
-        Column("waited", [time_text(row.wait_ns) or "0" for row in rows]),
-        Column("share", [share_text(row.wait_ns, row.elapsed_ns) for row in rows], rank=3),
-        times("sync", [row.synchronization_ns for row in rows], rank=2),
-        times("idle", [row.idle_ns for row in rows], rank=6),
-        Column("awaits", ["" if row.awaited_rank is None else f"rank {row.awaited_rank}" for row in rows], rank=1,
-               right=False),
-    ]  # fmt: skip
+LINK_COLUMNS = (
+    field("transport", "over", "text", "HCCS, PCIE, SIO and SDMA are within a node.", least=4),
+    ColumnOf("domains", "domain", "text", lambda row: ", ".join(row.domains), rank=3, least=6),
+    field("bytes", "bytes", "bytes", rank=1),
+    field("time_ns", "time", "time"),
+    field("bytes_per_s", "rate", "bandwidth", "Bytes over time."),
+    field("typical_bytes_per_s", "median", "bandwidth", "Of the rates of all links over this transport.", 2),
+    ColumnOf("slow", "note", "text", lambda row: "slow" if is_slow(row) else "", "Less than 80 % of the median.", 4),
+)
+"""Links, behind `FROM_TO`."""
 
 
-def link_columns(rows: Sequence[LinkRow], styles: Styles) -> list[Column]:
-    """Links, the longest time first; one that is slow beside others of its transport stands out."""
-    slow = [is_slow(row) for row in rows]
-    return [
-        Column("from", [str(row.source) for row in rows]),
-        Column("to", [str(row.target) for row in rows]),
-        _text("over", [printable(row.transport) for row in rows], least=4),
-        _text("domain", [printable(", ".join(row.domains)) for row in rows], rank=3, least=6),
-        sizes("bytes", [row.bytes for row in rows], rank=1),
-        times("time", [row.time_ns for row in rows]),
-        Column("rate", [_rate(row.bytes_per_s) for row in rows],
-               styles=[styles.hot if one else None for one in slow]),
-        Column("median", [_rate(row.typical_bytes_per_s) for row in rows], rank=2),
-        Column("", ["slow" if one else "" for one in slow], rank=4, right=False),
-    ]  # fmt: skip
+def link_texts(rows: Sequence[LinkRow], styles: Styles) -> list[Column]:
+    """The links for a terminal: one that is slow beside others of its transport stands out."""
+    heat = [styles.hot if is_slow(row) else None for row in rows]
+    columns = in_order((*FROM_TO, *LINK_COLUMNS), rows, styles)
+    return [replace(one, styles=heat) if one.title == "rate" else one for one in columns]
 
 
 def is_slow(row: LinkRow) -> bool:
     """Whether a link is slow beside others of its transport."""
     return row.bytes_per_s is not None and row.bytes_per_s < _SLOW * (row.typical_bytes_per_s or 0)
-
-
-def _rate(bytes_per_s: int | None) -> str:
-    return rate_text(bytes_per_s, 10**9, "B/s") if bytes_per_s else ""
-
-
-def _text(title: str, texts: Sequence[str], rank: int = 0, least: int = 8) -> Column:
-    return Column(title, texts, rank=rank, right=False, min_width=least, cut=cut_end)

@@ -12,7 +12,7 @@ from deepscope.ranks.results import RanksReport
 from deepscope.records.places import short_path, short_place
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, Style, cut_end, cut_start, render
-from deepscope.report.ranks.tables import clock_columns, collective_columns, pair_columns
+from deepscope.report.ranks.tables import COLLECTIVE_COLUMNS, clock_texts, in_order, pair_texts
 from deepscope.report.ranks.words import above_text, collective_name, late_entries, step_unit
 from deepscope.report.style import Styles
 from deepscope.report.text import MIN_WIDTH, entries_text
@@ -103,15 +103,15 @@ def _sections(detail: RankDetail, report: RanksReport, size: int, width: int, st
         yield (
             "Where it comes last",
             "more often than any other rank",
-            _table(collective_columns(late, styles), width, styles),
+            _table(in_order(COLLECTIVE_COLUMNS, late, styles), width, styles),
         )
     if pairs := _cut(detail.pairs, size):
-        yield "Its messages", "of all steps", _table(pair_columns(pairs, styles), width, styles)
+        yield "Its messages", "of all steps", _table(pair_texts(pairs, styles), width, styles)
     if work := _cut(detail.work, size):
         which = "those that differ most" if detail.others else "the largest"
         yield "Operators and kernels", f"{unit}; {which}", _table(_work(work, detail, styles), width, styles)
     if detail.clock is not None:
-        yield "Its clock", "", _table(clock_columns([detail.clock], styles), width, styles)
+        yield "Its clock", "", _table(clock_texts([detail.clock], styles), width, styles)
     if detail.failures:
         entries = [("trace", printable(f"{one.path}: {one.message}")) for one in detail.failures]
         yield "Left out", "", list(entries_text(entries, width, styles))
@@ -185,12 +185,16 @@ def _beside(
 
 
 def _calls(rows: Sequence[CollectiveBeside | WorkBeside], detail: RankDetail) -> list[Column]:
-    calls = Column("calls", [_mean(row.calls) for row in rows], rank=2)
+    calls = Column("calls", [count_text(row.calls) or "0" for row in rows], rank=2)
     if not detail.others:
         return [calls]
     return [
         calls,
-        Column("others'", [_mean(row.typical_calls) if row.typical_calls != row.calls else "" for row in rows], rank=4),
+        Column(
+            "others'",
+            [(count_text(row.typical_calls) or "0") if row.typical_calls != row.calls else "" for row in rows],
+            rank=4,
+        ),
     ]
 
 
@@ -216,7 +220,3 @@ def _number(value: float | None, kind: str) -> str:
 
 def _signed(change: float, kind: str) -> str:
     return ("+" if change > 0 else "") + _number(change, kind)
-
-
-def _mean(calls: float) -> str:
-    return (count_text(round(calls)) or "0") if calls == int(calls) or calls >= 100 else f"{calls:.3g}"

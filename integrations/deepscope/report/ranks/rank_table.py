@@ -3,54 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from statistics import median
+from typing import Any
 
-from deepscope.printable import printable
-from deepscope.quantities import bytes_text, count_text, share_text, time_text
 from deepscope.ranks.results import RankRow, RanksReport
-from deepscope.report.layout import Column, Style, cut_end
+from deepscope.report.layout import Column, Style
 from deepscope.report.ranks.heat_map import LEVELS, level
+from deepscope.report.ranks.tables import rank_numbers
 from deepscope.report.style import Styles
+from deepscope.report.table_column import ColumnOf, cell_text, text_column
 
 MARK = "▸"
-
-
-@dataclass(frozen=True, slots=True)
-class RankNumber:
-    """A number of a rank, and how it is shown."""
-
-    title: str
-    value: Callable[[RankRow], float | None]
-    """None where it is not known."""
-    text: Callable[[float], str]
-    rank: int
-    """As `Column.rank`."""
-
-
-def _share(value: float) -> str:
-    return share_text(value, 1)
-
-
-NUMBERS = (
-    RankNumber("own", lambda row: row.own_ns, time_text, 0),
-    RankNumber("step", lambda row: row.step_ns, time_text, 0),
-    RankNumber("compute", lambda row: row.compute_ns, time_text, 1),
-    RankNumber("comm.", lambda row: row.communication_ns, time_text, 1),
-    RankNumber(
-        "overlap",
-        lambda row: row.overlapped_ns / row.communication_ns if row.communication_ns else None,
-        _share,
-        4,
-    ),
-    RankNumber("idle", lambda row: row.idle_ns, time_text, 3),
-    RankNumber("data", lambda row: row.data_ns, time_text, 5),
-    RankNumber("waited", lambda row: row.waited_ns, time_text, 2),
-    RankNumber("last", lambda row: row.last, lambda value: count_text(round(value)), 2),
-    RankNumber("exposed", lambda row: row.exposed_ns, time_text, 6),
-    RankNumber("sync", lambda row: row.sync_ns, time_text, 7),
-    RankNumber("memory", lambda row: row.peak_bytes, bytes_text, 8),
-)
 
 
 def slowest_first(report: RanksReport) -> list[RankRow]:
@@ -65,20 +29,13 @@ def rank_columns(report: RanksReport, rows: Sequence[RankRow], styles: Styles) -
     titles = [f"{MARK if row.rank in marks else ' '} {row.rank}" if marks else str(row.rank) for row in rows]
     own = median(row.own_ns for row in report.ranks)
     columns = [Column("rank", titles + [name for name, _ in extra])]
-    for number in NUMBERS:
+    for number in rank_numbers(report):
         known = [value for row in report.ranks if (value := number.value(row)) is not None]
-        if not any(known):
-            continue
-        cells = [_text(number, number.value(row)) for row in rows]
-        cells += [_text(number, function(known)) for _, function in extra]
-        heat = [_heat(row, own, styles) for row in rows] + [None] * len(extra) if number.title == "own" else None
-        columns.append(Column(number.title, cells, rank=number.rank, styles=heat))
-    if len({row.host for row in report.ranks}) > 1:
-        hosts = [printable(row.host) for row in rows] + [""] * len(extra)
-        columns.append(Column("host", hosts, rank=9, right=False, min_width=8, cut=cut_end))
-    if len({row.device for row in report.ranks}) > 1:
-        devices = [printable(row.device) for row in rows] + [""] * len(extra)
-        columns.append(Column("device", devices, rank=10, right=False, min_width=8, cut=cut_end))
+        if any(known):
+            below = [_summary(number, function, known) for _, function in extra]
+            heat = [_heat(row, own, styles) for row in rows] + [None] * len(extra) if number.key == "own_ns" else None
+            column = text_column(number, rows, styles)
+            columns.append(replace(column, cells=[*column.cells, *below], styles=heat))
     return columns
 
 
@@ -91,8 +48,11 @@ def _summaries(report: RanksReport, *, is_cut: bool) -> list[tuple[str, _Of]]:
     return [("median", median), *([("min", min), ("max", max)] if is_cut else [])]
 
 
-def _text(number: RankNumber, value: float | None) -> str:
-    return "" if value is None else number.text(value) or "0"
+def _summary(number: ColumnOf, function: _Of, known: Sequence[Any]) -> str:
+    if number.kind == "text":
+        return ""
+    value = function(known)
+    return cell_text(number, round(value) if number.kind == "count" else value)
 
 
 def _heat(row: RankRow, own: float, styles: Styles) -> Style | None:

@@ -1,141 +1,70 @@
-"""Columns of the tables across ranks, but that by rank: groups, collectives, pairs, clocks, operators, late ranks."""
+"""Columns of the tables across ranks: ranks, groups, collectives, pairs, clocks, operators, lines, late ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any
 
 from deepscope.printable import printable
-from deepscope.quantities import bytes_text, count_text, rate_text, time_text
-from deepscope.ranks.results import (
-    Clock,
-    CollectiveRow,
-    GroupRow,
-    PairRow,
-    RanksReport,
-    Straggler,
-    VaryingLine,
-    VaryingRow,
-)
+from deepscope.quantities import time_text
+from deepscope.ranks.results import Clock, CollectiveRow, PairRow, RanksReport, Straggler, VaryingLine
 from deepscope.records.places import short_place
-from deepscope.report.column_kinds import counts, names, sizes, times
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.ranks.words import CAUSES, collective_name, group_name, line_place
 from deepscope.report.style import Styles
+from deepscope.report.table_column import ColumnOf, Unit, text_column
 
 _SHORT = 8
-_RANKS = 12
 
 
-def group_columns(rows: Sequence[GroupRow], styles: Styles) -> list[Column]:
-    """Process groups; times are sums over their calls and ranks."""
-    del styles
-    return [
-        _text("group", [group_name(row.name, row.description) for row in rows], least=12),
-        _text("for", [row.role for row in rows]),
-        _text("ranks", [printable(row.ranks) for row in rows], least=_RANKS),
-        counts("size", [row.size for row in rows], rank=6),
-        Column("here", [str(row.here) if row.here < row.size else "" for row in rows], rank=5),
-        counts("calls", [row.calls for row in rows], rank=4),
-        times("time", [row.time_ns for row in rows]),
-        times("exposed", [row.exposed_ns for row in rows], rank=3),
-        Column("waited", [_known(row.wait_ns) for row in rows], rank=1),
-        sizes("bytes", [row.bytes for row in rows], rank=2),
+def field(key: str, title: str, kind: Unit, explained: str = "", rank: int = 0, **more: Any) -> ColumnOf:
+    """The column of a record's field; texts may be cut."""
+    least = {"least": _SHORT} if kind == "text" else {}
+    return ColumnOf(key, title, kind, attrgetter(key), explained, rank, **(least | more))
+
+
+def in_order(columns: Sequence[ColumnOf], rows: Sequence[Any], styles: Styles) -> list[Column]:
+    """The columns for a terminal, names first."""
+    return [text_column(one, rows, styles) for one in columns]
+
+
+def rank_numbers(report: RanksReport) -> list[ColumnOf]:
+    """The numbers of a rank, then where it ran, where ranks differ in that."""
+    numbers = [
+        field("own_ns", "own", "time", "The step without the part in which only communication runs."),
+        field("step_ns", "step", "time", "Mean length of a step."),
+        field("compute_ns", "compute", "time", "Work that is no collective; without a device operators' own time.", 1),
+        field("communication_ns", "communication", "time", "In collectives, summed.", 1, short="comm."),
+        ColumnOf(
+            "overlap",
+            "overlap",
+            "share",
+            lambda row: row.overlapped_ns / row.communication_ns if row.communication_ns else None,
+            "The part of communication that computation overlaps.",
+            4,
+        ),
+        field("idle_ns", "device idle", "time", "When no stream of a device works.", 3, short="idle"),
+        field("data_ns", "data", "time", "Loading data, on the training thread.", 5),
+        field(
+            "waited_ns",
+            "waiting for others",
+            "time",
+            "In collectives, until the last rank has come.",
+            2,
+            short="waited",
+        ),
+        field("last", "came last", "count", "Calls of collectives that this rank came to last.", 2, short="last"),
+        field("exposed_ns", "exposed", "time", "The part of communication that no computation overlaps.", 6),
+        field("sync_ns", "waiting for device", "time", "CPU time in calls that wait for the device.", 7, short="sync"),
+        field("peak_bytes", "peak memory", "bytes", "The most that was allocated at once.", 8, short="memory"),
+        field("steps", "steps", "count", "Recorded steps.", 11),
     ]
-
-
-def collective_columns(rows: Sequence[CollectiveRow], styles: Styles) -> list[Column]:
-    """Collectives; the rank that is last to most calls stands at the end."""
-    del styles
-    return [
-        _text("collective", [collective_name(row.kind) for row in rows], least=14),
-        _text("group", [row.role or group_name(row.group, "") for row in rows], rank=5),
-        _text("ranks", [printable(row.group_ranks) for row in rows], rank=7),
-        _text("type", [printable(row.dtype) for row in rows], rank=8),
-        Column("message", [bytes_text(row.bytes // row.calls) if row.calls else "" for row in rows], rank=4),
-        counts("calls", [row.calls for row in rows], rank=3),
-        Column("matched", [count_text(row.matched) or "0" for row in rows], rank=9),
-        times("time", [row.time_ns for row in rows]),
-        Column("transfer", [_known(row.transfer_ns) for row in rows], rank=1),
-        Column("waited", [_known(row.wait_ns) for row in rows], rank=1),
-        Column("spread", [_known(row.spread_ns) for row in rows], rank=2),
-        Column("most", [_known(row.max_spread_ns) for row in rows], rank=10),
-        Column("bus", [_rate(row.bus_bytes_per_s) for row in rows], rank=3),
-        Column("last", [_last(row) for row in rows], rank=2, right=False),
-    ]
-
-
-def pair_columns(rows: Sequence[PairRow], styles: Styles) -> list[Column]:
-    """Messages from one rank to another, the largest time first."""
-    del styles
-    return [
-        Column("from", [str(row.source) for row in rows]),
-        Column("to", [str(row.target) for row in rows]),
-        counts("messages", [row.messages for row in rows], rank=1),
-        sizes("bytes", [row.bytes for row in rows]),
-        times("time", [row.time_ns for row in rows]),
-        Column("transfer", [_known(row.transfer_ns) for row in rows], rank=2),
-        Column("rate", [_rate(row.bytes_per_s) for row in rows], rank=3),
-    ]
-
-
-def clock_columns(rows: Sequence[Clock], styles: Styles) -> list[Column]:
-    """What is added to each rank's times, and how far matched calls lie apart after that."""
-    del styles
-    offsets = ["unknown" if row.offset_ns is None else _signed(row.offset_ns) for row in rows]
-    return [
-        Column("rank", [str(row.rank) for row in rows]),
-        Column("offset", offsets),
-        Column("residual", ["" if row.offset_ns is None else _known(row.residual_ns) for row in rows]),
-        counts("calls", [row.calls for row in rows]),
-    ]
-
-
-def varying_columns(rows: Sequence[VaryingRow], styles: Styles) -> list[Column]:
-    """Operators and kernels by how much they differ over the ranks."""
-    del styles
-    return [
-        names("operator or kernel", [readable(row.name) for row in rows]),
-        *_over_ranks(rows),
-        Column("calls", ["differ" if row.calls_differ else "" for row in rows], rank=4, right=False),
-    ]
-
-
-def line_columns(report: RanksReport, rows: Sequence[VaryingLine], styles: Styles) -> list[Column]:
-    """Lines by how much their own time differs over the ranks."""
-    del styles
-    places = [printable(short_place(row.file, row.line, report.project_root)) for row in rows]
-    return [
-        Column("line", places, right=False, min_width=16, cut=cut_start),
-        *_over_ranks(rows),
-        _text("function", [printable(row.function) for row in rows], rank=5),
-    ]
-
-
-def _over_ranks(rows: Sequence[VaryingRow | VaryingLine]) -> list[Column]:
-    return [
-        Column("median", [_known(row.median_ns) for row in rows], rank=1),
-        Column("least", [_known(row.min_ns) for row in rows], rank=2),
-        Column("on", [f"rank {row.min_rank}" for row in rows], rank=3, right=False),
-        Column("most", [_known(row.max_ns) for row in rows]),
-        Column("on", [f"rank {row.max_rank}" for row in rows], right=False),
-    ]
-
-
-def straggler_columns(report: RanksReport, rows: Sequence[Straggler], styles: Styles) -> list[Column]:
-    """Late ranks, the worst first, with the line that made each late."""
-    return [
-        Column("rank", [str(row.rank) for row in rows], styles=[styles.hot] * len(rows)),
-        Column("late", [_known(row.excess_ns) for row in rows]),
-        Column("held up", [_known(row.held_ns) for row in rows], rank=2),
-        Column("last", [_of(row.late_calls, row.calls) for row in rows], rank=3),
-        Column("by", [CAUSES[row.cause] for row in rows], rank=1, right=False),
-        Column("part", [printable(row.part) for row in rows], rank=5, right=False),
-        Column("line", [line_place(row, report.project_root) if row.file else "" for row in rows], right=False,
-               min_width=12, cut=cut_start),
-        Column("longer", [time_text(row.line_ns) if row.file else "" for row in rows], rank=3),
-        _text("source", [printable(row.text) for row in rows], rank=4, least=16),
-    ]  # fmt: skip
+    places = [field("host", "host", "text", rank=9), field("device", "device", "text", rank=10)]
+    differing = [one for one in places if len({one.value(row) for row in report.ranks}) > 1]
+    return [*(one._replace(shows_zero=True) for one in numbers), *differing]
 
 
 def _last(row: CollectiveRow) -> str:
@@ -146,17 +75,192 @@ def _of(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,}" if whole else ""
 
 
-def _known(value: int | None) -> str:
-    return "" if value is None else time_text(value) or "0"
+GROUP_COLUMNS = (
+    ColumnOf("group", "group", "text", lambda row: group_name(row.name, row.description) or "unnamed", least=12),
+    field("role", "for", "text", "What the group is for, where it can be told."),
+    field("ranks", "ranks", "text", least=12),
+    field("size", "size", "count", rank=6),
+    ColumnOf(
+        "here",
+        "here",
+        "count",
+        lambda row: row.here if row.here < row.size else None,
+        "Ranks of it of which there is a trace, where not all have one.",
+        5,
+        is_name=True,
+    ),
+    field("calls", "calls", "count", rank=4),
+    field("time_ns", "time", "time", "Of all calls and ranks."),
+    field("exposed_ns", "exposed", "time", "Of it, what no computation overlaps.", 3),
+    field("wait_ns", "waited", "time", "Of it, waiting for the last rank to come.", 1, shows_zero=True),
+    field("bytes", "bytes", "bytes", "Of all messages.", 2),
+)
+"""Process groups; times are sums over their calls and ranks."""
+
+COLLECTIVE_COLUMNS = (
+    ColumnOf("kind", "collective", "text", lambda row: collective_name(row.kind), least=14),
+    ColumnOf("group", "group", "text", lambda row: row.role or group_name(row.group, ""), rank=5, least=_SHORT),
+    field("group_ranks", "ranks", "text", rank=7),
+    field("dtype", "type", "text", rank=8),
+    ColumnOf(
+        "message_bytes",
+        "message",
+        "bytes",
+        lambda row: row.bytes // row.calls if row.calls and row.bytes else None,
+        "Size of a message: the larger of what goes into a rank and what comes out.",
+        4,
+    ),
+    field("calls", "calls", "count", "Of one rank.", 3),
+    field("matched", "matched", "count", "Calls found on every rank of the group.", 9, shows_zero=True),
+    field("ranks", "here", "count", "Ranks in this row.", 11),
+    field("time_ns", "time", "time", "Of all calls and ranks."),
+    field(
+        "transfer_ns",
+        "transfer",
+        "time",
+        "Of matched calls, the shortest over the ranks: nobody waits on the rank that comes last.",
+        1,
+        shows_zero=True,
+    ),
+    field("wait_ns", "waited", "time", "Of matched calls and all ranks, what is longer than that.", 1, shows_zero=True),
+    field(
+        "spread_ns",
+        "arrival spread",
+        "time",
+        "From the first rank's coming to the last one's, the mean over the matched calls.",
+        2,
+        short="spread",
+        shows_zero=True,
+    ),
+    field("max_spread_ns", "largest spread", "time", "Of a single call.", 10, short="most", shows_zero=True),
+    field(
+        "bus_bytes_per_s",
+        "bus bandwidth",
+        "bandwidth",
+        "What each link must have carried in the transfer time, as nccl-tests counts.",
+        3,
+        short="bus",
+    ),
+    ColumnOf(
+        "late",
+        "last to come",
+        "text",
+        _last,
+        "The rank that came last to most calls.",
+        2,
+        short="last",
+    ),
+)
+"""Collectives; the rank that is last to most calls stands at the end."""
+
+FROM_TO = (
+    ColumnOf("source", "from", "count", lambda row: row.source, is_name=True),
+    ColumnOf("target", "to", "count", lambda row: row.target, is_name=True),
+)
+"""Of what goes from one rank to another."""
+
+PAIR_COLUMNS = (
+    field("messages", "messages", "count", rank=1),
+    field("bytes", "bytes", "bytes"),
+    field("time_ns", "time", "time", "Of the receiving calls, else of the sending ones."),
+    field("transfer_ns", "transfer", "time", "The shorter call of both sides, summed.", 2, shows_zero=True),
+    field(
+        "bytes_per_s",
+        "rate",
+        "bandwidth",
+        "Of messages found on both sides, by the transfer time; else by the time.",
+        3,
+    ),
+)
+"""Messages from one rank to another, behind `FROM_TO`."""
+
+CLOCK_COLUMNS = (
+    field("offset_ns", "offset", "time", "Added to its times, to be on one clock."),
+    ColumnOf(
+        "residual_ns",
+        "residual",
+        "time",
+        lambda row: None if row.offset_ns is None else row.residual_ns,
+        "How far the ends of matched calls still lie apart: the median.",
+        shows_zero=True,
+    ),
+    field("calls", "calls", "count", "By which it is known."),
+)
+"""What is added to each rank's times, and how far matched calls lie apart after that."""
+
+_OVER_RANKS = (
+    ColumnOf(
+        "range_ns",
+        "difference",
+        "time",
+        lambda row: row.max_ns - row.min_ns,
+        "Between the ranks with the most and the least of it, in a step.",
+        6,
+    ),
+    field("median_ns", "median", "time", "Of the ranks, in a step.", 1, shows_zero=True),
+    field("min_ns", "least", "time", "In a step.", 2, shows_zero=True),
+    ColumnOf("min_rank", "least on", "text", lambda row: f"rank {row.min_rank}", rank=3, short="on"),
+    field("max_ns", "most", "time", "In a step.", shows_zero=True),
+    ColumnOf("max_rank", "most on", "text", lambda row: f"rank {row.max_rank}", short="on"),
+)
+
+VARYING_COLUMNS = (
+    ColumnOf("name", "operator or kernel", "text", lambda row: readable(row.name), least=16),
+    *_OVER_RANKS,
+    ColumnOf(
+        "calls",
+        "calls",
+        "text",
+        lambda row: "differ" if row.calls_differ else "",
+        "Whether ranks call it a different number of times a step.",
+        4,
+    ),
+)
+"""Operators and kernels by how much they differ over the ranks."""
 
 
-def _rate(bytes_per_s: int | None) -> str:
-    return rate_text(bytes_per_s, 10**9, "B/s") if bytes_per_s else ""
+def line_columns(report: RanksReport) -> list[ColumnOf]:
+    """Lines by how much their own time differs over the ranks."""
+    return [line_column(report.project_root), *_OVER_RANKS, field("function", "function", "text", rank=5)]
+
+
+def line_column(root: str) -> ColumnOf:
+    """Where a row's line stands."""
+
+    def place(row: VaryingLine) -> str:
+        return short_place(row.file, row.line, root)
+
+    return ColumnOf("place", "line", "place", place, least=16)
+
+
+def pair_texts(rows: Sequence[PairRow], styles: Styles) -> list[Column]:
+    """The messages for a terminal."""
+    return in_order((*FROM_TO, *PAIR_COLUMNS), rows, styles)
+
+
+def clock_texts(rows: Sequence[Clock], styles: Styles) -> list[Column]:
+    """The clocks for a terminal, offsets with their signs."""
+    rank = ColumnOf("rank", "rank", "count", lambda row: row.rank, is_name=True)
+    name, offset, *others = in_order((rank, *CLOCK_COLUMNS), rows, styles)
+    offsets = ["unknown" if row.offset_ns is None else _signed(row.offset_ns) for row in rows]
+    return [name, replace(offset, cells=offsets), *others]
+
+
+def straggler_columns(report: RanksReport, rows: Sequence[Straggler], styles: Styles) -> list[Column]:
+    """Late ranks, the worst first, with the line that made each late."""
+    return [
+        Column("rank", [str(row.rank) for row in rows], styles=[styles.hot] * len(rows)),
+        Column("late", [time_text(row.excess_ns) or "0" for row in rows]),
+        Column("held up", [time_text(row.held_ns) or "0" for row in rows], rank=2),
+        Column("last", [_of(row.late_calls, row.calls) for row in rows], rank=3),
+        Column("by", [CAUSES[row.cause] for row in rows], rank=1, right=False),
+        Column("part", [printable(row.part) for row in rows], rank=5, right=False),
+        Column("line", [line_place(row, report.project_root) if row.file else "" for row in rows], right=False,
+               min_width=12, cut=cut_start),
+        Column("longer", [time_text(row.line_ns) if row.file else "" for row in rows], rank=3),
+        Column("source", [printable(row.text) for row in rows], rank=4, right=False, min_width=16, cut=cut_end),
+    ]  # fmt: skip
 
 
 def _signed(value: int) -> str:
     return ("+" if value > 0 else "") + (time_text(value) or "0")
-
-
-def _text(title: str, texts: Sequence[str], rank: int = 0, least: int = _SHORT) -> Column:
-    return Column(title, texts, rank=rank, right=False, min_width=least, cut=cut_end)

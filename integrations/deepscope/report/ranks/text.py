@@ -13,22 +13,24 @@ from deepscope.ranks.results import RankRow, RanksReport, Straggler
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
 from deepscope.report.layout import Column, cut_end, cut_start, render
-from deepscope.report.ranks.ascend import domain_columns, link_columns
+from deepscope.report.ranks.ascend import DOMAIN_COLUMNS, link_texts
 from deepscope.report.ranks.forms import rows_of
 from deepscope.report.ranks.heat_map import heat_map
 from deepscope.report.ranks.pair_matrix import fits, pair_matrix
 from deepscope.report.ranks.rank_table import rank_columns, slowest_first
 from deepscope.report.ranks.tables import (
-    clock_columns,
-    collective_columns,
-    group_columns,
+    COLLECTIVE_COLUMNS,
+    GROUP_COLUMNS,
+    VARYING_COLUMNS,
+    clock_texts,
+    in_order,
     line_columns,
-    pair_columns,
+    pair_texts,
     straggler_columns,
-    varying_columns,
 )
 from deepscope.report.ranks.words import answer, late_entries, step_unit
 from deepscope.report.style import Styles
+from deepscope.report.table_column import ColumnOf
 from deepscope.report.text import MIN_WIDTH, entries_text
 
 ALL_RANKS = 16
@@ -93,10 +95,10 @@ def _sections(report: RanksReport, limit: int | None, width: int, styles: Styles
         left = len(rows) - len(chosen)
         return chosen, [styles.quiet(f"… {left:,} more (--by {by})")] if left else []
 
-    def section(by: str, title: str, told: str, columns: Callable[[Sequence[Any]], list[Column]]) -> Iterator[_Section]:
+    def section(by: str, title: str, told: str) -> Iterator[_Section]:
         rows, more = shown(by)
         if rows:
-            yield title, told, [*render(columns(rows), width, title_style=styles.title), *more]
+            yield title, told, [*_rendered(report, by, rows, width, styles), *more]
 
     unit = step_unit(report).strip()
     yield "Ranks", f"times {unit}; own: without communication", _ranks(report, limit, width, styles)
@@ -105,32 +107,19 @@ def _sections(report: RanksReport, limit: int | None, width: int, styles: Styles
     late, more = shown("straggler")
     if late:
         yield "Late ranks", f"times {unit}", [*_stragglers(report, late, width, styles), *more]
-    yield from section(
-        "group", "Process groups", "times of all calls and ranks", lambda rows: group_columns(rows, styles)
-    )
-    yield from section(
-        "collective", "Collectives", "times of all calls; transfer: the shortest over the ranks",
-        lambda rows: collective_columns(rows, styles),
-    )  # fmt: skip
+    yield from section("group", "Process groups", "times of all calls and ranks")
+    yield from section("collective", "Collectives", "times of all calls; transfer: the shortest over the ranks")
     pairs, more = shown("pair")
     if pairs and fits(report.pairs):
         yield "Point to point", "messages of all steps", list(pair_matrix(report.pairs, width, styles))
     elif pairs:
-        table = render(pair_columns(pairs, styles), width, title_style=styles.title)
-        yield "Point to point", "the largest pairs", [*table, *more]
-    yield from section(
-        "domain", "Communication by domain", "as Ascend's profiler tells; times of all calls and ranks",
-        lambda rows: domain_columns(rows, styles),
-    )  # fmt: skip
-    yield from section("link", "Links", "as Ascend's profiler tells", lambda rows: link_columns(rows, styles))
+        yield from section("pair", "Point to point", "the largest pairs")
+    yield from section("domain", "Communication by domain", "as Ascend's profiler tells; times of all calls and ranks")
+    yield from section("link", "Links", "as Ascend's profiler tells")
     if report.clocks:
         yield "Clocks", _clock_words(report), _clocks(report, limit, width, styles)
-    yield from section(
-        "operator", "What varies over the ranks", f"times {unit}", lambda rows: varying_columns(rows, styles)
-    )
-    yield from section(
-        "line", "Lines that differ", f"own times {unit}", lambda rows: line_columns(report, rows, styles)
-    )
+    yield from section("operator", "What varies over the ranks", f"times {unit}")
+    yield from section("line", "Lines that differ", f"own times {unit}")
     if report.findings:
         yield "What to do", "", list(entries_text(_findings(report), width, styles))
     if report.failures:
@@ -155,7 +144,7 @@ def _ranks(report: RanksReport, limit: int | None, width: int, styles: Styles) -
     rows = slowest_first(report)
     size = (len(rows) if len(rows) <= ALL_RANKS else len(report.slowest)) if limit is None else limit
     shown = rows[:size] if size else rows
-    lines = render(rank_columns(report, shown, styles), width, title_style=styles.title)
+    lines = _rendered(report, "rank", shown, width, styles)
     left = len(rows) - len(shown)
     return [*lines, *([styles.quiet(f"… {left:,} more (--by rank, or -n 0)")] if left else [])]
 
@@ -190,7 +179,7 @@ def _clocks(report: RanksReport, limit: int | None, width: int, styles: Styles) 
         rows = rows[:limit]
     left = len(every) - len(rows)
     more = [styles.quiet(f"… {left:,} more (--by clock)")] if left else []
-    return [*render(clock_columns(rows, styles), width, title_style=styles.title), *more]
+    return [*_rendered(report, "clock", rows, width, styles), *more]
 
 
 def _failures(report: RanksReport, limit: int | None, width: int, styles: Styles) -> Iterator[str]:
@@ -214,21 +203,28 @@ def _table(report: RanksReport, by: str, limit: int, width: int, styles: Styles)
     shown: Sequence[Any] = rows[:limit] if limit else rows
     if not shown:
         return [_NOTHING[by]]
-    columns: dict[str, Callable[[], list[Column]]] = {
-        "rank": lambda: rank_columns(report, shown, styles),
-        "collective": lambda: collective_columns(shown, styles),
-        "group": lambda: group_columns(shown, styles),
-        "pair": lambda: pair_columns(shown, styles),
-        "line": lambda: line_columns(report, shown, styles),
-        "operator": lambda: varying_columns(shown, styles),
-        "straggler": lambda: straggler_columns(report, shown, styles),
-        "clock": lambda: clock_columns(shown, styles),
-        "domain": lambda: domain_columns(shown, styles),
-        "link": lambda: link_columns(shown, styles),
-    }
     left = len(rows) - len(shown)
     more = [styles.quiet(f"… {left:,} more (-n 0 shows all)")] if left else []
-    return [*render(columns[by](), width, title_style=styles.title), *more]
+    return [*_rendered(report, by, shown, width, styles), *more]
+
+
+def _rendered(report: RanksReport, by: str, rows: Sequence[Any], width: int, styles: Styles) -> list[str]:
+    defined: dict[str, Sequence[ColumnOf]] = {
+        "collective": COLLECTIVE_COLUMNS,
+        "group": GROUP_COLUMNS,
+        "line": line_columns(report),
+        "operator": VARYING_COLUMNS,
+        "domain": DOMAIN_COLUMNS,
+    }
+    made: dict[str, Callable[[], list[Column]]] = {
+        "rank": lambda: rank_columns(report, rows, styles),
+        "pair": lambda: pair_texts(rows, styles),
+        "straggler": lambda: straggler_columns(report, rows, styles),
+        "clock": lambda: clock_texts(rows, styles),
+        "link": lambda: link_texts(rows, styles),
+    }
+    columns = in_order(defined[by], rows, styles) if by in defined else made[by]()
+    return render(columns, width, title_style=styles.title)
 
 
 DOT = " · "

@@ -139,8 +139,6 @@ def collective_name(kind: str) -> str:
 
 
 TIMES = "\N{MULTIPLICATION SIGN}"
-_WHOLE_FROM = 100
-"""From here on means of counts have no decimals."""
 
 
 def late_entries(report: RanksReport, row: Straggler) -> Iterator[tuple[str, str]]:
@@ -182,4 +180,4 @@ def _number(value: float, kind: str) -> str:
         return share_text(value, 1) or "0%"
     if kind == "ratio":
         return f"{value:.2f}{TIMES}"
-    return count_text(round(value)) or "0" if value == int(value) or value >= _WHOLE_FROM else f"{value:.3g}"
+    return count_text(value) or "0"
