@@ -12,7 +12,6 @@ from deepscope.records.places import short_path
 from deepscope.report.bars import share
 from deepscope.report.layout import Column, cut_end, cut_start
 from deepscope.report.style import Styles
-from deepscope.report.wording import per_second_text
 
 Unit = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth"]
 """How a value is shown: times in nanoseconds, shares from 0 to 1, rates in FLOP/s, bandwidths in B/s."""
@@ -71,14 +70,10 @@ def cell_text(column: ColumnOf, value: str | float | None) -> str:
         return printable(str(value))
     if column.kind == "share":
         return share_text(value, 1) or "0%"
-    if column.kind == "bandwidth" and not column.title.endswith("/s"):  # else the title has the unit
-        return rate_text(round(value * 1000), 10**12, "B/s")
-    words: dict[Unit, Callable[[Any], str]] = {
-        "time": time_text,
-        "bytes": bytes_text,
-        "rate": per_second_text,
-        "bandwidth": per_second_text,
-    }
+    if column.kind in {"rate", "bandwidth"}:
+        text = rate_text(round(value * 1000), 10**12, "B/s")
+        return text.removesuffix("B/s").replace(" ", "") if column.title.endswith("/s") else text
+    words: dict[Unit, Callable[[Any], str]] = {"time": time_text, "bytes": bytes_text}
     return words.get(column.kind, count_text)(value) or ("0" if column.shows_zero else "")
 
 

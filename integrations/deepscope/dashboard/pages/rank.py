@@ -7,10 +7,11 @@ from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.distributed import LateRank, late_rank
 from deepscope.dashboard.pages.rank_tables import collectives_table, pairs_table
 from deepscope.dashboard.pages.tables import table_of
-from deepscope.dashboard.pages.words import in_page_words, place_words, word
+from deepscope.dashboard.pages.words import in_page_words, word
 from deepscope.ranks.detail import CollectiveBeside, LineBeside, RankDetail, WorkBeside, rank_detail
 from deepscope.report.event_names import readable
 from deepscope.report.ranks.detail import NUMBERS, rank_sentence
+from deepscope.report.ranks.tables import line_column
 from deepscope.report.table_column import ColumnOf
 
 
@@ -116,9 +117,8 @@ def _calls(*, rank: int) -> list[ColumnOf]:
 
 
 def _lines(detail: RankDetail) -> Table:
-    root = detail.project_root
     columns = [
-        ColumnOf("place", "line", "place", lambda row: place_words(row.file, row.line, root)),
+        line_column(detail.project_root),
         *_beside(detail),
         ColumnOf("function", "function", "text", lambda row: row.function, rank=4),
         ColumnOf("text", "source", "text", lambda row: row.text, rank=3),

@@ -9,7 +9,7 @@ from typing import Any
 
 from deepscope.printable import printable
 from deepscope.quantities import time_text
-from deepscope.ranks.results import Clock, CollectiveRow, PairRow, RanksReport, Straggler, VaryingLine
+from deepscope.ranks.results import Clock, CollectiveRow, PairRow, RanksReport, Straggler
 from deepscope.records.places import short_place
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Column, cut_end, cut_start
@@ -226,11 +226,7 @@ def line_columns(report: RanksReport) -> list[ColumnOf]:
 
 def line_column(root: str) -> ColumnOf:
     """Where a row's line stands."""
-
-    def place(row: VaryingLine) -> str:
-        return short_place(row.file, row.line, root)
-
-    return ColumnOf("place", "line", "place", place, least=16)
+    return ColumnOf("place", "line", "place", lambda row: short_place(row.file, row.line, root), least=16)
 
 
 def pair_texts(rows: Sequence[PairRow], styles: Styles) -> list[Column]:
