@@ -69,7 +69,6 @@ def _columns(rows: Sequence[TopRow], profile: Profile, question: Question, style
 
 def _operator_columns(profile: Profile) -> list[ColumnOf]:
     return [
-        ColumnOf("label", "operator", "text", lambda row: readable(row.name), least=16),
         ColumnOf("share", "share", "share", lambda row: row.share, "Of all operators' self time."),
         *measured_columns(profile.metric == "device"),
         ColumnOf("type", "kind", "text", lambda row: row.type, "What it is of, by its name.", 11),
@@ -82,6 +81,7 @@ def _operator_columns(profile: Profile) -> list[ColumnOf]:
             least=_SHAPES_WIDTH,
         ),
         ColumnOf("out_shapes", "to", "text", lambda row: _text(row.out_shapes), rank=6, least=_SHAPES_WIDTH),
+        ColumnOf("label", "operator", "text", lambda row: readable(row.name), least=16),
     ]
 
 
