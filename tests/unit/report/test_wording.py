@@ -26,6 +26,10 @@ def test_bytes_and_counts_have_their_units() -> None:
     assert count_text(0) == ""
 
 
+def test_a_mean_of_counts_has_three_digits() -> None:
+    assert [count_text(mean) for mean in (0.2857, 6.94, 12.34, 250.4, 3.0)] == ["0.286", "6.94", "12.3", "250", "3"]
+
+
 def test_a_share_too_small_for_its_decimal_does_not_read_as_nothing() -> None:
     assert share_text(1, 10**6) == "<0.1%"
     assert share_text(0, 10) == ""
