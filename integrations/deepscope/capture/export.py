@@ -9,8 +9,8 @@ from deepscope.capture import naming
 from deepscope.capture.saving.header import Session
 from deepscope.capture.saving.rewrite import Instructions
 from deepscope.capture.saving.saver import Job
-from deepscope.capture.saving.trace_folder import check_space, make_trace_folder
 from deepscope.capture.step_timer import StepTimer
+from deepscope.capture.trace_folder import check_space, make_trace_folder
 from deepscope.capture.window import Window
 from deepscope.trace.format.span_names import WINDOW_NAME, step_name
 

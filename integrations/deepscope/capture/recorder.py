@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deepscope.capture.annotations import Annotations
-from deepscope.capture.counters.whole_run import counters_of_run
 from deepscope.capture.export import exported
 from deepscope.capture.lines.running_frame import bury
 from deepscope.capture.notices import warn
@@ -22,11 +21,12 @@ from deepscope.capture.process_hooks.failsafe import guarded
 from deepscope.capture.process_hooks.interrupts import held_back
 from deepscope.capture.process_hooks.other_thread import call_between_lines
 from deepscope.capture.resources import Resources
+from deepscope.capture.run_counters import counters_of_run
 from deepscope.capture.saving.header import Session, checked_metadata
 from deepscope.capture.saving.saver import Job, Pending, Saver, patience_s
-from deepscope.capture.saving.trace_folder import check_folder, seen_from_here
 from deepscope.capture.schedule import WHOLE_BLOCK, Action, Move, Plan, Schedule
 from deepscope.capture.step_timer import StepKind, StepTimer
+from deepscope.capture.trace_folder import check_folder, seen_from_here
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import RecorderError

@@ -7,8 +7,8 @@ from pathlib import Path
 from deepscope.capture.compiled.captures import CaptureHold
 from deepscope.capture.compiled.level import ProvenanceHold
 from deepscope.capture.counters.machine import sampler_of
-from deepscope.capture.counters.whole_run import RunCounters
 from deepscope.capture.line_scopes import arm, line_recorder, worker_clocks
+from deepscope.capture.run_counters import RunCounters
 from deepscope.capture.saving.header import Session
 from deepscope.capture.workers.training_side import WorkerClocks
 

@@ -18,8 +18,8 @@ from deepscope.capture.on_demand.start import tell_step
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving.header import Session
-from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
 from deepscope.capture.schedule import Action, Plan, Schedule
+from deepscope.capture.trace_folder import DEFAULT_FOLDER
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import NestedProfileError, RecorderError
 

@@ -19,6 +19,7 @@ from deepscope.capture import notices, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch
 from deepscope.capture.counters.sampler import Counted, Sampler
+from deepscope.capture.host_clock import Readings, read_clocks
 from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.machine_use import MachineWatch
 from deepscope.capture.memory.surveys import MemorySurveys
@@ -27,7 +28,6 @@ from deepscope.capture.process_hooks.interrupts import at_thread_end
 from deepscope.capture.process_hooks.open_recorders import abandoned_in_children
 from deepscope.capture.process_hooks.settings import LivingObjects
 from deepscope.capture.process_hooks.users_profiler import GiveWay
-from deepscope.capture.saving.clock import Readings, read_clocks
 from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError
 from deepscope.trace.format.header import LineAccount, MachineUse

@@ -15,7 +15,7 @@ from deepscope.capture.on_demand.inspection import inspect, ranks_around
 from deepscope.capture.on_demand.jobs import Job, clients_of, find_jobs, jobs_of, live_entries
 from deepscope.capture.on_demand.places import control_folders
 from deepscope.capture.rank_choice import checked_ranks
-from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER
+from deepscope.capture.trace_folder import DEFAULT_FOLDER
 from deepscope.cli.output import emit, form_option, rows_option
 from deepscope.cli.recording import asked_options
 from deepscope.cli.report import rendered

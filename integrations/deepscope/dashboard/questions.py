@@ -20,7 +20,7 @@ from deepscope.dashboard.pages.operators import operators
 from deepscope.dashboard.pages.overview import overview
 from deepscope.dashboard.pages.rank import rank
 from deepscope.dashboard.pages.steps import steps
-from deepscope.dashboard.timeline.questions import (
+from deepscope.dashboard.pages.timeline import (
     timeline,
     timeline_durations,
     timeline_line,

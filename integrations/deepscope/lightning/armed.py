@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture.compiled.level import ProvenanceHold
-from deepscope.capture.counters.whole_run import counters_of_run
 from deepscope.capture.line_scopes import arm, user_code, worker_clocks
 from deepscope.capture.options import RecordingOptions
+from deepscope.capture.run_counters import counters_of_run
 from deepscope.capture.saving.header import Session
 from deepscope.capture.workers.training_side import WorkerClocks
 
 if TYPE_CHECKING:
-    from deepscope.capture.counters.whole_run import RunCounters
+    from deepscope.capture.run_counters import RunCounters
 
 
 @dataclass

@@ -6,7 +6,6 @@ mapped (`mapped.py`).
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
@@ -21,6 +20,7 @@ import msgspec
 
 from deepscope.records import PROFILE_FORMAT, WHOLE, Profile, View
 from deepscope.records.decoding import decoded
+from deepscope.store.digest import DIGEST_BYTES, digest
 from deepscope.store.files import TraceFile
 
 Kind: TypeAlias = Literal["profile", "summary", "attribution", "timeline"]
@@ -40,7 +40,6 @@ _KINDS = frozenset(get_args(Kind))
 _EARLIER = re.compile(r"[0-9a-f]{32}\.")
 
 _MAGIC = b"deepscope profile\n"
-_DIGEST_BYTES = 16
 _UNFINISHED_S = 3600
 _FASTEST = 1
 """Level of compression: a sixth of the size for a millisecond, so that the profiles of a thousand ranks fit."""
@@ -74,7 +73,7 @@ def load_body(kind: Kind, file: TraceFile, view: View = WHOLE, *, partial: bool)
         content = path.read_bytes()
     except (OSError, RuntimeError):  # RuntimeError: no home folder
         return None
-    head = len(_MAGIC) + _DIGEST_BYTES
+    head = len(_MAGIC) + DIGEST_BYTES
     packed = memoryview(content)[head:]
     if not content.startswith(_MAGIC) or content[len(_MAGIC) : head] != digest(packed):
         return None
@@ -237,8 +236,3 @@ def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> None:
         with suppress(OSError):
             Path(temporary).unlink()
         raise
-
-
-def digest(content: bytes | memoryview) -> bytes:
-    """What two contents do not have in common, in 16 bytes."""
-    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()

@@ -18,7 +18,8 @@ import msgspec
 
 from deepscope.errors import DeepScopeError, MissingExtraError, NoTraceError, OptionError, TraceError, remake
 from deepscope.records import PROFILE_FORMAT
-from deepscope.store.cache import digest, prune
+from deepscope.store.cache import prune
+from deepscope.store.digest import digest
 from deepscope.store.files import TraceFile
 from deepscope.store.pool import Got, ReadAnswer
 from deepscope.store.remote_settings import is_reached_by_others, own_settings, using

@@ -16,7 +16,7 @@ from deepscope.ranks.summary import RankSummary
 from deepscope.records import View
 from deepscope.records.decoding import decoded
 from deepscope.store.ascend.cluster import Cluster
-from deepscope.store.ascend.ranks import tables_alone, tables_beside, tables_of_several, with_tables
+from deepscope.store.ascend_ranks import tables_alone, tables_beside, tables_of_several, with_tables
 from deepscope.store.each import Wanted, read_each
 from deepscope.store.readable import read_newest
 from deepscope.store.requests import kept_answers

@@ -14,7 +14,8 @@ import pytest
 import torch
 
 import deepscope
-from deepscope.capture.counters import sampler, whole_run
+from deepscope.capture import run_counters
+from deepscope.capture.counters import sampler
 from deepscope.store import load_profile
 from deepscope.trace.format.counters import PREFIX
 from deepscope.trace.format.header import Header
@@ -167,7 +168,7 @@ def test_a_run_is_counted_on_after_its_last_window(tmp_path: Path):
 @on_linux
 def test_the_end_of_a_run_waits_for_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sampler, "_PATIENCE_S", 0.0)  # of the end of a window
-    counters = whole_run.RunCounters(0.001, lambda: Header(pid=1), lambda: tmp_path / "a.counters")
+    counters = run_counters.RunCounters(0.001, lambda: Header(pid=1), lambda: tmp_path / "a.counters")
     counters.start()
     counters.stop()
     assert not [thread for thread in threading.enumerate() if thread.name == "deepscope-counters"]
@@ -181,9 +182,9 @@ def test_a_disk_that_is_full_is_not_filled_further(tmp_path: Path, monkeypatch: 
         tried.set()
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(whole_run, "KEEP_EVERY_S", 0.0)
-    monkeypatch.setattr(whole_run, "counter_events", full)
-    counters = whole_run.RunCounters(0.001, lambda: Header(pid=1), lambda: tmp_path / "a.counters")
+    monkeypatch.setattr(run_counters, "KEEP_EVERY_S", 0.0)
+    monkeypatch.setattr(run_counters, "counter_events", full)
+    counters = run_counters.RunCounters(0.001, lambda: Header(pid=1), lambda: tmp_path / "a.counters")
     counters.start()
     assert tried.wait(60)
     counters.stop()
@@ -195,8 +196,8 @@ def test_a_disk_that_is_full_is_not_filled_further(tmp_path: Path, monkeypatch: 
 def test_of_a_run_that_is_killed_there_is_what_was_kept(tmp_path: Path):
     program = f"""
 import os, sys, time, torch, deepscope
-from deepscope.capture.counters import whole_run
-whole_run.KEEP_EVERY_S = 0.2
+from deepscope.capture import run_counters
+run_counters.KEEP_EVERY_S = 0.2
 options = {{"counters": "run", "counter_interval": 0.01}}
 with deepscope.profile({str(tmp_path)!r}, wait=0, warmup=0, active=1, **options) as recording:
     recording.step()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deepscope.capture.saving.clock import Readings, compared, on_host_clock
+from deepscope.capture.host_clock import Readings, compared, on_host_clock
 from deepscope.trace.format.header import Clock, Header, read_header
 from deepscope.trace.format.span_names import clock_name, is_own
 from deepscope.trace.model import Trace

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from deepscope.capture.compiled.breaks import Broken, Recompiled, graph_breaks, recompilations
 from deepscope.capture.compiled.captures import Captured, captured_graphs
-from deepscope.capture.lines.dynamo import hide_modules
+from deepscope.capture.dynamo import hide_modules
 from deepscope.capture.process_hooks.interrupts import comes_from_handler
 
 _MODULE = "torch._inductor.output_code"

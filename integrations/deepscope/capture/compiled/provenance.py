@@ -18,7 +18,7 @@ import msgspec
 
 from deepscope.capture.compiled.breaks import Frame
 from deepscope.capture.compiled.graphs import CompiledRecord, SeenGraph
-from deepscope.capture.saving.sources import source_text
+from deepscope.capture.sources import source_text
 from deepscope.trace.format.compiled_code import (
     CapturedGraph,
     CompiledCode,

@@ -10,7 +10,7 @@ from itertools import groupby
 import msgspec
 
 from deepscope.capture.counters.source import Series
-from deepscope.capture.saving.event_edits import json_bytes, microseconds
+from deepscope.capture.event_edits import json_bytes, microseconds
 from deepscope.trace.format.counters import PREFIX
 from deepscope.trace.format.header import Clock
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
 
+from deepscope.capture.dynamo import hide_modules
 from deepscope.capture.lines.calibration import CostSamples, Work
 from deepscope.capture.lines.detail import Limits
-from deepscope.capture.lines.dynamo import hide_modules
 from deepscope.capture.lines.emit import cost_of_operator_ns
 from deepscope.capture.lines.hooks import make_hooks
 from deepscope.capture.lines.libraries import Libraries

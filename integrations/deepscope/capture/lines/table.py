@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import NamedTuple
 
+from deepscope.capture.dynamo import continued_function, is_compiled, undisturbed
 from deepscope.capture.lines.code_facts import (
     Loop,
     line_starts,
@@ -16,7 +17,6 @@ from deepscope.capture.lines.code_facts import (
     users_line_starts,
 )
 from deepscope.capture.lines.detail import Detail
-from deepscope.capture.lines.dynamo import continued_function, is_compiled, undisturbed
 from deepscope.capture.lines.emit import Pair, make_pair
 from deepscope.capture.lines.libraries import Libraries, LibraryCode, Trial, step_code
 from deepscope.capture.lines.user_code import UserCode

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from deepscope.capture import torch_compat
+from deepscope.capture.dynamo import hide_modules, undisturbed
 from deepscope.capture.lines import emit
-from deepscope.capture.lines.dynamo import hide_modules, undisturbed
 from deepscope.capture.lines.emit import make_pair
 from deepscope.capture.memory import owners
 from deepscope.capture.memory import storages as value_storages

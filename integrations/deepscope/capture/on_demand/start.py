@@ -20,15 +20,15 @@ from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.idle_recorder import IdleRecorder
 from deepscope.capture.on_demand.places import Entry, here, place_for_socket, started_at
 from deepscope.capture.options import OptionKeywords, checked_options
-from deepscope.capture.saving.trace_folder import DEFAULT_FOLDER, current_folder
+from deepscope.capture.trace_folder import DEFAULT_FOLDER, current_folder
 from deepscope.errors import ControlError, DeepScopeError, OptionError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from deepscope.capture.counters.whole_run import RunCounters
     from deepscope.capture.options import RecordingOptions
     from deepscope.capture.recorder import Recorder
+    from deepscope.capture.run_counters import RunCounters
     from deepscope.capture.schedule import Plan
 
 CONTROLS = ("auto", "socket", "files")
@@ -99,7 +99,7 @@ class OnDemand:
         options = checked_options(self.dormant.options)
         if options.counters != "run":
             return
-        from deepscope.capture.counters.whole_run import counters_of_run
+        from deepscope.capture.run_counters import counters_of_run
         from deepscope.capture.saving.header import Session
 
         session = Session(options, name=self._name, run_id=secrets.token_hex(6))

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from deepscope.capture.lines.dynamo import hide_modules, undisturbed
+from deepscope.capture.dynamo import hide_modules, undisturbed
 
 Listener = Callable[..., None]
 

@@ -16,16 +16,16 @@ from deepscope.capture import process_facts as process
 from deepscope.capture.compiled.breaks import Frame
 from deepscope.capture.compiled.graphs import CompiledRecord
 from deepscope.capture.compiled.provenance import compiled_code, function_at
+from deepscope.capture.dynamo import continued_name
 from deepscope.capture.line_scopes import user_code
 from deepscope.capture.lines import LineRecord, UserCode
-from deepscope.capture.lines.dynamo import continued_name
 from deepscope.capture.naming import worker_name
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks.failsafe import known_or
 from deepscope.capture.process_hooks.settings import settings
 from deepscope.capture.rank_choice import first_rank, is_chosen, warn_if_nobody
-from deepscope.capture.saving.sources import describe_file, describe_files
 from deepscope.capture.schedule import Schedule
+from deepscope.capture.sources import describe_file, describe_files
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import OptionError

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from deepscope.capture.saving.event_edits import microseconds
+from deepscope.capture.event_edits import microseconds
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.format.span_names import MOMENT_NAME, is_late, parse_name
 from deepscope.trace.kinds import Kind

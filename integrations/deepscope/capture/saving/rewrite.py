@@ -19,8 +19,7 @@ import numpy as np
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
 from deepscope.capture.counters.samples import Track, counter_events
-from deepscope.capture.saving.clock import Readings, compared, on_host_clock
-from deepscope.capture.saving.event_edits import (
+from deepscope.capture.event_edits import (
     compact,
     escape_names,
     json_bytes,
@@ -32,6 +31,7 @@ from deepscope.capture.saving.event_edits import (
     with_duration,
     with_name,
 )
+from deepscope.capture.host_clock import Readings, compared, on_host_clock
 from deepscope.capture.saving.late_spans import LateRuns, late_event, with_late_runs
 from deepscope.capture.saving.window_end import end_with_window, window_end_ns, with_times
 from deepscope.errors import TraceError

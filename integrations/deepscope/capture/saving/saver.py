@@ -15,17 +15,17 @@ import msgspec
 
 from deepscope.capture import notices, torch_compat
 from deepscope.capture.counters.sampler import Counted
+from deepscope.capture.event_edits import json_bytes
 from deepscope.capture.naming import remove_raw
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks import termination
 from deepscope.capture.process_hooks.failsafe import known_or
-from deepscope.capture.saving.event_edits import json_bytes
 from deepscope.capture.saving.header import add_workers, bare
 from deepscope.capture.saving.leftovers import keep_job, recover, sweep_worker_folders
 from deepscope.capture.saving.retention import LARGE_BYTES, remove_oldest, traces_bytes
 from deepscope.capture.saving.rewrite import Instructions, Outcome, rewrite
-from deepscope.capture.saving.sources import git_state
 from deepscope.capture.saving.writer import request
+from deepscope.capture.sources import git_state
 from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import DeepScopeError, RecorderError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError

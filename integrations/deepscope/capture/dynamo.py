@@ -1,4 +1,4 @@
-"""LiveObjects beside `torch.compile`: dynamo must not compile the hooks, and what it compiled has no lines of its own.
+"""Beside `torch.compile`: dynamo must not compile the hooks, and what it compiled has no lines of its own.
 
 While a compiled function runs eager parts, dynamo looks at every Python function that is called, the hooks among them.
 """

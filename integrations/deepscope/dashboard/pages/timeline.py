@@ -1,4 +1,4 @@
-"""What the pages ask of a timeline."""
+"""What the timeline page asks for."""
 
 from __future__ import annotations
 
