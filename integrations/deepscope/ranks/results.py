@@ -314,7 +314,7 @@ class RanksReport(msgspec.Struct, kw_only=True):
     collectives: list[CollectiveRow] = []
     """Of all calls, by `time_ns`, the largest first; so are pairs."""
     calls_outside_steps: int = 0
-    """Of the calls that are kept of all ranks, those outside their steps; 0 without steps."""
+    """Calls of collectives of all ranks that were launched outside their steps; 0 without steps."""
     pairs: list[PairRow] = []
     domains: list[DomainRow] = []
     """Of Ascend devices alone, by `elapsed_ns`; so are links, by `time_ns`."""

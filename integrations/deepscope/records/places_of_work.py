@@ -107,6 +107,8 @@ class Collective(msgspec.Struct, kw_only=True):
     on_device: First[bool]
     """Kernels of a device; else spans of a thread of the CPU."""
     calls: Sum
+    outside_calls: Sum = 0
+    """Part of `calls`: launched outside the steps; 0 in a trace without steps."""
     time_ns: Sum
     bytes: Sum
     """The sizes of the messages, as nccl-tests counts them: the larger of what goes in and comes out of one rank."""

@@ -48,7 +48,7 @@ from deepscope.records.trace_info import SourceFile, TraceInfo
 from deepscope.records.view import Detail, PartOf
 from deepscope.records.why import Peaks
 
-PROFILE_FORMAT = 24
+PROFILE_FORMAT = 25
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]

@@ -10,6 +10,7 @@ from deepscope.records import Profile, key_figures
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
 from deepscope.report.filters import part_words
+from deepscope.report.places_of_work import outside_words
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.tables import table
 
@@ -27,7 +28,7 @@ def header(profile: Profile, by: str = "line", sort: str | None = None) -> Itera
     if run := _run(profile):
         yield "run", run
     yield "device", _device(profile)
-    yield "time", _time(profile)
+    yield "time", _time(profile) + (_outside(profile) if by == "collective" else "")
     if len(profile.phases) > 1:
         yield "phases", _phases(profile)
     if profile.metric == "cpu_self":
@@ -104,6 +105,11 @@ def _time(profile: Profile) -> str:
     elif run.waiting_share:
         parts.append(f"CPU threads waiting {time_text(run.waiting_per_step_ns)}{' a step' if totals.steps else ''}")
     return DOT.join(parts)
+
+
+def _outside(profile: Profile) -> str:
+    words = outside_words(sum(row.outside_calls for row in profile.collectives))
+    return f"{DOT}{words}" if words else ""
 
 
 def _share(part: float) -> str:

@@ -178,6 +178,13 @@ def collective_columns(rows: Sequence[Collective], _: Profile, __: Styles) -> li
     ]
 
 
+def outside_words(calls: int) -> str:
+    """`3 calls of collectives lie outside the steps`, whose times are in no step's; "" for none."""
+    if not calls:
+        return ""
+    return f"{'1 call of a collective lies' if calls == 1 else f'{calls:,} calls of collectives lie'} outside the steps"
+
+
 def _message(row: Collective) -> int:
     return row.bytes // row.calls if row.bytes else 0
 

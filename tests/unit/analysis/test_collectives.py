@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from deepscope.analysis.numbers.collective_calls import bus_factor, kind_of_collective
-from deepscope.records import Collective
+from deepscope.records import Collective, Profile
 from deepscope.records.ranks import merge_profiles
+from deepscope.report.text import text_report
 from trace_builder import TraceBuilder
 
 US = 1000
@@ -177,3 +178,20 @@ def test_junk_in_the_head_tells_no_group(profile_of: Any, junk: Any) -> None:
     builder = TraceBuilder(distributedInfo=junk).kernel("ncclDevKernel_AllReduce", 0, 10 * US, 10 * US)
     (row,) = profile_of(builder).collectives
     assert (row.group, row.group_ranks, row.group_size) == ("", "", 0)
+
+
+def test_the_report_of_collectives_says_how_many_calls_lie_outside_the_steps(profile_of: Any) -> None:
+    def one(rank: int, *, with_steps: bool = True) -> Profile:
+        builder = TraceBuilder(distributedInfo={"backend": "gloo", "rank": rank, "world_size": 2})
+        if with_steps:
+            builder.step(1, 0, 1000)
+        profile: Profile = profile_of(builder.op("gloo:all_reduce", 100, 700).op("gloo:all_reduce", 2000, 5000))
+        return profile
+
+    def time_of(profile: Profile, by: str = "collective") -> str:
+        return next(line for line in text_report(profile, by=by, width=120).splitlines() if line.startswith("time"))
+
+    assert [(row.calls, row.outside_calls) for row in one(0).collectives] == [(2, 1)]
+    assert time_of(one(0)).endswith(" a step · 1 call of a collective lies outside the steps")
+    assert time_of(merge_profiles([one(0), one(1)])).endswith(" · 2 calls of collectives lie outside the steps")
+    assert "outside" not in time_of(one(0), "line") + time_of(one(0, with_steps=False))

@@ -27,7 +27,7 @@ from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.communication import is_collective, library_of
 from deepscope.trace.kinds import Kind
-from deepscope.trace.model import Int32, Int64, Trace
+from deepscope.trace.model import Events, Int32, Int64, Trace
 from deepscope.trace.names import ANNOUNCEMENT, is_communication_span
 
 _KINDS = (
@@ -127,6 +127,10 @@ class CollectiveCalls:
     """torch's number of the call in its process group; -1 where the trace does not tell."""
     peer: Int64
     """Of a point-to-point message, the other rank in the whole run; -1 where it is not known, and for collectives."""
+
+    def launch_ns(self, events: Events) -> Int64:
+        """When each was launched; its start where that is not known. Shape (c,)."""
+        return np.where(self.launched_by >= 0, events.start_ns[self.launched_by], events.start_ns[self.event])
 
 
 def collective_calls(of: Attribution, extent: Extent) -> CollectiveCalls:

@@ -30,7 +30,7 @@ def collective_call_table(
     attribution = analysis.attribution
     events, steps = attribution.trace.events, attribution.training.steps
     event, launched_by, work = (column[:MOST_CALLS] for column in (calls.event, calls.launched_by, calls.work))
-    launch = np.where(launched_by >= 0, events.start_ns[launched_by], events.start_ns[event])
+    launch = calls.launch_ns(events)[:MOST_CALLS]
     owners = attribution.owners.location
     own = np.where(launched_by >= 0, owners[launched_by], owners[event])
     location = np.where(work >= 0, pick(attribution.work.location, work), own)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.numbers.collective_calls import CollectiveCalls, CollectiveFacts, bus_factor
+from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.records import Collective
 from deepscope.trace.model import Int64
 
 
-def collective_table(calls: CollectiveCalls) -> tuple[list[Collective], Int64]:
+def collective_table(calls: CollectiveCalls, attribution: Attribution) -> tuple[list[Collective], Int64]:
     """A record for each kind, group, type and size, the largest time first; and of each call its place among them."""
+    steps = attribution.training.steps
+    outside = (steps.of(calls.launch_ns(attribution.trace.events)) < 0) & bool(len(steps))
     keys: dict[tuple[object, ...], int] = {}
     rows_of_facts = np.array(
         [
@@ -27,7 +31,7 @@ def collective_table(calls: CollectiveCalls) -> tuple[list[Collective], Int64]:
     for number in range(len(keys)):
         chosen = by_row[bounds[number] : bounds[number + 1]]
         if len(chosen):
-            found.append((number, _record(calls, chosen, sizes[calls.of[chosen]])))
+            found.append((number, _record(calls, chosen, sizes[calls.of[chosen]], outside[chosen])))
     found.sort(key=lambda one: -one[1].time_ns)
     place = np.full(len(keys), -1, np.int64)
     place[[number for number, _ in found]] = np.arange(len(found))
@@ -38,7 +42,7 @@ def _key(facts: CollectiveFacts) -> tuple[object, ...]:
     return facts.kind, facts.library, facts.group, facts.dtype, _size_class(facts)
 
 
-def _record(calls: CollectiveCalls, chosen: Int64, size: Int64) -> Collective:
+def _record(calls: CollectiveCalls, chosen: Int64, size: Int64, outside: Mask) -> Collective:
     """Of the chosen calls, which agree in all that a row has in common."""
     facts, time = calls.facts[calls.of[chosen[0]]], calls.time_ns[chosen]
     factor = bus_factor(facts.kind, facts.group.size)
@@ -54,6 +58,7 @@ def _record(calls: CollectiveCalls, chosen: Int64, size: Int64) -> Collective:
         size_class_bytes=_size_class(facts),
         on_device=bool(calls.on_device[chosen[0]]),
         calls=len(chosen),
+        outside_calls=int(outside.sum()),
         time_ns=int(time.sum()),
         bytes=total,
         bytes_known_ns=known,

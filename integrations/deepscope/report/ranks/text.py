@@ -13,6 +13,7 @@ from deepscope.ranks.results import RankRow, RanksReport, Straggler
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
 from deepscope.report.layout import Column, cut_end, cut_start, render
+from deepscope.report.places_of_work import outside_words
 from deepscope.report.ranks.ascend import DOMAIN_COLUMNS, link_texts
 from deepscope.report.ranks.forms import rows_of
 from deepscope.report.ranks.heat_map import heat_map
@@ -282,7 +283,5 @@ def _time(report: RanksReport) -> str:
         return f"no steps marked{DOT}{middle}"
     count = f"{min(steps)} to {max(steps)}" if min(steps) < max(steps) else str(max(steps))
     noun = "step" if count == "1" else "steps"
-    outside = report.calls_outside_steps
-    calls = "1 call of a collective lies" if outside == 1 else f"{outside:,} calls of collectives lie"
-    apart = f"{DOT}{calls} outside the steps" if outside else ""
-    return f"{count} {noun} a rank{DOT}{middle}{apart}"
+    outside = outside_words(report.calls_outside_steps)
+    return DOT.join(filter(None, (f"{count} {noun} a rank", middle, outside)))
