@@ -169,7 +169,7 @@ def test_the_longest_path_of_each_step_is_the_step(path):
     calls = np.full(len(found.joins), -1, np.int64)
     whole = Shortening(found, find_parts(of.work, found.pieces), timelines, calls, [len(of.scopes.locations)])
     begin, end = int(of.training.window.start[0]), int(of.training.window.end[-1])
-    along = critical_path(found, of.training.thread, begin, end)
+    along = critical_path(found, of.training.thread, begin, end, ran_until=end)
     for span in list(zip(steps.start.tolist(), steps.end.tolist(), strict=True))[:4]:
         assert whole.shorter_ns(along, *span).tolist() == [0]
 

@@ -38,7 +38,7 @@ def path_of(theirs: dict[str, Any]) -> tuple[Trace, CriticalPath]:
     found = np.flatnonzero(np.isin(events.name, names) & (events.kind == Kind.ANNOTATION))[theirs["instance"]]
     of = attribute(trace)
     start, end = int(events.start_ns[found]), int(events.end_ns[found])
-    return trace, critical_path(find_dependencies(of), int(events.thread[found]), start, end)
+    return trace, critical_path(find_dependencies(of), int(events.thread[found]), start, end, ran_until=end)
 
 
 def ours(theirs: dict[str, Any]) -> dict[str, float]:

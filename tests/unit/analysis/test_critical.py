@@ -284,3 +284,39 @@ def test_steps_that_are_evaluated_are_evenly_spread(count):
     order = critical._spread(count)
     assert sorted(order) == list(range(count))
     assert order[:1] == [count // 2] * bool(count)
+
+
+@pytest.mark.parametrize("thread", [103, 101])
+def test_a_thread_of_a_pool_that_has_no_task_is_no_cpu_time(profile_of, thread):
+    """The one that launches most is the training thread, whose Python need not be recorded."""
+    builder = TraceBuilder().op("aten::empty", 0, 10 * US, tid=101).op("aten::empty", 0, 10 * US, tid=103)
+    for at in range(3):
+        builder.kernel("small", 2 * US * at, 20 * US + at * US, US)
+    builder.op("aten::cat", 100_000 * US, 1_000 * US, tid=thread)
+    builder.op("aten::mm", 101_500 * US, 2_500 * US, tid=thread)  # half a millisecond later: it may be Python
+    builder.kernel("gemm", 103_000 * US, 103_020 * US, 10_000 * US, launch_duration=US, tid=thread)
+    path = profile_of(builder).critical
+    idle_us = (100_000 - 10) * (thread == 103)
+    assert times(path) == {
+        key: us * US
+        for key, us in {"cpu_ns": 103_000 - idle_us, "launch_ns": 20, "kernel_ns": 10_000, "gap_ns": idle_us}.items()
+        if us
+    }
+
+
+def test_without_steps_the_path_ends_with_what_ends_last(profile_of):
+    builder = TraceBuilder().op("aten::mm", 0, 10 * US)
+    builder.kernel("gemm", 2 * US, 7 * US, 93 * US, launch_duration=US)
+    assert times(profile_of(builder).critical) == {"cpu_ns": 2 * US, "launch_ns": 5 * US, "kernel_ns": 93 * US}
+    builder.op("aten::add", 105 * US, 5 * US)
+    assert times(profile_of(builder).critical) == {"cpu_ns": 110 * US}
+
+
+def test_a_first_launch_that_is_very_late_is_no_launching(profile_of):
+    """What the device did before the trace begins it does not tell."""
+    builder = TraceBuilder().op("aten::mm", 0, 10 * US)
+    builder.kernel("gemm", 2 * US, 150_000 * US, 100 * US, launch_duration=US)
+    path = profile_of(builder).critical
+    assert times(path) == {
+        "cpu_ns": 2 * US, "launch_ns": 1_005 * US, "gap_ns": (150_000 - 1_007) * US, "kernel_ns": 100 * US,
+    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a CPU thread does while it is on the path: operators, other code, or waiting for other ranks (gloo, MPI)."""
+"""What a CPU thread does while it is on the path: operators, other code, waiting for ranks (gloo, MPI) or a task."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.critical.timelines import ThreadTimeline
 from deepscope.analysis.numbers.collective_calls import works_on_cpu
 from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.ownership.calls import CPU_KINDS
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.communication import is_collective
 from deepscope.trace.kinds import Kind
@@ -18,6 +19,8 @@ from deepscope.trace.names import ANNOUNCEMENT, is_communication_span
 _LATE_NS, _LATE = 100_000, 0.5
 """Another thread may close a span so much, and this share of the time waited, after the thread that waited for it has
 gone on: on a busy machine it is interrupted."""
+_PAUSE_NS = 1_000_000
+"""So long Python may take between two operators of a thread that records nothing else; what is longer is no work."""
 _WRAPPERS = ("autograd::engine::", "torch::autograd::", "_c10d_functional", "DistributedDataParallel.", "FSDP")
 """Operators that run hooks, and so wait within themselves."""
 
@@ -38,6 +41,7 @@ class HostWork:
         self._of = of
         self._operators: dict[int, Intervals] = {}
         self._waiting: dict[int, Intervals] = {}
+        self._idle: dict[int, Intervals] = {}
 
     def operators(self, thread: int) -> Intervals:
         """When the thread runs operators, those excepted that exchange data with other ranks or run hooks."""
@@ -52,6 +56,25 @@ class HostWork:
         if thread not in self._waiting:
             self._waiting[thread] = self._waits(self.operators(thread), line)
         return self._waiting[thread]
+
+    def idle(self, thread: int) -> Intervals:
+        """When a thread of a pool has no task: for long nothing is open on it. The training thread, which may run
+        Python that is not recorded, and autograd's, whose pauses are its own, never are."""
+        if thread not in self._idle:
+            self._idle[thread] = self._without_task(thread)
+        return self._idle[thread]
+
+    def _without_task(self, thread: int) -> Intervals:
+        events = self._of.trace.events
+        own = events.thread == thread
+        if thread == self._of.training.thread or (self._of.calls.root[own] >= 0).any():
+            none = np.zeros(0, np.int64)
+            return Intervals(none, none)
+        rows = np.flatnonzero(own & of_kind(self._of.trace, *CPU_KINDS))
+        whole = Intervals(events.start_ns.min(keepdims=True), events.end_ns.max(keepdims=True))
+        free = union(events.start_ns[rows], events.end_ns[rows]).complement(whole)
+        long = free.end - free.start > _PAUSE_NS
+        return Intervals(free.start[long], free.end[long])
 
     def _waits(self, operators: Intervals, line: ThreadTimeline) -> Intervals:
         none = np.zeros(0, np.int64)

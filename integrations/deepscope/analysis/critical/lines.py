@@ -76,13 +76,16 @@ def path_by_line(
             return during.overlap_ns(line.start, line.end)
 
         waiting = own.intersection(host.waiting(thread, whole).near(*extent))
-        working = waiting.complement(own)
+        idle = waiting.complement(own).intersection(host.idle(thread).near(*extent))
+        resting = union(np.append(waiting.start, idle.start), np.append(waiting.end, idle.end))
+        working = resting.complement(own)
         in_operators, at_all = spent(working.intersection(host.operators(thread).near(*extent))), spent(working)
         add("communication_ns", line.location, spent(waiting))
         add("data_ns", line.location[line.loads], at_all[line.loads])
         add("operator_ns", line.location[~line.loads], in_operators[~line.loads])
         add("python_ns", line.location[~line.loads], (at_all - in_operators)[~line.loads])
         columns["communication_ns"][lines] += waiting.total_ns - int(spent(waiting).sum())
+        columns["gap_ns"][lines] += idle.total_ns
         columns["python_ns"][lines] += working.total_ns - int(at_all.sum())
     return columns
 

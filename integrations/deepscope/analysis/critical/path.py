@@ -96,14 +96,15 @@ class Path:
         return place if place < len(self.start) and self.start[place] == ts else -1
 
 
-def critical_path(of: Dependencies, training_thread: int, begin: int, end: int) -> Path:
+def critical_path(of: Dependencies, training_thread: int, begin: int, end: int, *, ran_until: int) -> Path:
     """The path of a trace from `begin` on.
 
     It is walked backwards: from the training thread at `end`, or from the last piece of work launched until then if
-    that ended later.
+    that ended later, or at `end` when the thread had run until `ran_until` only.
     """
     piece = _last_piece(of.pieces, begin, end)
-    on_thread = training_thread >= 0 and (piece < 0 or int(of.pieces.end[piece]) <= end)
+    ended = int(of.pieces.end[piece]) if piece >= 0 else begin
+    on_thread = training_thread >= 0 and (ended < end or ended == end == ran_until or piece < 0)
     walk = _Walk(of, begin)
     found = walk.back_from(training_thread, -1, end) if on_thread else walk.back_from(-1, piece, end)
     columns = [np.array(column, np.int64) for column in zip(*found[::-1], strict=True)] or [np.zeros(0, np.int64)] * 4

@@ -20,6 +20,8 @@ _TIMES = 10
 """Delays differ by so much on a busy machine."""
 _SHORTEST_NS = 20_000
 """Shorter delays are always usual."""
+_LONGEST_NS = 1_000_000
+"""Longer delays never are: the device may be busy with what was launched before the trace begins."""
 
 
 class Behind(IntEnum):
@@ -113,7 +115,7 @@ def find_pieces(events: Events, work: OwnedWork) -> Pieces:
 def _usual_delay(delay: Int64, is_free: Mask) -> int:
     """A multiple of the least delay of launches to streams that had nothing to do, clocks being wrong by a little."""
     least = int(np.percentile(delay[is_free], _LEAST, method="lower")) if is_free.any() else 0
-    return max(_TIMES * least, _SHORTEST_NS) + CLOCK_ERROR_NS
+    return min(max(_TIMES * least, _SHORTEST_NS), _LONGEST_NS) + CLOCK_ERROR_NS
 
 
 def _streams(events: Events, event: Int64) -> Int64:

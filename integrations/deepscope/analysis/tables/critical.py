@@ -93,12 +93,13 @@ def step_paths(analysis: Analysis) -> StepPaths | None:
     if not len(spans.start):
         return None
     found = find_dependencies(of)
+    thread, ran_until = _ending_thread(of)
     return StepPaths(
         of=of,
         dependencies=found,
         parts=find_parts(of.work, found.pieces),
         timelines=Timelines(of, analysis.phases),
-        path=critical_path(found, _ending_thread(of), int(whole.start[0]), int(whole.end[-1])),
+        path=critical_path(found, thread, int(whole.start[0]), int(whole.end[-1]), ran_until=ran_until),
         spans=spans,
         steps=steps,
         calls=pick(of.owners.location, found.joins.event),
@@ -126,16 +127,18 @@ def critical_path_table(paths: StepPaths, columns: Columns) -> CriticalPath:
     return _record(of, _Found(columns, order, shorter if evaluated else {}, evaluated), spans)
 
 
-def _ending_thread(of: Attribution) -> int:
-    """The thread at the end of the window: the training thread; without steps the one whose event ends last."""
-    events = of.trace.events
+def _ending_thread(of: Attribution) -> tuple[int, int]:
+    """The thread at the end of the window, and until when it ran: the training thread, to the end of the last step;
+    without steps the one whose event ends last."""
+    events, training = of.trace.events, of.training
     on_cpu = of_kind(of.trace, *CPU_KINDS)
-    if len(of.training.steps) or not on_cpu.any():
-        return of.training.thread
-    last = on_cpu & (events.end_ns == events.end_ns[on_cpu].max())
-    if last[events.thread == of.training.thread].any():
-        return of.training.thread
-    return int(events.thread[last].min())
+    if len(training.steps) or not on_cpu.any():
+        return training.thread, int(training.window.end[-1])
+    ran_until = int(events.end_ns[on_cpu].max())
+    last = on_cpu & (events.end_ns == ran_until)
+    if last[events.thread == training.thread].any():
+        return training.thread, ran_until
+    return int(events.thread[last].min()), ran_until
 
 
 def _spans(analysis: Analysis) -> tuple[Intervals, Int64]:
