@@ -389,7 +389,7 @@ class Remark(CommandAnswer, frozen=True, kw_only=True):
     """A remark on the time of a step."""
 
     words: str
-    """`within noise (±12 %)`, `noise unknown`, `same code`, `machine busy (38 %)`."""
+    """`within noise (±12 %)`, `noise unknown`, `same code`, `3 % of lines shared`, `machine busy (38 %)`."""
     detail: str
     """The same as a sentence; "" where the words say all."""
 

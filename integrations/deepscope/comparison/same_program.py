@@ -21,7 +21,7 @@ def is_same_program(old: Profile, new: Profile) -> bool:
     """
     info = new.trace
     is_stated = bool(info.program and info.arguments and info.project_root)
-    return is_stated and _statement(old) == _statement(new) and shared_lines(old, new) > MOST_LINES
+    return is_stated and _statement(old) == _statement(new) and not share_few_lines(shared_lines(old, new))
 
 
 def is_same_code(old: Profile, new: Profile) -> bool | None:
@@ -33,11 +33,22 @@ def is_same_code(old: Profile, new: Profile) -> bool | None:
     return before == after and versions[0] == versions[1]
 
 
-def shared_lines(old: Profile, new: Profile) -> float:
-    """The part of the telling lines of the files that ran that both have, 0 to 1; 0 where they are not known."""
+def share_few_lines(shared: float | None) -> bool:
+    """Whether two runs with this part of shared lines are of two programs, as far as is known."""
+    return shared is None or shared <= MOST_LINES
+
+
+def shared_lines(old: Profile, new: Profile) -> float | None:
+    """The part of the telling lines of the files that ran that both have, 0 to 1; None where a run's are not known."""
     texts = {file.sha256: file.text for one in (old, new) for file in one.files.values() if file.sha256 and file.text}
     before, after = _telling_lines(old, texts), _telling_lines(new, texts)
-    return (before & after).total() / max(before.total(), after.total(), 1)
+    if not all(any(not isinstance(line, _Unknown) for line in side) for side in (before, after)):
+        return None
+    return (before & after).total() / max(before.total(), after.total())
+
+
+class _Unknown:
+    """A line of which neither text nor file is known: it equals no other."""
 
 
 def _statement(profile: Profile) -> tuple[object, ...]:
@@ -66,7 +77,7 @@ def _hashes(profile: Profile) -> dict[str, str]:
 def _telling_lines(profile: Profile, texts: Mapping[str, str]) -> Counter[Hashable]:
     """Each line by its text; of a file known by its hash alone, each measured line by hash and number.
 
-    A line of a file of which neither is known equals no other.
+    Lines of a file of which neither is known are `_Unknown`.
     """
     found: Counter[Hashable] = Counter()
     for path, file in _own_files(profile).items():
@@ -75,5 +86,5 @@ def _telling_lines(profile: Profile, texts: Mapping[str, str]) -> Counter[Hashab
             found.update(line.strip() for line in source_lines(text) if is_meaningful(line))
         else:
             numbers = {one.line for one in profile.lines if one.file == path}
-            found.update((file.sha256, number) if file.sha256 else object() for number in numbers)
+            found.update((file.sha256, number) if file.sha256 else _Unknown() for number in numbers)
     return found

@@ -9,10 +9,11 @@ from typing import Any
 from deepscope.comparison import Comparison, Difference, compare
 from deepscope.comparison.fail_over import Verdict
 from deepscope.comparison.noise import CONFIDENCE
+from deepscope.comparison.same_program import share_few_lines, shared_lines
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Profile
-from deepscope.records.places import short_place
+from deepscope.records.places import short_path, short_place
 from deepscope.report import markdown
 from deepscope.report.event_names import readable
 from deepscope.report.header import header
@@ -40,6 +41,7 @@ def comparison_object(comparison: Comparison, *, limit: int = 0, verdict: Verdic
         "number": comparison.number,
         "confidence": CONFIDENCE,
         "run_noise": comparison.run_noise,
+        "shared_lines": shared_lines(comparison.before[0], comparison.after[0]),
         "before": [_run(profile) for profile in comparison.before],
         "after": [_run(profile) for profile in comparison.after],
         "step": _numbers(comparison.step),
@@ -89,7 +91,23 @@ def step_words(comparison: Comparison) -> str:
     times = f"{time_text(step.before_ns) or '0'} → {time_text(step.after_ns) or '0'} {unit}"
     interval = f" ({interval_words(step)})" if step.interval is not None else ""
     word = "no interval is known" if step.interval is None else "within noise" if step.within_noise else "beyond noise"
-    return f"{times}: {signed(step.change_ns)}{_percent(step)}, {word}{interval}"
+    strangers = strangers_words(comparison.before[0], comparison.after[0])
+    return f"{times}: {signed(step.change_ns)}{_percent(step)}, {word}{interval}" + (
+        f"; {strangers}" if strangers else ""
+    )
+
+
+def strangers_words(before: Profile, after: Profile) -> str:
+    """`these runs share 3% of their lines: train.py before, serve.py after`; "" where they share most of them."""
+    shared = shared_lines(before, after)
+    if not share_few_lines(shared):
+        return ""
+    names = [(short_path(one.trace.program), one.trace.project_root) for one in (before, after)]
+    pairs = (pair for pair in zip(*names, strict=True) if all(pair) and pair[0] != pair[1])
+    named = next((printable(f": {old} before, {new} after") for old, new in pairs), "")
+    if shared is None:
+        return f"whether these runs share code is not known{named}"
+    return f"these runs share {share_text(shared, 1) or 'none'} of their lines{named}"
 
 
 def noise_words(comparison: Comparison) -> str:

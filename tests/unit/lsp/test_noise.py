@@ -107,3 +107,17 @@ def test_a_baseline_of_another_kind_of_device_is_shown_without_a_judgement(run, 
     assert baseline.noise(FILE, 1) == "unknown"
     assert "Baseline" in hover_of(baseline, now, 1)
     assert hot_lines(now, nowhere, limit=5, baseline=baseline).lines
+
+
+def test_a_baseline_chosen_by_hand_that_is_a_stranger_is_told(run) -> None:
+    stranger = run(2, text=TEXT.splitlines()[0] + "\n" + "".join(f"x_{number} = serve()\n" for number in range(2, 13)))
+    project = Project("", Remembered(""))
+    project.show(run(1), [])
+    project.compare_with(stranger)
+    (remark,) = (one for one in status_of(project, None, "ready").remarks if "shared" in one.words)
+    assert (remark.words, remark.detail) == ("8.3 % of lines shared", "These runs share 8.3 % of their lines.")
+    assert project.baseline is not None
+    assert project.index is not None
+    assert "; these runs share 8.3 % of their lines" in hover_of(project.baseline, project.index, 1)
+    project.compare_with(run(2))
+    assert not any("shared" in one.words for one in status_of(project, None, "ready").remarks)

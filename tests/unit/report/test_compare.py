@@ -175,3 +175,28 @@ def test_the_object_holds_every_row_or_those_asked_for(changed) -> None:
 def test_one_step_has_null_for_an_interval() -> None:
     found = comparison_object(compare([built()], [edited()]))
     assert {(one["interval_ns"], one["within_noise"]) for one in found["rows"]} == {(None, True)}
+
+
+def test_strangers_are_told_in_the_sentence_of_the_comparison(tmp_path: Path) -> None:
+    def run(text: str | None = TEXT, program: str = "train.py", root: str = "/job") -> Profile:
+        times = {number: [1 * MS, 1 * MS] for number in range(1, 9)}
+        return profile_of_run(tmp_path, times, text=text, program=program, root=root)
+
+    def said(before: Profile, after: Profile) -> str:
+        found = compare([before], [after])
+        sentence = comparison_markdown(found).splitlines()[0].removeprefix("### DeepScope: ")
+        assert f"step    {sentence}\n" in comparison_text(found, width=300)
+        return sentence.rpartition("; ")[2] if "; " in sentence else ""
+
+    other = TEXT.splitlines()[0] + "\n" + "".join(f"result_{number} = serve({number})\n" for number in range(2, 9))
+    edited = TEXT.replace("layer_3(", "layer_33(")
+    assert said(run(), run(edited)) == said(run(), run(edited, root="/elsewhere", program="again.py")) == ""
+    assert said(run(), run(other)) == "these runs share 12.5% of their lines"
+    words = "these runs share 12.5% of their lines: train.py before, serve.py after"
+    assert said(run(), run(other, program="serve.py", root="/elsewhere")) == words
+    assert said(run(), run(other.replace("layer_1(", "x("))) == "these runs share none of their lines"
+    words = "these runs share 12.5% of their lines: /job before, /elsewhere after"
+    assert said(run(), run(other, root="/elsewhere")) == words
+    assert said(run(), run(None)) == "whether these runs share code is not known"
+    assert comparison_object(compare([run()], [run(None)]))["shared_lines"] is None
+    assert comparison_object(compare([run()], [run(other)]))["shared_lines"] == 1 / 8

@@ -52,7 +52,7 @@ def status_of(project: Project, root: str | None, state: State, message: str = "
         newer=_shown_trace(newer),
         step_time_words=_step_time_words(baseline, profile),
         remarks=[
-            *([] if project.baseline is None else _comparison_remarks(project.baseline)),
+            *([] if project.baseline is None else _comparison_remarks(project, project.baseline)),
             *([] if profile is None else _machine_remarks(profile, "machine busy", "")),
             *([] if baseline is None else _machine_remarks(baseline, "machine busy before", "In the baseline's run ")),
         ],
@@ -110,7 +110,7 @@ def _step_time_words(old: Profile | None, new: Profile | None) -> str:
     return f"step {quantities.durations(before, now)}, {quantities.relative(before, now)}"
 
 
-def _comparison_remarks(baseline: Baseline) -> Iterator[Remark]:
+def _comparison_remarks(project: Project, baseline: Baseline) -> Iterator[Remark]:
     """What may explain a change besides the edit."""
     compared = baseline.comparison
     step = compared.step if compared is not None else None
@@ -122,6 +122,11 @@ def _comparison_remarks(baseline: Baseline) -> Iterator[Remark]:
         yield Remark(words=f"within noise (±{quantities.share(noise_ns / step.before_ns)})", detail="")
     if baseline.is_same_code:
         yield Remark(words="same code", detail=SAME_CODE)
+    elif project.is_baseline_chosen and baseline.strangers_words:  # one that is not is of the same program
+        detail = quantities.spaced(baseline.strangers_words)
+        shared = baseline.shared_lines
+        words = "shared code unknown" if shared is None else f"{quantities.share(shared)} of lines shared"
+        yield Remark(words=words, detail=f"{detail[:1].upper()}{detail[1:]}.")
 
 
 def _machine_remarks(profile: Profile, words: str, beginning: str) -> Iterator[Remark]:

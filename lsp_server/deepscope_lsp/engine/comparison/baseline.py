@@ -8,9 +8,10 @@ from typing import Literal
 
 from deepscope.comparison import Comparison, Difference, compare
 from deepscope.comparison.pairing import pair_files, pair_lines
-from deepscope.comparison.same_program import is_same_code
+from deepscope.comparison.same_program import is_same_code, shared_lines
 from deepscope.records import Function, Line, cost_ns
 from deepscope.remap import LineMap
+from deepscope.report.compare import strangers_words
 from deepscope_lsp.engine.profile.profile_index import FileIndex, ProfileIndex
 
 Noise = Literal["within", "beyond", "unknown"]
@@ -43,6 +44,16 @@ class Baseline:
     def is_same_code(self) -> bool | None:
         """Whether both runs ran the same code; None where it is not known."""
         return is_same_code(self.index.profile, self._current.profile)
+
+    @cached_property
+    def shared_lines(self) -> float | None:
+        """The part of their lines that both runs have; None where it is not known."""
+        return shared_lines(self.index.profile, self._current.profile)
+
+    @cached_property
+    def strangers_words(self) -> str:
+        """`these runs share 3% of their lines: …`, as the terminal says it; "" where they share most."""
+        return strangers_words(self.index.profile, self._current.profile)
 
     def line(self, file: str, line: int) -> Line | None:
         """The older record of a line of the current profile; None where it was not measured."""

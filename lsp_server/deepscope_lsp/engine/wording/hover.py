@@ -243,7 +243,9 @@ def _baseline(context: HoverContext) -> str:
         return ""
     compared = context.baseline.comparison
     noise = "" if compared is not None and compared.has_intervals else f"; {UNKNOWN}"
-    return f"Baseline: {markdown.plain(trace_words(context.baseline.index.profile))}{noise}"
+    strangers = markdown.plain(quantities.spaced(context.baseline.strangers_words))
+    words = f"Baseline: {markdown.plain(trace_words(context.baseline.index.profile))}{noise}"
+    return f"{words}; {strangers}" if strangers else words
 
 
 def _tops(title: str, tops: Sequence[Top], scales: Scales) -> str:
