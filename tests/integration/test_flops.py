@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+import torchgen
 from torch import nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -15,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, 
 import deepscope
 from deepscope.analysis.build import build_profile
 from deepscope.analysis.numbers.attention_flops import ATTENTION
+from deepscope.analysis.numbers.flop_formulas import lacks_formula
 from deepscope.capture.options import RecordingOptions
 from deepscope.trace.read import read_trace
 from recorded import TESTS
@@ -169,3 +172,35 @@ def test_flops_stand_at_the_lines_of_the_forward_pass(tmp_path: Path):
 def test_flops_need_shapes_so_asking_for_them_records_shapes():
     assert RecordingOptions(with_flops=True).record_shapes
     assert not RecordingOptions().record_shapes
+
+
+_MADE_OF_OTHERS = {
+    "linalg_matrix_exp", "linalg_matrix_power", "linalg_multi_dot", "linalg_pinv", "linalg_matrix_rank", "linalg_cond",
+    "linalg_matmul",
+}  # fmt: skip
+_MULTIPLY_NO_MATRICES = {
+    "linalg_cross", "linalg_diagonal", "linalg_matrix_norm", "linalg_norm", "linalg_vander", "linalg_vecdot",
+    "linalg_vector_norm", "linalg__powsum",
+}  # fmt: skip
+
+
+def test_all_that_this_torch_calls_linear_algebra_is_named_or_made_of_what_is():
+    declared = (Path(torchgen.__file__).parent / "packaged/ATen/native/native_functions.yaml").read_text("utf-8")
+    names = set(re.findall(r"^- func: (linalg_\w+)", declared, re.MULTILINE))
+    assert len(names) > 30
+    assert {name for name in names if not lacks_formula(f"aten::{name}")} <= _MADE_OF_OTHERS | _MULTIPLY_NO_MATRICES
+    helpers = set(re.findall(r"^- func: (_linalg_\w+|_\w*(?:solve|cholesky|svd)\w*)", declared, re.MULTILINE))
+    assert {name for name in helpers if not lacks_formula(f"aten::{name}")} == {"_linalg_check_errors"}
+
+
+@pytest.mark.parametrize(
+    "decompose",
+    [
+        torch.linalg.svd, torch.linalg.eigh, torch.linalg.eig, torch.linalg.qr, torch.linalg.cholesky, torch.linalg.inv,
+        torch.linalg.lu, torch.linalg.ldl_factor, torch.linalg.slogdet, torch.geqrf,
+    ],
+)  # fmt: skip
+def test_decompositions_have_no_flops_and_are_named(decompose: Callable[[torch.Tensor], object]):
+    counts = deepscope.count_model(decompose, torch.eye(6))
+    assert counts.total.flops == 0
+    assert counts.without_formula

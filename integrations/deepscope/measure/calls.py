@@ -102,6 +102,8 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 
 def new_bytes(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> int:
     """Bytes of the results that a call wrote to memory of their own: no view, and nothing written in place."""
+    if not operator._schema.returns:  # it checks, or writes to its arguments
+        return 0
     results = result if isinstance(result, list | tuple) else (result,)
     fresh = [
         one

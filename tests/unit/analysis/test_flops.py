@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deepscope.analysis.numbers.attention_flops import pairs_within
-from deepscope.analysis.numbers.flop_formulas import FORMULAS, flops_of_call
+from deepscope.analysis.numbers.flop_formulas import FORMULAS, flops_of_call, lacks_formula
 from deepscope.report.operator_columns import flops_missing
 from deepscope.trace.names import WITH_NUMBERS
 from trace_builder import TraceBuilder
@@ -220,6 +220,32 @@ def test_an_operator_that_multiplies_and_has_no_flops_says_so(profile_of, name, 
     (row,) = profile.operators
     assert row.flops == 0
     assert flops_missing(row) == shown
+
+
+_DECOMPOSITIONS = {
+    "1.8": "_symeig_helper _solve_helper _svd_helper _inverse_helper _linalg_inv_out_helper_ _linalg_solve_out_helper_ "
+    "_linalg_qr_helper _lu_with_info _lu_solve_helper _cholesky_helper _cholesky_solve_helper _triangular_solve_helper "
+    "_syevd_helper _det_lu_based_helper symeig eig solve lstsq",
+    "1.9": "linalg_eig linalg_eigvals linalg_cholesky_ex linalg_inv_ex linalg_lstsq linalg_householder_product",
+    "1.11": "linalg_lu_factor_ex linalg_solve_triangular cholesky cholesky_inverse geqrf orgqr ormqr triangular_solve",
+    "2.2": "_linalg_det _linalg_eigh _linalg_slogdet _linalg_solve_ex _linalg_svd linalg_ldl_factor_ex "
+    "linalg_ldl_solve linalg_lu linalg_lu_solve linalg_qr",
+    "2.7": "_linalg_eigvals _spsolve svd qr inverse det slogdet logdet lu_solve linalg_inv linalg_eigvalsh "
+    "linalg_svdvals",
+}
+
+
+@pytest.mark.parametrize("name", [name for names in _DECOMPOSITIONS.values() for name in names.split()])
+def test_decompositions_and_solvers_of_each_torch_are_named_as_without_a_formula(name):
+    assert lacks_formula(f"aten::{name}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["linalg_vector_norm", "linalg_cross", "linalg_diagonal", "linalg_vander", "lu_unpack", "_linalg_check_errors"],
+)
+def test_what_only_sounds_like_them_is_not(name):
+    assert not lacks_formula(f"aten::{name}")
 
 
 def test_an_operator_without_a_formula_that_calls_one_with_a_formula_is_known(profile_of):

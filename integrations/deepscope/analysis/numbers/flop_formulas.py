@@ -238,12 +238,16 @@ _OTHERS = re.compile(
     r"mkldnn_linear\w*|_weight_int\w+|_dyn_quant_matmul\w*|quantized_\w+|conv_tbc\w*|_nnpack_spatial_\w+|"
     r"_native_multi_head_attention|_transformer_encoder_layer_fwd|_triton_\w+_attention|"
     r"_scaled_dot_product_attention_math_for_mps|"
-    r"_linalg_(?:det|eigh|eigvals|slogdet|solve_ex|svd)|"
-    r"linalg_(?:cholesky_ex|eig|householder_product|inv_ex|ldl_factor_ex|ldl_solve|lstsq|lu|lu_factor_ex|lu_solve|qr|"
-    r"solve_triangular)|"
-    r"cholesky|cholesky_inverse|_cholesky_solve_helper|geqrf|ormqr|triangular_solve)"
+    r"_?linalg_(?:cholesky|det|eigh?|eigvalsh?|householder_product|inv|ldl_factor|ldl_solve|lstsq|lu|lu_factor|lu_solve|qr|"
+    r"slogdet|solve|solve_triangular|svd|svdvals|tensorinv|tensorsolve)(?:_ex|_helper|_out_helper_)?|"
+    r"_?(?:cholesky|cholesky_inverse|cholesky_solve|inverse|lu_solve|qr|solve|svd|syevd|symeig|triangular_solve)(?:_helper)?|"
+    r"eig|geqrf|logdet|lstsq|_lu_with_info|orgqr|ormqr|det|_det_lu_based_helper|slogdet|_spsolve)"
 )
-"""Operators of aten that multiply much and have no formula."""
+"""Operators of aten that multiply much and have no formula: those of native_functions.yaml from torch 1.8 on, to 2.13.
+
+Decompositions and solvers had a `_…_helper` each until torch 1.12, and are `_linalg_…` or `linalg_…_ex` since. Torch
+2.0 has removed `symeig`, `eig`, `solve` and `lstsq`: https://github.com/pytorch/pytorch/releases/tag/v2.0.0
+"""
 _FOREIGN_KINDS = frozenset({"attention", "convolution", "matmul", "recurrent"})
 
 
