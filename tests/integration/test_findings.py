@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import deepscope
 from deepscope.records import Finding, Profile
+from deepscope.report.run_verdict import run_verdict
 from recorded import TESTS
 
 STEPS = 3
@@ -89,3 +91,41 @@ def test_a_library_module_that_one_line_calls_is_no_loop(tmp_path: Path) -> None
         assert recording.profile is not None
         assert max(line.operators for line in recording.profile.lines) > 200
         assert at(recording.profile, "DS007") == []
+
+
+PART = bytes(1 << 20)
+LARGE = bytes(10 << 20)
+
+
+class Digests(Dataset[Any]):
+    """Loading that is divided among lines, none of which takes as long as the one line of training does."""
+
+    def __len__(self) -> int:
+        return 8 * (STEPS + 3)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        found = [hashlib.sha256(PART).digest()[0]]
+        found += [hashlib.sha256(PART).digest()[1]]
+        found += [hashlib.sha256(PART).digest()[2]]
+        found += [hashlib.sha256(PART).digest()[3]]
+        found += [hashlib.sha256(PART).digest()[4]]
+        found += [hashlib.sha256(PART).digest()[5]]
+        return torch.tensor(found)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_verdict_names_the_line_that_loads_as_the_advice_does(tmp_path: Path, workers: int) -> None:
+    loader = DataLoader(Digests(), batch_size=8, num_workers=workers)
+    # Workers start before the window.
+    with deepscope.profile(tmp_path, root=TESTS, wait=1, warmup=1, active=STEPS) as recording:
+        for batch in recording.iterate(loader):
+            (batch.float() * hashlib.sha256(PART if workers else LARGE).digest()[0]).sum()
+    profile = recording.profile
+    assert profile is not None
+    for line in profile.lines:
+        line.slowed = False  # on a busy machine nothing is concluded
+    said = run_verdict(profile)
+    assert said.cause == "data", said
+    text = Path(said.file).read_text(encoding="utf-8").splitlines()[said.line - 1].strip()
+    assert text.startswith("for batch in" if workers else "found "), said
+    assert all((one.file, one.line) == (said.file, said.line) for one in at(profile, "DS003"))

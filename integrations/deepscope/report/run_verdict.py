@@ -109,8 +109,8 @@ def _candidates(profile: Profile, parts: dict[str, int], whole: int) -> Sequence
     waits = [_Candidate("data", share("data loader")), _Candidate("communication", share("communication"))]
     if profile.metric != "device":
         cause: RunCause = "operators"
-        dearest = _dearest(profile)
-        if dearest is not None and _python_ns(dearest) > cost_ns(dearest) / 2:
+        line = _line_of(_Candidate(cause, 0.0), profile)
+        if line is not None and _python_ns(line) > cost_ns(line) / 2:
             cause = "Python"
         waits.append(_Candidate(cause, share("CPU", "runtime", "other", "kernel", "memcpy", "memset")))
         return sorted(waits, key=lambda one: -one.share)
@@ -190,19 +190,45 @@ def _dearest(profile: Profile) -> Line | None:
 
 
 def _line_of(one: _Candidate, profile: Profile) -> Line | None:
-    """The line that has most of it; None where none has a part of it that is worth naming."""
+    """The line that has most of it; None where none has a part of it that is worth naming.
+
+    What is loaded from is what the advice on loading names.
+    """
+    if one.cause == "data" and (advised := _advised(_LOADING, profile)) is not None:
+        return advised
+    loading = _loading_ns(profile)
     of: dict[str, Callable[[Line], int]] = {
-        "data": lambda line: line.why.data_ns,
+        "data": loading,
         "communication": lambda line: line.why.communication_ns,
         "device idle": lambda line: without_framework(line, profile).idle_ns - line.why.data_ns,
         "device busy": lambda line: line.self_device_ns,
     }
     value = of.get(one.cause)
     if value is None:
-        dearest = _dearest(profile)
-        return dearest if dearest is not None and cost_ns(dearest) > 0 else None
+        own = max(Costs.ranked(profile.lines), key=lambda line: cost_ns(line) - loading(line), default=None)
+        return own if own is not None and cost_ns(own) > loading(own) else None
     best = max(profile.lines, key=value, default=None)
     return best if best is not None and value(best) > _LEAST * one.share * profile.totals.wall_ns else None
+
+
+_LOADING = "DS003"
+
+
+def _advised(code: str, profile: Profile) -> Line | None:
+    """The line of the finding that saves most of those with this code."""
+    found = max((one for one in profile.findings if one.code == code), key=lambda one: one.saving_ns, default=None)
+    if found is None or not found.file:
+        return None
+    return next((line for line in profile.lines if (line.file, line.line) == (found.file, found.line)), None)
+
+
+def _loading_ns(profile: Profile) -> Callable[[Line], int]:
+    """How long each line loads data while nothing else goes on: the device idle or, without one, on the training
+    thread."""
+    if profile.metric == "device":
+        return lambda line: line.why.data_ns
+    of = {(row.file, row.line, row.function, row.exact): row.data_ns for row in profile.critical.lines}
+    return lambda line: of.get((line.file, line.line, line.function, line.exact), 0)
 
 
 def _what_is_missing(profile: Profile) -> str:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from built_profiles import MODEL, MS, TRAIN, line, training
-from deepscope.records import OverviewRow, Profile, Why, key_figures
+from deepscope.records import CriticalLine, CriticalPath, OverviewRow, Profile, Why, key_figures
 from deepscope.report.run_verdict import run_verdict
 from recorded_traces import each_trace, profile_of
 
@@ -41,6 +42,28 @@ def test_waiting_for_data_is_named_with_the_loading_line_and_what_else_takes_lon
     assert said.sentence == (
         "Waits for data: 40.0% of each step, from train.py:2; the device is busy for 50.0%, at nets/model.py:7."
     )
+
+
+def test_where_the_training_thread_loads_itself_the_place_is_the_line_that_loads_most() -> None:
+    """On the CPU the line that costs most may be another, and it may load, too."""
+    lines = [
+        line(TRAIN, 9, "step", 80 * MS),
+        line(MODEL, 3, "__getitem__", 0, python_ns=60 * MS),
+        line(MODEL, 4, "__getitem__", 0, python_ns=70 * MS, framework_ns=0),
+    ]
+    path = [
+        CriticalLine(file=one.file, line=one.line, function=one.function, exact=one.exact, critical_ns=ns, data_ns=ns)
+        for one, ns in zip(lines[1:], (60 * MS, 50 * MS), strict=True)
+    ]
+    profile = run({"data loader": 120, "CPU": 80}, lines=lines, metric="cpu_self", critical=CriticalPath(lines=path))
+    said = run_verdict(profile)
+    assert (said.cause, said.file, said.line) == ("data", MODEL, 3)
+    assert said.sentence == (
+        "Waits for data: 60.0% of each step, from nets/model.py:3; operators and Python take 40.0%, at train.py:9."
+    )
+    (advice,) = training().findings[:1]
+    profile.findings = [structs.replace(advice, code="DS003", file=MODEL, line=4)]
+    assert run_verdict(profile).line == 4
 
 
 def test_a_device_that_nearly_always_works_has_nothing_cheap_to_gain_unless_a_finding_says_so() -> None:
