@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 _BYTE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 _RATES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"))
 _COUNT_UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"))
+_QUANTITY = re.compile(
+    r"(?<![\w./\\-])([+-]?\d[\d.,]*(?:e[+-]?\d+)?)((?:[nµm]?s|[KMGT]?i?B(?:/s)?)(?![\w/\\-]|\.\w)|%)"
+)
+"""A number with its unit, alone: `llama-70B/net.py` is a name."""
 
 
 def time_text(duration_ns: float) -> str:
@@ -44,6 +50,11 @@ def share_text(part: float, whole: float) -> str:
         return ""
     percent = 100 * part / whole
     return "<0.1%" if 0 < percent < 0.05 else f"{percent:.1f}%"
+
+
+def spaced(text: str) -> str:
+    """A sentence of the terminal's as pages and editors have it: `12.4 ms`, `38 %`."""
+    return _QUANTITY.sub(r"\1 \2", text)
 
 
 def _scaled(value: float, units: tuple[tuple[int, str], ...]) -> str:

@@ -12,10 +12,12 @@ import msgspec
 import pytest
 
 import built_profiles
+from asking import Asking
 from deepscope.dashboard.html_file import OneProfile as HtmlProfile
 from deepscope.dashboard.pages.words import in_page_words, place_words, share_words, time_words
 from deepscope.dashboard.questions import QUESTIONS
 from one_profile import OneProfile
+from recorded_traces import OWN_TRACES
 
 CASES = json.loads((Path(__file__).parents[3] / "vscode-extension" / "test" / "durations.json").read_text("utf-8"))
 
@@ -92,3 +94,30 @@ def test_every_page_has_a_space_between_a_number_and_its_unit(question: str) -> 
     assert [one for one in told if JOINED.search(one)] == []
     if question == "header":
         assert "the recording took 673 ms (2.5 % of 26.9 s) and 46.0 KiB" in told
+
+
+PAGES = ("header", "overview", "lines", "findings", "operators", "kernels", "modules", "steps", "distributed", "memory")
+_TOGETHER = re.compile(r"(?<![\w./\\-])[+-]?\d[\d.,]*(?:[nµm]s|%|[KMGT]iB)(?![\w/\\-])")
+
+
+def texts(value: Any, key: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from texts(one, name)
+    elif isinstance(value, list):
+        for one in value:
+            yield from texts(one, key)
+    elif isinstance(value, str) and key != "source":  # code stands as it was written
+        yield value
+
+
+@pytest.mark.parametrize("name", ["lightning-with-workers", "grafted-device"])
+def test_no_page_writes_a_number_and_its_unit_in_one(name: str) -> None:
+    ask = Asking(OWN_TRACES / f"{name}.json.gz")
+    try:
+        answers = {page: ask.status(page) for page in PAGES}
+    finally:
+        ask.library.close()
+    told = [text for status, answer in answers.values() if status == 200 for text in texts(answer)]
+    assert len(told) > 100
+    assert [text for text in told if _TOGETHER.search(text)] == []

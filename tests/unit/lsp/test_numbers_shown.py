@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import built_profiles
 from deepscope.comparison.samples import samples_of_rows
 from deepscope.quantities import time_text
 from deepscope.records import (
@@ -30,7 +31,7 @@ from deepscope_lsp.engine.profile.profile_index import ProfileIndex, merged
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate, total_words
-from deepscope_lsp.engine.wording.findings import evidence_words
+from deepscope_lsp.engine.wording.findings import evidence_words, finding_words
 from deepscope_lsp.engine.wording.hover import HoverContext, function_hover, line_hover
 from deepscope_lsp.engine.wording.hover_table import numbers_table
 from lsp_profiles import NET, SOURCE, make_profile
@@ -428,3 +429,10 @@ def check_time_a_step(profile: Profile) -> None:
             words = quantities.duration(time_ns)
             assert annotate(record, index.scales).label.startswith(words)
             assert f"| {words} |" in numbers_table(record, index.scales, profile.totals)
+
+
+def test_findings_write_units_apart_in_the_editor() -> None:
+    (finding, *_) = built_profiles.training().findings
+    finding.message = "net_3s.py:7 has 3.10ms of it, 38.0% more"
+    words = finding_words(finding, ProfileIndex(built_profiles.training()).scales)
+    assert "net_3s.py:7 has 3.10 ms of it, 38.0 % more." in words

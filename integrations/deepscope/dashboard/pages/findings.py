@@ -11,7 +11,6 @@ from deepscope import errors
 from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Question
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.words import in_page_words, place_words, word
-from deepscope.printable import printable
 from deepscope.records import Finding, Profile, Severity
 from deepscope.report.findings import without_findings
 
@@ -105,7 +104,7 @@ def shown_finding(profile: Profile, one: Finding) -> ShownFinding:
         place=place_words(one.file, one.line, profile.trace.project_root),
         function=word(one.function),
         message=in_page_words(one.message)[:_LONGEST],
-        remedy=printable(one.remedy.text)[:_LONGEST],
+        remedy=in_page_words(one.remedy.text)[:_LONGEST],
         saving_ns=one.saving_ns,
         saving_share=one.saving_ns / wall if wall else 0.0,
         evidence=[figure for name, value in one.evidence.items() if (figure := _figure(name, value)) is not None],

@@ -8,7 +8,7 @@ from typing import Literal
 from deepscope.dashboard.answer import Choice, Column, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import described, table_of
-from deepscope.dashboard.pages.words import file_name, whole_place, word
+from deepscope.dashboard.pages.words import file_name, in_page_words, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Costs, Line, Numbers, Profile, cost_ns
@@ -128,7 +128,11 @@ def lines(library: Library, question: Choice) -> Lines:
         largest=_largest(profile, numbers),
         files=files[:FILES],
         rest=[
-            Rest(name=word(row.name), about=word(about.get(row.name, "")), values=values_of(row, profile, numbers))
+            Rest(
+                name=word(row.name),
+                about=word(in_page_words(about.get(row.name, ""))),
+                values=values_of(row, profile, numbers),
+            )
             for row in rest
         ],
         lines=len(profile.lines),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from deepscope.printable import printable
-from deepscope.quantities import time_text
+from deepscope.quantities import spaced, time_text
 from deepscope.records import Profile
 from deepscope.records.places import short_path
 
@@ -14,10 +14,6 @@ _LONGEST = 300
 _LONGEST_PATH = 36
 """Letters of a path that is shown whole."""
 _UNIT = re.compile(r"(?<=\d)(?=[^\d.,e+-])")
-_QUANTITY = re.compile(
-    r"(?<![\w./\\-])([+-]?\d[\d.,]*(?:e[+-]?\d+)?)((?:[nµm]?s|[KMGT]?i?B(?:/s)?)(?![\w/\\-]|\.\w)|%)"
-)
-"""A number with its unit, alone: `llama-70B/net.py` is a name."""
 _SMALLEST_PERCENT = 0.05
 _WHOLE_FROM = 9.95
 """From here on percentages have no decimals."""
@@ -68,7 +64,7 @@ def time_words(duration_ns: float) -> str:
 
 def in_page_words(text: str) -> str:
     """A sentence of the terminal's as the pages have it: `12.4 ms`, `38 %`."""
-    return _QUANTITY.sub(r"\1 \2", printable(text))
+    return spaced(printable(text))
 
 
 def share_words(ratio: float) -> str:

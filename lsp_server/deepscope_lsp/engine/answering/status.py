@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deepscope.quantities import spaced
 from deepscope.records import Profile
 from deepscope.report.machine_use import busy_ratio, busy_words
 from deepscope.report.run_verdict import run_verdict
@@ -72,7 +73,7 @@ def _shown_trace(profile: Profile | None) -> ShownTrace | None:
         device=info.device,
         recorded_at=info.recorded_at,
         program=program_of(profile),
-        verdict=quantities.spaced(run_verdict(profile).sentence),
+        verdict=spaced(run_verdict(profile).sentence),
         step_ns=mean_step_ns(profile),
         stage=info.stage,
         also_recorded=info.also_recorded,
@@ -123,7 +124,7 @@ def _comparison_remarks(project: Project, baseline: Baseline) -> Iterator[Remark
     if baseline.is_same_code:
         yield Remark(words="same code", detail=SAME_CODE)
     elif project.is_baseline_chosen and baseline.strangers_words:  # one that is not is of the same program
-        detail = quantities.spaced(baseline.strangers_words)
+        detail = spaced(baseline.strangers_words)
         shared = baseline.shared_lines
         words = "shared code unknown" if shared is None else f"{quantities.share(shared)} of lines shared"
         yield Remark(words=words, detail=f"{detail[:1].upper()}{detail[1:]}.")
@@ -132,5 +133,5 @@ def _comparison_remarks(project: Project, baseline: Baseline) -> Iterator[Remark
 def _machine_remarks(profile: Profile, words: str, beginning: str) -> Iterator[Remark]:
     """What others on the machine took from a run."""
     if ratio := busy_ratio(profile.trace):
-        detail = quantities.spaced(beginning + busy_words(profile.trace))
+        detail = spaced(beginning + busy_words(profile.trace))
         yield Remark(words=f"{words} ({quantities.share(ratio)})", detail=f"{detail[:1].upper()}{detail[1:]}.")

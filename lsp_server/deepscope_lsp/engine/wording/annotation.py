@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from deepscope.quantities import spaced
 from deepscope.records import Line, Numbers, cost_ns
 from deepscope.report.why_words import why_words
 from deepscope_lsp.engine.profile.scales import Scales
@@ -45,7 +46,7 @@ def annotate(line: Line, scales: Scales) -> Annotation:
     if not (line.exact or line.fused):
         label += f"{SEPARATOR}whole {'loop' if line.of_loop else 'function'}"
     made_of = _parts(line, scales)
-    why = quantities.spaced(why_words(line, scales.peaks, on_device=scales.is_device))
+    why = spaced(why_words(line, scales.peaks, on_device=scales.is_device))
     return Annotation(
         label=label,
         tooltip="; ".join(filter(None, (why, f"{_basis(scales)}, {scales.step_words}: {made_of}"))),

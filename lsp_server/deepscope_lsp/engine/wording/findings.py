@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from deepscope.quantities import spaced
 from deepscope.records import Finding
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
@@ -14,7 +15,7 @@ _LATE_RANKS = frozenset({"straggling_rank", "straggling_ranks"})
 
 def finding_words(finding: Finding, scales: Scales) -> str:
     """Title, message, what it could save, and the figures that say so."""
-    words = f"{finding.title}: {finding.message}."
+    words = f"{finding.title}: {spaced(finding.message)}."
     if finding.saving_ns:
         words += f" Could save up to {quantities.duration(scales.per_step(finding.saving_ns))} {scales.step_words}."
     evidence = evidence_words(finding.evidence, scales)

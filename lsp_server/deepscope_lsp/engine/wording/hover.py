@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from deepscope.analysis.verdict import Reason
+from deepscope.quantities import spaced
 from deepscope.records import Finding, Function, Line, Numbers, Profile, Top, cost_ns
 from deepscope.records.places import short_path
 from deepscope.report import markdown
@@ -146,7 +147,7 @@ def _head(title: str, numbers: Numbers, context: HoverContext, *lines: str) -> s
 
 def _cause(line: Line, scales: Scales) -> str:
     """What holds the line back; without a word, what the user can do to get one."""
-    words = quantities.spaced(why_words(line, scales.peaks, on_device=scales.is_device))
+    words = spaced(why_words(line, scales.peaks, on_device=scales.is_device))
     word, _, figures = words.partition(": ")
     if word:
         return f"Cause: **{word}**" + (f": {markdown.plain(figures, SENTENCE_LENGTH)}" if figures else "")
@@ -160,7 +161,7 @@ def _remedy(findings: Sequence[Finding]) -> str:
     if not findings:
         return ""
     first = max(findings, key=lambda one: one.saving_ns)
-    return f"Remedy: {markdown.plain(first.remedy.text, SENTENCE_LENGTH)}"
+    return f"Remedy: {markdown.plain(spaced(first.remedy.text), SENTENCE_LENGTH)}"
 
 
 def _before_line(line: Line, baseline: Baseline | None) -> tuple[Line | None, Noise]:
@@ -243,7 +244,7 @@ def _baseline(context: HoverContext) -> str:
         return ""
     compared = context.baseline.comparison
     noise = "" if compared is not None and compared.has_intervals else f"; {UNKNOWN}"
-    strangers = markdown.plain(quantities.spaced(context.baseline.strangers_words))
+    strangers = markdown.plain(spaced(context.baseline.strangers_words))
     words = f"Baseline: {markdown.plain(trace_words(context.baseline.index.profile))}{noise}"
     return f"{words}; {strangers}" if strangers else words
 
@@ -271,7 +272,7 @@ def _libraries(line: Line, scales: Scales) -> str:
 def _findings(findings: Iterable[Finding], scales: Scales) -> str:
     rows = []
     for finding in findings:
-        words = f"{finding.message}. {finding.remedy.text} ({evidence_words(finding.evidence, scales)})"
+        words = f"{spaced(finding.message)}. {spaced(finding.remedy.text)} ({evidence_words(finding.evidence, scales)})"
         rows.append(f"- **{markdown.plain(finding.title)}**: {markdown.plain(words, SENTENCE_LENGTH)}")
     return _list("Findings", rows)
 

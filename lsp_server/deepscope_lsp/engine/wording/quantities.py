@@ -9,7 +9,6 @@ from deepscope.quantities import bytes_text, time_text
 
 UNCHANGED = "unchanged"
 _UNIT = re.compile(r"(?<=\d)(?=[^\d.,e+-])")
-_IN_SENTENCE = re.compile(r"(?<=\d)(?=%|[nµm]?s\b)")
 _RATES = ((1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"))
 
 
@@ -40,11 +39,6 @@ def relative(old: float, new: float) -> str:
 def size(size_bytes: float) -> str:
     """Bytes in three digits: `1.50 MiB`; `0` for none."""
     return _UNIT.sub(" ", bytes_text(size_bytes), count=1) or "0"
-
-
-def spaced(words: str) -> str:
-    """A sentence of the report as editors have it: `38 %`, `4.10 µs`."""
-    return _IN_SENTENCE.sub(" ", words)
 
 
 def share(ratio: float) -> str:

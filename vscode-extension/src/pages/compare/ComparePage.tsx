@@ -102,7 +102,7 @@ function Changes({ of }: { readonly of: Table }): JSX.Element {
         if (column.key === "low_ns" || column.key === "high_ns") {
           return typeof value === "number" ? <span class="muted">{value > 0 ? `+${time(value)}` : time(value)}</span> : undefined;
         }
-        return column.key === "change_share" && typeof value === "number" ? <span class={classOf(word, value)}>{`${value > 0 ? "+" : ""}${(100 * value).toFixed(Math.abs(value) < 0.1 ? 1 : 0)}%`}</span> : undefined;
+        return column.key === "change_share" && typeof value === "number" ? <span class={classOf(word, value)}>{`${value > 0 ? "+" : ""}${(100 * value).toFixed(Math.abs(value) < 0.1 ? 1 : 0)} %`}</span> : undefined;
       }}
     />
   );

@@ -30,7 +30,7 @@ export function StepChange({ of }: { readonly of: TimeChange }): JSX.Element {
               <small>
                 {" "}
                 {changeNs > 0 ? "+" : ""}
-                {((100 * changeNs) / beforeNs).toFixed(1)}%
+                {((100 * changeNs) / beforeNs).toFixed(1)} %
               </small>
             )}
           </dd>
