@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 from deepscope.cli.durations import Duration
 from deepscope.cli.entry import deepscope
 from deepscope.cli.group import COMMANDS
+from deepscope.cli.progress import Bar
 
 OPTIONS = 95
 """At most so many options of all commands."""
@@ -141,3 +143,16 @@ def test_a_wrong_file_exits_with_1_and_is_told_in_a_line(tmp_path: Path, command
     assert "absent" in done.stderr or command in {"attach", "demo"}
     assert done.stderr.startswith("deepscope: ")
     assert "Traceback" not in done.stderr
+
+
+def test_a_bar_at_its_end_says_what_is_still_done() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    times, terminal = iter((0.0, 1.0, 1.01)), Terminal()
+    with Bar(terminal, lambda: next(times)) as bar:
+        assert bar is not None
+        bar(98, 100)
+        bar(100, 100)  # too soon after the last to be drawn, but for what follows
+        assert [words.split(" ")[0] for words in terminal.getvalue().split("\r") if words] == ["reading", "analysing"]

@@ -16,7 +16,7 @@ describe("a colour", () => {
     for (const parts of [
       ["kernel", "memcpy", "communication", "runtime", "data loader", "CPU", "other"],
       ["compute", "non-compute", "idle"],
-      ["host wait", "kernel wait", "other"],
+      ["host wait", "kernel wait", "other wait"],
       ["launching work", "other work of the CPU", "waiting for the device", "loading data", "the training framework", "on no line"],
       ["data", "forward", "backward", "optimizer", "other"],
     ]) {

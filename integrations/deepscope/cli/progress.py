@@ -40,7 +40,8 @@ class Bar:
     def __call__(self, done: int, total: int) -> None:
         """So many bytes are done."""
         now = self._clock()
-        if now < self._next or not total:
+        is_last = self._is_drawn and done >= total  # what follows may take long
+        if not total or (now < self._next and not is_last):
             return
         self._next = now + REDRAW_SECONDS
         self._is_drawn = True

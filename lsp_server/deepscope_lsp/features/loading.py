@@ -146,7 +146,9 @@ class _Progress:
         if self._token is None or percent <= self._percent:
             return
         self._percent = percent
-        message = f"{size(done)} of {size(total)}"
+        message = (
+            f"{size(done)} of {size(total)}" if done < total else f"{size(total)} are read; working out what to show"
+        )
         self._server.work_done_progress.report(
             self._token, types.WorkDoneProgressReport(message=message, percentage=percent)
         )

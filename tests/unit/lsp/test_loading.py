@@ -2,12 +2,14 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
 from deepscope.store.loader import CancelledLoadError, Loader, LoadRequest, cached_profile
 from deepscope.store.runs import select
+from deepscope_lsp.features.loading import _Progress
 from lsp_profiles import record
 
 
@@ -75,3 +77,14 @@ def test_a_process_that_is_killed_is_one_sentence(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(sys, "executable", str(killed))
     with pytest.raises(TraceError, match=r"pt\.trace\.json: reading it ended with signal 9 \(not enough memory\?\)"):
         Loader(LoadRequest(path=str(record(tmp_path)))).load()
+
+
+def test_progress_at_its_end_says_what_is_still_done() -> None:
+    told: list[str] = []
+    server = SimpleNamespace(
+        work_done_progress=SimpleNamespace(report=lambda _token, report: told.append(report.message))
+    )
+    progress = _Progress(server, "token")  # type: ignore[arg-type]
+    for done in (1 << 20, 2 << 20, 2 << 20):
+        progress.report(done, 2 << 20)
+    assert told == ["1 MiB of 2 MiB", "2 MiB are read; working out what to show"]

@@ -4,7 +4,7 @@ const PHASES = ["data", "forward", "backward", "optimizer", "other"];
 
 /** By the words of a name, the first that fits. The timeline's palette has the same (`timeline/palette.ts`). */
 const MEANINGS: readonly (readonly [RegExp, string])[] = [
-  [/idle|^other$|no line|nothing/, "tone7"],
+  [/idle|^other( wait)?$|no line|nothing/, "tone7"],
   [/communicat|collective/, "tone3"],
   [/memcpy|memset|cop(y|ies)|non-compute|framework/, "tone5"],
   [/host|cpu|python|operator/, "tone0"],
