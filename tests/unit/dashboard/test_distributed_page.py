@@ -225,6 +225,17 @@ def test_times_of_traces_without_steps_are_not_called_those_of_a_step() -> None:
     assert all("step" not in f"{one.label} {one.help}" for one in page.figures)
 
 
+def test_calls_of_collectives_outside_the_steps_are_told(tmp_path: Path) -> None:
+    builder = TraceBuilder(distributedInfo={"backend": "gloo", "rank": 0, "world_size": 2}).step(1, 0, 1000)
+    builder.op("gloo:all_reduce", 100, 700).op("gloo:all_reduce", 2000, 5000)
+    asking = Asking(builder.write(tmp_path / "rank0.json"))
+    try:
+        figures = {one["label"]: one["value"] for one in asking("distributed")["figures"]}
+    finally:
+        asking.library.close()
+    assert figures["calls outside the steps"] == 1
+
+
 def test_failures_and_missing_ranks_are_told() -> None:
     page = page_of(built_ranks.four())
     assert (page.missing, page.world_size) == ("4-5", 6)

@@ -218,6 +218,10 @@ def _figures(report: RanksReport) -> list[Figure]:
             label="waiting for others", value=sum(row.waited_ns or 0 for row in rows) // count, kind="time",
             help=f"In collectives, until the last rank has come; {unit}.",
         ),
+        Figure(
+            label="calls outside the steps", value=report.calls_outside_steps, kind="count",
+            help="Calls of collectives that lie outside the steps, of all ranks: they may be longer than a step.",
+        ),
     ]  # fmt: skip
     return [one for one in found if one.value]
 
