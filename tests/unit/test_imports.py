@@ -28,9 +28,18 @@ def test_import_deepscope_loads_neither_torch_nor_numpy() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["deepscope", "deepscope.cli", "deepscope.report", "deepscope.store", "deepscope.analysis", "deepscope.trace.read"],
+    [
+        "deepscope",
+        "deepscope.cli",
+        "deepscope.report",
+        "deepscope.store",
+        "deepscope.analysis",
+        "deepscope.trace.read",
+        "deepscope.capture.saving.writer",
+        "deepscope.capture.saving.rewrite",
+    ],
 )
-def test_reading_and_reporting_import_where_torch_is_absent(module: str) -> None:
+def test_reading_reporting_and_rewriting_import_where_torch_is_absent(module: str) -> None:
     done = run(f"{BLOCK_TORCH}\nimport {module}")
     assert done.returncode == 0, done.stderr
 

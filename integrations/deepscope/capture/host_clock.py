@@ -6,12 +6,10 @@ writes whole microseconds before 2.4.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
 
-from deepscope.capture.lines.emit import make_pair
 from deepscope.trace.format.header import Clock
 from deepscope.trace.format.span_names import clock_name
 from deepscope.trace.model import Trace
@@ -50,18 +48,3 @@ def on_host_clock(export: Trace, clock: Clock) -> tuple[Trace, Clock]:
     metadata = {**export.metadata, _BASE: export.base_ns + clock.offset_ns}
     moved = replace(export, metadata=metadata, base_ns=metadata[_BASE])
     return moved, Clock(error_ns=clock.error_ns, unix_ns=clock.unix_ns)
-
-
-_TIMES = 8
-
-
-def read_clocks() -> Readings:
-    """Marks some moments, 2 µs each. The closest pair will count: the thread may be interrupted in the others."""
-    readings: Readings = []
-    for number in range(_TIMES):
-        enter, leave = make_pair(clock_name(number))
-        before = time.time_ns()
-        enter()
-        readings.append((before, time.time_ns()))
-        leave()
-    return readings

@@ -19,8 +19,9 @@ from deepscope.capture import notices, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch
 from deepscope.capture.counters.sampler import Counted, Sampler
-from deepscope.capture.host_clock import Readings, read_clocks
+from deepscope.capture.host_clock import Readings
 from deepscope.capture.lines import LineRecord, LineRecorder
+from deepscope.capture.lines.emit import make_pair
 from deepscope.capture.machine_use import MachineWatch
 from deepscope.capture.memory.surveys import MemorySurveys
 from deepscope.capture.options import RecordingOptions
@@ -32,7 +33,7 @@ from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError
 from deepscope.trace.format.header import LineAccount, MachineUse
 from deepscope.trace.format.held_memory import MemoryAccount
-from deepscope.trace.format.span_names import WINDOW_NAME, step_name
+from deepscope.trace.format.span_names import WINDOW_NAME, clock_name, step_name
 
 _TAKEN = "another torch profiler is running in this process, and torch has room for one; stop it first"
 _BROKEN_INTO = "another torch profiler was started on another thread, and torch has room for one; the window is lost"
@@ -40,6 +41,7 @@ _NOT_BOTH = (
     "threads that you start yourself are not recorded, although all_threads=True: torch drops its memory events when "
     "it records all threads, and profile_memory=True asks for these"
 )
+_CLOCK_READINGS = 8
 _NO_LINES = "lines are not recorded: their recording could not be started"
 
 
@@ -158,7 +160,7 @@ class Window:
         if self._counters is not None:
             self._counters.begin()
         self._machine = MachineWatch()
-        self.clock_readings = read_clocks()
+        self.clock_readings = _read_clocks()
         self.annotations = Annotations()
         self._open_step(WINDOW_NAME if step is None else step_name(step))
         # Scopes may be entered only while torch records, and what is done while they are open stands at the user's
@@ -301,6 +303,18 @@ class Window:
         self.step_name = name
         if self.annotations is not None:
             self.annotations.push_step(name)
+
+
+def _read_clocks() -> Readings:
+    """Marks some moments, 2 µs each. The closest pair will count: the thread may be interrupted in the others."""
+    readings: Readings = []
+    for number in range(_CLOCK_READINGS):
+        enter, leave = make_pair(clock_name(number))
+        before = time.time_ns()
+        enter()
+        readings.append((before, time.time_ns()))
+        leave()
+    return readings
 
 
 def _with_cpu(activities: Iterable[Any] | None) -> list[Any] | None:
