@@ -102,7 +102,8 @@ class StepClock(pl.Callback):
         self.starts: list[tuple[int, int, bool, bool]] = []
 
     def on_train_batch_start(self, *_: Any) -> None:
-        is_saving = any(thread.name == "deepscope-saver" for thread in threading.enumerate())
+        savers = {"deepscope-saver", "deepscope-profile"}
+        is_saving = any(thread.name in savers for thread in threading.enumerate())
         is_recording = torch.autograd.profiler._is_profiler_enabled
         self.starts.append((perf_counter_ns(), process_time_ns(), is_recording, is_saving))
 

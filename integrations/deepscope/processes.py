@@ -135,14 +135,18 @@ class HelperProcess:
             raise ProcessEndedError(self._process.wait())
         return message
 
-    def end(self) -> None:
-        """Ends it at once, whatever it is doing; a thread that waits in `ask` gets `ProcessEndedError`."""
+    def finish(self) -> None:
+        """Waits until it has done what it has begun and has ended, and asks it nothing more."""
         _RUNNING.discard(self)
-        self._process.kill()
         for stream in (self._requests, self._answers):
             with suppress(OSError):
                 stream.close()
         self._process.wait()
+
+    def end(self) -> None:
+        """Ends it at once, whatever it is doing; a thread that waits in `ask` gets `ProcessEndedError`."""
+        self._process.kill()
+        self.finish()
 
 
 def end_all() -> None:

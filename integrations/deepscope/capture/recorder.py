@@ -23,7 +23,7 @@ from deepscope.capture.process_hooks.other_thread import call_between_lines
 from deepscope.capture.resources import Resources
 from deepscope.capture.run_counters import counters_of_run
 from deepscope.capture.saving.header import Session, checked_metadata
-from deepscope.capture.saving.saver import Job, Pending, Saver, patience_s
+from deepscope.capture.saving.saver import Job, Pending, Saver, patience_s, wait_for_profile
 from deepscope.capture.schedule import WHOLE_BLOCK, Action, Move, Plan, Schedule
 from deepscope.capture.step_timer import StepKind, StepTimer
 from deepscope.capture.trace_folder import check_folder, seen_from_here
@@ -185,6 +185,7 @@ class Recorder:
             return None
         from deepscope.store import load_profile
 
+        wait_for_profile(self.traces[-1])
         return load_profile(self.traces[-1])
 
     def start(self) -> None:

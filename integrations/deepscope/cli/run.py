@@ -178,7 +178,9 @@ def _profile(trace: Path, ranks: Any, *, timeout_s: float) -> Profile:
     from deepscope.capture.naming import is_being_written
     from deepscope.capture.other_processes import is_alive
     from deepscope.capture.rank_choice import checked_ranks, is_chosen
+    from deepscope.capture.saving.saver import wait_for_profile
 
+    wait_for_profile(trace)
     choice = None if ranks is None else checked_ranks(ranks)
     here = process.local_ranks()
     expected = [rank for rank in here if is_chosen(choice, rank, rank - here.start)]

@@ -9,11 +9,11 @@ from deepscope.analysis.peaks import given_peaks, peaks_of
 from deepscope.analysis.verdict import judge
 from deepscope.errors import OptionError, TraceError, in_words
 from deepscope.processes import Progress
-from deepscope.records import DETAILS, PHASES, Detail, Profile, View
+from deepscope.records import DETAILS, PHASES, WHOLE, Detail, Profile, View
 from deepscope.records.decoding import decoded
 from deepscope.records.ranges import ranges
 from deepscope.records.ranks import encoded_profile, merge_profiles
-from deepscope.store.files import TraceFile
+from deepscope.store.files import TraceFile, single_file
 from deepscope.store.read import cached_profile, read_profile
 from deepscope.store.readable import read_newest
 from deepscope.store.requests import kept_answers
@@ -120,6 +120,19 @@ def load_selection(
     return _merged(read, selection, view, peaks, rank=rank, stage=stage)
 
 
+def keep_profile(path: str) -> None:
+    """Reads a trace, so that the cache has its profile; nothing where the cache keeps none.
+
+    Raises:
+        TraceError: as `load_profile`.
+    """
+    from deepscope.store.cache import can_keep
+
+    file = single_file(path)
+    if file is not None and can_keep():
+        _alone(file, WHOLE, partial=False, cache=True, progress=None, workers=0)
+
+
 def kept_profile(
     selection: Selection, view: View, *, partial: bool, peaks: str, rank: int | None = None, stage: str | None = None
 ) -> Profile | None:
@@ -175,11 +188,13 @@ def _left_out(failed: Sequence[tuple[int, TraceError]], selection: Selection) ->
     return notes
 
 
-def _alone(file: TraceFile, view: View, *, partial: bool, cache: bool, progress: Progress | None) -> Profile:
+def _alone(
+    file: TraceFile, view: View, *, partial: bool, cache: bool, progress: Progress | None, workers: int | None = None
+) -> Profile:
     kept = cached_profile(file, view, partial=partial, cache=cache)
     if kept is not None:
         return kept
-    profile = read_profile(file, view, partial=partial, cache=cache, progress=progress)
+    profile = read_profile(file, view, partial=partial, cache=cache, progress=progress, workers=workers)
     if cache:
         from deepscope.store.cache import save
 

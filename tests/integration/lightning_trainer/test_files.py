@@ -8,6 +8,7 @@ import torch
 
 import deepscope
 from deepscope import load_profile
+from deepscope.capture.saving import saver
 from deepscope.errors import OptionError
 from deepscope.lightning import DeepProfiler
 from lightning_runs import QUIET_MARKS, loader, make_model, read, recorded, stages, trainer
@@ -100,6 +101,16 @@ def test_the_summary_shows_hot_lines_and_phases_on_one_screen(tmp_path: Path, mo
     assert "(Lightning)" in summary
     assert str(run.profiler.traces[-1].name) in summary.splitlines()[-1]
     assert len(summary.splitlines()) < 24
+
+
+def test_the_summary_takes_the_profile_that_the_writing_process_has_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saver, "IN_PROCESS_BYTES", 0)
+    monkeypatch.setattr("deepscope.store.load.read_profile", lambda *_, **__: pytest.fail("the trace is read"))
+    run = trainer(max_epochs=1, limit_train_batches=6, profiler=DeepProfiler(tmp_path, root=TESTS))
+    run.fit(make_model(), loader())
+    assert "lightning_runs.py" in run.profiler.summary()
 
 
 def test_what_lightning_does_on_its_own_account_is_told_and_logging_too(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ _KILL = int(getattr(signal, "SIGKILL", 9))
 looked_after: set[Path] = set()
 """Folders that this process has swept of what dead processes left behind."""
 _spoken_of: set[Path] = set()
+_profiled: dict[str, threading.Thread] = {}
+"""Traces whose writers are leaving their profiles in the cache, and who waits for that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +66,7 @@ class Saver:
 
     def __init__(self, options: RecordingOptions) -> None:
         self.traces: list[Path] = []
-        self.is_writing = False
-        """Whether a trace is being written, which slows the run down."""
+        self._is_writing = False
         self.is_awaited = False
         """Whether somebody waits: then the traces go before other processes' work."""
         self._on_ready = options.on_trace_ready
@@ -74,6 +75,11 @@ class Saver:
         self._is_announced = False
         self._threads: list[threading.Thread] = []
         self._problems: list[tuple[str, BaseException | None]] = []
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a trace is being written or its profile made, which slows the run down."""
+        return self._is_writing or any(thread.is_alive() for thread in tuple(_profiled.values()))
 
     def save(self, job: Job) -> None:
         """Write the trace; returns at once where a thread can be had. What goes wrong is told by `wait`."""
@@ -117,7 +123,7 @@ class Saver:
         try:
             self._save(job)
         finally:
-            self.is_writing = False
+            self._is_writing = False
             job.on_end()
 
     def _save(self, job: Job) -> None:
@@ -172,7 +178,7 @@ class Saver:
         header.git = known_or(None, "its commit", lambda: git_state(header.project_root or "."), notes)
         can_be_made_later = keep_job(job.instructions)
         header.plain_steps = job.plain_steps()
-        self.is_writing = True
+        self._is_writing = True
         try:
             outcome = _rewritten(job.instructions, job.local_rank, is_awaited=self.is_awaited)
         except BaseException as error:
@@ -223,8 +229,10 @@ def _in_another_process(instructions: Instructions, local_rank: int, *, is_await
         process = HelperProcess.start("deepscope.capture.saving.writer", is_quiet=True)
         if process is None:
             return rewrite(instructions)
+        is_left = False
         try:
-            return msgspec.json.decode(process.ask(words), type=Outcome)
+            outcome = msgspec.json.decode(process.ask(words), type=Outcome)
+            is_left = outcome.written and _is_left_to_finish(process, instructions.target)
         except MemoryError:
             continue
         except ProcessEndedError as ended:
@@ -232,9 +240,35 @@ def _in_another_process(instructions: Instructions, local_rank: int, *, is_await
                 return rewrite(instructions)
         except (MessageError, msgspec.MsgspecError):  # somebody's start-up made it talk
             return rewrite(instructions)
+        else:
+            return outcome
         finally:
-            process.end()
+            if not is_left:
+                process.end()
     raise RecorderError("the process that writes the trace was killed twice (out of memory?)")
+
+
+def _is_left_to_finish(process: HelperProcess, target: str) -> bool:
+    """Whether the process goes on to the trace's profile. The end of this one does not wait for that."""
+
+    def finish() -> None:
+        process.finish()
+        _profiled.pop(target, None)
+
+    waiting = _profiled[target] = threading.Thread(target=finish, name="deepscope-profile", daemon=True)
+    try:
+        waiting.start()
+    except RuntimeError:  # the interpreter is ending
+        del _profiled[target]
+        return False
+    return True
+
+
+def wait_for_profile(trace: Path) -> None:
+    """Return once the cache has the profile of a trace that this process has had written, or is known not to get it."""
+    waiting = _profiled.get(str(trace))
+    if waiting is not None:
+        waiting.join()
 
 
 def _recover(folder: Path) -> None:
