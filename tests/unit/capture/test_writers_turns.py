@@ -1,5 +1,6 @@
 """The processes that write the traces of a host take turns, and nobody waits for one that is gone."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from deepscope.capture.saving import turns
+from deepscope.capture.saving import writer as writing
 from deepscope.capture.saving.turns import available_bytes, memory_needed, turn
 from machine_folders import GIB, write
 
@@ -142,3 +144,19 @@ def test_memory_is_what_the_host_and_every_group_around_the_process_leave(tmp_pa
     assert available(**outer, outer__memory_stat=f"anon 5\ninactive_file {GIB}\n") == 2 * GIB
     inner = {"outer__inner__memory_max": str(GIB // 2), "outer__inner__memory_current": "0"}
     assert available(**outer, **inner) == GIB // 2
+
+
+@pytest.mark.parametrize(("rank", "comes_behind"), [(0, False), (1, True), (7, True)])
+def test_profiles_are_made_behind_the_traces_of_all_ranks_but_the_firsts_that_may_be_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rank: int, comes_behind: bool
+) -> None:
+    drawn: list[int] = []
+
+    def turn_of(rank: int, need_bytes: int) -> contextlib.AbstractContextManager[None]:
+        drawn.append(rank)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(writing, "turn", turn_of)
+    writing._leave_profile(str(tmp_path / "no trace"), rank, 1)
+    highest = 1 << 16
+    assert [one > highest for one in drawn] == [comes_behind]
