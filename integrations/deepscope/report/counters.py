@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, time_text
 from deepscope.records import CounterSeries, Profile
-from deepscope.report.layout import Column
-from deepscope.report.style import Styles
-from deepscope.report.table_column import ColumnOf, text_column
+from deepscope.report.table_column import ColumnOf
 
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_BARS = 32
@@ -27,7 +24,7 @@ def _level(field: str, title: str, explained: str, rank: int = 0) -> ColumnOf:
 
 
 COUNTER_COLUMNS = (
-    ColumnOf("counter", "counter", "text", lambda row: row.counter, least=12),
+    ColumnOf("counter", "counter", "text", lambda row: row.counter, least=12, is_once=True),
     ColumnOf("series", "of", "text", lambda row: row.series, least=8),
     _level("mean", "mean", "Weighted by time."),
     _level("largest", "peak", "The largest value."),
@@ -37,13 +34,10 @@ COUNTER_COLUMNS = (
 """A row a series: its mean and its extremes."""
 
 
-def counter_columns(rows: Sequence[CounterSeries], profile: Profile, styles: Styles) -> list[Column]:
-    """The columns for a terminal: a counter's name once, and how each series went from step to step."""
-    first, *others = (text_column(one, rows, styles) for one in COUNTER_COLUMNS)
-    names = ["" if i and name == first.cells[i - 1] else name for i, name in enumerate(first.cells)]
+def counter_columns(profile: Profile) -> list[ColumnOf]:
+    """The same, and how each series went from step to step, as bars."""
     block = "step" if profile.steps_per_block == 1 else f"{profile.steps_per_block} steps"
-    curves = Column(f"by {block}", [_curve(row) for row in rows], rank=1, right=False)
-    return [replace(first, cells=names), *others, curves]
+    return [*COUNTER_COLUMNS, ColumnOf("curve", f"by {block}", "text", _curve, rank=1)]
 
 
 def _curve(row: CounterSeries) -> str:

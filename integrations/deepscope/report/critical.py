@@ -8,6 +8,7 @@ import msgspec
 
 from deepscope.quantities import share_text, time_text
 from deepscope.records import CriticalLine, CriticalTimes, Profile
+from deepscope.report.table_column import ColumnOf, share_column
 
 KINDS = {
     "cpu_ns": "CPU",
@@ -44,6 +45,27 @@ def critical_by_line(profile: Profile) -> list[CriticalLine]:
             row = CriticalLine(file="", line=line, function=function, exact=False, critical_ns=total, **values)
             rows.append(row)
     return sorted(rows, key=lambda row: -row.critical_ns)
+
+
+def critical_columns(profile: Profile) -> list[ColumnOf]:
+    """The columns behind a line: times are means of a step."""
+    found = profile.critical
+    steps, evaluated = max(1, found.steps), max(1, found.evaluated_steps)
+
+    def saved(row: CriticalLine) -> float | None:
+        return None if row.would_shorten_ns is None else row.would_shorten_ns / evaluated
+
+    def mean(field: str, title: str, rank: int = 0) -> ColumnOf:
+        return ColumnOf(field, title, "time", lambda row: getattr(row, field) / steps, rank=rank)
+
+    ranks = (2, 3, 1, 6, 4, 5, 7, 8)
+    return [
+        share_column("critical_ns", found.critical_ns, ""),
+        mean("critical_ns", "on path"),
+        # 0 is a saving, too: a line may be on the path beside another one that is as long.
+        ColumnOf("would_shorten_ns", "saves", "time", saved, shows_zero=True),
+        *(mean(field, title, rank) for (field, title), rank in zip(KINDS.items(), ranks, strict=True)),
+    ]
 
 
 def longest_kinds(times: CriticalTimes) -> list[tuple[str, int]]:

@@ -99,7 +99,7 @@ def kernel_columns(profile: Profile) -> list[ColumnOf]:
             4,
             least=12,
         ),
-        place_column(profile, none="", rank=4),
+        place_column(profile, none=lambda _: "", rank=4),
     ]
 
 

@@ -53,6 +53,11 @@ def line_columns(profile: Profile) -> list[ColumnOf]:
     ]
 
 
+VERDICT = ColumnOf("verdict", "why", "text", lambda row: getattr(row, "verdict", ""), rank=2)
+FUNCTION = ColumnOf("function", "function", "text", lambda row: getattr(row, "function", ""), rank=20, least=12)
+"""Of lines; other rows have none."""
+
+
 def _costs(metric: Metric) -> list[ColumnOf]:
     if metric == "device":
         cost = "Self time, and the device's idle time that the line is blamed for."

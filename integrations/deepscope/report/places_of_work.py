@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deepscope.printable import printable
-from deepscope.quantities import bytes_text, rate_text, share_text, time_text
+from deepscope.quantities import share_text
 from deepscope.records import Collective, HostThread, OverviewRow, Profile, Step, Stream
-from deepscope.report.column_kinds import counts, times
-from deepscope.report.layout import Column, cut_end
-from deepscope.report.style import Styles
 from deepscope.report.table_column import ColumnOf
 
 _SECTIONS = {
@@ -24,42 +21,39 @@ _WEIGHTS = {"SM efficiency", "occupancy"}
 """Their times are weighted: only the share says something."""
 
 
-def overview_columns(rows: Sequence[OverviewRow], _: Profile, styles: Styles) -> list[Column]:
+def overview_columns(rows: Sequence[OverviewRow]) -> list[ColumnOf]:
     """The overview: sections, and what torch-tb-profiler shows where it differs."""
-    differs = any(_theirs(row) != share_text(row.time_ns, row.whole_ns) for row in rows if row.section in _BOTH)
-    sections = [printable(row.device) if row.section == "device" else _SECTIONS[row.section] for row in rows]
+
+    def theirs(row: OverviewRow) -> str:
+        return share_text(row.dashboard_ns, row.dashboard_whole_ns) if row.section in _BOTH else ""
+
+    differs = any(theirs(row) != share_text(row.time_ns, row.whole_ns) for row in rows if row.section in _BOTH)
+
+    def step_there(row: OverviewRow) -> float | None:
+        return row.dashboard_ns / row.dashboard_steps if differs and row.dashboard_steps > 1 else None
+
     return [
-        Column(
-            "of",
-            ["" if i and section == sections[i - 1] else section for i, section in enumerate(sections)],
-            right=False,
-            min_width=9,
-            cut=cut_end,
-        ),
-        Column("what", [printable(row.name) for row in rows], right=False, min_width=9, cut=cut_end),
-        Column(
+        ColumnOf("section", "of", "text", lambda row: _SECTIONS.get(row.section, row.device), least=9, is_once=True),
+        ColumnOf("name", "what", "text", lambda row: row.name, least=9),
+        ColumnOf(
+            "part",
             "share",
-            [share_text(row.time_ns, row.whole_ns) or "0%" for row in rows],
-            styles=[
-                styles.hot if row.section == "step" and row.time_ns * 5 >= row.whole_ns > 0 else None for row in rows
-            ],
+            "share",
+            lambda row: row.time_ns / row.whole_ns if row.whole_ns else 0,
+            heat=lambda row: "hot" if row.section == "step" and row.time_ns * 5 >= row.whole_ns > 0 else "",
         ),
-        Column("time", ["" if row.name in _WEIGHTS else time_text(row.time_ns) for row in rows]),
-        Column("/step", [time_text(row.time_ns / row.steps) if row.steps > 1 else "" for row in rows], rank=1),
-        Column("in torch-tb-profiler", [_theirs(row) if differs else "" for row in rows], rank=2),
-        Column(
-            "/step there",
-            [
-                time_text(row.dashboard_ns / row.dashboard_steps) if differs and row.dashboard_steps > 1 else ""
-                for row in rows
-            ],
-            rank=3,
+        ColumnOf("time_ns", "time", "time", lambda row: None if row.name in _WEIGHTS else row.time_ns),
+        ColumnOf("per_step", "/step", "time", lambda row: row.time_ns / row.steps if row.steps > 1 else None, rank=1),
+        ColumnOf(
+            "theirs",
+            "in torch-tb-profiler",
+            "text",
+            lambda row: theirs(row) if differs else "",
+            rank=2,
+            is_numeric=True,
         ),
+        ColumnOf("step_there", "/step there", "time", step_there, rank=3),
     ]
-
-
-def _theirs(row: OverviewRow) -> str:
-    return share_text(row.dashboard_ns, row.dashboard_whole_ns) if row.section in _BOTH else ""
 
 
 def step_columns(profile: Profile) -> list[ColumnOf]:
@@ -156,28 +150,6 @@ STREAM_COLUMNS = (
 """The columns of the devices' streams, behind their names."""
 
 
-def collective_columns(rows: Sequence[Collective], _: Profile, __: Styles) -> list[Column]:
-    """The collectives."""
-    return [
-        Column(
-            "collective", [printable(row.kind or "unknown") for row in rows], right=False, min_width=12, cut=cut_end
-        ),
-        times("time", [row.time_ns for row in rows]),
-        counts("calls", [row.calls for row in rows]),
-        times("mean", [row.time_ns / row.calls if row.calls else 0 for row in rows], rank=4),
-        Column("message", [bytes_text(_message(row)) for row in rows], rank=1),
-        Column("bytes", [bytes_text(row.bytes) for row in rows], rank=8),
-        Column("dtype", [printable(row.dtype) for row in rows], rank=7, right=False),
-        Column("algorithm B/s", [_rate(row.bytes, row.bytes_known_ns) for row in rows], rank=5),
-        Column("bus B/s", [_rate(row.bus_bytes, row.bus_known_ns) for row in rows], rank=2),
-        Column("exposed", [share_text(row.exposed_ns, row.time_ns) for row in rows], rank=3),
-        times("transfer", [row.transfer_ns or 0 for row in rows], rank=6),
-        times("wait", [row.wait_ns or 0 for row in rows], rank=6),
-        Column("group", [_group(row) for row in rows], rank=9, right=False, min_width=8, cut=cut_end),
-        Column("by", [printable(row.library) for row in rows], rank=10, right=False),
-    ]
-
-
 def outside_words(calls: int) -> str:
     """`3 calls of collectives lie outside the steps`, whose times are in no step's; "" for none."""
     if not calls:
@@ -185,16 +157,29 @@ def outside_words(calls: int) -> str:
     return f"{'1 call of a collective lies' if calls == 1 else f'{calls:,} calls of collectives lie'} outside the steps"
 
 
-def _message(row: Collective) -> int:
-    return row.bytes // row.calls if row.bytes else 0
-
-
-def _rate(size_bytes: int, time_ns: int) -> str:
-    return rate_text(size_bytes, time_ns, "").replace(" ", "")
-
-
 def _group(row: Collective) -> str:
     """`default_pg 0-7`, or what is known of it."""
     name = row.group_description if row.group_description not in {"", "undefined"} else row.group
     who = row.group_ranks or (f"of {row.group_size}" if row.group_size else "")
-    return printable(" ".join(filter(None, (name, who))))
+    return " ".join(filter(None, (name, who)))
+
+
+COLLECTIVES = (
+    ColumnOf("kind", "collective", "text", lambda row: row.kind or "unknown", least=12),
+    _time("time_ns", "time", 0),
+    ColumnOf("calls", "calls", "count", lambda row: row.calls),
+    ColumnOf("mean_ns", "mean", "time", lambda row: row.time_ns / row.calls if row.calls else 0, rank=4),
+    ColumnOf("message_bytes", "message", "bytes", lambda row: row.bytes // row.calls if row.calls else 0, rank=1),
+    ColumnOf("bytes", "bytes", "bytes", lambda row: row.bytes, rank=8),
+    ColumnOf("dtype", "dtype", "text", lambda row: row.dtype, rank=7),
+    ColumnOf("algorithm_bytes_per_s", "algorithm B/s", "bandwidth", lambda row: row.algorithm_bytes_per_s, rank=5),
+    ColumnOf("bus_bytes_per_s", "bus B/s", "bandwidth", lambda row: row.bus_bytes_per_s, rank=2),
+    ColumnOf(
+        "exposed", "exposed", "share", lambda row: row.exposed_ns / row.time_ns if row.exposed_ns else None, rank=3
+    ),
+    _time("transfer_ns", "transfer", 6),
+    _time("wait_ns", "wait", 6),
+    ColumnOf("group", "group", "text", _group, rank=9, least=8),
+    ColumnOf("library", "by", "text", lambda row: row.library, rank=10),
+)
+"""The collectives."""

@@ -10,11 +10,14 @@ from deepscope.quantities import bytes_text, count_text, rate_text, share_text, 
 from deepscope.records import Profile
 from deepscope.records.places import short_path
 from deepscope.report.bars import share
-from deepscope.report.layout import Column, cut_end, cut_start
+from deepscope.report.framework import NO_LINE
+from deepscope.report.layout import Column, Style, cut_end, cut_start
 from deepscope.report.style import Styles
 
 Unit = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth"]
 """How a value is shown: times in nanoseconds, shares from 0 to 1, rates in FLOP/s, bandwidths in B/s."""
+Heat = Literal["hot", "warm", "good", ""]
+"""How a cell stands out in a terminal."""
 
 
 class ColumnOf(NamedTuple):
@@ -32,13 +35,20 @@ class ColumnOf(NamedTuple):
     least: int = 0
     """Of a text that may be cut, the cells that a terminal keeps; 0 for a text that is shown whole."""
     short: str = ""
-    """The title in a terminal, where it is shorter."""
+    """The title in a terminal, where it is shorter; a blank for none."""
     is_numeric: bool = False
     """Whether a text consists of numbers: it stands right in a terminal, and pages have a blank before its units."""
     shows_zero: bool = False
     """Whether a terminal shows 0, where its cell is empty for other numbers."""
     is_name: bool = False
     """Whether a number is a name: 0 is one, too, and thousands are not set apart."""
+    is_signed: bool = False
+    """Whether a number is a difference: a terminal shows 0, and a plus before more."""
+    is_once: bool = False
+    """Whether a terminal leaves out what the row above has, too."""
+    none: str = ""
+    """What a terminal shows for no value."""
+    heat: Callable[[Any], Heat] | None = None
 
 
 def text_columns(columns: Sequence[ColumnOf], rows: Sequence[Any], styles: Styles) -> list[Column]:
@@ -46,26 +56,39 @@ def text_columns(columns: Sequence[ColumnOf], rows: Sequence[Any], styles: Style
     return [text_column(one, rows, styles) for one in sorted(columns, key=lambda one: one.least > 0)]
 
 
+def in_order(columns: Sequence[ColumnOf], rows: Sequence[Any], styles: Styles) -> list[Column]:
+    """The columns for a terminal as they stand."""
+    return [text_column(one, rows, styles) for one in columns]
+
+
 def text_column(column: ColumnOf, rows: Sequence[Any], styles: Styles) -> Column:
     """One column for a terminal."""
     values = [column.value(row) for row in rows]
     if column.key == "share":
         return share([float(value or 0) for value in values], 1, styles)
+    cells = [cell_text(column, value) for value in values]
+    if column.is_once:
+        cells = ["" if above == cell else cell for above, cell in zip(["", *cells], cells, strict=False)]
     is_text = column.kind in {"text", "place"} and not column.is_numeric
     return Column(
         column.short or column.title,
-        [cell_text(column, value) for value in values],
+        cells,
         rank=column.rank,
         right=not is_text,
         min_width=column.least,
         cut=(cut_start if column.kind == "place" else cut_end) if column.least else None,
+        styles=None if column.heat is None else [_style(column.heat(row), styles) for row in rows],
     )
 
 
+def _style(heat: Heat, styles: Styles) -> Style | None:
+    return getattr(styles, heat) if heat else None
+
+
 def cell_text(column: ColumnOf, value: str | float | None) -> str:
-    """A value as a terminal shows it; "" for None."""
+    """A value as a terminal shows it."""
     if value is None:
-        return ""
+        return column.none
     if isinstance(value, str) or column.is_name:
         return printable(str(value))
     if column.kind == "share":
@@ -74,7 +97,8 @@ def cell_text(column: ColumnOf, value: str | float | None) -> str:
         text = rate_text(round(value * 1000), 10**12, "B/s")
         return text.removesuffix("B/s").replace(" ", "") if column.title.endswith("/s") else text
     words: dict[Unit, Callable[[Any], str]] = {"time": time_text, "bytes": bytes_text}
-    return words.get(column.kind, count_text)(value) or ("0" if column.shows_zero else "")
+    text = words.get(column.kind, count_text)(value) or ("0" if column.shows_zero or column.is_signed else "")
+    return f"+{text}" if column.is_signed and value > 0 else text
 
 
 def share_column(field: str, whole: int, explained: str) -> ColumnOf:
@@ -82,11 +106,13 @@ def share_column(field: str, whole: int, explained: str) -> ColumnOf:
     return ColumnOf("share", "share", "share", lambda row: getattr(row, field) / whole if whole else None, explained)
 
 
-def place_column(profile: Profile, none: str = "(no user line)", rank: int = 0, least: int = 12) -> ColumnOf:
-    """The column of rows' lines: `net.py:42`."""
+def place_column(
+    profile: Profile, none: Callable[[Any], str] = lambda _: NO_LINE, rank: int = 0, least: int = 12
+) -> ColumnOf:
+    """The column of rows' lines: `net.py:42`; `none` names what has no line."""
     root = profile.trace.project_root
 
     def place(row: Any) -> str:
-        return f"{short_path(row.file, root)}:{row.line}" if getattr(row, "file", "") else none
+        return f"{short_path(row.file, root)}:{row.line}" if getattr(row, "file", "") else none(row)
 
     return ColumnOf("place", "line", "place", place, "", rank, least=least)
