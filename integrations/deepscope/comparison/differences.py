@@ -43,6 +43,16 @@ class Difference:
         return self.after_ns - self.before_ns
 
     @property
+    def low_ns(self) -> float | None:
+        """Where the true difference lies, from here to `high_ns`; None where nothing tells of the spread."""
+        return None if self.interval is None else self.interval.low_ns
+
+    @property
+    def high_ns(self) -> float | None:
+        """The other end."""
+        return None if self.interval is None else self.interval.high_ns
+
+    @property
     def within_noise(self) -> bool:
         """Whether the difference may be none at all; so it is where no interval is known."""
         return self.interval is None or self.interval.low_ns <= 0 <= self.interval.high_ns

@@ -17,9 +17,10 @@ from deepscope.records.places import short_path, short_place
 from deepscope.report import markdown
 from deepscope.report.event_names import readable
 from deepscope.report.header import header
-from deepscope.report.layout import Column, Style, cut_end, cut_start, render
+from deepscope.report.layout import Column, render
 from deepscope.report.machine_use import busy_words
 from deepscope.report.style import Styles
+from deepscope.report.table_column import ColumnOf, cell_text, text_columns
 from deepscope.report.text import MIN_WIDTH, entries_text
 
 COMPARISON_FORMAT = 1
@@ -180,28 +181,44 @@ def _foot(changed: Sequence[Difference], shown: Sequence[Difference]) -> Iterato
         yield "more", f"{len(changed) - len(shown):,} more rows have changed (-n 0 shows all)"
 
 
-def _columns(rows: Sequence[Difference], comparison: Comparison, width: int, styles: Styles) -> list[Column]:
-    by_line = comparison.by == "line"
-    columns = [
-        Column("change", [signed(row.change_ns) for row in rows], styles=[_heat(row, styles) for row in rows]),
-        Column("interval", [interval_words(row) for row in rows], rank=3),
-        Column("before", [_time(row.before_ns, row.status == "new") for row in rows], rank=2),
-        Column("after", [_time(row.after_ns, row.status == "gone") for row in rows], rank=1),
-        Column("", [verdict_word(row) for row in rows], right=False),
-        Column(
-            comparison.by,
-            [printable(row_name(row)) for row in rows],
-            right=False,
-            min_width=16,
-            cut=cut_start if by_line else cut_end,
+def difference_columns(by: str) -> list[ColumnOf]:
+    """What differs, by how much, and what a line was before: the columns of a comparison, times in a step."""
+    return [
+        ColumnOf("name", by, "place" if by == "line" else "text", row_name, least=16),
+        ColumnOf(
+            "change_ns",
+            "difference",
+            "time",
+            lambda row: row.change_ns,
+            "After less before, in a step.",
+            short="change",
+            is_signed=True,
+            heat=lambda row: "" if row.within_noise else "hot" if row.change_ns > 0 else "good",
         ),
+        _side("before_ns", "before", "new", 2),
+        _side("after_ns", "after", "gone", 1),
+        ColumnOf("verdict", "verdict", "text", verdict_word, "Beyond noise, or within it.", short=" "),
+        ColumnOf("moved", "was", "place", _moved, "Where a moved line stood before.", 4, least=8, short="from"),
+        ColumnOf("source", "source", "text", lambda row: row.text, "The line that ran.", 5, least=20),
     ]
-    if by_line:
-        moves = [printable(_moved(row)) for row in rows]
-        columns.append(Column("from", moves, right=False, rank=4, min_width=8, cut=cut_start))
-        source = [printable(row.text or (f"def {row.name}" if row.place else "")) for row in rows]
-        columns.append(Column("source", source, right=False, rank=5, min_width=max(20, width // 4), cut=cut_end))
-    return columns
+
+
+def _side(field: str, title: str, absent: str, rank: int) -> ColumnOf:
+    def value(row: Difference) -> float | None:
+        return None if row.status == absent else getattr(row, field)
+
+    return ColumnOf(field, title, "time", value, "In a step.", rank, shows_zero=True, none="-")
+
+
+_INTERVAL = ColumnOf("interval", "interval", "text", interval_words, rank=3, is_numeric=True)
+
+
+def _columns(rows: Sequence[Difference], comparison: Comparison, width: int, styles: Styles) -> list[Column]:
+    name, change, *others, source = difference_columns(comparison.by)
+    text = source._replace(
+        value=lambda row: row.text or (f"def {row.name}" if row.place else ""), least=max(20, width // 4)
+    )
+    return text_columns([name, change, _INTERVAL, *others, text], rows, styles)
 
 
 def _moved(row: Difference) -> str:
@@ -210,16 +227,6 @@ def _moved(row: Difference) -> str:
         return ""
     line = row.before.record.line
     return f"line {line}" if row.before.path == row.after.path else short_place(row.before.path, line)
-
-
-def _heat(row: Difference, styles: Styles) -> Style | None:
-    if row.within_noise:
-        return None
-    return styles.hot if row.change_ns > 0 else styles.good
-
-
-def _time(duration_ns: float, is_absent: bool) -> str:
-    return "-" if is_absent else time_text(duration_ns) or "0"
 
 
 def _percent(row: Difference) -> str:
@@ -308,18 +315,17 @@ def comparison_markdown(comparison: Comparison, *, limit: int = 20, verdict: Ver
 
 
 def _table(rows: Sequence[Difference], comparison: Comparison) -> str:
-    head = [comparison.by, "change", "interval", "before", "after", ""]
+    name, change, before, after, *_, source = difference_columns(comparison.by)
+    numbers = [change, _INTERVAL, before, after]
     by_line = comparison.by == "line"
     cells = [
         [
             markdown.code(row_name(row)) or markdown.plain(row.name) or "-",
-            signed(row.change_ns),
-            interval_words(row) or "unknown",
-            "-" if row.status == "new" else time_text(row.before_ns) or "0",
-            "-" if row.status == "gone" else time_text(row.after_ns) or "0",
+            *(cell_text(one, one.value(row)) or "unknown" for one in numbers),
             verdict_word(row),
             *([markdown.code(row.text)] if by_line else []),
         ]
         for row in rows
     ]
-    return markdown.table([*head, *(["source"] if by_line else [])], cells)
+    head = [name.title, *(one.short or one.title for one in numbers), "", *([source.title] if by_line else [])]
+    return markdown.table(head, cells)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from deepscope.printable import printable
@@ -49,6 +50,15 @@ class ColumnOf(NamedTuple):
     none: str = ""
     """What a terminal shows for no value."""
     heat: Callable[[Any], Heat] | None = None
+
+
+_CUT_CELLS = 8
+
+
+def field(key: str, title: str, kind: Unit, explained: str = "", rank: int = 0, **more: Any) -> ColumnOf:
+    """The column of a record's field; texts may be cut."""
+    least = {"least": _CUT_CELLS} if kind == "text" else {}
+    return ColumnOf(key, title, kind, attrgetter(key), explained, rank, **(least | more))
 
 
 def text_columns(columns: Sequence[ColumnOf], rows: Sequence[Any], styles: Styles) -> list[Column]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -20,8 +19,8 @@ from deepscope.dashboard.pages.tables import table_of
 from deepscope.dashboard.pages.words import in_page_words, title_of, word
 from deepscope.errors import TraceError
 from deepscope.records import Profile
-from deepscope.report.compare import noise_words, row_name, step_words, verdict_word
-from deepscope.report.table_column import ColumnOf
+from deepscope.report.compare import difference_columns, noise_words, step_words, verdict_word
+from deepscope.report.table_column import ColumnOf, field
 
 ComparedTable = Literal["line", "operator", "kernel", "module", "phase", "step"]
 """What the rows of a comparison are."""
@@ -166,99 +165,42 @@ def _change(row: Difference) -> TimeChange:
         before_ns=row.before_ns,
         after_ns=row.after_ns,
         change_ns=row.change_ns,
-        low_ns=None if row.interval is None else row.interval.low_ns,
-        high_ns=None if row.interval is None else row.interval.high_ns,
+        low_ns=row.low_ns,
+        high_ns=row.high_ns,
         verdict=verdict_word(row),  # type: ignore[arg-type]
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A difference, and where it stands in the run after: nowhere if it is no line, or gone."""
-
-    of: Difference
-    file: str = ""
-    line: int = 0
+_FUNCTION = ColumnOf("function", "function", "text", lambda row: row.name if row.place is not None else "", rank=4)
+_SHARE = ColumnOf(
+    "change_share",
+    "of before",
+    "share",
+    lambda row: row.change_ns / row.before_ns if row.before_ns else None,
+    "The difference by the time before.",
+    5,
+)
+_ENDS = (
+    field(
+        "low_ns",
+        "at least",
+        "time",
+        "The true difference lies between this and the next, with a confidence of 95 % for all rows together.",
+        3,
+    ),
+    field("high_ns", "at most", "time", "As before.", 3),
+)
+_EDITED = ColumnOf(
+    "edited", "edited", "text", lambda row: "edited" if row.is_edited else "", "Whether it reads anew.", 8
+)
 
 
 def _table(found: Comparison, changed: Sequence[Difference]) -> Table:
-    is_line = found.by == "line"
-    columns = [
-        ColumnOf(
-            "name",
-            found.by,
-            "place" if is_line else "text",
-            lambda row: row_name(row.of),
-        ),
-        ColumnOf(
-            "function",
-            "function",
-            "text",
-            lambda row: row.of.name if is_line and row.of.place is not None else "",
-            rank=4,
-        ),
-        ColumnOf("change_ns", "difference", "time", lambda row: row.of.change_ns, "After less before, in a step."),
-        ColumnOf(
-            "change_share",
-            "of before",
-            "share",
-            lambda row: row.of.change_ns / row.of.before_ns if row.of.before_ns else None,
-            "The difference by the time before.",
-            rank=5,
-        ),
-        ColumnOf(
-            "low_ns",
-            "at least",
-            "time",
-            lambda row: None if row.of.interval is None else row.of.interval.low_ns,
-            "The true difference lies between this and the next, with a confidence of 95 % for all rows together.",
-            rank=3,
-        ),
-        ColumnOf(
-            "high_ns",
-            "at most",
-            "time",
-            lambda row: None if row.of.interval is None else row.of.interval.high_ns,
-            "As before.",
-            rank=3,
-        ),
-        ColumnOf(
-            "before_ns",
-            "before",
-            "time",
-            lambda row: None if row.of.status == "new" else row.of.before_ns,
-            "In a step.",
-            rank=2,
-        ),
-        ColumnOf(
-            "after_ns",
-            "after",
-            "time",
-            lambda row: None if row.of.status == "gone" else row.of.after_ns,
-            "In a step.",
-            rank=2,
-        ),
-        ColumnOf("verdict", "verdict", "text", lambda row: verdict_word(row.of), "Beyond noise, or within it.", rank=1),
-        ColumnOf("source", "source", "text", lambda row: row.of.text, "The line that ran.", rank=6),
-        ColumnOf("moved", "was", "text", lambda row: _moved(row.of), "Where a moved line stood before.", rank=7),
-        ColumnOf(
-            "edited",
-            "edited",
-            "text",
-            lambda row: "edited" if row.of.is_edited else "",
-            "Whether it reads anew.",
-            rank=8,
-        ),
-    ]
-    rows = [
-        _Row(one, one.after.record.file, one.after.record.line) if one.after is not None else _Row(one)
-        for one in changed
-    ]
-    return table_of(f"changes_{found.by}", "What has changed", columns, rows, limit=ROWS)
+    name, change, *others = difference_columns(found.by)
+    columns = [name, _FUNCTION, change, _SHARE, *_ENDS, *others, _EDITED]
+    return table_of(f"changes_{found.by}", "What has changed", columns, changed, place=_place, limit=ROWS)
 
 
-def _moved(row: Difference) -> str:
-    if row.status != "moved" or row.before is None or row.after is None:
-        return ""
-    line = row.before.record.line
-    return f"line {line}" if row.before.path == row.after.path else word(f"{row.before.path}:{line}")
+def _place(row: Difference) -> tuple[str, int]:
+    """Where a line stands in the run after: nowhere if it is gone."""
+    return ("", 0) if row.after is None else (row.after.record.file, row.after.record.line)

@@ -8,11 +8,9 @@ from deepscope.dashboard.pages.distributed import LateRank, late_rank
 from deepscope.dashboard.pages.rank_tables import collectives_table, pairs_table
 from deepscope.dashboard.pages.tables import table_of
 from deepscope.dashboard.pages.words import in_page_words, word
-from deepscope.ranks.detail import CollectiveBeside, LineBeside, RankDetail, WorkBeside, rank_detail
-from deepscope.report.event_names import readable
-from deepscope.report.ranks.detail import NUMBERS, rank_sentence
-from deepscope.report.ranks.tables import line_column
-from deepscope.report.table_column import ColumnOf
+from deepscope.ranks.detail import RankDetail, rank_detail
+from deepscope.report.ranks.detail import NUMBERS, collectives_beside, lines_beside, rank_sentence, work_beside
+from deepscope.report.table_column import field
 
 
 class RankChoice(Choice, kw_only=True, frozen=True):
@@ -85,7 +83,7 @@ def rank(library: Library, question: RankChoice) -> RankPage:
             for one in detail.numbers[len(numbers) :]
         ],
         lines=_lines(detail),
-        collectives=_collectives(detail),
+        collectives=table_of("rank_own_collectives", "Its collectives", collectives_beside(detail), detail.collectives),
         comes_last=collectives_table(detail.late, "rank_comes_last"),
         pairs=pairs_table(detail.pairs, "rank_own_pairs"),
         work=_work(detail),
@@ -94,55 +92,11 @@ def rank(library: Library, question: RankChoice) -> RankPage:
     )
 
 
-Beside = LineBeside | CollectiveBeside | WorkBeside
-
-
-def _beside(detail: RankDetail) -> list[ColumnOf]:
-    here = ColumnOf("value_ns", "here", "time", lambda row: row.value, "A step.", rank=1)
-    if not detail.others:
-        return [here]
-    return [
-        ColumnOf("more_ns", "more", "time", lambda row: row.value - row.typical, "Than the median of the others."),
-        here,
-        ColumnOf("typical_ns", "others", "time", lambda row: row.typical, "Their median, a step.", rank=2),
-    ]
-
-
-def _calls(*, rank: int) -> list[ColumnOf]:
-    help_text = "The median of the others, a step."
-    return [
-        ColumnOf("calls", "calls", "count", lambda row: row.calls, "A step.", rank=3),
-        ColumnOf("typical_calls", "their calls", "count", lambda row: row.typical_calls, help_text, rank=rank),
-    ]
-
-
 def _lines(detail: RankDetail) -> Table:
-    columns = [
-        line_column(detail.project_root),
-        *_beside(detail),
-        ColumnOf("function", "function", "text", lambda row: row.function, rank=4),
-        ColumnOf("text", "source", "text", lambda row: row.text, rank=3),
-    ]
+    columns = [*lines_beside(detail), field("function", "function", "text", rank=4)]
     return table_of("rank_lines", "Lines on the critical path", columns, detail.lines)
 
 
-def _collectives(detail: RankDetail) -> Table:
-    columns = [
-        ColumnOf("kind", "collective", "text", lambda row: row.kind or "unknown"),
-        ColumnOf("group", "group", "text", lambda row: row.group, rank=4),
-        ColumnOf("dtype", "type", "text", lambda row: row.dtype, rank=6),
-        ColumnOf("size", "size", "bytes", lambda row: row.size_class_bytes, "Of a message, at least.", rank=5),
-        *_beside(detail),
-        *_calls(rank=7),
-    ]
-    return table_of("rank_own_collectives", "Its collectives", columns, detail.collectives)
-
-
 def _work(detail: RankDetail) -> Table:
-    columns = [
-        ColumnOf("name", "operator or kernel", "text", lambda row: readable(row.name)),
-        *_beside(detail),
-        *_calls(rank=4),
-    ]
     title = "Operators and kernels that differ most" if detail.others else "The largest operators and kernels"
-    return table_of("rank_work", title, columns, detail.work)
+    return table_of("rank_work", title, work_beside(detail), detail.work)

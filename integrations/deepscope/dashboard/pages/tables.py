@@ -35,13 +35,14 @@ def table_of(
     Args:
         name: of the kind of table, which browsers keep chosen columns by.
         title: for readers.
-        columns: the first one names the row.
+        columns: the first one names the row; those without a title are for terminals alone.
         rows: records, the first of which are shown.
         parents: of a tree, for each row the row that it is below, -1 for none.
         keys: a row's word for addresses, where rows are asked for one by one.
         place: a row's file and line; its own by default.
         limit: how many rows.
     """
+    columns = [one for one in columns if one.title]
     shown = rows[:limit]
     cells = [[column.value(row) for column in columns] for row in shown]
     used = [number for number in range(len(columns)) if number == 0 or any(row[number] for row in cells)]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 from deepscope.ranks.results import LinkRow
-from deepscope.report.layout import Column
-from deepscope.report.ranks.tables import FROM_TO, field, in_order
 from deepscope.report.ranks.words import collective_name
-from deepscope.report.style import Styles
-from deepscope.report.table_column import ColumnOf
+from deepscope.report.table_column import ColumnOf, field
 
 _SLOW = 0.8
 """A link below this part of its transport's median is marked."""
+
+
+def is_slow(row: LinkRow) -> bool:
+    """Whether a link is slow beside others of its transport."""
+    return row.bytes_per_s is not None and row.bytes_per_s < _SLOW * (row.typical_bytes_per_s or 0)
+
 
 DOMAIN_COLUMNS = (
     ColumnOf("domain", "domain", "text", lambda row: row.domain or row.role or row.group, least=6),
@@ -65,20 +65,14 @@ LINK_COLUMNS = (
     ColumnOf("domains", "domain", "text", lambda row: ", ".join(row.domains), rank=3, least=6),
     field("bytes", "bytes", "bytes", rank=1),
     field("time_ns", "time", "time"),
-    field("bytes_per_s", "rate", "bandwidth", "Bytes over time."),
+    field(
+        "bytes_per_s",
+        "rate",
+        "bandwidth",
+        "Bytes over time.",
+        heat=lambda row: "hot" if is_slow(row) else "",
+    ),
     field("typical_bytes_per_s", "median", "bandwidth", "Of the rates of all links over this transport.", 2),
     ColumnOf("slow", "note", "text", lambda row: "slow" if is_slow(row) else "", "Less than 80 % of the median.", 4),
 )
 """Links, behind `FROM_TO`."""
-
-
-def link_texts(rows: Sequence[LinkRow], styles: Styles) -> list[Column]:
-    """The links for a terminal: one that is slow beside others of its transport stands out."""
-    heat = [styles.hot if is_slow(row) else None for row in rows]
-    columns = in_order((*FROM_TO, *LINK_COLUMNS), rows, styles)
-    return [replace(one, styles=heat) if one.title == "rate" else one for one in columns]
-
-
-def is_slow(row: LinkRow) -> bool:
-    """Whether a link is slow beside others of its transport."""
-    return row.bytes_per_s is not None and row.bytes_per_s < _SLOW * (row.typical_bytes_per_s or 0)

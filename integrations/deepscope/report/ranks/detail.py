@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from deepscope.printable import printable
-from deepscope.quantities import bytes_text, count_text, time_text
-from deepscope.ranks.detail import CollectiveBeside, LineBeside, NumberBeside, RankDetail, WorkBeside
+from deepscope.quantities import time_text
+from deepscope.ranks.detail import NumberBeside, RankDetail
 from deepscope.ranks.results import RanksReport
-from deepscope.records.places import short_path, short_place
+from deepscope.records.places import short_path
 from deepscope.report.event_names import readable
-from deepscope.report.layout import Column, Style, cut_end, cut_start, render
-from deepscope.report.ranks.tables import COLLECTIVE_COLUMNS, clock_texts, in_order, pair_texts
-from deepscope.report.ranks.words import above_text, collective_name, late_entries, step_unit
+from deepscope.report.layout import cut_start, render
+from deepscope.report.ranks.tables import CLOCK_COLUMNS, COLLECTIVE_COLUMNS, FROM_TO, PAIR_COLUMNS, RANK, line_column
+from deepscope.report.ranks.words import above_text, collective_name, late_entries, number_text, step_unit
 from deepscope.report.style import Styles
+from deepscope.report.table_column import ColumnOf, Heat, field, in_order
 from deepscope.report.text import MIN_WIDTH, entries_text
 
 ROWS = 10
@@ -87,31 +88,32 @@ _Section = tuple[str, str, list[str]]
 
 def _sections(detail: RankDetail, report: RanksReport, size: int, width: int, styles: Styles) -> Iterator[_Section]:
     unit = f"times{step_unit(report)}"
-    numbers = detail.numbers
     yield (
         "Numbers",
         f"{unit}; beside the median of the others" if detail.others else unit,
-        _table(_numbers(numbers, detail, styles), width, styles),
+        _table(_numbers(detail), detail.numbers, width, styles),
     )
     if detail.straggler is not None:
         yield "Why it is late", "", list(entries_text(late_entries(report, detail.straggler), width, styles))
     if lines := _cut(detail.lines, size):
-        yield "Critical path", f"{unit}, without communication", _table(_lines(lines, detail, styles), width, styles)
+        *columns, source = lines_beside(detail)
+        columns.append(source._replace(value=lambda row: row.text or row.function))
+        yield "Critical path", f"{unit}, without communication", _table(columns, lines, width, styles)
     if collectives := _cut(detail.collectives, size):
-        yield "Its collectives", unit, _table(_collectives(collectives, detail, styles), width, styles)
+        yield "Its collectives", unit, _table(collectives_beside(detail), collectives, width, styles)
     if late := _cut(detail.late, size):
         yield (
             "Where it comes last",
             "more often than any other rank",
-            _table(in_order(COLLECTIVE_COLUMNS, late, styles), width, styles),
+            _table(COLLECTIVE_COLUMNS, late, width, styles),
         )
     if pairs := _cut(detail.pairs, size):
-        yield "Its messages", "of all steps", _table(pair_texts(pairs, styles), width, styles)
+        yield "Its messages", "of all steps", _table((*FROM_TO, *PAIR_COLUMNS), pairs, width, styles)
     if work := _cut(detail.work, size):
         which = "those that differ most" if detail.others else "the largest"
-        yield "Operators and kernels", f"{unit}; {which}", _table(_work(work, detail, styles), width, styles)
+        yield "Operators and kernels", f"{unit}; {which}", _table(work_beside(detail), work, width, styles)
     if detail.clock is not None:
-        yield "Its clock", "", _table(clock_texts([detail.clock], styles), width, styles)
+        yield "Its clock", "", _table((RANK, *CLOCK_COLUMNS), [detail.clock], width, styles)
     if detail.failures:
         entries = [("trace", printable(f"{one.path}: {one.message}")) for one in detail.failures]
         yield "Left out", "", list(entries_text(entries, width, styles))
@@ -121,102 +123,102 @@ def _cut(rows: Sequence[_Row], size: int) -> Sequence[_Row]:
     return rows[:size] if size else rows
 
 
-def _table(columns: Sequence[Column], width: int, styles: Styles) -> list[str]:
-    return render(columns, width, title_style=styles.title)
+def _table(columns: Sequence[ColumnOf], rows: Sequence[Any], width: int, styles: Styles) -> list[str]:
+    return render(in_order(columns, rows, styles), width, title_style=styles.title)
 
 
-def _numbers(rows: Sequence[NumberBeside], detail: RankDetail, styles: Styles) -> list[Column]:
-    words = [NUMBERS.get(row.name) or printable(row.name.replace("part: ", "  ")) for row in rows]
+def _numbers(detail: RankDetail) -> list[ColumnOf]:
+    def text(field: str) -> Callable[[NumberBeside], str]:
+        def value(row: NumberBeside) -> str:
+            found = getattr(row, field)
+            return "" if found is None else number_text(found, row.kind)
+
+        return value
+
+    def more(row: NumberBeside) -> str:
+        change = _more(row)
+        return "" if change is None else ("+" if change > 0 else "") + number_text(change, row.kind)
+
     return [
-        Column("number", words, right=False, min_width=16, cut=cut_end),
-        Column(f"rank {detail.row.rank}", [_number(row.value, row.kind) for row in rows]),
-        Column("others", [_number(row.typical, row.kind) for row in rows]),
-        *_differences(
-            [(row.value, row.typical) for row in rows],
-            [row.kind for row in rows],
-            detail.row.step_ns,
-            styles,
-        ),
-    ]
-
-
-def _lines(rows: Sequence[LineBeside], detail: RankDetail, styles: Styles) -> list[Column]:
-    places = [printable(short_place(row.file, row.line, detail.project_root)) for row in rows]
-    return [
-        Column("line", places, right=False, min_width=16, cut=cut_start),
-        *_beside(rows, styles, detail, detail.row.step_ns),
-        Column("source", [printable(row.text or row.function) for row in rows], right=False, rank=3, min_width=16,
-               cut=cut_end),
+        ColumnOf("name", "number", "text", lambda row: _name(row.name), least=16),
+        ColumnOf("value", f"rank {detail.row.rank}", "text", text("value"), is_numeric=True),
+        ColumnOf("typical", "others", "text", text("typical"), is_numeric=True),
+        ColumnOf("more", "more", "text", more, rank=1, is_numeric=True,
+                 heat=lambda row: _heat(row, detail.row.step_ns) if row.kind == "time" else ""),
+        _ABOVE,
     ]  # fmt: skip
 
 
-def _collectives(rows: Sequence[CollectiveBeside], detail: RankDetail, styles: Styles) -> list[Column]:
+def _name(field: str) -> str:
+    return NUMBERS.get(field) or field.replace("part: ", "  ")
+
+
+def lines_beside(detail: RankDetail) -> list[ColumnOf]:
+    """Lines of the critical path, and their texts."""
+    source = field("text", "source", "text", rank=3, least=16)
+    return [line_column(detail.project_root), *_beside(detail, detail.row.step_ns), source]
+
+
+def collectives_beside(detail: RankDetail) -> list[ColumnOf]:
+    """Collectives by kind, group, type and size."""
     return [
-        Column("collective", [collective_name(row.kind) for row in rows], right=False, min_width=14, cut=cut_end),
-        Column("group", [printable(row.group) for row in rows], right=False, rank=5, min_width=8, cut=cut_end),
-        Column("type", [printable(row.dtype) for row in rows], right=False, rank=7, min_width=8, cut=cut_end),
-        Column("size", [bytes_text(row.size_class_bytes) for row in rows], rank=6),
-        *_beside(rows, styles, detail),
-        *_calls(rows, detail),
+        ColumnOf("kind", "collective", "text", lambda row: collective_name(row.kind), least=14),
+        field("group", "group", "text", rank=5),
+        field("dtype", "type", "text", rank=7),
+        ColumnOf("size", "size", "bytes", lambda row: row.size_class_bytes, "Of a message, at least.", 6),
+        *_beside(detail),
+        *_calls(detail),
     ]
 
 
-def _work(rows: Sequence[WorkBeside], detail: RankDetail, styles: Styles) -> list[Column]:
-    return [
-        Column("operator or kernel", [printable(readable(row.name)) for row in rows], right=False, min_width=16,
-               cut=cut_end),
-        *_beside(rows, styles, detail),
-        *_calls(rows, detail),
-    ]  # fmt: skip
+def work_beside(detail: RankDetail) -> list[ColumnOf]:
+    """Operators and kernels."""
+    name = ColumnOf("name", "operator or kernel", "text", lambda row: readable(row.name), least=16)
+    return [name, *_beside(detail), *_calls(detail)]
 
 
-def _beside(
-    rows: Sequence[LineBeside | CollectiveBeside | WorkBeside], styles: Styles, detail: RankDetail, step_ns: int = 0
-) -> list[Column]:
-    pairs: list[tuple[float | None, float | None]] = [(row.value, row.typical) for row in rows]
-    here = Column("here", [time_text(row.value) or "0" for row in rows])
+def _beside(detail: RankDetail, step_ns: int = 0) -> list[ColumnOf]:
+    here = ColumnOf("value_ns", "here", "time", lambda row: row.value, "A step.", shows_zero=True)
     if not detail.others:
         return [here]
     return [
         here,
-        Column("others", [time_text(row.typical) or "0" for row in rows]),
-        *_differences(pairs, ["time"] * len(rows), step_ns, styles),
-    ]
+        ColumnOf("typical_ns", "others", "time", lambda row: row.typical, "Their median, a step.", shows_zero=True),
+        ColumnOf("more_ns", "more", "time", _more, "Than the median of the others.", 1, is_signed=True,
+                 heat=lambda row: _heat(row, step_ns)),
+        _ABOVE,
+    ]  # fmt: skip
 
 
-def _calls(rows: Sequence[CollectiveBeside | WorkBeside], detail: RankDetail) -> list[Column]:
-    calls = Column("calls", [count_text(row.calls) or "0" for row in rows], rank=2)
+def _calls(detail: RankDetail) -> list[ColumnOf]:
+    calls = field("calls", "calls", "count", "A step.", 2, shows_zero=True)
     if not detail.others:
         return [calls]
     return [
         calls,
-        Column(
-            "others'",
-            [(count_text(row.typical_calls) or "0") if row.typical_calls != row.calls else "" for row in rows],
-            rank=4,
+        ColumnOf(
+            "typical_calls",
+            "their calls",
+            "count",
+            lambda row: row.typical_calls if row.typical_calls != row.calls else None,
+            "The median of the others, a step, where it differs.",
+            4,
+            short="others'",
+            shows_zero=True,
         ),
     ]
 
 
-def _differences(
-    pairs: Sequence[tuple[float | None, float | None]], kinds: Sequence[str], step_ns: int, styles: Styles
-) -> list[Column]:
-    changes = [None if one is None or other is None else one - other for one, other in pairs]
-    heat: list[Style | None] = [
-        styles.hot if kind == "time" and change is not None and step_ns and change > _WORTH * step_ns else None
-        for change, kind in zip(changes, kinds, strict=True)
-    ]
-    texts = ["" if change is None else _signed(change, kind) for change, kind in zip(changes, kinds, strict=True)]
-    shares = [above_text(one, other) if one is not None and other else "" for one, other in pairs]
-    return [Column("more", texts, rank=1, styles=heat), Column("", shares, rank=2)]
+def _more(row: Any) -> int | None:
+    return None if row.value is None or row.typical is None else row.value - row.typical
 
 
-def _number(value: float | None, kind: str) -> str:
-    if value is None:
-        return ""
-    words = {"time": time_text, "bytes": bytes_text}.get(kind)
-    return (words(value) if words else count_text(round(value))) or "0"
+def _heat(row: Any, step_ns: int) -> Heat:
+    return "hot" if step_ns and (_more(row) or 0) > _WORTH * step_ns else ""
 
 
-def _signed(change: float, kind: str) -> str:
-    return ("+" if change > 0 else "") + _number(change, kind)
+def _above(row: Any) -> str:
+    return above_text(row.value, row.typical) if row.value is not None and row.typical else ""
+
+
+_ABOVE = ColumnOf("above", "", "text", _above, rank=2, is_numeric=True)

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
-from deepscope.printable import printable
-from deepscope.quantities import time_text
-from deepscope.ranks.results import Clock, CollectiveRow, PairRow, RanksReport, Straggler
+from deepscope.ranks.results import CollectiveRow, RanksReport
 from deepscope.records.places import short_place
 from deepscope.report.event_names import readable
-from deepscope.report.layout import Column, cut_end, cut_start
-from deepscope.report.ranks.words import CAUSES, collective_name, group_name, line_place
-from deepscope.report.style import Styles
-from deepscope.report.table_column import ColumnOf, Unit, text_column
+from deepscope.report.ranks.words import CAUSES, collective_name, group_name
+from deepscope.report.table_column import ColumnOf, field
 
 _SHORT = 8
-
-
-def field(key: str, title: str, kind: Unit, explained: str = "", rank: int = 0, **more: Any) -> ColumnOf:
-    """The column of a record's field; texts may be cut."""
-    least = {"least": _SHORT} if kind == "text" else {}
-    return ColumnOf(key, title, kind, attrgetter(key), explained, rank, **(least | more))
-
-
-def in_order(columns: Sequence[ColumnOf], rows: Sequence[Any], styles: Styles) -> list[Column]:
-    """The columns for a terminal, names first."""
-    return [text_column(one, rows, styles) for one in columns]
 
 
 def rank_numbers(report: RanksReport) -> list[ColumnOf]:
@@ -153,6 +135,7 @@ COLLECTIVE_COLUMNS = (
 )
 """Collectives; the rank that is last to most calls stands at the end."""
 
+RANK = ColumnOf("rank", "rank", "count", lambda row: row.rank, is_name=True)
 FROM_TO = (
     ColumnOf("source", "from", "count", lambda row: row.source, is_name=True),
     ColumnOf("target", "to", "count", lambda row: row.target, is_name=True),
@@ -175,7 +158,7 @@ PAIR_COLUMNS = (
 """Messages from one rank to another, behind `FROM_TO`."""
 
 CLOCK_COLUMNS = (
-    field("offset_ns", "offset", "time", "Added to its times, to be on one clock."),
+    field("offset_ns", "offset", "time", "Added to its times, to be on one clock.", is_signed=True, none="unknown"),
     ColumnOf(
         "residual_ns",
         "residual",
@@ -186,7 +169,7 @@ CLOCK_COLUMNS = (
     ),
     field("calls", "calls", "count", "By which it is known."),
 )
-"""What is added to each rank's times, and how far matched calls lie apart after that."""
+"""What is added to each rank's times, and how far matched calls lie apart after that; behind the rank."""
 
 _OVER_RANKS = (
     ColumnOf(
@@ -226,37 +209,23 @@ def line_columns(report: RanksReport) -> list[ColumnOf]:
 
 def line_column(root: str) -> ColumnOf:
     """Where a row's line stands."""
-    return ColumnOf("place", "line", "place", lambda row: short_place(row.file, row.line, root), least=16)
+
+    def place(row: Any) -> str:
+        return short_place(row.file, row.line, root) if row.file else ""
+
+    return ColumnOf("place", "line", "place", place, least=16)
 
 
-def pair_texts(rows: Sequence[PairRow], styles: Styles) -> list[Column]:
-    """The messages for a terminal."""
-    return in_order((*FROM_TO, *PAIR_COLUMNS), rows, styles)
-
-
-def clock_texts(rows: Sequence[Clock], styles: Styles) -> list[Column]:
-    """The clocks for a terminal, offsets with their signs."""
-    rank = ColumnOf("rank", "rank", "count", lambda row: row.rank, is_name=True)
-    name, offset, *others = in_order((rank, *CLOCK_COLUMNS), rows, styles)
-    offsets = ["unknown" if row.offset_ns is None else _signed(row.offset_ns) for row in rows]
-    return [name, replace(offset, cells=offsets), *others]
-
-
-def straggler_columns(report: RanksReport, rows: Sequence[Straggler], styles: Styles) -> list[Column]:
-    """Late ranks, the worst first, with the line that made each late."""
+def straggler_columns(report: RanksReport) -> list[ColumnOf]:
+    """Late ranks, with the line that made each late."""
     return [
-        Column("rank", [str(row.rank) for row in rows], styles=[styles.hot] * len(rows)),
-        Column("late", [time_text(row.excess_ns) or "0" for row in rows]),
-        Column("held up", [time_text(row.held_ns) or "0" for row in rows], rank=2),
-        Column("last", [_of(row.late_calls, row.calls) for row in rows], rank=3),
-        Column("by", [CAUSES[row.cause] for row in rows], rank=1, right=False),
-        Column("part", [printable(row.part) for row in rows], rank=5, right=False),
-        Column("line", [line_place(row, report.project_root) if row.file else "" for row in rows], right=False,
-               min_width=12, cut=cut_start),
-        Column("longer", [time_text(row.line_ns) if row.file else "" for row in rows], rank=3),
-        Column("source", [printable(row.text) for row in rows], rank=4, right=False, min_width=16, cut=cut_end),
-    ]  # fmt: skip
-
-
-def _signed(value: int) -> str:
-    return ("+" if value > 0 else "") + (time_text(value) or "0")
+        RANK._replace(heat=lambda _: "hot"),
+        field("excess_ns", "late", "time", shows_zero=True),
+        field("held_ns", "held up", "time", rank=2, shows_zero=True),
+        ColumnOf("late_calls", "last", "text", lambda row: _of(row.late_calls, row.calls), rank=3, is_numeric=True),
+        ColumnOf("cause", "by", "text", lambda row: CAUSES[row.cause], rank=1),
+        ColumnOf("part", "part", "text", lambda row: row.part, rank=5),
+        line_column(report.project_root)._replace(least=12),
+        ColumnOf("line_ns", "longer", "time", lambda row: row.line_ns if row.file else None, rank=3),
+        field("text", "source", "text", rank=4, least=16),
+    ]

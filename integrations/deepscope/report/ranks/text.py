@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
@@ -12,26 +12,27 @@ from deepscope.ranks.finding import clause
 from deepscope.ranks.results import RankRow, RanksReport, Straggler
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
-from deepscope.report.layout import Column, cut_end, cut_start, render
+from deepscope.report.layout import cut_end, cut_start, render
+from deepscope.report.ranks.ascend import DOMAIN_COLUMNS, LINK_COLUMNS
 from deepscope.report.places_of_work import outside_words
-from deepscope.report.ranks.ascend import DOMAIN_COLUMNS, link_texts
 from deepscope.report.ranks.forms import rows_of
 from deepscope.report.ranks.heat_map import heat_map
 from deepscope.report.ranks.pair_matrix import fits, pair_matrix
 from deepscope.report.ranks.rank_table import rank_columns, slowest_first
 from deepscope.report.ranks.tables import (
+    CLOCK_COLUMNS,
     COLLECTIVE_COLUMNS,
+    FROM_TO,
     GROUP_COLUMNS,
+    PAIR_COLUMNS,
+    RANK,
     VARYING_COLUMNS,
-    clock_texts,
-    in_order,
     line_columns,
-    pair_texts,
     straggler_columns,
 )
 from deepscope.report.ranks.words import answer, late_entries, step_unit
 from deepscope.report.style import Styles
-from deepscope.report.table_column import ColumnOf
+from deepscope.report.table_column import ColumnOf, in_order
 from deepscope.report.text import MIN_WIDTH, entries_text
 
 ALL_RANKS = 16
@@ -213,18 +214,15 @@ def _rendered(report: RanksReport, by: str, rows: Sequence[Any], width: int, sty
     defined: dict[str, Sequence[ColumnOf]] = {
         "collective": COLLECTIVE_COLUMNS,
         "group": GROUP_COLUMNS,
+        "pair": (*FROM_TO, *PAIR_COLUMNS),
         "line": line_columns(report),
         "operator": VARYING_COLUMNS,
+        "straggler": straggler_columns(report),
+        "clock": (RANK, *CLOCK_COLUMNS),
         "domain": DOMAIN_COLUMNS,
+        "link": (*FROM_TO, *LINK_COLUMNS),
     }
-    made: dict[str, Callable[[], list[Column]]] = {
-        "rank": lambda: rank_columns(report, rows, styles),
-        "pair": lambda: pair_texts(rows, styles),
-        "straggler": lambda: straggler_columns(report, rows, styles),
-        "clock": lambda: clock_texts(rows, styles),
-        "link": lambda: link_texts(rows, styles),
-    }
-    columns = in_order(defined[by], rows, styles) if by in defined else made[by]()
+    columns = rank_columns(report, rows, styles) if by == "rank" else in_order(defined[by], rows, styles)
     return render(columns, width, title_style=styles.title)
 
 

@@ -168,10 +168,11 @@ def late_words(row: Straggler) -> str:
 
 def figure_words(one: Figure) -> tuple[str, str]:
     """A figure's value, and the median of the others."""
-    return _number(one.value, one.kind), _number(one.typical, one.kind)
+    return number_text(one.value, one.kind), number_text(one.typical, one.kind)
 
 
-def _number(value: float, kind: str) -> str:
+def number_text(value: float, kind: str) -> str:
+    """A number of a kind in words; 0, too."""
     if kind == "time":
         return time_text(value) or "0"
     if kind == "bytes":
