@@ -9,9 +9,9 @@ _BYTE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "
 _RATES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"))
 _COUNT_UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"))
 _QUANTITY = re.compile(
-    r"(?<![\w./\\-])([+-]?\d[\d.,]*(?:e[+-]?\d+)?)((?:[nµm]?s|[KMGT]?i?B(?:/s)?)(?![\w/\\-]|\.\w)|%)"
+    r"(?<![\w./\\-])([+-]?\d[\d.,]*(?:e[+-]?\d+)?)((?:[nµm]?s|(?:[KMGT]i)?B(?:/s)?)(?![\w/\\-]|\.\w)|%)"
 )
-"""A number with its unit, alone: `llama-70B/net.py` is a name."""
+"""A number with its unit, alone: `llama-70B/net.py` and `A100 80GB` are names."""
 
 
 def time_text(duration_ns: float) -> str:
@@ -52,9 +52,9 @@ def share_text(part: float, whole: float) -> str:
     return "<0.1%" if 0 < percent < 0.05 else f"{percent:.1f}%"
 
 
-def spaced(text: str) -> str:
-    """A sentence of the terminal's as pages and editors have it: `12.4 ms`, `38 %`."""
-    return _QUANTITY.sub(r"\1 \2", text)
+def spaced(sentence: str) -> str:
+    """A sentence with blanks before units, as pages and editors have them: `12.4 ms`, `38 %`."""
+    return _QUANTITY.sub(r"\1 \2", sentence)
 
 
 def _scaled(value: float, units: tuple[tuple[int, str], ...]) -> str:

@@ -13,7 +13,7 @@ from deepscope.printable import printable
 from deepscope.quantities import time_text
 from deepscope.ranks.results import EndedRank, MissingWait, RankRow, Waited
 from deepscope.ranks.summary import RankLine, RankSummary
-from deepscope.records.places import short_path
+from deepscope.records.places import short_place
 from deepscope.records.ranges import ranges
 
 _WAITED = 0.5
@@ -186,5 +186,5 @@ def _ranks(numbers: str) -> str:
 
 
 def _longest(one: Waited, root: str) -> str:
-    where = f", at {short_path(one.file, root)}:{one.line}" if one.file else ""
+    where = f", at {short_place(one.file, one.line, root)}" if one.file else ""
     return f"up to {time_text(one.longest_ns)}{where}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, share_text, time_text
 from deepscope.records import Finding, Profile
-from deepscope.records.places import short_path, short_place
+from deepscope.records.places import short_place
 
 SHOWN = 5
 _FEWEST = 2
@@ -71,7 +71,7 @@ def finding_words(finding: Finding, profile: Profile) -> str:
 def _place(finding: Finding, profile: Profile) -> str:
     if not finding.file:
         return ""
-    return f"{short_path(finding.file, profile.trace.project_root)}:{finding.line} "
+    return f"{short_place(finding.file, finding.line, profile.trace.project_root)} "
 
 
 def _figures(finding: Finding, profile: Profile) -> str:

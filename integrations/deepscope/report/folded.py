@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from deepscope.printable import printable
 from deepscope.records import PartKey, Profile
-from deepscope.records.places import short_path
+from deepscope.records.places import short_place
 from deepscope.report.paths import Depth, Metric, stacks
 from deepscope.report.places import place_name
 
@@ -15,7 +15,7 @@ from deepscope.report.places import place_name
 def folded_report(profile: Profile, depth: Depth = "kernel", metric: Metric = "device") -> str:
     """One line a call path with time: `main (train.py:3);forward (net.py:9);aten::mm 1200`."""
     root = profile.trace.project_root
-    names = [_frame(f"{line.function} ({short_path(line.file, root)}:{line.line})") for line in profile.lines]
+    names = [_frame(f"{line.function} ({short_place(line.file, line.line, root)})") for line in profile.lines]
     names.append("(no user line)")
     places = [_frame(_place(place, root)) for place in profile.places]
     rows = []
@@ -28,7 +28,7 @@ def folded_report(profile: Profile, depth: Depth = "kernel", metric: Metric = "d
 
 
 def _place(place: PartKey, root: str) -> str:
-    where = f" ({short_path(place.file, root)}:{place.line})" if place.kind == "library" and place.line else ""
+    where = f" ({short_place(place.file, place.line, root)})" if place.kind == "library" and place.line else ""
     return place_name(place.kind, place.name) + where
 
 

@@ -9,7 +9,7 @@ from deepscope.analysis.verdict import Reason
 from deepscope.printable import printable
 from deepscope.quantities import count_text, share_text, time_text
 from deepscope.records import Costs, Function, Library, Line, Profile, TraceInfo, key_figures
-from deepscope.records.places import short_path, short_place
+from deepscope.records.places import short_place
 from deepscope.report.counters import counter_words
 from deepscope.report.machine_use import busy_words
 from deepscope.report.step_times import step_times_words
@@ -147,7 +147,7 @@ def _waited(profile: Profile) -> str:
 def _named_lines(profile: Profile, lines: Sequence[Line], field: str) -> str:
     root = profile.trace.project_root
     return ", ".join(
-        f"{time_text(getattr(line, field))} {short_path(line.file, root)}:{line.line} {line.function}"
+        f"{time_text(getattr(line, field))} {short_place(line.file, line.line, root)} {line.function}"
         for line in lines[:WORKER_LINES]
     )
 

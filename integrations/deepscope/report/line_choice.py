@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Line, Profile
-from deepscope.records.places import short_path
+from deepscope.records.places import short_place
 from deepscope.report.below import lines_of
 
 _LISTED = 8
@@ -65,4 +65,4 @@ def _listed(lines: Sequence[Line], places: Iterable[int], root: str = "") -> str
 
 
 def _name(line: Line, root: str) -> str:
-    return f"{printable(short_path(line.file, root) if root else line.file)}:{line.line}"
+    return printable(short_place(line.file, line.line, root) if root else f"{line.file}:{line.line}")

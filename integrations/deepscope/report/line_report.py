@@ -11,16 +11,17 @@ from typing import Any
 
 from deepscope.analysis.verdict import Reason
 from deepscope.printable import printable
-from deepscope.quantities import count_text, share_text, time_text
+from deepscope.quantities import share_text, time_text
 from deepscope.records import Line, Profile
-from deepscope.records.places import short_path
+from deepscope.records.places import short_place
 from deepscope.report.below import Node, below, fold_alike, lines_of
 from deepscope.report.csv_report import cell
 from deepscope.report.header import header
 from deepscope.report.json_report import with_derived
-from deepscope.report.layout import Column, cut_end, cut_start, render
+from deepscope.report.layout import render
 from deepscope.report.places import Sources, place_name
 from deepscope.report.style import Styles
+from deepscope.report.table_column import ColumnOf, field, in_order, place_column
 from deepscope.report.text import MIN_WIDTH, entries_text
 from deepscope.report.why_words import no_word, why_words
 
@@ -70,10 +71,11 @@ def line_text(
     tree = _tree(profile, line, fold)
     head = [*header(profile, by=""), *_about(profile, lines_of(profile)[line], tree)]
     rows = list(_shown(tree, limit))
+    nodes = [node for _, node in rows]
     lines = [
         *entries_text(head, width, styles),
         "",
-        *render(_columns(rows, tree, profile), width, title_style=styles.title),
+        *render(in_order(_columns(rows, tree, profile), nodes, styles), width, title_style=styles.title),
     ]
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -92,7 +94,7 @@ def _object(node: Node) -> dict[str, Any]:
 
 def _about(profile: Profile, line: Line, tree: Node) -> Iterator[tuple[str, str]]:
     """Entries of the head that are about the line."""
-    place = f"{printable(short_path(line.file, profile.trace.project_root))}:{line.line}"
+    place = printable(short_place(line.file, line.line, profile.trace.project_root))
     source = printable(Sources(profile).text(line)) if line.exact or line.fused else ""
     yield "line", f"{place} in {printable(line.function)}" + (f": {source}" if source else "")
     what = "device time" if profile.metric == "device" else "operators' time on the CPU"
@@ -106,7 +108,7 @@ def _about(profile: Profile, line: Line, tree: Node) -> Iterator[tuple[str, str]
     )
     if line.shared_ns:
         root = profile.trace.project_root
-        others = [f"{printable(short_path(one.file, root))}:{one.line}" for one in line.shared_with]
+        others = [printable(short_place(one.file, one.line, root)) for one in line.shared_with]
         yield (
             "fused",
             f"{time_text(line.shared_ns)} of it are parts of kernels that were fused with {', '.join(others)}",
@@ -142,18 +144,17 @@ def _summed(nodes: list[Node]) -> Node:
     return Node("other", "", "", 0, total, total, backward, sum(node.calls for node in nodes))
 
 
-def _columns(rows: list[tuple[int, Node]], tree: Node, profile: Profile) -> list[Column]:
-    nodes = [node for _, node in rows]
-    root = profile.trace.project_root
-    places = [f"{printable(short_path(node.file, root))}:{node.line}" if node.line else "" for node in nodes]
+def _columns(rows: list[tuple[int, Node]], tree: Node, profile: Profile) -> list[ColumnOf]:
+    names = {id(node): name for (_, node), name in zip(rows, _names(rows), strict=True)}
+    whole = tree.total_device_ns
     return [
-        Column("share", [share_text(node.total_device_ns, tree.total_device_ns) for node in nodes]),
-        Column("total", [time_text(node.total_device_ns) for node in nodes]),
-        Column("self", [time_text(node.self_device_ns) for node in nodes], rank=2),
-        Column("backward", [time_text(node.backward_device_ns) for node in nodes], rank=1),
-        Column("calls", [count_text(node.calls) for node in nodes], rank=3),
-        Column("", list(_names(rows)), right=False, min_width=30, cut=cut_end),
-        Column("at", places, rank=4, right=False, min_width=16, cut=cut_start),
+        ColumnOf("part", "share", "share", lambda node: node.total_device_ns / whole if node.total_device_ns else None),
+        field("total_device_ns", "total", "time"),
+        field("self_device_ns", "self", "time", rank=2),
+        field("backward_device_ns", "backward", "time", rank=1),
+        field("calls", "calls", "count", rank=3),
+        ColumnOf("name", "", "text", lambda node: names[id(node)], least=30),
+        place_column(profile, lambda _: "", rank=4, least=16)._replace(title="at"),
     ]
 
 

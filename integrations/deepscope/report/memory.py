@@ -42,7 +42,11 @@ def _at_peak(numbers: Numbers, line: Line | None) -> HeldByLine:
 
 def peak_kinds(numbers: Numbers) -> list[tuple[str, int]]:
     """What the bytes at the peak are, in words, with how many are each; the largest first."""
-    sizes = [(kind_words(kind), int(getattr(numbers, f"peak_{kind}_bytes"))) for kind in KINDS]
+    return _kinds(numbers, "peak_")
+
+
+def _kinds(record: Numbers | HeldMemory, prefix: str = "") -> list[tuple[str, int]]:
+    sizes = [(kind_words(kind), int(getattr(record, f"{prefix}{kind}_bytes"))) for kind in KINDS]
     return sorted((one for one in sizes if one[1]), key=lambda one: -one[1])
 
 
@@ -93,6 +97,5 @@ def _device(device: DeviceMemory, profile: Profile) -> str:
 
 def held_words(held: HeldMemory) -> str:
     """The kinds and their shares, the largest first."""
-    sizes = sorted(((getattr(held, f"{kind}_bytes"), kind) for kind in KINDS), reverse=True)
-    parts = [f"{kind_words(kind)} {share_text(size, held.size_bytes)}" for size, kind in sizes if size]
+    parts = [f"{kind} {share_text(size, held.size_bytes)}" for kind, size in _kinds(held)]
     return f" ({', '.join(parts)})" if parts else ""

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, rate_text, share_text, time_text
 from deepscope.records import Profile
-from deepscope.records.places import short_path
+from deepscope.records.places import short_place
 from deepscope.report.bars import share
 from deepscope.report.framework import NO_LINE
 from deepscope.report.layout import Column, Style, cut_end, cut_start
@@ -123,6 +123,6 @@ def place_column(
     root = profile.trace.project_root
 
     def place(row: Any) -> str:
-        return f"{short_path(row.file, root)}:{row.line}" if getattr(row, "file", "") else none(row)
+        return short_place(row.file, row.line, root) if getattr(row, "file", "") else none(row)
 
     return ColumnOf("place", "line", "place", place, "", rank, least=least)

@@ -17,6 +17,7 @@ from deepscope.printable import printable
 from deepscope.records import Costs, Line, Numbers, Profile
 from deepscope.report.below import Node, below, fold_alike, lines_of
 from deepscope.report.line_columns import used_columns
+from deepscope.report.memory import peak_kinds
 from deepscope.report.places import Sources, place_name
 from deepscope.report.why_words import no_word, why_words
 
@@ -285,16 +286,8 @@ def _causes(profile: Profile, row: Line) -> list[LineCause]:
     ]
 
 
-_KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations", "temporaries", "unknown")
-
-
 def _held(row: Numbers) -> list[Figure]:
-    found = [(kind, getattr(row, f"peak_{kind}_bytes")) for kind in _KINDS]
-    return [
-        Figure(label="other" if kind == "unknown" else kind, value=size, kind="bytes")
-        for kind, size in sorted(found, key=lambda item: -item[1])
-        if size
-    ]
+    return [Figure(label=kind, value=size, kind="bytes") for kind, size in peak_kinds(row)]
 
 
 def _below(profile: Profile, place: int, fold: bool) -> tuple[list[BelowNode], int]:

@@ -8,14 +8,14 @@ from typing import Literal
 from deepscope.dashboard.answer import Choice, Column, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import described, table_of
-from deepscope.dashboard.pages.words import file_name, in_page_words, whole_place, word
+from deepscope.dashboard.pages.words import file_name, in_page_words, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Costs, Line, Numbers, Profile, cost_ns
 from deepscope.report.framework import RestRow, framework_words, rest_rows, without_framework
-from deepscope.report.line_columns import cost_share, used_columns
+from deepscope.report.line_columns import FUNCTION, VERDICT, cost_share, used_columns
 from deepscope.report.places import Sources
-from deepscope.report.table_column import ColumnOf
+from deepscope.report.table_column import ColumnOf, place_column
 
 FILES = 4000
 """Files of the tree, the dearest."""
@@ -157,20 +157,16 @@ def _table(
     profile: Profile, name: str, title: str, numbers: Sequence[ColumnOf], rows: Sequence[Line | RestRow]
 ) -> Table:
     sources = Sources(profile)
-    root = profile.trace.project_root
-
-    def where(row: Line | RestRow) -> str:
-        return whole_place(row.file, row.line, root) if isinstance(row, Line) else row.name
 
     def text(row: Line | RestRow) -> str:
         return sources.text(row) if isinstance(row, Line) and (row.exact or row.fused) else ""
 
     columns = [
-        ColumnOf("place", "line", "place", where),
+        place_column(profile, lambda row: row.name, least=0),
         *([cost_share(profile)] if name == "lines" else []),
         *numbers,
-        ColumnOf("verdict", "why", "text", lambda row: getattr(row, "verdict", "") if isinstance(row, Line) else ""),
-        ColumnOf("function", "function", "text", lambda row: row.function if isinstance(row, Line) else "", rank=9),
+        VERDICT,
+        FUNCTION,
         ColumnOf("source", "source", "text", text),
     ]
     return table_of(name, title, columns, rows)

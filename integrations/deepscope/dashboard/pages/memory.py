@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -13,12 +12,13 @@ from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.memory.moments import Held, Moments, Owner
 from deepscope.dashboard.pages.tables import table_of
-from deepscope.dashboard.pages.words import whole_place, word
+from deepscope.dashboard.pages.words import word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Profile
+from deepscope.report.line_columns import FUNCTION
 from deepscope.report.memory import held_columns, kind_words, memory_by_line
-from deepscope.report.table_column import ColumnOf, place_column
+from deepscope.report.table_column import ColumnOf, field, place_column
 
 STEPS = 2000
 """Steps that are marked on the axis of time."""
@@ -321,10 +321,13 @@ def _rows(moments: Moments, held: Held, by: Owner) -> list[HeldByLine]:
     return rows
 
 
+_FUNCTION = FUNCTION._replace(rank=3)
+
+
 def _held_table(profile: Profile, name: str, title: str, rows: Sequence[HeldByLine]) -> Table:
     columns = [
         place_column(profile),
-        ColumnOf("function", "function", "text", lambda row: row.function, rank=3),
+        _FUNCTION,
         *held_columns(),
     ]
     return table_of(name, title, columns, rows)
@@ -336,38 +339,23 @@ def _module_table(rows: Sequence[HeldByLine]) -> Table:
 
 
 def _line_table(profile: Profile) -> Table:
-    root = profile.trace.project_root
-    rows: list[Any] = [one for one in profile.lines if one.bytes_allocated or one.bytes_freed or one.peak_bytes]
-    if profile.no_line.bytes_allocated or profile.no_line.bytes_freed or profile.no_line.peak_bytes:
-        rows.append(profile.no_line)
+    rows = [
+        row for row in (*profile.lines, profile.no_line) if row.bytes_allocated or row.bytes_freed or row.peak_bytes
+    ]
     rows.sort(key=lambda row: -row.bytes_allocated)
     columns = [
-        ColumnOf(
-            "place",
-            "line",
-            "place",
-            lambda row: whole_place(row.file, row.line, root) if hasattr(row, "file") else "(no user line)",
-        ),
-        ColumnOf("function", "function", "text", lambda row: getattr(row, "function", ""), rank=3),
-        ColumnOf("bytes_allocated", "allocated", "bytes", lambda row: row.bytes_allocated, "By the line, in all."),
-        ColumnOf(
-            "bytes_freed",
-            "released",
-            "bytes",
-            lambda row: row.bytes_freed,
-            "While the line ran, whoever allocated it.",
-            rank=1,
-        ),
+        place_column(profile),
+        _FUNCTION,
+        field("bytes_allocated", "allocated", "bytes", "By the line, in all."),
+        field("bytes_freed", "released", "bytes", "While the line ran, whoever allocated it.", 1),
         ColumnOf(
             "net_bytes",
             "left",
             "bytes",
             lambda row: row.bytes_allocated - row.bytes_freed,
             "What the line left behind.",
-            rank=4,
+            4,
         ),
-        ColumnOf(
-            "peak_bytes", "live at the peak", "bytes", lambda row: row.peak_bytes, "Allocated by the line.", rank=2
-        ),
+        field("peak_bytes", "live at the peak", "bytes", "Allocated by the line.", 2),
     ]
     return table_of("memory_lines", "What lines allocate", columns, rows)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from deepscope.printable import printable
-from deepscope.quantities import spaced, time_text
+from deepscope.quantities import spaced
 from deepscope.records import Profile
 from deepscope.records.places import short_path
 
@@ -13,10 +11,6 @@ _LONGEST = 300
 """Letters of a name that are shown in a table or a list."""
 _LONGEST_PATH = 36
 """Letters of a path that is shown whole."""
-_UNIT = re.compile(r"(?<=\d)(?=[^\d.,e+-])")
-_SMALLEST_PERCENT = 0.05
-_WHOLE_FROM = 9.95
-"""From here on percentages have no decimals."""
 
 
 def word(text: str, longest: int = _LONGEST) -> str:
@@ -57,21 +51,6 @@ def short_place(place: str) -> str:
     return f"{name}{colon}{line}"
 
 
-def time_words(duration_ns: float) -> str:
-    """Nanoseconds as the pages show them: `12.4 ms`; `0` for none."""
-    return _UNIT.sub(" ", time_text(duration_ns), count=1) or "0"
-
-
 def in_page_words(text: str) -> str:
     """A sentence of the terminal's as the pages have it: `12.4 ms`, `38 %`."""
     return spaced(printable(text))
-
-
-def share_words(ratio: float) -> str:
-    """A part of 1 as the pages show it: `38 %`, `4.2 %`, `<0.1 %`."""
-    percent = 100 * ratio
-    if percent == 0:
-        return "0 %"
-    if percent < _SMALLEST_PERCENT:
-        return "<0.1 %"
-    return f"{percent:.0f} %" if percent >= _WHOLE_FROM else f"{percent:.1f} %"

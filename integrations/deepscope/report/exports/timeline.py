@@ -12,7 +12,7 @@ from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.tables.memory import memory_table
 from deepscope.printable import printable
 from deepscope.records import PHASES
-from deepscope.records.places import short_path
+from deepscope.records.places import short_place
 from deepscope.report.event_names import readable
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Int64
@@ -90,7 +90,7 @@ def _line_names(analysis: Analysis) -> list[str]:
     """Each line as `net.py:42 Net.forward`; the last is for none."""
     root = analysis.attribution.trace.header.project_root
     found = [
-        printable(f"{short_path(one.file, root)}:{one.line} {one.function}")
+        printable(f"{short_place(one.file, one.line, root)} {one.function}")
         for one in analysis.attribution.scopes.locations
     ]
     return [*found, "(no user line)"]

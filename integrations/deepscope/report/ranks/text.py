@@ -13,8 +13,8 @@ from deepscope.ranks.results import RankRow, RanksReport, Straggler
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
 from deepscope.report.layout import cut_end, cut_start, render
-from deepscope.report.ranks.ascend import DOMAIN_COLUMNS, LINK_COLUMNS
 from deepscope.report.places_of_work import outside_words
+from deepscope.report.ranks.ascend import DOMAIN_COLUMNS, LINK_COLUMNS
 from deepscope.report.ranks.forms import rows_of
 from deepscope.report.ranks.heat_map import heat_map
 from deepscope.report.ranks.pair_matrix import fits, pair_matrix

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from deepscope.analysis.verdict import Reason
 from deepscope.quantities import spaced
 from deepscope.records import Finding, Function, Line, Numbers, Profile, Top, cost_ns
-from deepscope.records.places import short_path
+from deepscope.records.places import short_path, short_place
 from deepscope.report import markdown
 from deepscope.report.below import Node, main_branch
 from deepscope.report.event_names import readable
@@ -54,7 +54,7 @@ class HoverContext:
     def place(self, file: str, line: int) -> str:
         """`train.py:42`, a link where the file is here."""
         found = self.locate(file, line)
-        words = f"{short_path(file, self.index.profile.trace.project_root)}:{found[1] if found else line}"
+        words = short_place(file, found[1] if found else line, self.index.profile.trace.project_root)
         return markdown.plain(words) if found is None else markdown.link(words, *found)
 
 

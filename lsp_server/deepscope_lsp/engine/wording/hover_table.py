@@ -79,7 +79,7 @@ def _rows(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
         if duration_ns:
             yield _time(name, duration_ns, f"{quantities.share(scales.wall_share(duration_ns))} of wall", scales)
     yield from _memory(numbers, scales, totals)
-    if speed := quantities.rate(numbers.flops, numbers.self_device_ns):
+    if speed := rate_text(numbers.flops, numbers.self_device_ns, "FLOP/s"):
         yield Row("FLOP/s", speed, _part(numbers.flops, totals.flops, "all FLOPs"))
     if isinstance(numbers, Line):
         yield from _of_kernels(numbers)

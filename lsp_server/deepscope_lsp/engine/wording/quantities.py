@@ -9,7 +9,6 @@ from deepscope.quantities import bytes_text, time_text
 
 UNCHANGED = "unchanged"
 _UNIT = re.compile(r"(?<=\d)(?=[^\d.,e+-])")
-_RATES = ((1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"))
 
 
 def duration(duration_ns: float) -> str:
@@ -74,14 +73,3 @@ def change(old: float, new: float) -> str:
     else:
         words = relative(old, new)
     return f"{sign}{duration(abs(difference))} ({words})"
-
-
-def rate(flops: int, duration_ns: int) -> str:
-    """Operations in a time: `84.2 TFLOP/s`; "" where either is unknown."""
-    if not flops or not duration_ns:
-        return ""
-    per_second = flops / duration_ns * 1e9
-    for unit, name in _RATES:
-        if per_second >= unit:
-            return f"{per_second / unit:.3g} {name}"
-    return f"{per_second:.3g} FLOP/s"
