@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import Any
@@ -15,7 +13,7 @@ from deepscope.errors import OptionError
 from deepscope.measure.counts import ModelCounts, ModuleNumbers, ModuleOperatorNumbers, OperatorNumbers
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, share_text
-from deepscope.report.csv_report import cell
+from deepscope.report.csv_report import csv_text
 from deepscope.report.layout import Column, cut_end, cut_start, render
 from deepscope.report.style import Styles
 
@@ -60,12 +58,8 @@ def model_csv(counts: ModelCounts, *, by: str = "module", limit: int = 0) -> str
     """One table, a header row first. Raises `OptionError`: no such `by`."""
     rows = _rows(counts, by)
     rows = _largest(rows, limit) if limit else rows
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     names = _field_names(by)
-    writer.writerow(names)
-    writer.writerows([cell(getattr(row, name)) for name in names] for row in rows)
-    return stream.getvalue()
+    return csv_text(names, ([getattr(row, name) for name in names] for row in rows))
 
 
 def model_html(counts: ModelCounts) -> str:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+from collections.abc import Iterable
 from typing import Any
+
+import msgspec
 
 from deepscope.printable import printable
 from deepscope.records import Profile
 from deepscope.report.derived_columns import derived_columns
 from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
-from deepscope.report.tables import Table, table
+from deepscope.report.tables import table
 
 _LABELLED = ("operator", "kernel")
 """Tables with the trace's own names; their last column has the readable names, as `label` in JSON."""
@@ -27,16 +31,18 @@ def csv_report(
         OptionError: no such `by` or `sort`.
     """
     chosen = table(by, profile.details)
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     rows = filters.rows(by, chosen.rows(profile, sort=sort), profile.trace.project_root)
     rows = chosen.limited(rows, sort, limit)
     more = derived_columns(by, profile)
     label = ["label"] if by in _LABELLED else []
-    writer.writerow((*chosen.scalars, *(one.key for one in more), *label))
-    for row in rows:
-        derived = [cell(one.value(row)) for one in more]
-        writer.writerow([*_cells(row, chosen), *derived, *(cell(readable(row.name)) for _ in label)])
+    cells = [
+        [
+            *(getattr(row, name) for name in chosen.scalars),
+            *(one.value(row) for one in more),
+            *(readable(row.name) for _ in label),
+        ]
+        for row in rows
+    ]
     if by == "line" and not filters:
         blank: dict[str, str | int | None] = {
             "file": "",
@@ -48,17 +54,22 @@ def csv_report(
             "text": None,
             "verdict": "",
         }
-        cells = [getattr(profile.no_line, name, blank.get(name)) for name in chosen.scalars]
-        writer.writerow([cell(one) for one in (*cells, *(one.value(profile.no_line) for one in more))])
+        no_line = [getattr(profile.no_line, name, blank.get(name)) for name in chosen.scalars]
+        cells.append([*no_line, *(one.value(profile.no_line) for one in more)])
+    return csv_text((*chosen.scalars, *(one.key for one in more), *label), cells)
+
+
+def csv_text(titles: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table as CSV with a header row."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(titles)
+    writer.writerows([cell(value) for value in row] for row in rows)
     return stream.getvalue()
 
 
-def _cells(row: Any, chosen: Table) -> list[str | float]:
-    return [cell(getattr(row, name)) for name in chosen.scalars]
-
-
-def cell(value: str | float | bool | None) -> str | float:
-    """Flags as 0 and 1; a text that a spreadsheet would run as a formula gets an apostrophe in front.
+def cell(value: Any) -> str | float:
+    """Flags as 0 and 1, lists and tables as JSON; a text that a spreadsheet would run as a formula gets an apostrophe.
 
     https://owasp.org/www-community/attacks/CSV_Injection
     """
@@ -68,5 +79,7 @@ def cell(value: str | float | bool | None) -> str | float:
         return int(value)
     if isinstance(value, float):
         return value
+    if isinstance(value, (list, dict)):
+        value = json.dumps(msgspec.to_builtins(value))
     text = printable(value)
     return "'" + text if text.lstrip().startswith(_FORMULA) else text

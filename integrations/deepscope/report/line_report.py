@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +13,7 @@ from deepscope.quantities import share_text, time_text
 from deepscope.records import Line, Profile
 from deepscope.records.places import short_place
 from deepscope.report.below import Node, below, fold_alike, lines_of
-from deepscope.report.csv_report import cell
+from deepscope.report.csv_report import csv_text
 from deepscope.report.header import header
 from deepscope.report.json_report import with_derived
 from deepscope.report.layout import render
@@ -51,12 +49,8 @@ def line_json(profile: Profile, line: int, *, fold: bool = False) -> str:
 
 def line_csv(profile: Profile, line: int, *, fold: bool = False) -> str:
     """The tree as CSV: one row a node with its depth, parents first."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(("depth", *_KEYS))
-    for depth, node in _tree(profile, line, fold).walk():
-        writer.writerow((depth, *(cell(getattr(node, key)) for key in _KEYS)))
-    return stream.getvalue()
+    nodes = _tree(profile, line, fold).walk()
+    return csv_text(("depth", *_KEYS), ([depth, *(getattr(node, key) for key in _KEYS)] for depth, node in nodes))
 
 
 def line_text(

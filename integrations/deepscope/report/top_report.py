@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +10,7 @@ import msgspec
 
 from deepscope.quantities import share_text
 from deepscope.records import Profile
-from deepscope.report.csv_report import cell
+from deepscope.report.csv_report import csv_text
 from deepscope.report.event_names import readable
 from deepscope.report.header import header
 from deepscope.report.json_report import filters_object, plain
@@ -116,17 +114,7 @@ def top_json(profile: Profile, found: Ranking, question: Question, *, limit: int
 
 def top_csv(found: Ranking, *, limit: int) -> str:
     """The rows as CSV with a header row; shapes and types are JSON texts."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    fields = TopRow.__struct_fields__
-    writer.writerow((*fields, "label"))
-    for row in found.rows[:limit] if limit else found.rows:
-        cells = [_cell(getattr(row, field)) for field in fields]
-        writer.writerow([*cells, cell(readable(row.name))])
-    return stream.getvalue()
-
-
-def _cell(value: Any) -> str | float:
-    if isinstance(value, float):
-        return repr(value)
-    return cell(json.dumps(value) if isinstance(value, list) else value)
+    rows = found.rows[:limit] if limit else found.rows
+    return csv_text(
+        (*TopRow.__struct_fields__, "label"), ([*msgspec.structs.astuple(row), readable(row.name)] for row in rows)
+    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +23,7 @@ from deepscope.ranks.results import (
     VaryingLine,
     VaryingRow,
 )
-from deepscope.report.csv_report import cell
+from deepscope.report.csv_report import csv_text
 
 RANKS_FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""
@@ -68,13 +66,13 @@ def ranks_csv(report: RanksReport, *, by: str = "rank", limit: int = 0) -> str:
     rows = rows_of(report, by)
     fields = [name for name in record.__struct_fields__ if name != "parts"]
     parts = report.part_names if by == "rank" else []
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([*fields, *(f"part_{name.replace(' ', '_')}_ns" for name in parts)])
-    for row in rows[:limit] if limit else rows:
-        values = [_cell(getattr(row, name)) for name in fields]
-        writer.writerow(values + [row.parts.get(name, 0) for name in parts])
-    return stream.getvalue()
+    return csv_text(
+        (*fields, *(f"part_{name.replace(' ', '_')}_ns" for name in parts)),
+        (
+            [*(getattr(row, name) for name in fields), *(row.parts.get(name, 0) for name in parts)]
+            for row in (rows[:limit] if limit else rows)
+        ),
+    )
 
 
 _DETAILS: dict[str, tuple[str, type[msgspec.Struct]]] = {
@@ -103,21 +101,10 @@ def rank_csv(detail: RankDetail, *, by: str = "rank", limit: int = 0) -> str:
     check_detail(by)
     key, record = _DETAILS[by]
     rows = getattr(detail, key)
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(record.__struct_fields__)
-    for row in rows[:limit] if limit else rows:
-        writer.writerow([_cell(getattr(row, name)) for name in record.__struct_fields__])
-    return stream.getvalue()
+    return csv_text(record.__struct_fields__, map(msgspec.structs.astuple, rows[:limit] if limit else rows))
 
 
 def check_detail(by: str) -> None:
     """Raises OptionError where one rank has no such table."""
     if by not in _DETAILS:
         raise OptionError("by", by, f"one rank has no such table; it has: {', '.join(_DETAILS)}")
-
-
-def _cell(value: Any) -> str | float:
-    if isinstance(value, float):
-        return repr(value)
-    return cell(json.dumps(msgspec.to_builtins(value)) if isinstance(value, (list, dict)) else value)
