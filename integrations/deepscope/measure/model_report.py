@@ -12,10 +12,11 @@ import msgspec
 from deepscope.errors import OptionError
 from deepscope.measure.counts import ModelCounts, ModuleNumbers, ModuleOperatorNumbers, OperatorNumbers
 from deepscope.printable import printable
-from deepscope.quantities import bytes_text, count_text, share_text
+from deepscope.quantities import bytes_text, count_text
 from deepscope.report.csv_report import csv_text
-from deepscope.report.layout import Column, cut_end, cut_start, render
+from deepscope.report.layout import Column, render
 from deepscope.report.style import Styles
+from deepscope.report.table_column import ColumnOf, field, in_order
 
 CHOICES = ("module", "operator", "both")
 """What the rows of a table can be."""
@@ -120,28 +121,30 @@ def _count(value: int) -> str:
 
 def _columns(rows: Sequence[Any], counts: ModelCounts, styles: Styles) -> list[Column]:
     whole = counts.total.flops
-    heat = [styles.hot if whole and row.flops >= whole / 5 else None for row in rows]
     columns = [
-        Column("share", [share_text(row.flops, whole) for row in rows], styles=heat),
-        Column("FLOPs", [count_text(row.flops) for row in rows]),
-        Column("backward", [count_text(row.backward_flops) for row in rows], rank=6),
-        Column("activations", [bytes_text(row.activation_bytes) for row in rows], rank=1),
-        Column("moved", [bytes_text(row.moved_bytes) for row in rows], rank=5),
-        Column("calls", [count_text(row.calls) for row in rows], rank=4),
+        ColumnOf(
+            "part",
+            "share",
+            "share",
+            lambda row: row.flops / whole if row.flops else None,
+            heat=lambda row: "hot" if whole and row.flops >= whole / 5 else "",
+        ),
+        field("flops", "FLOPs", "count"),
+        field("backward_flops", "backward", "count", rank=6),
+        field("activation_bytes", "activations", "bytes", rank=1),
+        field("moved_bytes", "moved", "bytes", rank=5),
+        field("calls", "calls", "count", rank=4),
     ]
     if rows and hasattr(rows[0], "parameters"):
-        columns.insert(2, Column("self FLOPs", [count_text(row.self_flops) for row in rows], rank=7))
-        columns.insert(0, Column("parameters", [count_text(row.parameters) for row in rows], rank=2))
+        columns.insert(2, field("self_flops", "self FLOPs", "count", rank=7))
+        columns.insert(0, field("parameters", "parameters", "count", rank=2))
     if rows and hasattr(rows[0], "path"):
-        paths = [printable(row.path) or "(all)" for row in rows]
-        columns.append(Column("module", paths, right=False, min_width=16, cut=cut_start))
-        if not hasattr(rows[0], "operator"):
-            classes = [printable(row.class_name) for row in rows]
-            columns.append(Column("class", classes, rank=3, right=False, min_width=10, cut=cut_end))
+        columns.append(ColumnOf("path", "module", "place", lambda row: row.path or "(all)", least=16))
     if rows and hasattr(rows[0], "operator"):
-        names = [printable(row.operator) for row in rows]
-        columns.append(Column("operator", names, right=False, min_width=16, cut=cut_end))
-    return columns
+        columns.append(field("operator", "operator", "text", least=16))
+    elif rows:
+        columns.append(field("class_name", "class", "text", rank=3, least=10))
+    return in_order(columns, rows, styles)
 
 
 def _notes(counts: ModelCounts) -> Iterator[str]:

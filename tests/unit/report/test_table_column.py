@@ -4,7 +4,7 @@ import pytest
 
 from deepscope.dashboard.pages.tables import table_of
 from deepscope.report.style import Styles
-from deepscope.report.table_column import ColumnOf, cell_text, text_columns
+from deepscope.report.table_column import ColumnOf, cell_text, in_order, text_columns
 
 _LONG = "project/with/a/path/of/many/folders/and/some/more/train.py:12"
 _COLUMNS = (
@@ -30,6 +30,18 @@ def test_a_page_has_a_blank_before_units_but_not_in_names_and_ends_of_long_paths
     assert table.rows == [["mean 5ms", "1.50 KiB", "…/more/train.py:12"]]
 
 
+def test_a_terminal_says_once_what_rows_share_and_colours_what_stands_out() -> None:
+    columns = (
+        ColumnOf("of", "of", "text", lambda row: row[0], is_once=True),
+        ColumnOf("size", "", "count", lambda row: row[1], heat=lambda row: "hot" if row[1] > 1 else ""),
+    )
+    rows = [("a", 1), ("a", 2), ("b", 3)]
+    names, sizes = in_order(columns, rows, Styles(True))
+    assert names.cells == ["a", "", "b"]
+    assert [style and style("x") for style in sizes.styles or ()] == [None, "\x1b[1;31mx\x1b[0m", "\x1b[1;31mx\x1b[0m"]
+    assert [one.title for one in table_of("some", "Some", columns, rows, place=lambda _: ("", 0)).columns] == ["of"]
+
+
 @pytest.mark.parametrize(
     ("column", "value", "text"),
     [
@@ -37,6 +49,10 @@ def test_a_page_has_a_blank_before_units_but_not_in_names_and_ends_of_long_paths
         (ColumnOf("a", "a", "count", lambda _: 0, shows_zero=True), 0, "0"),
         (ColumnOf("a", "a", "count", lambda _: 0, shows_zero=True), None, ""),
         (ColumnOf("a", "a", "count", lambda _: 0, is_name=True), 12_345, "12345"),
+        (ColumnOf("a", "a", "time", lambda _: 0, is_signed=True), 3_100_000, "+3.10ms"),
+        (ColumnOf("a", "a", "time", lambda _: 0, is_signed=True), -120_000, "-120µs"),
+        (ColumnOf("a", "a", "time", lambda _: 0, is_signed=True), 0, "0"),
+        (ColumnOf("a", "a", "time", lambda _: 0, shows_zero=True, none="-"), None, "-"),
         (ColumnOf("a", "a", "share", lambda _: 0), 0, "0%"),
         (ColumnOf("a", "rate", "bandwidth", lambda _: 0), 84_200_000_000, "84.2 GB/s"),
         (ColumnOf("a", "B/s", "bandwidth", lambda _: 0), 84_200_000_000, "84.2G"),
