@@ -7,6 +7,7 @@ import re
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 _BYTE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 _RATES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"))
+TIMES = "\N{MULTIPLICATION SIGN}"
 _COUNT_UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"))
 _QUANTITY = re.compile(
     r"(?<![\w./\\-])([+-]?\d[\d.,]*(?:e[+-]?\d+)?)((?:[nµm]?s|(?:[KMGT]i)?B(?:/s)?)(?![\w/\\-]|\.\w)|%)"
@@ -50,6 +51,16 @@ def share_text(part: float, whole: float) -> str:
         return ""
     percent = 100 * part / whole
     return "<0.1%" if 0 < percent < 0.05 else f"{percent:.1f}%"
+
+
+def number_text(value: float, kind: str) -> str:
+    """A number of a kind: a time, bytes, a share of 1, a ratio or a count; 0, too."""
+    if kind == "share":
+        return share_text(value, 1) or "0%"
+    if kind == "ratio":
+        return f"{value:.2f}{TIMES}"
+    words = {"time": time_text, "bytes": bytes_text}.get(kind, count_text)
+    return words(value) or "0"
 
 
 def spaced(sentence: str) -> str:

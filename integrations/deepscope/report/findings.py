@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from deepscope.printable import printable
-from deepscope.quantities import bytes_text, count_text, share_text, time_text
+from deepscope.quantities import number_text, share_text, time_text
 from deepscope.records import Finding, Profile
 from deepscope.records.places import short_place
 
@@ -89,13 +90,20 @@ def _saving(finding: Finding, profile: Profile) -> str:
     return f"could save {time_text(finding.saving_ns / steps)}{of_step} ({share})"
 
 
-def _figure(name: str, value: float | str) -> str:
-    """A figure with its unit, which ends its name."""
+def _figure(name: str, given: float | str) -> str:
+    label, kind, value = evidence_figure(name, given)
+    return f"{label} {value if isinstance(value, str) else number_text(value, kind)}"
+
+
+FigureKind = Literal["text", "time", "bytes", "share", "count"]
+_ENDINGS: dict[str, tuple[FigureKind, int]] = {"_ns": ("time", 1), "_us": ("time", 1000), "_bytes": ("bytes", 1)}
+
+
+def evidence_figure(name: str, value: float | str) -> tuple[str, FigureKind, float | str]:
+    """What a figure of a finding is called, its kind and its value; its unit ends its name."""
     if isinstance(value, str):
-        return f"{name.replace('_', ' ')} {value}"
-    for ending, text in (("_ns", time_text), ("_us", lambda us: time_text(us * 1000)), ("_bytes", bytes_text)):
+        return name.replace("_", " "), "text", value
+    for ending, (kind, factor) in _ENDINGS.items():
         if name.endswith(ending):
-            return f"{name.removesuffix(ending).replace('_', ' ')} {text(value) or '0'}"
-    if isinstance(value, int):
-        return f"{name.replace('_', ' ')} {count_text(value) or '0'}"
-    return f"{name.replace('_', ' ')} {value:g}"
+            return name.removesuffix(ending).replace("_", " "), kind, value * factor
+    return name.replace("_", " "), "share" if name.endswith("_ratio") else "count", value

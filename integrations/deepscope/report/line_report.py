@@ -9,7 +9,7 @@ from typing import Any
 
 from deepscope.analysis.verdict import Reason
 from deepscope.printable import printable
-from deepscope.quantities import share_text, time_text
+from deepscope.quantities import TIMES, share_text, time_text
 from deepscope.records import Line, Profile
 from deepscope.records.places import short_place
 from deepscope.report.below import Node, below, fold_alike, lines_of
@@ -25,7 +25,6 @@ from deepscope.report.why_words import no_word, why_words
 
 _KEYS = ("kind", "name", "file", "line", "self_device_ns", "total_device_ns", "backward_device_ns", "calls")
 _INDENT = "  "
-TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def line_object(profile: Profile, line: int, *, fold: bool = False) -> dict[str, Any]:

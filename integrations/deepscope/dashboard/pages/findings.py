@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Question
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.words import in_page_words, place_words, word
 from deepscope.records import Finding, Profile, Severity
-from deepscope.report.findings import without_findings
+from deepscope.report.findings import evidence_figure, without_findings
 
 _CODE = re.compile(r"DS\d{3}")
 _LONGEST = 2000
@@ -107,15 +108,13 @@ def shown_finding(profile: Profile, one: Finding) -> ShownFinding:
         remedy=in_page_words(one.remedy.text)[:_LONGEST],
         saving_ns=one.saving_ns,
         saving_share=one.saving_ns / wall if wall else 0.0,
-        evidence=[figure for name, value in one.evidence.items() if (figure := _figure(name, value)) is not None],
+        evidence=[*_figures(one)],
     )
 
 
-def _figure(name: str, value: float | str) -> Figure | None:
-    """A figure with its unit, which ends its name; words are in the message."""
-    if isinstance(value, str):
-        return None
-    for ending, kind, factor in (("_ns", "time", 1), ("_us", "time", 1000), ("_bytes", "bytes", 1)):
-        if name.endswith(ending):
-            return Figure(label=word(name.removesuffix(ending).replace("_", " ")), value=value * factor, kind=kind)  # type: ignore[arg-type]
-    return Figure(label=word(name.replace("_", " ")), value=value, kind="count")
+def _figures(one: Finding) -> Iterator[Figure]:
+    """Words are in the message."""
+    for name, given in one.evidence.items():
+        label, kind, value = evidence_figure(name, given)
+        if kind != "text" and not isinstance(value, str):
+            yield Figure(label=word(label), value=value, kind=kind)

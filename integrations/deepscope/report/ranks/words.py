@@ -7,7 +7,7 @@ from math import sqrt
 from statistics import median
 
 from deepscope.printable import printable
-from deepscope.quantities import bytes_text, count_text, share_text, time_text
+from deepscope.quantities import number_text, share_text, time_text
 from deepscope.ranks.ended import Ends, end_sentences
 from deepscope.ranks.results import Cause, Figure, RankRow, RanksReport, Straggler
 from deepscope.records.places import short_place
@@ -138,9 +138,6 @@ def collective_name(kind: str) -> str:
     return printable(kind or "unknown")
 
 
-TIMES = "\N{MULTIPLICATION SIGN}"
-
-
 def late_entries(report: RanksReport, row: Straggler) -> Iterator[tuple[str, str]]:
     """Entries about a late rank, each a title and its printable text."""
     yield f"rank {row.rank}", printable(row.message) or late_words(row)
@@ -169,16 +166,3 @@ def late_words(row: Straggler) -> str:
 def figure_words(one: Figure) -> tuple[str, str]:
     """A figure's value, and the median of the others."""
     return number_text(one.value, one.kind), number_text(one.typical, one.kind)
-
-
-def number_text(value: float, kind: str) -> str:
-    """A number of a kind in words; 0, too."""
-    if kind == "time":
-        return time_text(value) or "0"
-    if kind == "bytes":
-        return bytes_text(value) or "0"
-    if kind == "share":
-        return share_text(value, 1) or "0%"
-    if kind == "ratio":
-        return f"{value:.2f}{TIMES}"
-    return count_text(value) or "0"

@@ -296,7 +296,7 @@ class Amounts:
                 outside = sum(_outside_ns(one, metric, self._value) for one in records) if metric in _OF_STEPS else 0
                 share = self._share(value, metric)
                 per_step = self._scales.per_step(value - outside)
-                words = quantities.size(per_step) if metric == "memory" else quantities.duration(per_step)
+                words = quantities.number(per_step, "bytes" if metric == "memory" else "time")
                 yield metric, HotAmount(share=share, words=f"{quantities.share(share)} · {words}")
 
     def _share(self, value: int, metric: HotMetric) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from deepscope.quantities import spaced
 from deepscope.records import Finding
+from deepscope.report.findings import evidence_figure
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 
@@ -25,23 +26,16 @@ def finding_words(finding: Finding, scales: Scales) -> str:
 def evidence_words(evidence: Mapping[str, int | float | str], scales: Scales) -> str:
     """`wait 12 ms, waits 40`: sums of times and sizes per step, other figures as they are."""
     per_step = scales.per_step if _LATE_RANKS.isdisjoint(evidence) else scales.per_step_of_rank
-    return ", ".join(f"{_name(name)} {_value(name, value, scales, per_step)}" for name, value in evidence.items())
+    return ", ".join(_figure(name, value, scales, per_step) for name, value in evidence.items())
 
 
-def _name(name: str) -> str:
-    return name.removesuffix("_ns").removesuffix("_us").removesuffix("_bytes").replace("_", " ")
-
-
-def _value(name: str, value: float | str, scales: Scales, per_step: Callable[[float], float]) -> str:
+def _figure(name: str, given: float | str, scales: Scales, per_step: Callable[[float], float]) -> str:
+    label, kind, value = evidence_figure(name, given)
     if isinstance(value, str):
-        return value
+        return f"{label} {value}"
     if name.endswith("_ns"):
-        return quantities.duration(per_step(value))
-    if name.endswith("_us"):
-        return quantities.duration(1000 * value)
-    if name.endswith("_bytes"):
-        is_of_moment = name.endswith("peak_bytes")  # no sum over the steps
-        return quantities.size(value / scales.ranks if is_of_moment else scales.per_step(value))
-    if name.endswith(("_ratio", "_share")):
-        return quantities.share(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+        value = per_step(value)
+    elif kind == "bytes":
+        # What is live at a moment is no sum over the steps.
+        value = value / scales.ranks if name.endswith("peak_bytes") else scales.per_step(value)
+    return f"{label} {quantities.number(value, kind)}"

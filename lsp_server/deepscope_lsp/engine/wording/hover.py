@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from deepscope.analysis.verdict import Reason
-from deepscope.quantities import spaced
+from deepscope.quantities import TIMES, spaced
 from deepscope.records import Finding, Function, Line, Numbers, Profile, Top, cost_ns
 from deepscope.records.places import short_path, short_place
 from deepscope.report import markdown
@@ -330,7 +330,6 @@ def _list(title: str, rows: Sequence[str]) -> str:
 LEAST_SHARE = 0.5
 """Of the line's time: the way down ends before a node that holds less."""
 NAME_LENGTH = 60
-TIMES = "\N{MULTIPLICATION SIGN}"
 ARROW = " \N{RIGHTWARDS ARROW} "
 
 

@@ -73,3 +73,9 @@ def change(old: float, new: float) -> str:
     else:
         words = relative(old, new)
     return f"{sign}{duration(abs(difference))} ({words})"
+
+
+def number(value: float, kind: str) -> str:
+    """A time, bytes, a share or a count."""
+    words = {"time": duration, "bytes": size, "share": share}.get(kind)
+    return words(value) if words else f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
