@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from deepscope.quantities import rate_text
 from deepscope.records import Function, Line, Numbers, Totals, cost_ns
 from deepscope.report import markdown
+from deepscope.report.table_column import ColumnOf, field
 from deepscope_lsp.engine.comparison.baseline import Noise
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
@@ -70,28 +72,56 @@ def _change(new: Row, old: Row, noise: Noise) -> str:
     return NOISE if noise == "within" and change != quantities.UNCHANGED else change
 
 
+_OF_COST = (
+    field("collective_ns", "collectives", "time"),
+    field("collective_exposed_ns", "collectives not overlapped", "time"),
+)
+_OF_WALL = (
+    field("self_cpu_ns", "CPU", "time"),
+    ColumnOf(
+        "total_cpu_ns",
+        "CPU with calls",
+        "time",
+        lambda row: row.total_cpu_ns if row.total_cpu_ns > row.self_cpu_ns else 0,
+    ),
+    field("wait_ns", "waiting for the device", "time"),
+    field("loader_wait_ns", "waiting for data-loader workers", "time"),
+    field("blocked_ns", "blocked", "time"),
+    field("core_wait_ns", "waiting for a core", "time"),
+    field("worker_ns", "data-loader workers", "time"),
+    field("worker_cpu_ns", "data-loader workers on the CPU", "time"),
+)
+_ALLOCATED = (field("bytes_allocated", "memory allocated", "bytes"), field("bytes_freed", "memory freed", "bytes"))
+
+
 def _rows(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
     yield from _of_costs(numbers, scales)
     if numbers.outside_ns:
         outside = quantities.duration(numbers.outside_ns / scales.ranks)
         yield Row("outside the steps, in all", outside, _of_cost(numbers.outside_ns, scales))
-    for name, duration_ns in _of_wall(numbers):
-        if duration_ns:
-            yield _time(name, duration_ns, f"{quantities.share(scales.wall_share(duration_ns))} of wall", scales)
+    yield from _sums(_OF_WALL, numbers, scales, lambda ns: f"{quantities.share(scales.wall_share(ns))} of wall")
+    yield from _sums(_ALLOCATED, numbers, scales)
     yield from _memory(numbers, scales, totals)
     if speed := rate_text(numbers.flops, numbers.self_device_ns, "FLOP/s"):
         yield Row("FLOP/s", speed, _part(numbers.flops, totals.flops, "all FLOPs"))
     if isinstance(numbers, Line):
         yield from _of_kernels(numbers)
-    if numbers.calls:
-        # The trace does not say how often a function was called, only how often its lines were entered.
-        yield Row(
-            "lines entered" if isinstance(numbers, Function) else "calls",
-            quantities.count(scales.per_step(numbers.calls)),
-        )
-    if numbers.launches:
-        launches = quantities.count(scales.per_step(numbers.launches))
-        yield Row("launches", launches, _part(numbers.launches, totals.launches, "all"))
+    # The trace does not say how often a function was called, only how often its lines were entered.
+    calls = "lines entered" if isinstance(numbers, Function) else "calls"
+    yield from _sums([field("calls", calls, "count")], numbers, scales)
+    launches = field("launches", "launches", "count")
+    yield from _sums([launches], numbers, scales, lambda count: _part(count, totals.launches, "all"))
+
+
+def _sums(
+    columns: Sequence[ColumnOf], numbers: Numbers, scales: Scales, share: Callable[[Any], str] = lambda _: ""
+) -> Iterator[Row]:
+    """Sums over the steps, of each its mean."""
+    for one in columns:
+        if value := one.value(numbers):
+            mean = scales.per_step(float(value))
+            words = quantities.count(mean) if one.kind == "count" else quantities.number(mean, one.kind)
+            yield Row(one.title, words, share(value), mean if one.kind == "time" else None)
 
 
 def _of_kernels(line: Line) -> Iterator[Row]:
@@ -120,35 +150,14 @@ def _of_costs(numbers: Numbers, scales: Scales) -> Iterator[Row]:
     if numbers.total_in_steps_ns > numbers.self_in_steps_ns:
         name = "device with calls" if scales.is_device else "operators with calls"
         yield _time(name, numbers.total_in_steps_ns, _of_cost(numbers.total_device_ns, scales), scales)
-    for name, duration_ns in (
-        ("collectives", numbers.collective_ns),
-        ("collectives not overlapped", numbers.collective_exposed_ns),
-    ):
-        if duration_ns:
-            yield _time(name, duration_ns, _of_cost(duration_ns, scales), scales)
+    yield from _sums(_OF_COST, numbers, scales, lambda ns: _of_cost(ns, scales))
 
 
 def _of_cost(duration_ns: int, scales: Scales) -> str:
     return f"{quantities.share(scales.costs.share_of(duration_ns))} of the run's cost"
 
 
-def _of_wall(numbers: Numbers) -> list[tuple[str, int]]:
-    return [
-        ("CPU", numbers.self_cpu_ns),
-        ("CPU with calls", numbers.total_cpu_ns if numbers.total_cpu_ns > numbers.self_cpu_ns else 0),
-        ("waiting for the device", numbers.wait_ns),
-        ("waiting for data-loader workers", numbers.loader_wait_ns),
-        ("blocked", numbers.blocked_ns),
-        ("waiting for a core", numbers.core_wait_ns),
-        ("data-loader workers", numbers.worker_ns),
-        ("data-loader workers on the CPU", numbers.worker_cpu_ns),
-    ]
-
-
 def _memory(numbers: Numbers, scales: Scales, totals: Totals) -> Iterator[Row]:
-    for name, size_bytes in (("memory allocated", numbers.bytes_allocated), ("memory freed", numbers.bytes_freed)):
-        if size_bytes:
-            yield Row(name, quantities.size(scales.per_step(size_bytes)))
     if numbers.peak_bytes:
         # Not a sum over the steps: what was live at the one moment of the peak.
         share = _part(numbers.peak_bytes, totals.peak_bytes, "the peak")
