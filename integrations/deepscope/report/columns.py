@@ -28,7 +28,7 @@ from deepscope.report.places_of_work import (
     thread_columns,
 )
 from deepscope.report.style import Styles
-from deepscope.report.table_column import ColumnOf, in_order, place_column, share_column, text_columns
+from deepscope.report.table_column import ColumnOf, field, in_order, place_column, share_column, text_columns
 from deepscope.report.tables import table
 
 SHOWN = ("self_device_ns", "wait_ns", "idle_ns", "self_cpu_ns", "launches")
@@ -187,8 +187,8 @@ def _spread(row: Line | RestRow) -> str:
 
 _RANKS = ColumnOf("ranks", "a rank", "text", _spread, rank=6, is_numeric=True)
 _STREAM = (
-    ColumnOf("device", "device", "count", lambda row: row.device, is_name=True),
-    ColumnOf("stream", "stream", "count", lambda row: row.stream, is_name=True),
+    field("device", "device", "count", is_name=True),
+    field("stream", "stream", "count", is_name=True),
 )
 
 
@@ -212,8 +212,8 @@ def _phases(profile: Profile) -> list[ColumnOf]:
     return [
         ColumnOf("name", "phase", "text", lambda row: row.name, least=_WHERE[0]),
         share_column("wall_ns", sum(phase.wall_ns for phase in profile.phases), ""),
-        ColumnOf("wall_ns", "time", "time", lambda row: row.wall_ns),
+        field("wall_ns", "time", "time"),
         ColumnOf("per_step", "/step", "time", lambda row: row.wall_ns / per_step if per_step > 1 else None, rank=1),
         ColumnOf("device_ns", device, "time", lambda row: row.device_ns, rank=2),
-        ColumnOf("calls", "calls", "count", lambda row: row.calls, rank=3),
+        field("calls", "calls", "count", rank=3),
     ]

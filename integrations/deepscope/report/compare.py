@@ -20,7 +20,7 @@ from deepscope.report.header import header
 from deepscope.report.layout import Column, render
 from deepscope.report.machine_use import busy_words
 from deepscope.report.style import Styles
-from deepscope.report.table_column import ColumnOf, cell_text, text_columns
+from deepscope.report.table_column import ColumnOf, cell_text, field, text_columns
 from deepscope.report.text import MIN_WIDTH, entries_text
 
 COMPARISON_FORMAT = 1
@@ -185,11 +185,10 @@ def difference_columns(by: str) -> list[ColumnOf]:
     """What differs, by how much, and what a line was before: the columns of a comparison, times in a step."""
     return [
         ColumnOf("name", by, "place" if by == "line" else "text", row_name, least=16),
-        ColumnOf(
+        field(
             "change_ns",
             "difference",
             "time",
-            lambda row: row.change_ns,
             "After less before, in a step.",
             short="change",
             is_signed=True,

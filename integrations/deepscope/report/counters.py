@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, time_text
 from deepscope.records import CounterSeries, Profile
-from deepscope.report.table_column import ColumnOf
+from deepscope.report.table_column import ColumnOf, field
 
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_BARS = 32
@@ -29,7 +29,7 @@ COUNTER_COLUMNS = (
     _level("mean", "mean", "Weighted by time."),
     _level("largest", "peak", "The largest value."),
     _level("smallest", "least", "The smallest value.", 2),
-    ColumnOf("samples", "samples", "count", lambda row: row.samples, "That the trace has.", 3, shows_zero=True),
+    field("samples", "samples", "count", "That the trace has.", 3, shows_zero=True),
 )
 """A row a series: its mean and its extremes."""
 

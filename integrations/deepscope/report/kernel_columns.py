@@ -6,7 +6,7 @@ from deepscope.quantities import bytes_text
 from deepscope.records import Kernel, Profile
 from deepscope.report.event_names import readable
 from deepscope.report.shapes import parsed, sizes_text
-from deepscope.report.table_column import ColumnOf, place_column, share_column
+from deepscope.report.table_column import ColumnOf, field, place_column, share_column
 
 
 def kernel_columns(profile: Profile) -> list[ColumnOf]:
@@ -14,11 +14,11 @@ def kernel_columns(profile: Profile) -> list[ColumnOf]:
     return [
         ColumnOf("label", "kernel", "text", lambda row: readable(row.name), least=16),
         share_column("device_ns", profile.totals.device_ns, "Its part of all device work."),
-        ColumnOf("device_ns", "device", "time", lambda row: row.device_ns, "The sum of its durations."),
-        ColumnOf("calls", "calls", "count", lambda row: row.calls, "How often it ran.", 1),
-        ColumnOf("mean_ns", "mean", "time", lambda row: row.mean_ns, "Its mean duration.", 2),
-        ColumnOf("min_ns", "min", "time", lambda row: row.min_ns, "Its shortest duration.", 15),
-        ColumnOf("max_ns", "max", "time", lambda row: row.max_ns, "Its longest duration.", 3),
+        field("device_ns", "device", "time", "The sum of its durations."),
+        field("calls", "calls", "count", "How often it ran.", 1),
+        field("mean_ns", "mean", "time", "Its mean duration.", 2),
+        field("min_ns", "min", "time", "Its shortest duration.", 15),
+        field("max_ns", "max", "time", "Its longest duration.", 3),
         ColumnOf(
             "grid",
             "grid",

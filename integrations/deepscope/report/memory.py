@@ -9,7 +9,7 @@ from deepscope.printable import printable
 from deepscope.quantities import bytes_text, share_text
 from deepscope.records import DeviceMemory, HeldByLine, HeldMemory, Line, Numbers, Profile
 from deepscope.records.places import short_place
-from deepscope.report.table_column import ColumnOf
+from deepscope.report.table_column import ColumnOf, field
 
 KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations", "temporaries", "unknown")
 """In the names of fields: `activations_bytes`, `peak_activations_bytes`."""
@@ -54,7 +54,7 @@ def held_columns() -> list[ColumnOf]:
     """The columns of what is live: the whole, and its kinds."""
     kinds = zip(KINDS, (4, 2, 3, 5, 1, 6, 7), strict=True)
     return [
-        ColumnOf("size_bytes", "live", "bytes", lambda row: row.size_bytes, "The kinds sum to it."),
+        field("size_bytes", "live", "bytes", "The kinds sum to it."),
         *(
             ColumnOf(f"{kind}_bytes", kind_words(kind), "bytes", attrgetter(f"{kind}_bytes"), rank=rank)
             for kind, rank in kinds

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from deepscope.records import Module, Profile
 from deepscope.report.module_tree import branch_name, depths, tree_order
-from deepscope.report.table_column import ColumnOf, Unit, share_column
+from deepscope.report.table_column import ColumnOf, field, share_column
 
 _INDENT = "  "
 _MODULE_WIDTH = 28
@@ -27,9 +27,6 @@ def module_columns(profile: Profile) -> list[ColumnOf]:
     per_step = profile.totals.steps * profile.totals.ranks
     backward = any(row.total_backward_device_ns for row in profile.modules)
 
-    def of(key: str, title: str, kind: Unit, rank: int, explained: str) -> ColumnOf:
-        return ColumnOf(key, title, kind, lambda row: getattr(row, key), explained, rank)
-
     def forward(row: Module) -> int | None:
         return row.total_device_ns - row.total_backward_device_ns if backward else None
 
@@ -37,7 +34,7 @@ def module_columns(profile: Profile) -> list[ColumnOf]:
         share_column(
             "total_device_ns", profile.totals.device_ns, "Its part, with the modules in it, of all device work."
         ),
-        of("total_device_ns", "total", "time", 0, "Work of it and of the modules in it."),
+        field("total_device_ns", "total", "time", "Work of it and of the modules in it."),
         ColumnOf(
             "per_step",
             "/step",
@@ -47,13 +44,13 @@ def module_columns(profile: Profile) -> list[ColumnOf]:
             7,
         ),
         ColumnOf("forward_ns", "forward", "time", forward, "The part of the total in the forward pass.", 1),
-        of("total_backward_device_ns", "backward", "time", 1, "The part of the total in the backward pass."),
-        of("self_device_ns", "self", "time", 2, "Work in no module further in."),
-        of("total_cpu_ns", "CPU", "time", 3, "CPU time of it and of the modules in it."),
-        of("calls", "calls", "count", 4, "How often it ran forward."),
-        of("launches", "launches", "count", 8, "Kernels launched in no module further in."),
-        of("total_flops", "FLOPs", "flops", 5, "Of it and of the modules in it, where known."),
-        of("parameters", "parameters", "count", 6, "Elements of its parameters and of those of the modules in it."),
+        field("total_backward_device_ns", "backward", "time", "The part of the total in the backward pass.", 1),
+        field("self_device_ns", "self", "time", "Work in no module further in.", 2),
+        field("total_cpu_ns", "CPU", "time", "CPU time of it and of the modules in it.", 3),
+        field("calls", "calls", "count", "How often it ran forward.", 4),
+        field("launches", "launches", "count", "Kernels launched in no module further in.", 8),
+        field("total_flops", "FLOPs", "flops", "Of it and of the modules in it, where known.", 5),
+        field("parameters", "parameters", "count", "Elements of its parameters and of those of the modules in it.", 6),
         ColumnOf("class_name", "class", "text", _class, least=10),
     ]
 

@@ -10,7 +10,7 @@ from deepscope.printable import printable
 from deepscope.records import Detail, Operator, Profile, bytes_per_s, flops_per_s
 from deepscope.report.event_names import readable
 from deepscope.report.shapes import shapes_text
-from deepscope.report.table_column import ColumnOf
+from deepscope.report.table_column import ColumnOf, field
 from deepscope.trace.operator_kinds import operator_kind
 
 _NAME_CELLS = 16
@@ -69,9 +69,9 @@ def kind_columns(profile: Profile) -> list[ColumnOf]:
         ColumnOf(
             "name", "kind", "text", lambda row: row.name, "What operators are of, by their names.", least=_NAME_CELLS
         ),
-        ColumnOf("share", "share", "share", lambda row: row.share, "Of all operators' self time."),
+        field("share", "share", "share", "Of all operators' self time."),
         *measured_columns(profile.metric == "device"),
-        ColumnOf("operators", "operators", "count", lambda row: row.operators, "Different ones of this kind.", 7),
+        field("operators", "operators", "count", "Different ones of this kind.", 7),
     ]  # fmt: skip
 
 
@@ -83,33 +83,29 @@ def measured_columns(
 ) -> list[ColumnOf]:
     """The numbers of an operator, or of several together."""
     cpu = [
-        ColumnOf("self_cpu_ns", "CPU", "time", lambda row: row.self_cpu_ns, "CPU time less operators called.", 2),
-        ColumnOf(
-            "total_cpu_ns", "total CPU", "time", lambda row: row.total_cpu_ns, "CPU time with operators called.", 4
-        ),
+        field("self_cpu_ns", "CPU", "time", "CPU time less operators called.", 2),
+        field("total_cpu_ns", "total CPU", "time", "CPU time with operators called.", 4),
     ]
     what = "Device work" if device else "CPU time"
     return [
-        ColumnOf("self_device_ns", "self", "time", lambda row: row.self_device_ns, f"{what} of its own."),
-        ColumnOf(
+        field("self_device_ns", "self", "time", f"{what} of its own."),
+        field(
             "total_device_ns",
             "total",
             "time",
-            lambda row: row.total_device_ns,
             f"{what} of it and of the operators that it calls.",
             1,
         ),
         *(cpu if device else []),  # without a device the CPU's times are the columns before
-        ColumnOf("calls", "calls", "count", lambda row: row.calls, "How often it ran.", 3),
+        field("calls", "calls", "count", "How often it ran.", 3),
         ColumnOf("flops", "FLOPs", "flops", flops, _FLOPS, 5),
         ColumnOf("flops_per_s", "FLOP/s", "rate", flop_rate, "While work with known FLOPs ran.", 6),
-        ColumnOf("moved_bytes", "moves", "bytes", lambda row: row.moved_bytes, "The least that its work must move.", 8),
+        field("moved_bytes", "moves", "bytes", "The least that its work must move.", 8),
         ColumnOf("bytes_per_s", "B/s", "bandwidth", byte_rate, "While work with known bytes ran.", 6),
-        ColumnOf(
+        field(
             "allocated_bytes",
             "memory",
             "bytes",
-            lambda row: row.allocated_bytes,
             "Taken while it was the innermost operator.",
             9,
         ),

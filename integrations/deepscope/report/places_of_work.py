@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from deepscope.printable import printable
 from deepscope.quantities import share_text
 from deepscope.records import Collective, HostThread, OverviewRow, Profile, Step, Stream
-from deepscope.report.table_column import ColumnOf
+from deepscope.report.table_column import ColumnOf, field
 
 _SECTIONS = {
     "step": "step time",
@@ -71,7 +71,7 @@ def step_columns(profile: Profile) -> list[ColumnOf]:
         return ColumnOf(f"phase_{name}", title, "time", lambda row: row.phases.get(name, 0) / ranks, help_, rank)
 
     return [
-        ColumnOf("number", "step", "count", lambda row: row.number, is_name=True),
+        field("number", "step", "count", is_name=True),
         of("duration_ns", "time", 0, "From its start to its end; of several ranks the mean."),
         ColumnOf(
             "busy", "busy", "share", lambda row: _busy(row) if device else None, "How much of it some stream works.", 1
@@ -102,16 +102,16 @@ def thread_columns(profile: Profile) -> list[ColumnOf]:
     several = profile.totals.ranks > 1
     return [
         ColumnOf("role", "thread", "text", _role),
-        _time("span_ns", "span", 0, "From its first event to the end of its last."),
-        _time("operator_ns", "operators", 1, "In operators, calls of the runtime in them left out."),
-        _time("runtime_ns", "runtime", 3, "In calls of the device's runtime."),
-        _time("python_ns", "python", 2, "In lines, frames or modules, and in nothing of the before."),
-        _time("annotation_ns", "annotated", 9, "In annotations alone."),
-        _time("rest_ns", "nothing", 6, "In nothing that is recorded."),
-        _time("wait_ns", "wait", 4, "Waiting for the device."),
-        _time("device_ns", "device" if profile.metric == "device" else "self", 5, "Work launched from it."),
-        ColumnOf("launches", "launches", "count", lambda row: row.launches, "Kernels launched from it.", 7),
-        ColumnOf("runtime_calls", "calls", "count", lambda row: row.runtime_calls, "Of the device's runtime.", 10),
+        field("span_ns", "span", "time", "From its first event to the end of its last."),
+        field("operator_ns", "operators", "time", "In operators, calls of the runtime in them left out.", 1),
+        field("runtime_ns", "runtime", "time", "In calls of the device's runtime.", 3),
+        field("python_ns", "python", "time", "In lines, frames or modules, and in nothing of the before.", 2),
+        field("annotation_ns", "annotated", "time", "In annotations alone.", 9),
+        field("rest_ns", "nothing", "time", "In nothing that is recorded.", 6),
+        field("wait_ns", "wait", "time", "Waiting for the device.", 4),
+        field("device_ns", "device" if profile.metric == "device" else "self", "time", "Work launched from it.", 5),
+        field("launches", "launches", "count", "Kernels launched from it.", 7),
+        field("runtime_calls", "calls", "count", "Of the device's runtime.", 10),
         ColumnOf("threads", "ranks", "count", lambda row: row.threads if several else None, "That have it.", 8),
         ColumnOf("thread", "tid", "text", lambda row: "" if several else row.thread, "", 8, is_numeric=True),
         ColumnOf("name", "name", "text", lambda row: row.name, "", 11, least=12),
@@ -122,22 +122,18 @@ def _role(row: HostThread) -> str:
     return row.role if row.role == "training" else f"{row.role} {row.number + 1}"
 
 
-def _time(key: str, title: str, rank: int, explained: str = "") -> ColumnOf:
-    return ColumnOf(key, title, "time", lambda row: getattr(row, key), explained, rank)
-
-
 STREAM_COLUMNS = (
     ColumnOf("busy", "busy", "share", lambda row: _busy(row) or 0.0, "How much of the window it works."),
-    _time("device_ns", "work", 0, "The sum of durations."),
-    _time("kernel_ns", "kernels", 1),
-    _time("collective_ns", "collectives", 2),
-    _time("copy_ns", "copies", 3),
-    _time("fill_ns", "fills", 9),
-    _time("idle_ns", "idle", 4, "When it does not work."),
-    _time("overlapped_ns", "overlapped", 5, "When another stream of the device works, too."),
-    _time("host_wait_ns", "host wait", 6, "Gaps before work that was launched late."),
-    _time("kernel_wait_ns", "kernel wait", 7, "Other short gaps."),
-    _time("other_wait_ns", "other wait", 8, "All other gaps."),
+    field("device_ns", "work", "time", "The sum of durations."),
+    field("kernel_ns", "kernels", "time", rank=1),
+    field("collective_ns", "collectives", "time", rank=2),
+    field("copy_ns", "copies", "time", rank=3),
+    field("fill_ns", "fills", "time", rank=9),
+    field("idle_ns", "idle", "time", "When it does not work.", 4),
+    field("overlapped_ns", "overlapped", "time", "When another stream of the device works, too.", 5),
+    field("host_wait_ns", "host wait", "time", "Gaps before work that was launched late.", 6),
+    field("kernel_wait_ns", "kernel wait", "time", "Other short gaps.", 7),
+    field("other_wait_ns", "other wait", "time", "All other gaps.", 8),
     ColumnOf(
         "launches",
         "launches",
@@ -166,19 +162,19 @@ def _group(row: Collective) -> str:
 
 COLLECTIVES = (
     ColumnOf("kind", "collective", "text", lambda row: row.kind or "unknown", least=12),
-    _time("time_ns", "time", 0),
-    ColumnOf("calls", "calls", "count", lambda row: row.calls),
+    field("time_ns", "time", "time"),
+    field("calls", "calls", "count"),
     ColumnOf("mean_ns", "mean", "time", lambda row: row.time_ns / row.calls if row.calls else 0, rank=4),
     ColumnOf("message_bytes", "message", "bytes", lambda row: row.bytes // row.calls if row.calls else 0, rank=1),
-    ColumnOf("bytes", "bytes", "bytes", lambda row: row.bytes, rank=8),
+    field("bytes", "bytes", "bytes", rank=8),
     ColumnOf("dtype", "dtype", "text", lambda row: row.dtype, rank=7),
-    ColumnOf("algorithm_bytes_per_s", "algorithm B/s", "bandwidth", lambda row: row.algorithm_bytes_per_s, rank=5),
-    ColumnOf("bus_bytes_per_s", "bus B/s", "bandwidth", lambda row: row.bus_bytes_per_s, rank=2),
+    field("algorithm_bytes_per_s", "algorithm B/s", "bandwidth", rank=5),
+    field("bus_bytes_per_s", "bus B/s", "bandwidth", rank=2),
     ColumnOf(
         "exposed", "exposed", "share", lambda row: row.exposed_ns / row.time_ns if row.exposed_ns else None, rank=3
     ),
-    _time("transfer_ns", "transfer", 6),
-    _time("wait_ns", "wait", 6),
+    field("transfer_ns", "transfer", "time", rank=6),
+    field("wait_ns", "wait", "time", rank=6),
     ColumnOf("group", "group", "text", _group, rank=9, least=8),
     ColumnOf("library", "by", "text", lambda row: row.library, rank=10),
 )

@@ -26,6 +26,7 @@ class ColumnOf(NamedTuple):
 
     key: str
     title: str
+    """Empty for what a terminal alone shows."""
     kind: Unit
     value: Callable[[Any], str | int | float | None]
     help: str = ""

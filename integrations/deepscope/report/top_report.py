@@ -18,7 +18,7 @@ from deepscope.report.layout import Column, render
 from deepscope.report.operator_columns import kind_columns, measured_columns
 from deepscope.report.shapes import shapes_text
 from deepscope.report.style import Styles
-from deepscope.report.table_column import ColumnOf, text_columns
+from deepscope.report.table_column import ColumnOf, field, text_columns
 from deepscope.report.text import MIN_WIDTH, entries_text
 from deepscope.report.top import Question, Ranking, TopRow
 
@@ -67,7 +67,7 @@ def _columns(rows: Sequence[TopRow], profile: Profile, question: Question, style
 
 def _operator_columns(profile: Profile) -> list[ColumnOf]:
     return [
-        ColumnOf("share", "share", "share", lambda row: row.share, "Of all operators' self time."),
+        field("share", "share", "share", "Of all operators' self time."),
         *measured_columns(profile.metric == "device"),
         ColumnOf("type", "kind", "text", lambda row: row.type, "What it is of, by its name.", 11),
         ColumnOf(

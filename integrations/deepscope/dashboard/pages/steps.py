@@ -11,7 +11,7 @@ from deepscope.dashboard.pages.words import place_words, word
 from deepscope.records import PHASES, Profile, Step
 from deepscope.report.places_of_work import STREAM_COLUMNS, step_columns, thread_columns
 from deepscope.report.step_times import PERCENTILES, step_times
-from deepscope.report.table_column import ColumnOf
+from deepscope.report.table_column import ColumnOf, field
 
 _SLOW = 5
 """Steps of which it is said what made them slow."""
@@ -129,7 +129,7 @@ def _step_columns(profile: Profile) -> list[ColumnOf]:
             "The line on which the training thread was longer than in other steps, by the most.",
             12,
         ),
-        ColumnOf("slow_ns", "by", "time", lambda row: row.slow_ns, "Over the median of the steps.", 12),
+        field("slow_ns", "by", "time", "Over the median of the steps.", 12),
     ]
 
 

@@ -135,10 +135,10 @@ COLLECTIVE_COLUMNS = (
 )
 """Collectives; the rank that is last to most calls stands at the end."""
 
-RANK = ColumnOf("rank", "rank", "count", lambda row: row.rank, is_name=True)
+RANK = field("rank", "rank", "count", is_name=True)
 FROM_TO = (
-    ColumnOf("source", "from", "count", lambda row: row.source, is_name=True),
-    ColumnOf("target", "to", "count", lambda row: row.target, is_name=True),
+    field("source", "from", "count", is_name=True),
+    field("target", "to", "count", is_name=True),
 )
 """Of what goes from one rank to another."""
 
